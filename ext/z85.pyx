@@ -1,0 +1,1 @@
+"""Z85 text to bytes and back."""
