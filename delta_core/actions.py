@@ -1,0 +1,246 @@
+"""Actions of the log: their kinds and fields, and the small ones as records.
+
+This module is where camelCase of the disk meets snake_case of Python. File actions (add, remove, cdc)
+never become Python objects: they live in Arrow columns under the names of `FILE_COLUMNS`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.errors import LogError
+
+__all__ = [
+    "ADD", "CDC", "CORE_KINDS", "DELETION_VECTOR", "FILE_COLUMNS", "REMOVE", "ActionField", "ActionKind", "DomainMetadata",
+    "Format", "Metadata", "Protocol", "SetTransaction",
+]  # fmt: skip
+
+_STRING_MAP = pa.map_(pa.string(), pa.string())
+
+#: Protocol: Deletion Vector Descriptor Schema.
+DELETION_VECTOR = pa.struct([
+    ("storageType", pa.string()), ("pathOrInlineDv", pa.string()), ("offset", pa.int32()),
+    ("sizeInBytes", pa.int32()), ("cardinality", pa.int64()),
+])  # fmt: skip
+
+#: The columns of a file table and their types. ``dvId`` is the protocol's deletion vector unique id, null
+#: without a vector; ``version`` is the commit that the action stands in, null in a checkpoint. Further
+#: columns: ``partition:<physical name>`` (string) and the fields that plugins declare.
+FILE_COLUMNS: Mapping[str, pa.DataType] = {
+    "path": pa.string(), "partitionValues": _STRING_MAP, "size": pa.int64(), "modificationTime": pa.int64(),
+    "dataChange": pa.bool_(), "stats": pa.string(), "tags": _STRING_MAP, "deletionVector": DELETION_VECTOR,
+    "dvId": pa.string(), "baseRowId": pa.int64(), "defaultRowCommitVersion": pa.int64(),
+    "clusteringProvider": pa.string(), "deletionTimestamp": pa.int64(), "extendedFileMetadata": pa.bool_(),
+    "version": pa.int64(),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ActionKind:
+    """A kind of action and how it reconciles.
+
+    Parameters
+    ----------
+    name : str
+        Its key in a commit line.
+    type : pyarrow.DataType or None
+        Its struct in a checkpoint; None if it is never there.
+    key : tuple of str
+        The fields by which a newer action replaces an older; empty: one per table.
+    in_checkpoint : bool
+        Whether checkpoints keep it.
+    rebasable : bool
+        Whether two commits may write one key concurrently.
+    """
+
+    name: str
+    type: pa.DataType | None = None
+    key: tuple[str, ...] = ()
+    in_checkpoint: bool = True
+    rebasable: bool = False
+
+
+@dataclass(frozen=True)
+class ActionField:
+    """A field that a plugin adds to an action, e.g. to ``add``."""
+
+    action: str
+    name: str
+    type: pa.DataType
+
+
+ADD = ActionKind(
+    "add",
+    pa.struct([(n, FILE_COLUMNS[n]) for n in (
+        "path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "deletionVector",
+        "baseRowId", "defaultRowCommitVersion", "clusteringProvider",
+    )]),
+    key=("path", "dvId"),
+)  # fmt: skip
+REMOVE = ActionKind(
+    "remove",
+    pa.struct([(n, FILE_COLUMNS[n]) for n in (
+        "path", "deletionTimestamp", "dataChange", "extendedFileMetadata", "partitionValues", "size",
+        "deletionVector", "baseRowId", "defaultRowCommitVersion",
+    )]),
+    key=("path", "dvId"),
+)  # fmt: skip
+CDC = ActionKind("cdc", None, in_checkpoint=False)
+PROTOCOL = ActionKind("protocol", pa.struct([
+    ("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32()),
+    ("readerFeatures", pa.list_(pa.string())), ("writerFeatures", pa.list_(pa.string())),
+]))  # fmt: skip
+METADATA = ActionKind("metaData", pa.struct([
+    ("id", pa.string()), ("name", pa.string()), ("description", pa.string()),
+    ("format", pa.struct([("provider", pa.string()), ("options", _STRING_MAP)])),
+    ("schemaString", pa.string()), ("partitionColumns", pa.list_(pa.string())),
+    ("configuration", _STRING_MAP), ("createdTime", pa.int64()),
+]))  # fmt: skip
+TXN = ActionKind(
+    "txn", pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]), key=("appId",)
+)
+DOMAIN_METADATA = ActionKind(
+    "domainMetadata",
+    pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]),
+    key=("domain",),
+)
+COMMIT_INFO = ActionKind("commitInfo", None, in_checkpoint=False)
+CORE_KINDS: Mapping[str, ActionKind] = {
+    k.name: k for k in (ADD, REMOVE, CDC, PROTOCOL, METADATA, TXN, DOMAIN_METADATA, COMMIT_INFO)
+}
+
+
+def _require(value: Mapping[str, Any], name: str, kind: type, action: str, where: str) -> Any:
+    found = value.get(name)
+    if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
+        raise LogError(f"Action {action} in {where} has {name}={found!r}, expected {kind.__name__}.", field=name)
+    return found
+
+
+def _names(value: Mapping[str, Any], name: str, where: str) -> tuple[str, ...] | None:
+    found = value.get(name)
+    if found is None:
+        return None
+    if not isinstance(found, (list, tuple)) or not all(isinstance(x, str) for x in found):
+        raise LogError(f"Action protocol in {where} has {name}={found!r}, expected a list of names.", field=name)
+    return tuple(found)
+
+
+def _string_map(value: Any) -> dict[str, str]:
+    """Return a map's entries; Arrow hands maps out as pairs, JSON as an object; null values are dropped."""
+    pairs = value.items() if isinstance(value, Mapping) else value or ()
+    return {k: v if isinstance(v, str) else json.dumps(v) for k, v in pairs if v is not None}
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What a reader and a writer must support.
+
+    Protocol: Protocol Evolution. ``reader_features`` is None below reader version 3, ``writer_features``
+    below writer version 7.
+    """
+
+    min_reader_version: int
+    min_writer_version: int
+    reader_features: tuple[str, ...] | None = None
+    writer_features: tuple[str, ...] | None = None
+
+    @staticmethod
+    def parse(value: Mapping[str, Any], where: str) -> Protocol:
+        """Build from the action's decoded JSON; LogError names ``where`` it stood."""
+        return Protocol(
+            _require(value, "minReaderVersion", int, "protocol", where),
+            _require(value, "minWriterVersion", int, "protocol", where),
+            _names(value, "readerFeatures", where),
+            _names(value, "writerFeatures", where),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the action's JSON value."""
+        out: dict[str, Any] = {
+            "minReaderVersion": self.min_reader_version, "minWriterVersion": self.min_writer_version,
+        }  # fmt: skip
+        if self.reader_features is not None:
+            out["readerFeatures"] = list(self.reader_features)
+        if self.writer_features is not None:
+            out["writerFeatures"] = list(self.writer_features)
+        return out
+
+
+@dataclass(frozen=True)
+class Format:
+    """The format of the data files."""
+
+    provider: str = "parquet"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """The table's metadata. Protocol: Change Metadata."""
+
+    id: str
+    schema_string: str
+    partition_columns: tuple[str, ...] = ()
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+    description: str | None = None
+    format: Format = Format()
+    created_time: int | None = None
+
+    @staticmethod
+    def parse(value: Mapping[str, Any], where: str) -> Metadata:
+        """Build from the action's decoded JSON; LogError names ``where`` it stood."""
+        given = value.get("format") or {}
+        return Metadata(
+            id=str(value.get("id") or ""),
+            schema_string=_require(value, "schemaString", str, "metaData", where),
+            partition_columns=tuple(value.get("partitionColumns") or ()),
+            configuration=_string_map(value.get("configuration")),
+            name=value.get("name"),
+            description=value.get("description"),
+            format=Format(given.get("provider") or "parquet", _string_map(given.get("options"))),
+            created_time=value.get("createdTime"),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the action's JSON value."""
+        out: dict[str, Any] = {
+            "id": self.id, "name": self.name, "description": self.description,
+            "format": {"provider": self.format.provider, "options": dict(self.format.options)},
+            "schemaString": self.schema_string, "partitionColumns": list(self.partition_columns),
+            "configuration": dict(self.configuration), "createdTime": self.created_time,
+        }  # fmt: skip
+        return {k: v for k, v in out.items() if v is not None}
+
+
+@dataclass(frozen=True)
+class SetTransaction:
+    """The last version that an application wrote. Protocol: Transaction Identifiers."""
+
+    app_id: str
+    version: int
+    last_updated: int | None = None
+
+
+@dataclass(frozen=True)
+class DomainMetadata:
+    """A named configuration. Protocol: Domain Metadata. Drafts kept a map; it becomes its JSON text."""
+
+    domain: str
+    configuration: str
+    removed: bool = False
+
+    @staticmethod
+    def parse(value: Mapping[str, Any], where: str) -> DomainMetadata:
+        """Build from the action's decoded JSON."""
+        config = value.get("configuration")
+        text = config if isinstance(config, str) else json.dumps(_string_map(config)) if config else ""
+        return DomainMetadata(
+            _require(value, "domain", str, "domainMetadata", where), text, bool(value.get("removed", False))
+        )

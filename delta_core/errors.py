@@ -1,0 +1,249 @@
+"""Every exception that delta_core raises.
+
+A message says what was found, what was expected, where, and what to do. The facts behind it
+(``path``, ``version``, ``feature`` ...) are attributes, and they survive pickling.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "CatalogRequiredError",
+    "CheckpointError",
+    "ColumnNotFoundError",
+    "CommitConflictError",
+    "CommitError",
+    "CommitStateUnknownError",
+    "ConcurrentAppendError",
+    "ConcurrentDeleteDeleteError",
+    "ConcurrentDeleteReadError",
+    "ConcurrentTransactionError",
+    "ConstraintViolationError",
+    "CorruptTableError",
+    "DataFileError",
+    "DataFileNotFoundError",
+    "DeltaError",
+    "EngineError",
+    "ExpressionError",
+    "FeatureRequirementError",
+    "HookContractError",
+    "InternalError",
+    "InvalidArgumentError",
+    "LogError",
+    "MetadataChangedError",
+    "MissingDependencyError",
+    "PluginConflictError",
+    "PluginError",
+    "ProtocolChangedError",
+    "ProtocolError",
+    "SchemaError",
+    "SchemaMismatchError",
+    "TableNotFoundError",
+    "TooManyAttemptsError",
+    "TypeChangeError",
+    "UnsupportedExpressionError",
+    "UnsupportedFeatureError",
+    "UnsupportedOperationError",
+    "UnsupportedVersionError",
+    "VersionNotFoundError",
+]
+
+
+class DeltaError(Exception):
+    """The root of every error of this library.
+
+    Parameters
+    ----------
+    message : str
+        What was found, what was expected, where, and what to do.
+    **facts
+        The values behind the message; each becomes an attribute.
+    """
+
+    def __init__(self, message: str, **facts: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.facts = facts
+
+    def __getattr__(self, name: str) -> Any:
+        facts = self.__dict__.get("facts", {})
+        if name in facts:
+            return facts[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.facts)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def _rebuild(kind: type[DeltaError], message: str, facts: dict[str, Any]) -> DeltaError:
+    return kind(message, **facts)
+
+
+# --- the caller asked for something that is not there, or not possible ---------------------
+
+
+class TableNotFoundError(DeltaError, FileNotFoundError):
+    """There is no Delta log at the given place."""
+
+
+class VersionNotFoundError(DeltaError, LookupError):
+    """The version does not exist, or the log no longer holds what is needed to build it."""
+
+
+class ColumnNotFoundError(DeltaError, LookupError):
+    """A column that was named is not in the table's schema."""
+
+
+class InvalidArgumentError(DeltaError, ValueError):
+    """An argument's value is not one the call takes."""
+
+
+class UnsupportedOperationError(DeltaError, NotImplementedError):
+    """The call can't be served for this table; the message says what serves instead."""
+
+
+class MissingDependencyError(DeltaError, ImportError):
+    """An optional package is needed; the message says what to install."""
+
+
+# --- what the table's protocol asks for ----------------------------------------------------
+
+
+class ProtocolError(DeltaError):
+    """The table's protocol asks for something that can't be met."""
+
+
+class UnsupportedVersionError(ProtocolError):
+    """The table's minReaderVersion or minWriterVersion is not known."""
+
+
+class UnsupportedFeatureError(ProtocolError):
+    """The table needs a feature that no installed plugin provides."""
+
+
+class FeatureRequirementError(ProtocolError):
+    """A feature is listed without another one that it requires."""
+
+
+class CatalogRequiredError(ProtocolError):
+    """A catalog-managed table was opened by path, without its catalog."""
+
+
+# --- what is on disk breaks the protocol ---------------------------------------------------
+
+
+class CorruptTableError(DeltaError):
+    """What is on disk breaks the protocol."""
+
+
+class LogError(CorruptTableError):
+    """A commit, or the sequence of commits, breaks the protocol."""
+
+
+class CheckpointError(CorruptTableError):
+    """A checkpoint that is needed can't be read or is not complete."""
+
+
+class DataFileError(CorruptTableError):
+    """A data file holds something that can't be read as the table's schema says."""
+
+
+class DataFileNotFoundError(DataFileError, FileNotFoundError):
+    """A file that the log names is not there."""
+
+
+# --- schema, expressions, constraints ------------------------------------------------------
+
+
+class SchemaError(DeltaError):
+    """The schema can't be interpreted; the message names column and type."""
+
+
+class SchemaMismatchError(SchemaError):
+    """Data does not fit the table's schema."""
+
+
+class TypeChangeError(SchemaError):
+    """A column's type was changed in a way that is not supported."""
+
+
+class ExpressionError(DeltaError, ValueError):
+    """An expression can't be parsed, or does not fit the columns it names."""
+
+
+class UnsupportedExpressionError(ExpressionError):
+    """An expression can't be evaluated with Spark's semantics here; the message names the part."""
+
+
+class ConstraintViolationError(DeltaError):
+    """Rows broke a named check."""
+
+
+# --- commits -------------------------------------------------------------------------------
+
+
+class CommitError(DeltaError):
+    """A commit did not land."""
+
+
+class TooManyAttemptsError(CommitError):
+    """Every attempt lost its race; trying again later may succeed."""
+
+
+class CommitStateUnknownError(CommitError):
+    """The commit may have landed: nothing was deleted."""
+
+
+class CommitConflictError(CommitError):
+    """A winning commit contradicts this one: rerun the query, not the commit."""
+
+
+class ConcurrentAppendError(CommitConflictError):
+    """A winning commit added files that this transaction would have read."""
+
+
+class ConcurrentDeleteReadError(CommitConflictError):
+    """A winning commit removed files that this transaction read."""
+
+
+class ConcurrentDeleteDeleteError(CommitConflictError):
+    """A winning commit removed files that this transaction removes."""
+
+
+class ConcurrentTransactionError(CommitConflictError):
+    """A winning commit carries the same application id."""
+
+
+class MetadataChangedError(CommitConflictError):
+    """A winning commit changed the table's metadata."""
+
+
+class ProtocolChangedError(CommitConflictError):
+    """A winning commit changed the table's protocol."""
+
+
+# --- engines, plugins, bugs ----------------------------------------------------------------
+
+
+class EngineError(DeltaError):
+    """A backend failed; its own error is the cause."""
+
+
+class PluginError(DeltaError):
+    """A plugin breaks the rules of the door."""
+
+
+class HookContractError(PluginError):
+    """A hook returned what its specification does not allow."""
+
+
+class PluginConflictError(PluginError):
+    """Two plugins claim the same column, action field or answer."""
+
+
+class InternalError(DeltaError):
+    """A bug in delta_core: please report it."""

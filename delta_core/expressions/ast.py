@@ -1,0 +1,201 @@
+"""Expressions: what touches rows, as frozen values that any engine can evaluate.
+
+An expression is a tree of `Call` and `Cast` over leaves. A leaf says where a value comes from; whoever
+evaluates hands in one array (or scalar) a leaf. Semantics are Spark SQL's: three-valued logic, its casts,
+its functions by lower-case name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Union
+
+from delta_core.types import DataType
+
+__all__ = [
+    "Call", "Cast", "Column", "Expression", "FileConstant", "FileStatistic", "Leaf", "Literal", "PartitionValue",
+    "PhysicalColumn", "RowPosition", "TaskIndex", "TaskRow", "all_of", "any_of", "column", "conjuncts", "leaves",
+    "literal", "negate", "transform",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant; ``type`` None means: take it from the other operand (or null)."""
+
+    value: Any
+    type: DataType | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A logical column, by its path of names (several names reach into structs)."""
+
+    path: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The path joined by dots."""
+        return ".".join(self.path)
+
+
+@dataclass(frozen=True)
+class PhysicalColumn:
+    """A top-level column of the data file, by physical name; null where a file lacks it."""
+
+    name: str
+    type: DataType
+    field_id: int | None = None
+
+
+@dataclass(frozen=True)
+class FileConstant:
+    """A value that is one per file: a column of the file table such as ``baseRowId``."""
+
+    name: str
+    type: DataType
+
+
+@dataclass(frozen=True)
+class PartitionValue:
+    """A file's partition value, typed, by the column's physical name."""
+
+    name: str
+    type: DataType
+
+
+@dataclass(frozen=True)
+class FileStatistic:
+    """A file's statistic: ``kind`` is min, max, nullCount, numRecords or tightBounds; ``path`` is physical."""
+
+    kind: str
+    path: tuple[str, ...]
+    type: DataType
+
+
+@dataclass(frozen=True)
+class RowPosition:
+    """The row's physical position in its file: int64, from 0, deleted rows counted."""
+
+
+@dataclass(frozen=True)
+class TaskIndex:
+    """The number of the writing task: int64, from 0."""
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """The row's number within its writing task: int64, from 0."""
+
+
+Leaf = Union[Column, PhysicalColumn, FileConstant, PartitionValue, FileStatistic, RowPosition, TaskIndex, TaskRow]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function applied to arguments.
+
+    Operators are functions too: ``and or not = != <=> < <= > >= + - * / % isnull isnotnull in like case if``.
+    ``case`` takes condition, value, ... and an optional last default; ``in`` takes the value, then the candidates.
+
+    Parameters
+    ----------
+    sql : str
+        The text it was parsed from, where known: another engine gets it as written. Not compared.
+    """
+
+    function: str
+    args: tuple[Expression, ...]
+    sql: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Cast:
+    """A cast with Spark's rules; ``safe`` gives null where the plain one would raise (``try_cast``)."""
+
+    arg: Expression
+    type: DataType
+    safe: bool = False
+    sql: str = field(default="", compare=False)
+
+
+Expression = Union[Leaf, Literal, Call, Cast]
+
+
+def column(name: str) -> Column:
+    """Return the column of a dotted name; backticks keep dots: ``a.`b.c```."""
+    parts: list[str] = []
+    rest = name
+    while rest:
+        if rest.startswith("`"):
+            end = rest.index("`", 1)
+            part, rest = rest[1:end], rest[end + 1 :]
+        else:
+            part, _, rest = rest.partition(".")
+            parts.append(part)
+            continue
+        parts.append(part)
+        rest = rest.removeprefix(".")
+    return Column(tuple(parts))
+
+
+def literal(value: Any, type: DataType | None = None) -> Literal:
+    """Return a constant."""
+    return Literal(value, type)
+
+
+def all_of(parts: list[Expression] | tuple[Expression, ...]) -> Expression | None:
+    """Join expressions by AND; None where there are none."""
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else Call("and", tuple(parts))
+
+
+def any_of(parts: list[Expression] | tuple[Expression, ...]) -> Expression | None:
+    """Join expressions by OR; None where there are none."""
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else Call("or", tuple(parts))
+
+
+def negate(expression: Expression) -> Expression:
+    """Return NOT expression."""
+    return Call("not", (expression,))
+
+
+def conjuncts(expression: Expression | None) -> Iterator[Expression]:
+    """Yield the parts that AND joins, flattened."""
+    if expression is None:
+        return
+    if isinstance(expression, Call) and expression.function == "and":
+        for arg in expression.args:
+            yield from conjuncts(arg)
+    else:
+        yield expression
+
+
+def leaves(expression: Expression) -> tuple[Leaf, ...]:
+    """Return the distinct leaves, in order of first appearance."""
+    seen: dict[Leaf, None] = {}
+
+    def visit(e: Expression) -> None:
+        if isinstance(e, Call):
+            for arg in e.args:
+                visit(arg)
+        elif isinstance(e, Cast):
+            visit(e.arg)
+        elif not isinstance(e, Literal):
+            seen.setdefault(e)
+
+    visit(expression)
+    return tuple(seen)
+
+
+def transform(expression: Expression, change: Callable[[Leaf], Expression]) -> Expression:
+    """Rebuild an expression with every leaf replaced by ``change(leaf)``."""
+    if isinstance(expression, Call):
+        return replace(expression, args=tuple(transform(a, change) for a in expression.args), sql="")
+    if isinstance(expression, Cast):
+        return replace(expression, arg=transform(expression.arg, change), sql="")
+    return expression if isinstance(expression, Literal) else change(expression)

@@ -1,0 +1,235 @@
+"""Rules: what a feature asks of a scan, a write or a commit. A closed set of frozen records.
+
+Plugins return rules from hooks; the core composes them once per scan, write or attempt. A rule that
+touches rows holds expressions, so that every engine can run it; functions over arrays touch file tables
+and descriptors only. Functions are module-level, so that rules pickle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Union
+
+import pyarrow as pa
+
+from delta_core.expressions.ast import Expression
+from delta_core.kernels.row_set import RowSet
+from delta_core.types import DataType
+
+__all__ = [
+    "ActionColumn", "ChangeCapture", "CommitInfoField", "CommitTimestamp", "ExtraAction", "FileReference",
+    "FileRequirement", "FillColumn", "Function", "HiddenColumn", "MetadataColumn", "ReadCheck", "ReadRule",
+    "RemoveRows", "RowCheck", "RowFilter", "RowSelector", "VECTOR_LOCATION", "WriteRule",
+]  # fmt: skip
+
+#: What RowSelector.locate returns: one row a vector. ``file`` is the row in the file table; ``path`` is as in
+#: the log (relative to the table's root, or absolute), null where ``data`` holds the bytes themselves.
+VECTOR_LOCATION = pa.schema([
+    pa.field("file", pa.int32(), False), pa.field("path", pa.string()), pa.field("offset", pa.int64()),
+    pa.field("length", pa.int64()), pa.field("data", pa.binary()), pa.field("cardinality", pa.int64()),
+])  # fmt: skip
+
+
+# --- reading -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RowSelector:
+    """Drop rows of a file by position.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        The file table's columns that ``locate`` needs, e.g. ``("deletionVector",)``.
+    locate : function(pyarrow.Table) -> pyarrow.Table
+        From the file table, where each file's vector lies (`VECTOR_LOCATION`); files without one have no row.
+    decode : function(bytes-like, cardinality: int or None, where: str) -> RowSet
+        From the bytes of ``[offset, offset + length)`` (or ``data``), the rows that are *dropped*.
+    """
+
+    feature: str
+    columns: tuple[str, ...]
+    locate: Callable[[pa.Table], pa.Table]
+    decode: Callable[[Any, int | None, str], RowSet]
+
+
+@dataclass(frozen=True)
+class RowFilter:
+    """Keep only rows for which the expression is true (not null). May prune by statistics too."""
+
+    feature: str
+    expression: Expression
+
+
+@dataclass(frozen=True)
+class ReadCheck:
+    """Fail the scan on a row for which the expression is false; null passes.
+
+    The columns it needs are read even where the user did not ask for them, and no filter hides rows from it
+    (rows dropped by a RowSelector are not checked).
+    """
+
+    feature: str
+    name: str
+    expression: Expression
+    message: str
+
+
+@dataclass(frozen=True)
+class MetadataColumn:
+    """A column that users may ask for by name in ``metadata=``; it never shadows a column of the table."""
+
+    feature: str
+    name: str
+    type: DataType
+    expression: Expression
+
+
+ReadRule = Union[RowSelector, RowFilter, ReadCheck, MetadataColumn]
+
+
+@dataclass(frozen=True)
+class CommitTimestamp:
+    """Commit times come from a field of ``commitInfo`` at and above a version, from file times below.
+
+    ``enablement_version`` 0 and ``enablement_timestamp_ms`` None: for the table's whole life.
+    """
+
+    feature: str
+    field: str
+    enablement_version: int = 0
+    enablement_timestamp_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function for expressions.
+
+    Parameters
+    ----------
+    name : str
+        Lower-case, as it is called.
+    result : function(list of pyarrow.DataType) -> pyarrow.DataType
+        The result's type, or raises.
+    arrays : function(*arrays: pyarrow.Array) -> pyarrow.Array
+        All arguments are arrays of one length.
+    spark : str
+        The SQL template for Spark: ``"xxhash64({0}, {1})"``; empty if Spark knows it by its name.
+    """
+
+    feature: str
+    name: str
+    result: Callable[[list[pa.DataType]], pa.DataType]
+    arrays: Callable[..., pa.Array]
+    spark: str = ""
+
+
+# --- writing -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FillColumn:
+    """Compute a column that the written rows lack (or only its nulls, or every row)."""
+
+    feature: str
+    column: tuple[str, ...]
+    expression: Expression
+    when: Literal["absent", "null", "always"] = "absent"
+    report_bounds: bool = False
+
+
+@dataclass(frozen=True)
+class HiddenColumn:
+    """A physical column that is not in the schema."""
+
+    feature: str
+    name: str
+    type: DataType
+    expression: Expression
+    on_rewrite: Literal["carry", "recompute"] = "carry"
+    field_id: int | None = None
+
+
+@dataclass(frozen=True)
+class RowCheck:
+    """Refuse rows for which the expression is not true; ``null_passes`` lets null through."""
+
+    feature: str
+    name: str
+    expression: Expression
+    null_passes: bool = False
+    sql: str = ""
+
+
+@dataclass(frozen=True)
+class FileRequirement:
+    """What each written file must be; requirements of several features unite."""
+
+    feature: str
+    statistics_columns: tuple[tuple[str, ...], ...] = ()
+    materialize_partition_columns: bool = False
+    num_records: bool = False
+    random_prefix: bool = False
+    field_ids: bool = False
+
+
+@dataclass(frozen=True)
+class RemoveRows:
+    """Encode dropped rows: ``encode(RowSet) -> (bytes, descriptor without place)``; the core writes the bytes."""
+
+    feature: str
+    encode: Callable[[RowSet], tuple[bytes, dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class ChangeCapture:
+    """Write change rows beside the data, with the given column naming the kind of change."""
+
+    feature: str
+    change_column: str
+
+
+WriteRule = Union[FillColumn, HiddenColumn, RowCheck, FileRequirement, RemoveRows, ChangeCapture]
+
+
+# --- committing ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ActionColumn:
+    """Set a field of every added file: ``values(files: pyarrow.Table) -> pyarrow.Array``."""
+
+    feature: str
+    action: str
+    field: str
+    values: pa.Array
+
+
+@dataclass(frozen=True)
+class ExtraAction:
+    """Add one action to the commit."""
+
+    feature: str
+    kind: str
+    value: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class CommitInfoField:
+    """Set a field of ``commitInfo``; ``first`` asks that commitInfo be the first action."""
+
+    feature: str
+    name: str
+    value: Any
+    first: bool = False
+
+
+@dataclass(frozen=True)
+class FileReference:
+    """Files that an action names beside its own path: vacuum, clone and verify must know them."""
+
+    feature: str
+    column: str
+    paths: Callable[[pa.Array], pa.Array]
+    absolute: Callable[[pa.Array], pa.Array]

@@ -1,0 +1,194 @@
+"""Field paths in a schema, and the map from logical to physical names.
+
+*Logical* is the user's name; *physical* is the name in Parquet, statistics and ``partitionValues``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from delta_core.errors import ColumnNotFoundError, SchemaError, UnsupportedFeatureError
+from delta_core.types import (
+    ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef, parse_decimal, type_to_json,
+)  # fmt: skip
+
+__all__ = ["FIELD_ID", "ColumnMap", "Path", "Schema", "arrow_schema", "check_types", "find", "format_path", "leaf_fields"]
+
+Path = tuple[str, ...]
+#: The key under which a physical field carries its Parquet field id.
+FIELD_ID = "parquet.field.id"
+
+
+class Schema(StructType):
+    """A table's schema: a struct type that converts to and from ``pyarrow.Schema``."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def from_json(text: str) -> Schema:
+        """Parse ``schemaString``."""
+        return Schema(StructType.from_json(text).fields)
+
+    def json(self) -> dict[str, Any]:
+        """Return the schema as decoded JSON."""
+        return dict(type_to_json(self))
+
+    @staticmethod
+    def from_arrow(data_type: Any) -> Schema:
+        """Return the Delta schema of an Arrow schema (anything with ``__arrow_c_schema__``)."""
+        schema = data_type if isinstance(data_type, pa.Schema) else pa.schema(data_type)
+        return Schema(Field.from_arrow(f) for f in schema)
+
+    def to_arrow(self, *args: Any, **kwargs: Any) -> pa.Schema:
+        """Return the Arrow schema."""
+        return pa.schema([f.to_arrow(*args, **kwargs) for f in self.fields])
+
+
+@dataclass(frozen=True)
+class ColumnMap:
+    """How the table's columns are found in its files.
+
+    Parameters
+    ----------
+    match : "name" or "id"
+        How a field is found in Parquet. By id, a file's fields match by ``field_id`` at every level and
+        never by name.
+    physical : StructType
+        The table's schema with physical names, field for field parallel to the logical one; a field's
+        Parquet id stands in its metadata under ``parquet.field.id``.
+    """
+
+    match: Literal["name", "id"]
+    physical: StructType
+
+    @staticmethod
+    def identity(schema: StructType) -> ColumnMap:
+        """Return the map of a table whose physical names are the logical ones."""
+        return ColumnMap("name", schema)
+
+    def physical_path(self, schema: StructType, path: Path) -> Path:
+        """Return the physical path of a logical one (``element``, ``key``, ``value`` stay)."""
+        names: list[str] = []
+        logical: DataType = schema
+        physical: DataType = self.physical
+        for part in path:
+            if isinstance(logical, StructType) and isinstance(physical, StructType):
+                index = _index(logical, part)
+                if index is None:
+                    raise _not_found(schema, path)
+                names.append(physical.fields[index].name)
+                logical, physical = logical.fields[index].type, physical.fields[index].type
+            else:
+                names.append(part)
+                logical, physical = _part(logical, part, schema, path), _part(physical, part, schema, path)
+        return tuple(names)
+
+
+def _index(struct: StructType, name: str) -> int | None:
+    found = struct.get(name)
+    return None if found is None else next(i for i, f in enumerate(struct.fields) if f is found)
+
+
+def _part(t: DataType, part: str, schema: StructType, path: Path) -> DataType:
+    if isinstance(t, ArrayType) and part == "element":
+        return t.element_type
+    if isinstance(t, MapType) and part in ("key", "value"):
+        return t.key_type if part == "key" else t.value_type
+    raise _not_found(schema, path)
+
+
+def _not_found(schema: StructType, path: Path) -> ColumnNotFoundError:
+    names = ", ".join(schema.names[:20])
+    return ColumnNotFoundError(
+        f"Column {format_path(path)} is not in the table; its columns are: {names}.", column=format_path(path)
+    )
+
+
+def find(schema: StructType, path: Path) -> tuple[Path, Field]:
+    """Find a column by path: exact names first, else ignoring case as Spark does.
+
+    Returns the path as the schema spells it and its last field. Raises ColumnNotFoundError.
+    """
+    found: Field | None = None
+    names: list[str] = []
+    current: DataType = schema
+    for part in path:
+        if isinstance(current, StructType):
+            found = current.get(part)
+            if found is None:
+                raise _not_found(schema, path)
+            names.append(found.name)
+            current = found.type
+        else:
+            current = _part(current, part, schema, path)
+            found = Field(part, current)
+            names.append(part)
+    if found is None:
+        raise _not_found(schema, path)
+    return tuple(names), found
+
+
+def format_path(path: Path) -> str:
+    """Join a path by dots, names that hold a dot or backtick in backticks."""
+    return ".".join(f"`{p.replace('`', '``')}`" if "." in p or "`" in p else p for p in path)
+
+
+def leaf_fields(struct: StructType, prefix: Path = ()) -> Iterator[tuple[Path, Field]]:
+    """Yield (path, field) of every field that is not a struct; arrays and maps count as leaves."""
+    for f in struct.fields:
+        if isinstance(f.type, StructType):
+            yield from leaf_fields(f.type, (*prefix, f.name))
+        else:
+            yield (*prefix, f.name), f
+
+
+def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
+    """Refuse a schema with a type that neither the core nor a feature of the table knows.
+
+    Raises UnsupportedFeatureError naming column and type, SchemaError for names that differ by case only.
+    """
+
+    def visit(t: DataType, path: Path) -> None:
+        if isinstance(t, StructType):
+            lower: dict[str, str] = {}
+            for f in t.fields:
+                if lower.setdefault(f.name.lower(), f.name) is not f.name:
+                    other = lower[f.name.lower()]
+                    raise SchemaError(f"Columns {other!r} and {f.name!r} of {format_path(path) or 'the table'} differ by case only.")
+                visit(f.type, (*path, f.name))
+        elif isinstance(t, ArrayType):
+            visit(t.element_type, (*path, "element"))
+        elif isinstance(t, MapType):
+            visit(t.key_type, (*path, "key"))
+            visit(t.value_type, (*path, "value"))
+        elif parse_decimal(t.type) is not None:
+            t.to_arrow()
+        elif t.type not in types:
+            raise UnsupportedFeatureError(
+                f"Column {format_path(path)} has type {t.type!r}, which no feature of this table provides. "
+                "Install a plugin that provides the type, or upgrade delta_core.",
+                column=format_path(path), type=t.type,
+            )  # fmt: skip
+
+    visit(schema, ())
+
+
+def arrow_schema(struct: StructType, types: Mapping[str, TypeDef]) -> pa.Schema:
+    """Return the Arrow schema without field metadata, which is what scans hand out."""
+
+    def plain(t: DataType) -> pa.DataType:
+        if isinstance(t, PrimitiveType):
+            return t.to_arrow(types)
+        if isinstance(t, StructType):
+            return pa.struct([pa.field(f.name, plain(f.type), f.nullable) for f in t.fields])
+        if isinstance(t, ArrayType):
+            return pa.list_(pa.field("element", plain(t.element_type), t.contains_null))
+        return pa.map_(pa.field("key", plain(t.key_type), False), pa.field("value", plain(t.value_type), t.value_contains_null))
+
+    return pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in struct.fields])
+
+

@@ -1,0 +1,406 @@
+"""Delta's logical types: their JSON form, Arrow mapping, Spark DDL name and partition text.
+
+A type is a frozen value. ``parse_type`` reads the JSON of ``schemaString``; a primitive name that is
+not known parses too and is refused, with its column, where a table is opened (`schema.check_types`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+import pyarrow as pa
+
+from delta_core.errors import SchemaError
+
+__all__ = [
+    "BASE_TYPES", "TIMESTAMP_NTZ", "VARIANT", "ArrayType", "DataType", "Field", "MapType", "PrimitiveType",
+    "StructType", "TypeDef", "parse_decimal", "parse_type", "type_to_json",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TypeDef:
+    """What one primitive type name means.
+
+    Parameters
+    ----------
+    name : str
+        The name in ``schemaString``.
+    arrow : pyarrow.DataType
+        How a column of it lies in memory.
+    ddl : str
+        Spark's DDL name.
+    codec : str
+        How a partition value's text is read: the name of a codec in `delta_core.log.partition_values`;
+        empty if the type can't partition a table.
+    aliases : tuple of str
+        Further names that drafts used.
+    ordered : bool
+        Whether min and max of it prune files.
+    """
+
+    name: str
+    arrow: pa.DataType
+    ddl: str
+    codec: str = ""
+    aliases: tuple[str, ...] = ()
+    ordered: bool = True
+
+
+VARIANT_ARROW = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+
+_BASE = (
+    TypeDef("boolean", pa.bool_(), "BOOLEAN", "boolean"),
+    TypeDef("byte", pa.int8(), "TINYINT", "integer"),
+    TypeDef("short", pa.int16(), "SMALLINT", "integer"),
+    TypeDef("integer", pa.int32(), "INT", "integer"),
+    TypeDef("long", pa.int64(), "BIGINT", "integer"),
+    TypeDef("float", pa.float32(), "FLOAT", "floating"),
+    TypeDef("double", pa.float64(), "DOUBLE", "floating"),
+    TypeDef("string", pa.string(), "STRING", "string"),
+    TypeDef("binary", pa.binary(), "BINARY", "binary"),
+    TypeDef("date", pa.date32(), "DATE", "date"),
+    TypeDef("timestamp", pa.timestamp("us", "UTC"), "TIMESTAMP", "timestamp"),
+    TypeDef("void", pa.null(), "VOID", "void", aliases=("null",), ordered=False),
+)
+BASE_TYPES: Mapping[str, TypeDef] = {name: t for t in _BASE for name in (t.name, *t.aliases)}
+TIMESTAMP_NTZ = TypeDef(
+    "timestamp_ntz", pa.timestamp("us"), "TIMESTAMP_NTZ", "timestamp_ntz",
+    aliases=("timestampNTZ", "timestampWithoutTimezone"),
+)  # fmt: skip
+VARIANT = TypeDef("variant", VARIANT_ARROW, "VARIANT", ordered=False)
+_KNOWN: Mapping[str, TypeDef] = {
+    **BASE_TYPES,
+    **{name: TIMESTAMP_NTZ for name in (TIMESTAMP_NTZ.name, *TIMESTAMP_NTZ.aliases)},
+    "variant": VARIANT,
+}
+_DECIMAL = re.compile(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?\Z")
+
+
+def parse_decimal(name: str) -> tuple[int, int] | None:
+    """Return (precision, scale) of a ``decimal(p,s)`` name, None for any other name."""
+    match = _DECIMAL.match(name)
+    if match is None:
+        return None
+    return (int(match[1]), int(match[2])) if match[1] else (10, 0)
+
+
+@dataclass(frozen=True)
+class PrimitiveType:
+    """A type without parts, known by its name, e.g. ``PrimitiveType("decimal(10,2)")``."""
+
+    type: str
+
+    def __str__(self) -> str:
+        return f'PrimitiveType("{self.type}")'
+
+    __repr__ = __str__
+
+    def to_json(self) -> str:
+        """Return the JSON text of the type."""
+        return json.dumps(self.type)
+
+    @staticmethod
+    def from_json(text: str) -> PrimitiveType:
+        """Parse the JSON text of a primitive type."""
+        found = parse_type(json.loads(text))
+        if not isinstance(found, PrimitiveType):
+            raise SchemaError(f"Found {text}, expected the name of a primitive type.")
+        return found
+
+    def to_arrow(self, types: Mapping[str, TypeDef] = _KNOWN) -> pa.DataType:
+        """Return the Arrow type; a name not in ``types`` raises SchemaError."""
+        decimal = parse_decimal(self.type)
+        if decimal is not None:
+            precision, scale = decimal
+            if not (1 <= precision <= 38 and 0 <= scale <= precision):
+                raise SchemaError(f"Found type {self.type!r}, expected decimal(p,s) with 1 <= p <= 38, 0 <= s <= p.")
+            return pa.decimal128(precision, scale)
+        found = types.get(self.type)
+        if found is None:
+            raise SchemaError(f"Type {self.type!r} is not known here.", type=self.type)
+        return found.arrow
+
+    @staticmethod
+    def from_arrow(data_type: Any) -> PrimitiveType:
+        """Return the Delta type that stores an Arrow type."""
+        found = arrow_to_type(data_type)
+        if not isinstance(found, PrimitiveType):
+            raise SchemaError(f"Found Arrow type {data_type}, expected one without parts.")
+        return found
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """A list of elements of one type."""
+
+    element_type: DataType
+    contains_null: bool = True
+    type: str = field(default="array", init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "element_type", _as_type(self.element_type))
+
+    def to_json(self) -> str:
+        """Return the JSON text of the type."""
+        return json.dumps(type_to_json(self))
+
+    @staticmethod
+    def from_json(text: str) -> ArrayType:
+        """Parse the JSON text of an array type."""
+        found = parse_type(json.loads(text))
+        if not isinstance(found, ArrayType):
+            raise SchemaError(f"Found {text}, expected an array type.")
+        return found
+
+    def to_arrow(self, types: Mapping[str, TypeDef] = _KNOWN) -> pa.DataType:
+        """Return the Arrow list type."""
+        return pa.list_(pa.field("element", self.element_type.to_arrow(types), self.contains_null))
+
+    @staticmethod
+    def from_arrow(data_type: Any) -> ArrayType:
+        """Return the Delta type that stores an Arrow list type."""
+        found = arrow_to_type(data_type)
+        if not isinstance(found, ArrayType):
+            raise SchemaError(f"Found Arrow type {data_type}, expected a list.")
+        return found
+
+
+@dataclass(frozen=True)
+class MapType:
+    """A map from keys of one type to values of one type."""
+
+    key_type: DataType
+    value_type: DataType
+    value_contains_null: bool = True
+    type: str = field(default="map", init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key_type", _as_type(self.key_type))
+        object.__setattr__(self, "value_type", _as_type(self.value_type))
+
+    def to_json(self) -> str:
+        """Return the JSON text of the type."""
+        return json.dumps(type_to_json(self))
+
+    @staticmethod
+    def from_json(text: str) -> MapType:
+        """Parse the JSON text of a map type."""
+        found = parse_type(json.loads(text))
+        if not isinstance(found, MapType):
+            raise SchemaError(f"Found {text}, expected a map type.")
+        return found
+
+    def to_arrow(self, types: Mapping[str, TypeDef] = _KNOWN) -> pa.DataType:
+        """Return the Arrow map type."""
+        value = pa.field("value", self.value_type.to_arrow(types), self.value_contains_null)
+        return pa.map_(pa.field("key", self.key_type.to_arrow(types), False), value)
+
+    @staticmethod
+    def from_arrow(data_type: Any) -> MapType:
+        """Return the Delta type that stores an Arrow map type."""
+        found = arrow_to_type(data_type)
+        if not isinstance(found, MapType):
+            raise SchemaError(f"Found Arrow type {data_type}, expected a map.")
+        return found
+
+
+@dataclass(frozen=True, init=False)
+class Field:
+    """A named column or part of a struct, with its metadata."""
+
+    name: str
+    type: DataType
+    nullable: bool
+    metadata: Mapping[str, Any] = field(hash=False)
+
+    def __init__(
+        self, name: str, type: DataType | str, nullable: bool = True, metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "type", _as_type(type))
+        object.__setattr__(self, "nullable", nullable)
+        object.__setattr__(self, "metadata", dict(metadata or {}))
+
+    def to_json(self) -> str:
+        """Return the JSON text of the field."""
+        return json.dumps(_field_to_json(self))
+
+    @staticmethod
+    def from_json(text: str) -> Field:
+        """Parse the JSON text of a field."""
+        return _parse_field(json.loads(text))
+
+    def to_arrow(self, types: Mapping[str, TypeDef] = _KNOWN) -> pa.Field:
+        """Return the Arrow field; metadata values become JSON text unless they are strings."""
+        meta = {k: v if isinstance(v, str) else json.dumps(v) for k, v in self.metadata.items()}
+        return pa.field(self.name, self.type.to_arrow(types), self.nullable, meta or None)
+
+    @staticmethod
+    def from_arrow(arrow_field: Any) -> Field:
+        """Return the Delta field that stores an Arrow field (anything with ``__arrow_c_schema__``)."""
+        f = arrow_field if isinstance(arrow_field, pa.Field) else pa.field(arrow_field)
+        return _arrow_to_field(f)
+
+
+class StructType:
+    """Named fields in order."""
+
+    __slots__ = ("_by_lower", "fields")
+    fields: tuple[Field, ...]
+    type = "struct"
+
+    def __init__(self, fields: Any) -> None:
+        self.fields = tuple(fields)
+        self._by_lower: dict[str, Field] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StructType) and self.fields == other.fields
+
+    def __hash__(self) -> int:
+        return hash(self.fields)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({list(self.fields)!r})"
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.fields,)
+
+    @property
+    def names(self) -> list[str]:
+        """The fields' names, in order."""
+        return [f.name for f in self.fields]
+
+    def get(self, name: str) -> Field | None:
+        """Return the field of this name: the exact one, else the one that is equal ignoring case."""
+        for f in self.fields:
+            if f.name == name:
+                return f
+        if self._by_lower is None:
+            self._by_lower = {f.name.lower(): f for f in reversed(self.fields)}
+        return self._by_lower.get(name.lower())
+
+    def to_json(self) -> str:
+        """Return the JSON text, as in ``schemaString``."""
+        return json.dumps(type_to_json(self))
+
+    @staticmethod
+    def from_json(text: str) -> StructType:
+        """Parse the JSON text of a struct type."""
+        found = parse_type(json.loads(text))
+        if not isinstance(found, StructType):
+            raise SchemaError(f"Found {text[:200]}, expected a struct type.")
+        return found
+
+    def to_arrow(self, types: Mapping[str, TypeDef] = _KNOWN) -> Any:
+        """Return the Arrow struct type."""
+        return pa.struct([f.to_arrow(types) for f in self.fields])
+
+    @staticmethod
+    def from_arrow(data_type: Any) -> StructType:
+        """Return the Delta type that stores an Arrow struct type."""
+        found = arrow_to_type(data_type)
+        if not isinstance(found, StructType):
+            raise SchemaError(f"Found Arrow type {data_type}, expected a struct.")
+        return found
+
+
+DataType = Union[PrimitiveType, ArrayType, MapType, StructType]
+
+
+def _as_type(value: Any) -> DataType:
+    return PrimitiveType(value) if isinstance(value, str) else value
+
+
+def parse_type(value: Any) -> DataType:
+    """Build a type from its decoded JSON; raises SchemaError where the shape is not Delta's.
+
+    Protocol: Schema Serialization Format.
+    """
+    if isinstance(value, str):
+        return PrimitiveType("void" if value == "null" else value)
+    if not isinstance(value, dict) or "type" not in value:
+        raise SchemaError(f"Found {str(value)[:200]}, expected a type's name or an object with 'type'.")
+    kind = value["type"]
+    try:
+        if kind == "struct":
+            return StructType(_parse_field(f) for f in value["fields"])
+        if kind == "array":
+            return ArrayType(parse_type(value["elementType"]), bool(value.get("containsNull", True)))
+        if kind == "map":
+            nulls = bool(value.get("valueContainsNull", True))
+            return MapType(parse_type(value["keyType"]), parse_type(value["valueType"]), nulls)
+    except (KeyError, TypeError) as e:
+        raise SchemaError(f"A {kind} type lacks {e}: found {str(value)[:200]}.") from e
+    raise SchemaError(f"Type {str(kind)[:100]!r} is not known; expected struct, array, map or a primitive's name.")
+
+
+def _parse_field(value: Any) -> Field:
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str) or "type" not in value:
+        raise SchemaError(f"Found {str(value)[:200]}, expected a field with 'name' and 'type'.")
+    return Field(value["name"], parse_type(value["type"]), bool(value.get("nullable", True)), value.get("metadata"))
+
+
+def _field_to_json(f: Field) -> dict[str, Any]:
+    return {"name": f.name, "type": type_to_json(f.type), "nullable": f.nullable, "metadata": dict(f.metadata)}
+
+
+def type_to_json(t: DataType) -> Any:
+    """Return the JSON value of a type, the inverse of `parse_type`."""
+    if isinstance(t, PrimitiveType):
+        return t.type
+    if isinstance(t, StructType):
+        return {"type": "struct", "fields": [_field_to_json(f) for f in t.fields]}
+    if isinstance(t, ArrayType):
+        return {"type": "array", "elementType": type_to_json(t.element_type), "containsNull": t.contains_null}
+    return {
+        "type": "map", "keyType": type_to_json(t.key_type), "valueType": type_to_json(t.value_type),
+        "valueContainsNull": t.value_contains_null,
+    }  # fmt: skip
+
+
+_FROM_ARROW: tuple[tuple[Any, str], ...] = (
+    (pa.types.is_boolean, "boolean"), (pa.types.is_int8, "byte"), (pa.types.is_int16, "short"),
+    (pa.types.is_int32, "integer"), (pa.types.is_int64, "long"), (pa.types.is_uint8, "byte"),
+    (pa.types.is_uint16, "short"), (pa.types.is_uint32, "integer"), (pa.types.is_uint64, "long"),
+    (pa.types.is_float16, "float"), (pa.types.is_float32, "float"), (pa.types.is_float64, "double"),
+    (pa.types.is_string, "string"), (pa.types.is_large_string, "string"), (pa.types.is_string_view, "string"),
+    (pa.types.is_binary, "binary"), (pa.types.is_large_binary, "binary"), (pa.types.is_binary_view, "binary"),
+    (pa.types.is_fixed_size_binary, "binary"), (pa.types.is_date, "date"), (pa.types.is_null, "void"),
+)  # fmt: skip
+
+
+def arrow_to_type(data_type: Any) -> DataType:
+    """Return the Delta type that stores an Arrow type; SchemaError where none does."""
+    t = data_type if isinstance(data_type, pa.DataType) else pa.field(data_type).type
+    for test, name in _FROM_ARROW:
+        if test(t):
+            return PrimitiveType(name)
+    if pa.types.is_timestamp(t):
+        return PrimitiveType("timestamp" if t.tz else "timestamp_ntz")
+    if pa.types.is_decimal(t):
+        return PrimitiveType(f"decimal({t.precision},{t.scale})")
+    if pa.types.is_dictionary(t):
+        return arrow_to_type(t.value_type)
+    if pa.types.is_struct(t):
+        return StructType(_arrow_to_field(t.field(i)) for i in range(t.num_fields))
+    if pa.types.is_map(t):
+        return MapType(arrow_to_type(t.key_type), arrow_to_type(t.item_type), t.item_field.nullable)
+    if pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t):
+        return ArrayType(arrow_to_type(t.value_type), t.value_field.nullable)
+    raise SchemaError(f"Arrow type {t} has no Delta type.")
+
+
+def _arrow_to_field(f: pa.Field) -> Field:
+    meta = {k.decode(): v.decode() for k, v in (f.metadata or {}).items() if k != b"PARQUET:field_id"}
+    return Field(f.name, arrow_to_type(f.type), f.nullable, meta)
