@@ -1,0 +1,304 @@
+"""RowSet: a set of row positions in one file, the one exchange type for rows that are deleted or kept.
+
+Deletion vectors, Spark's chunk bitmaps, Lance's deletion files and a lost attempt's rebase all speak it. The rows are
+held as roaring containers of 65,536 positions each, so memory follows the number of rows and never their size.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from delta_core.errors import InvalidArgumentError
+from delta_core.kernels._roaring import Rows
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["RowSet", "keep_indices"]
+
+
+class RowSet:
+    """An immutable, picklable set of row positions (0 to 2**63 - 1) in one file.
+
+    Made by `empty`, `from_positions`, `from_mask`, `from_range` and `from_roaring`; combined with ``|``, ``&``, ``-``
+    and ``^``, compared with ``==``. Every call releases the GIL while it works, and a set may be used from several
+    threads at once.
+
+    Notes
+    -----
+    A window (``start``, ``num_rows``) costs time in proportion to the window: a scan asks batch by batch.
+    """
+
+    __slots__ = ("_rows",)
+    _rows: Rows
+
+    def __init__(self) -> None:
+        self._rows = Rows()
+
+    @classmethod
+    def _of(cls, rows: Rows) -> RowSet:
+        out = cls.__new__(cls)
+        out._rows = rows
+        return out
+
+    @classmethod
+    def empty(cls) -> RowSet:
+        """Return the set without rows."""
+        return cls()
+
+    @classmethod
+    def from_positions(cls, positions: ArrayLike) -> RowSet:
+        """Build a set from positions in any order; repeated ones count once.
+
+        Parameters
+        ----------
+        positions : integer array, **shape (n,)**
+            Ascending positions are taken as they are, others are sorted first.
+
+        Raises
+        ------
+        InvalidArgumentError
+            Not one-dimensional, not integers, negative, or beyond 2**63 - 1.
+        """
+        array = np.asarray(positions)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise InvalidArgumentError(
+                f"row positions are a one-dimensional array of integers, not {array.dtype} of shape {array.shape}"
+            )
+        if array.size and (array.min() < 0 or array.max() > np.iinfo(np.int64).max):
+            raise InvalidArgumentError(f"row positions lie within 0 and 2**63 - 1, not {array.min()} to {array.max()}")
+        array = np.ascontiguousarray(array, np.int64)
+        rows = Rows.from_positions(array)
+        if rows is None:
+            rows = Rows.from_positions(np.unique(array))
+        assert rows is not None
+        return cls._of(rows)
+
+    @classmethod
+    def from_mask(cls, mask: ArrayLike) -> RowSet:
+        """Build the set of the indices at which a bool (or uint8) array of **shape (num_rows,)** is true."""
+        array = np.asarray(mask)
+        if array.ndim != 1 or (array.size and array.dtype not in (np.bool_, np.uint8)):
+            raise InvalidArgumentError(
+                f"a mask is a one-dimensional array of bool or uint8, not {array.dtype} of shape {array.shape}"
+            )
+        return cls._of(Rows.from_mask(np.ascontiguousarray(array).view(np.uint8)))
+
+    @classmethod
+    def from_range(cls, start: int, stop: int) -> RowSet:
+        """Build the set of the positions from `start` up to, not including, `stop`."""
+        return cls._of(Rows.from_range(_position(start), _position(stop)))
+
+    @classmethod
+    def from_roaring(cls, data: Buffer, bits: int = 64, *, trailing: bool = False) -> RowSet:
+        """Read portable roaring bytes.
+
+        Parameters
+        ----------
+        data : bytes-like
+            Copied: nothing of the caller's buffer is kept.
+        bits : 64 or 32
+            64: a uint64 count of buckets, each a uint32 key and a 32-bit bitmap. 32: one bitmap.
+        trailing : bool
+            Accept bytes after the end of the set.
+
+        Raises
+        ------
+        CorruptTableError
+            The bytes break the format: cut off, out of order, counts that don't add up, a key with its top bit set,
+            bytes left over. ``offset`` says where.
+
+        Protocol
+        --------
+        Deletion Vector Format (the bitmap without its magic number)
+        """
+        return cls._of(Rows.from_roaring(data, bits, trailing))
+
+    def to_roaring(self, bits: int = 64) -> bytes:
+        """Return portable roaring bytes, each container in the kind that takes the fewest bytes.
+
+        Raises
+        ------
+        InvalidArgumentError
+            ``bits=32`` and a position of 2**32 or more.
+        """
+        return self._rows.to_roaring(bits)
+
+    def __reduce__(self) -> tuple[Callable[..., RowSet], tuple[bytes]]:
+        return RowSet.from_roaring, (self.to_roaring(),)
+
+    # --- what it holds -------------------------------------------------------------------------
+
+    @property
+    def cardinality(self) -> int:
+        """Number of positions."""
+        return self._rows.cardinality
+
+    @property
+    def min(self) -> int | None:
+        """Lowest position, None when empty."""
+        return self._rows.min if self else None
+
+    @property
+    def max(self) -> int | None:
+        """Highest position, None when empty. Below the file's row count, or the set isn't the file's."""
+        return self._rows.max if self else None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, in bytes."""
+        return self._rows.nbytes
+
+    def __len__(self) -> int:
+        return self._rows.cardinality
+
+    def __bool__(self) -> bool:
+        return self._rows.cardinality > 0
+
+    def __contains__(self, position: object) -> bool:
+        try:
+            at = operator.index(position)  # type: ignore[arg-type]
+        except TypeError:
+            return False
+        return 0 <= at < 2**63 - 1 and self._rows.num_between(at, at + 1) == 1
+
+    def num_between(self, start: int, stop: int) -> int:
+        """Count the positions in [`start`, `stop`)."""
+        return self._rows.num_between(_position(start), _position(stop))
+
+    def check_fits(self, num_rows: int) -> None:
+        """Check that every position is below `num_rows`, the number of rows of the file.
+
+        Raises
+        ------
+        CorruptTableError
+            A position lies beyond the file.
+        """
+        self._rows.check_fits(_position(num_rows))
+
+    def positions(self) -> NDArray[np.int64]:
+        """Return the positions in ascending order, int64 of **shape (cardinality,)**."""
+        return self._rows.positions()
+
+    def __eq__(self, other: object) -> bool:
+        return self._rows.equals(other._rows) if isinstance(other, RowSet) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((RowSet, self.cardinality, self._rows.min, self._rows.max))
+
+    def __repr__(self) -> str:
+        return f"RowSet({self.cardinality} rows, {self.min} to {self.max})" if self else "RowSet(empty)"
+
+    # --- combining -----------------------------------------------------------------------------
+
+    def _combine(self, other: object, operation: Literal["or", "and", "sub", "xor"]) -> RowSet:
+        if not isinstance(other, RowSet):
+            return NotImplemented
+        return RowSet._of(self._rows.combine(other._rows, operation))
+
+    def __or__(self, other: RowSet) -> RowSet:
+        return self._combine(other, "or")
+
+    def __and__(self, other: RowSet) -> RowSet:
+        return self._combine(other, "and")
+
+    def __sub__(self, other: RowSet) -> RowSet:
+        return self._combine(other, "sub")
+
+    def __xor__(self, other: RowSet) -> RowSet:
+        return self._combine(other, "xor")
+
+    def isdisjoint(self, other: RowSet) -> bool:
+        """Tell whether no position is in both."""
+        return self._rows.isdisjoint(other._rows)
+
+    # --- windows: one byte a row ---------------------------------------------------------------
+
+    def mask(self, num_rows: int, start: int = 0) -> NDArray[np.bool_]:
+        """Return a bool array of **shape (num_rows,)**: true where row ``start + i`` is in the set."""
+        out = np.empty(_position(num_rows), np.bool_)
+        self.fill_mask(out, start)
+        return out
+
+    def fill_mask(self, out: NDArray[Any], start: int = 0) -> None:
+        """Write into `out` (bool or uint8, contiguous) 1 where row ``start + i`` is in the set, else 0."""
+        self._rows.fill_bytes(_bytes_of(out), _position(start), len(out), False)
+
+    def fill_keep_mask(self, out: NDArray[Any], start: int = 0) -> None:
+        """Write into `out` (bool or uint8, contiguous) 0 where row ``start + i`` is in the set, else 1."""
+        self._rows.fill_bytes(_bytes_of(out), _position(start), len(out), True)
+
+    # --- windows: one bit a row ----------------------------------------------------------------
+
+    def bits(self, num_rows: int) -> NDArray[np.uint8]:
+        """Return the bit mask of a whole file, least significant bit first, padded with zeros to 8 bytes.
+
+        Raises
+        ------
+        CorruptTableError
+            A position is `num_rows` or more.
+        """
+        self.check_fits(num_rows)
+        out = np.empty((num_rows + 63) // 64 * 8, np.uint8)
+        self.fill_bits(out, num_rows)
+        return out
+
+    def fill_bits(self, out: NDArray[np.uint8], num_rows: int, start: int = 0) -> None:
+        """Write into `out` bit ``i`` = row ``start + i`` is in the set, and zeros up to a multiple of 64 bits.
+
+        Parameters
+        ----------
+        out : uint8[n_bytes], contiguous
+            At least ``num_rows`` bits rounded up to 8 bytes; what lies behind is left as it is.
+        """
+        self._rows.fill_bits(out, _position(start), _position(num_rows), False)
+
+    def fill_keep_bits(self, out: NDArray[np.uint8], num_rows: int, start: int = 0) -> None:
+        """Write into `out` bit ``i`` = row ``start + i`` is *not* in the set; otherwise as `fill_bits`."""
+        self._rows.fill_bits(out, _position(start), _position(num_rows), True)
+
+    def keep_indices(self, start: int, num_rows: int) -> NDArray[np.int32]:
+        """Return the ascending ``i < num_rows`` for which row ``start + i`` is not in the set."""
+        return self._rows.kept(_position(start), _position(num_rows))
+
+    def chunks(self, num_rows: int = 4096) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        """Cut the set into chunks of `num_rows` rows and return those that hold a position.
+
+        Parameters
+        ----------
+        num_rows : int
+            A power of two from 64 to 65,536.
+
+        Returns
+        -------
+        index : int64, **shape (k,)**
+            Ascending; chunk ``c`` holds rows ``c * num_rows`` up to ``(c + 1) * num_rows``.
+        words : uint64, **shape (k, num_rows / 64)**
+            Bit ``i``, least significant first within each word, = row ``c * num_rows + i`` is in the set.
+        """
+        return self._rows.chunks(num_rows)
+
+
+def keep_indices(rows: RowSet, start: int, num_rows: int) -> NDArray[np.int32]:
+    """Return the indices of the rows to keep in a batch of `num_rows` rows whose first position is `start`."""
+    return rows.keep_indices(start, num_rows)
+
+
+def _position(value: int) -> int:
+    number = operator.index(value)
+    if not 0 <= number < 2**63:
+        raise InvalidArgumentError(f"row positions and counts lie within 0 and 2**63 - 1, not {number}")
+    return number
+
+
+def _bytes_of(out: NDArray[Any]) -> NDArray[np.uint8]:
+    if out.ndim != 1 or out.dtype not in (np.bool_, np.uint8) or not out.flags.c_contiguous:
+        raise InvalidArgumentError(
+            f"a mask is written to a contiguous bool or uint8 array, not {out.dtype} of shape {out.shape}"
+        )
+    return out.view(np.uint8)

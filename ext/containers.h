@@ -1,0 +1,598 @@
+/* A set of 64-bit row positions as containers of 65,536 rows, and what is done with them.
+ *
+ * A container is an array of uint16, a bitmap of 1,024 words, or runs of (first, length - 1), all little-endian and
+ * possibly unaligned: the bytes may lie in memory just as they lay in a file, so every access goes through memcpy.
+ * Whoever fills a `rows_t` guarantees (roaring_format.h checks it for foreign bytes): keys ascend strictly, values
+ * ascend strictly, runs do not overlap and end within their container, and `count` is the number of values.
+ */
+#ifndef DELTA_CONTAINERS_H
+#define DELTA_CONTAINERS_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the row set kernels need a little-endian machine"
+#endif
+
+enum { CHUNK_BITS = 16, CHUNK_ROWS = 65536, CHUNK_WORDS = 1024, CHUNK_BYTES = 8192, ARRAY_MAX = 4096 };
+enum { SET_OR, SET_AND, SET_SUB, SET_XOR };
+
+typedef struct {
+    int64_t key;    /* position >> 16 */
+    int64_t at;     /* where the values start in `data` */
+    int32_t count;  /* 1 to 65,536 */
+    int32_t runs;   /* number of runs; 0 = an array (count <= ARRAY_MAX) or a bitmap */
+} container_t;
+
+typedef struct {
+    container_t *items;
+    int64_t n, item_capacity;
+    uint8_t *data;
+    int64_t used, capacity;
+    int owns_data;
+    int64_t count;
+} rows_t;
+
+static inline uint16_t load16(const uint8_t *p) { uint16_t v; memcpy(&v, p, 2); return v; }
+static inline uint32_t load32(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return v; }
+static inline uint64_t load64(const uint8_t *p) { uint64_t v; memcpy(&v, p, 8); return v; }
+static inline void store16(uint8_t *p, uint16_t v) { memcpy(p, &v, 2); }
+static inline void store32(uint8_t *p, uint32_t v) { memcpy(p, &v, 4); }
+static inline void store64(uint8_t *p, uint64_t v) { memcpy(p, &v, 8); }
+static inline void or64(uint8_t *p, uint64_t v) { store64(p, load64(p) | v); }
+
+static inline int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static inline int64_t payload_bytes(const container_t *c) {
+    return c->runs ? 4 * (int64_t)c->runs : c->count <= ARRAY_MAX ? 2 * (int64_t)c->count : CHUNK_BYTES;
+}
+
+/* Bits below `n`, for 0 <= n <= 64. */
+static inline uint64_t low_bits(int64_t n) { return n >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1; }
+
+/* ---- counting ------------------------------------------------------------------------------------------------ */
+
+static inline int64_t popcount_plain(const uint8_t *p, int64_t words) {
+    int64_t total = 0;
+    for (int64_t i = 0; i < words; i++) total += __builtin_popcountll(load64(p + 8 * i));
+    return total;
+}
+
+/* x86 compilers may not assume the popcnt instruction; asking the processor is cheaper than the table they use. */
+#if defined(__x86_64__) && defined(__GNUC__)
+__attribute__((target("avx512vpopcntdq,avx512f,popcnt,avx2")))
+static int64_t popcount_avx512(const uint8_t *p, int64_t words) { return popcount_plain(p, words); }
+__attribute__((target("popcnt")))
+static int64_t popcount_hardware(const uint8_t *p, int64_t words) {
+    int64_t a = 0, b = 0, i = 0;
+    for (; i + 2 <= words; i += 2) {
+        a += __builtin_popcountll(load64(p + 8 * i));
+        b += __builtin_popcountll(load64(p + 8 * i + 8));
+    }
+    return a + b + (i < words ? __builtin_popcountll(load64(p + 8 * i)) : 0);
+}
+static inline int64_t popcount(const uint8_t *p, int64_t words) {
+    if (__builtin_cpu_supports("avx512vpopcntdq")) return popcount_avx512(p, words);
+    return __builtin_cpu_supports("popcnt") ? popcount_hardware(p, words) : popcount_plain(p, words);
+}
+#else
+static inline int64_t popcount(const uint8_t *p, int64_t words) { return popcount_plain(p, words); }
+#endif
+
+static int32_t count_runs(const uint64_t *words) {
+    uint64_t starts[CHUNK_WORDS], carry = 0;
+    for (int i = 0; i < CHUNK_WORDS; i++) {
+        starts[i] = words[i] & ~((words[i] << 1) | carry);
+        carry = words[i] >> 63;
+    }
+    return (int32_t)popcount((const uint8_t *)starts, CHUNK_WORDS);
+}
+
+/* ---- looking into one container ------------------------------------------------------------------------------ */
+
+/* Index of the first value >= low (0 <= low <= 65,536) of an array container. */
+static int64_t array_lower_bound(const uint8_t *values, int64_t count, int64_t low) {
+    int64_t first = 0;
+    while (count > 0) {
+        int64_t half = count / 2;
+        if (load16(values + 2 * (first + half)) < low) { first += half + 1; count -= half + 1; }
+        else count = half;
+    }
+    return first;
+}
+
+/* Index of the first run that ends at or after `low`. */
+static int64_t run_lower_bound(const uint8_t *runs, int64_t count, int64_t low) {
+    int64_t first = 0;
+    while (count > 0) {
+        int64_t half = count / 2;
+        const uint8_t *run = runs + 4 * (first + half);
+        if ((int64_t)load16(run) + load16(run + 2) < low) { first += half + 1; count -= half + 1; }
+        else count = half;
+    }
+    return first;
+}
+
+/* Number of values in [low, high). */
+static int64_t count_in(const container_t *c, const uint8_t *data, int64_t low, int64_t high) {
+    const uint8_t *p = data + c->at;
+    if (low <= 0 && high >= CHUNK_ROWS) return c->count;
+    if (low >= high) return 0;
+    int64_t total = 0;
+    if (c->runs) {
+        for (int64_t i = run_lower_bound(p, c->runs, low); i < c->runs; i++) {
+            int64_t first = load16(p + 4 * i), stop = first + load16(p + 4 * i + 2) + 1;
+            if (first >= high) break;
+            total += min64(stop, high) - max64(first, low);
+        }
+    } else if (c->count <= ARRAY_MAX) {
+        total = array_lower_bound(p, c->count, high) - array_lower_bound(p, c->count, low);
+    } else {
+        int64_t w = low >> 6, last = (high - 1) >> 6;
+        uint64_t head = ~low_bits(low & 63), tail = low_bits(((high - 1) & 63) + 1);
+        if (w == last) return __builtin_popcountll(load64(p + 8 * w) & head & tail);
+        total = __builtin_popcountll(load64(p + 8 * w) & head) + __builtin_popcountll(load64(p + 8 * last) & tail);
+        total += popcount(p + 8 * (w + 1), last - w - 1);
+    }
+    return total;
+}
+
+static int64_t container_min(const container_t *c, const uint8_t *data) {
+    const uint8_t *p = data + c->at;
+    if (c->runs || c->count <= ARRAY_MAX) return load16(p);
+    int64_t w = 0;
+    while (!load64(p + 8 * w)) w++;
+    return 64 * w + __builtin_ctzll(load64(p + 8 * w));
+}
+
+static int64_t container_max(const container_t *c, const uint8_t *data) {
+    const uint8_t *p = data + c->at;
+    if (c->runs) { p += 4 * ((int64_t)c->runs - 1); return (int64_t)load16(p) + load16(p + 2); }
+    if (c->count <= ARRAY_MAX) return load16(p + 2 * ((int64_t)c->count - 1));
+    int64_t w = CHUNK_WORDS - 1;
+    while (!load64(p + 8 * w)) w--;
+    return 64 * w + 63 - __builtin_clzll(load64(p + 8 * w));
+}
+
+/* Set bits [low, high) of little-endian words at p. */
+static void set_bit_range(uint8_t *p, int64_t low, int64_t high) {
+    if (low >= high) return;
+    int64_t w = low >> 6, last = (high - 1) >> 6;
+    uint64_t head = ~low_bits(low & 63), tail = low_bits(((high - 1) & 63) + 1);
+    if (w == last) { or64(p + 8 * w, head & tail); return; }
+    or64(p + 8 * w, head);
+    memset(p + 8 * (w + 1), 0xff, (size_t)(8 * (last - w - 1)));
+    or64(p + 8 * last, tail);
+}
+
+static void expand(const container_t *c, const uint8_t *data, uint64_t *words) {
+    const uint8_t *p = data + c->at;
+    if (!c->runs && c->count > ARRAY_MAX) { memcpy(words, p, CHUNK_BYTES); return; }
+    memset(words, 0, CHUNK_BYTES);
+    if (c->runs)
+        for (int64_t i = 0; i < c->runs; i++) {
+            int64_t first = load16(p + 4 * i);
+            set_bit_range((uint8_t *)words, first, first + load16(p + 4 * i + 2) + 1);
+        }
+    else
+        for (int64_t i = 0; i < c->count; i++) {
+            uint16_t v = load16(p + 2 * i);
+            words[v >> 6] |= UINT64_C(1) << (v & 63);
+        }
+}
+
+/* ---- growing ------------------------------------------------------------------------------------------------- */
+
+static void rows_free(rows_t *rows) {
+    free(rows->items);
+    if (rows->owns_data) free(rows->data);
+    memset(rows, 0, sizeof *rows);
+}
+
+/* Room for one more container; 0 when memory ran out. */
+static int rows_push(rows_t *rows, int64_t key, int64_t at, int64_t count, int64_t runs) {
+    if (rows->n == rows->item_capacity) {
+        int64_t capacity = rows->item_capacity ? rows->item_capacity * 2 : 4;
+        void *grown = realloc(rows->items, (size_t)capacity * sizeof(container_t));
+        if (!grown) return 0;
+        rows->items = (container_t *)grown;
+        rows->item_capacity = capacity;
+    }
+    container_t item = {key, at, (int32_t)count, (int32_t)runs};
+    rows->items[rows->n++] = item;
+    rows->count += count;
+    return 1;
+}
+
+/* A new container with `bytes` of values to be written by the caller; NULL when memory ran out. */
+static uint8_t *rows_add(rows_t *rows, int64_t key, int64_t count, int64_t runs, int64_t bytes) {
+    if (rows->capacity - rows->used < bytes) {
+        int64_t capacity = max64(rows->capacity * 2, rows->used + bytes);
+        void *grown = realloc(rows->data, (size_t)capacity);
+        if (!grown) return NULL;
+        rows->data = (uint8_t *)grown;
+        rows->capacity = capacity;
+    }
+    rows->owns_data = 1;
+    if (!rows_push(rows, key, rows->used, count, runs)) return NULL;
+    rows->used += bytes;
+    return rows->data + rows->used - bytes;
+}
+
+static int rows_add_copy(rows_t *rows, const container_t *c, const uint8_t *data) {
+    int64_t bytes = payload_bytes(c);
+    uint8_t *p = rows_add(rows, c->key, c->count, c->runs, bytes);
+    if (p) memcpy(p, data + c->at, (size_t)bytes);
+    return p != NULL;
+}
+
+static void write_runs(const uint64_t *words, uint8_t *p) {
+    int64_t first = -1;
+    uint64_t carry = 0;
+    for (int64_t i = 0; i < CHUNK_WORDS; i++) {
+        uint64_t edges = words[i] ^ ((words[i] << 1) | carry);
+        carry = words[i] >> 63;
+        for (; edges; edges &= edges - 1) {
+            int64_t edge = 64 * i + __builtin_ctzll(edges);
+            if (first < 0) { first = edge; continue; }
+            store16(p, (uint16_t)first);
+            store16(p + 2, (uint16_t)(edge - first - 1));
+            p += 4;
+            first = -1;
+        }
+    }
+    if (first >= 0) {
+        store16(p, (uint16_t)first);
+        store16(p + 2, (uint16_t)(CHUNK_ROWS - first - 1));
+    }
+}
+
+/* Add 65,536 bits in the kind of container that serialises smallest; nothing when no bit is set. */
+static int rows_add_words(rows_t *rows, int64_t key, const uint64_t *words) {
+    int64_t count = popcount((const uint8_t *)words, CHUNK_WORDS);
+    if (!count) return 1;
+    int64_t runs = count_runs(words);
+    int64_t plain = count <= ARRAY_MAX ? 2 * count : CHUNK_BYTES;
+    uint8_t *p;
+    if (2 + 4 * runs < plain) {
+        if (!(p = rows_add(rows, key, count, runs, 4 * runs))) return 0;
+        write_runs(words, p);
+    } else if (count > ARRAY_MAX) {
+        if (!(p = rows_add(rows, key, count, 0, CHUNK_BYTES))) return 0;
+        memcpy(p, words, CHUNK_BYTES);
+    } else {
+        if (!(p = rows_add(rows, key, count, 0, 2 * count))) return 0;
+        for (int64_t i = 0; i < CHUNK_WORDS; i++)
+            for (uint64_t w = words[i]; w; w &= w - 1, p += 2)
+                store16(p, (uint16_t)(64 * i + __builtin_ctzll(w)));
+    }
+    return 1;
+}
+
+/* Add the n >= 1 strictly ascending positions of one container. */
+static int rows_add_positions(rows_t *rows, const int64_t *positions, int64_t n) {
+    int64_t key = positions[0] >> CHUNK_BITS, runs = 1;
+    for (int64_t i = 1; i < n; i++) runs += positions[i] != positions[i - 1] + 1;
+    if (n > ARRAY_MAX || 2 + 4 * runs < 2 * n) {
+        uint64_t words[CHUNK_WORDS] = {0};
+        for (int64_t i = 0; i < n; i++)
+            words[(positions[i] & 0xffff) >> 6] |= UINT64_C(1) << (positions[i] & 63);
+        return rows_add_words(rows, key, words);
+    }
+    uint8_t *p = rows_add(rows, key, n, 0, 2 * n);
+    if (!p) return 0;
+    for (int64_t i = 0; i < n; i++) store16(p + 2 * i, (uint16_t)(positions[i] & 0xffff));
+    return 1;
+}
+
+/* 1 = done, 0 = no memory, -1 = not strictly ascending from 0 up. */
+static int rows_from_positions(rows_t *rows, const int64_t *positions, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (positions[i] < 0 || (i && positions[i] <= positions[i - 1])) return -1;
+    for (int64_t first = 0, stop; first < n; first = stop) {
+        for (stop = first + 1; stop < n && positions[stop] >> CHUNK_BITS == positions[first] >> CHUNK_BITS;) stop++;
+        if (!rows_add_positions(rows, positions + first, stop - first)) return 0;
+    }
+    return 1;
+}
+
+/* One byte a row, 0 or not. */
+static int rows_from_mask(rows_t *rows, const uint8_t *mask, int64_t n) {
+    uint64_t words[CHUNK_WORDS];
+    for (int64_t start = 0; start < n; start += CHUNK_ROWS) {
+        int64_t stop = min64(n - start, CHUNK_ROWS);
+        const uint8_t *p = mask + start;
+        memset(words, 0, CHUNK_BYTES);
+        for (int64_t i = 0; i < stop; i++) words[i >> 6] |= (uint64_t)(p[i] != 0) << (i & 63);
+        if (!rows_add_words(rows, start >> CHUNK_BITS, words)) return 0;
+    }
+    return 1;
+}
+
+static int rows_from_range(rows_t *rows, int64_t start, int64_t stop) {
+    while (start < stop) {
+        int64_t key = start >> CHUNK_BITS, low = start & 0xffff;
+        int64_t high = min64(stop - (key << CHUNK_BITS), CHUNK_ROWS);
+        uint8_t *p = rows_add(rows, key, high - low, high - low > 3 ? 1 : 0, high - low > 3 ? 4 : 2 * (high - low));
+        if (!p) return 0;
+        if (high - low > 3) { store16(p, (uint16_t)low); store16(p + 2, (uint16_t)(high - low - 1)); }
+        else for (int64_t i = low; i < high; i++, p += 2) store16(p, (uint16_t)i);
+        start += high - low;
+    }
+    return 1;
+}
+
+/* ---- sets of containers -------------------------------------------------------------------------------------- */
+
+/* Index of the first container whose key is >= key. */
+static int64_t rows_find(const rows_t *rows, int64_t key) {
+    int64_t first = 0, count = rows->n;
+    while (count > 0) {
+        int64_t half = count / 2;
+        if (rows->items[first + half].key < key) { first += half + 1; count -= half + 1; }
+        else count = half;
+    }
+    return first;
+}
+
+static int64_t rows_min(const rows_t *rows) {
+    const container_t *c = rows->items;
+    return rows->n ? (c->key << CHUNK_BITS) + container_min(c, rows->data) : -1;
+}
+
+static int64_t rows_max(const rows_t *rows) {
+    if (!rows->n) return -1;
+    const container_t *c = rows->items + rows->n - 1;
+    return (c->key << CHUNK_BITS) + container_max(c, rows->data);
+}
+
+/* Number of positions in [start, stop), 0 <= start. */
+static int64_t rows_count_in(const rows_t *rows, int64_t start, int64_t stop) {
+    int64_t total = 0;
+    for (int64_t i = rows_find(rows, start >> CHUNK_BITS); i < rows->n; i++) {
+        int64_t base = rows->items[i].key << CHUNK_BITS;
+        if (base >= stop) break;
+        total += count_in(rows->items + i, rows->data, max64(start - base, 0), min64(stop - base, CHUNK_ROWS));
+    }
+    return total;
+}
+
+static inline uint64_t combine_words(uint64_t a, uint64_t b, int op) {
+    return op == SET_OR ? a | b : op == SET_AND ? a & b : op == SET_SUB ? a & ~b : a ^ b;
+}
+
+static int rows_combine(const rows_t *a, const rows_t *b, int op, rows_t *out) {
+    uint64_t left[CHUNK_WORDS], right[CHUNK_WORDS];
+    int64_t i = 0, j = 0;
+    int keep_left = op != SET_AND, keep_right = op == SET_OR || op == SET_XOR;
+    while (i < a->n || j < b->n) {
+        if (j == b->n || (i < a->n && a->items[i].key < b->items[j].key)) {
+            if (keep_left && !rows_add_copy(out, a->items + i, a->data)) return 0;
+            i++;
+        } else if (i == a->n || b->items[j].key < a->items[i].key) {
+            if (keep_right && !rows_add_copy(out, b->items + j, b->data)) return 0;
+            j++;
+        } else {
+            expand(a->items + i, a->data, left);
+            expand(b->items + j, b->data, right);
+            for (int w = 0; w < CHUNK_WORDS; w++) left[w] = combine_words(left[w], right[w], op);
+            if (!rows_add_words(out, a->items[i].key, left)) return 0;
+            i++, j++;
+        }
+    }
+    return 1;
+}
+
+static int rows_disjoint(const rows_t *a, const rows_t *b) {
+    uint64_t left[CHUNK_WORDS], right[CHUNK_WORDS];
+    for (int64_t i = 0, j = 0; i < a->n && j < b->n;) {
+        int64_t difference = a->items[i].key - b->items[j].key;
+        if (difference == 0) {
+            uint64_t common = 0;
+            expand(a->items + i, a->data, left);
+            expand(b->items + j, b->data, right);
+            for (int w = 0; w < CHUNK_WORDS; w++) common |= left[w] & right[w];
+            if (common) return 0;
+        }
+        i += difference <= 0;
+        j += difference >= 0;
+    }
+    return 1;
+}
+
+static int rows_equal(const rows_t *a, const rows_t *b) {
+    uint64_t left[CHUNK_WORDS], right[CHUNK_WORDS];
+    if (a->n != b->n || a->count != b->count) return 0;
+    for (int64_t i = 0; i < a->n; i++) {
+        const container_t *x = a->items + i, *y = b->items + i;
+        if (x->key != y->key || x->count != y->count) return 0;
+        if (x->runs == y->runs && !memcmp(a->data + x->at, b->data + y->at, (size_t)payload_bytes(x))) continue;
+        expand(x, a->data, left);
+        expand(y, b->data, right);
+        if (memcmp(left, right, CHUNK_BYTES)) return 0;
+    }
+    return 1;
+}
+
+/* ---- filling what the caller holds --------------------------------------------------------------------------- */
+
+/* Eight bits to eight bytes of 0 or 1. */
+static inline uint64_t spread_byte(uint64_t byte) {
+    uint64_t one_bit_each = (byte * UINT64_C(0x0101010101010101)) & UINT64_C(0x8040201008040201);
+    return ((one_bit_each + UINT64_C(0x7f7f7f7f7f7f7f7f)) >> 7) & UINT64_C(0x0101010101010101);
+}
+
+/* Values of a bitmap container in [low, high) to out[value + shift]; `fill` = 0x0101..01 where a value writes 0. */
+static void fill_bytes_bitmap(const uint8_t *p, int64_t low, int64_t high, uint8_t *out, int64_t shift, uint64_t fill) {
+    while (low < high) {
+        uint64_t word = load64(p + 8 * (low >> 6));
+        if ((low & 63) == 0 && high - low >= 64) {
+            for (int i = 0; i < 8; i++) store64(out + shift + low + 8 * i, spread_byte(word >> (8 * i) & 0xff) ^ fill);
+            low += 64;
+        } else {
+            out[shift + low] = (uint8_t)((word >> (low & 63) & 1) ^ (fill & 1));
+            low++;
+        }
+    }
+}
+
+/* out[i] = (start + i in rows) ^ invert, for i < n; one byte each. */
+static void rows_fill_bytes(const rows_t *rows, int64_t start, int64_t n, uint8_t *out, int invert) {
+    int64_t stop = start + n;
+    memset(out, invert, (size_t)n);
+    for (int64_t i = rows_find(rows, start >> CHUNK_BITS); i < rows->n; i++) {
+        const container_t *c = rows->items + i;
+        const uint8_t *p = rows->data + c->at;
+        int64_t base = c->key << CHUNK_BITS, shift = base - start;
+        if (base >= stop) break;
+        int64_t low = max64(start - base, 0), high = min64(stop - base, CHUNK_ROWS);
+        if (c->runs) {
+            for (int64_t r = run_lower_bound(p, c->runs, low); r < c->runs; r++) {
+                int64_t first = max64(load16(p + 4 * r), low);
+                int64_t end = min64((int64_t)load16(p + 4 * r) + load16(p + 4 * r + 2) + 1, high);
+                if (first >= high) break;
+                memset(out + shift + first, !invert, (size_t)(end - first));
+            }
+        } else if (c->count <= ARRAY_MAX) {
+            for (int64_t k = array_lower_bound(p, c->count, low); k < c->count; k++) {
+                int64_t value = load16(p + 2 * k);
+                if (value >= high) break;
+                out[shift + value] = (uint8_t)!invert;
+            }
+        } else {
+            fill_bytes_bitmap(p, low, high, out, shift, invert ? UINT64_C(0x0101010101010101) : 0);
+        }
+    }
+}
+
+/* Bits [low, high) of a bitmap container to bit positions shift + value of out, both on word borders at `low`. */
+static void copy_bits_bitmap(const uint8_t *p, int64_t low, int64_t high, uint8_t *out, int64_t shift) {
+    int64_t first = (shift + low) / 64, words = (high - low + 63) / 64;
+    memcpy(out + 8 * first, p + low / 8, (size_t)(8 * words));
+    uint8_t *last = out + 8 * (first + words - 1);
+    store64(last, load64(last) & low_bits(high - low - 64 * (words - 1)));
+}
+
+static void or_bits_bitmap(const uint8_t *p, int64_t low, int64_t high, uint8_t *out, int64_t shift) {
+    while (low < high) {
+        int64_t target = shift + low, taken = min64(64 - (low & 63), high - low);
+        uint64_t word = load64(p + 8 * (low >> 6)) >> (low & 63) & low_bits(taken);
+        or64(out + 8 * (target >> 6), word << (target & 63));
+        if ((target & 63) + taken > 64) or64(out + 8 * (target >> 6) + 8, word >> (64 - (target & 63)));
+        low += taken;
+    }
+}
+
+static void or_bits(const container_t *c, const uint8_t *p, int64_t low, int64_t high, uint8_t *out, int64_t shift) {
+    if (c->runs) {
+        for (int64_t r = run_lower_bound(p, c->runs, low); r < c->runs; r++) {
+            int64_t first = load16(p + 4 * r), stop = first + load16(p + 4 * r + 2) + 1;
+            if (first >= high) break;
+            set_bit_range(out, shift + max64(first, low), shift + min64(stop, high));
+        }
+    } else if (c->count <= ARRAY_MAX) {
+        for (int64_t k = array_lower_bound(p, c->count, low); k < c->count; k++) {
+            int64_t value = load16(p + 2 * k);
+            if (value >= high) break;
+            out[(shift + value) >> 3] |= (uint8_t)(1 << ((shift + value) & 7));
+        }
+    } else {
+        or_bits_bitmap(p, low, high, out, shift);
+    }
+}
+
+static inline void clear_words(uint8_t *out, int64_t from, int64_t to) {
+    if (from < to) memset(out + 8 * from, 0, (size_t)(8 * (to - from)));
+}
+
+/* Bit i of out, least significant first, = (start + i in rows) ^ invert for i < n, 0 above; out has ceil(n / 64) words.
+ * Words are cleared as they are reached: clearing all of out first would double the writing for dense sets. */
+static void rows_fill_bits(const rows_t *rows, int64_t start, int64_t n, uint8_t *out, int invert) {
+    int64_t stop = start + n, words = n / 64 + (n % 64 != 0), cleared = 0;
+    for (int64_t i = rows_find(rows, start >> CHUNK_BITS); i < rows->n; i++) {
+        const container_t *c = rows->items + i;
+        int64_t base = c->key << CHUNK_BITS, shift = base - start;
+        if (base >= stop) break;
+        int64_t low = max64(start - base, 0), high = min64(stop - base, CHUNK_ROWS), end = (shift + high + 63) / 64;
+        if (!c->runs && c->count > ARRAY_MAX && !(low & 63) && !((shift + low) & 63)) {
+            clear_words(out, cleared, (shift + low) / 64);
+            copy_bits_bitmap(rows->data + c->at, low, high, out, shift);
+        } else {
+            clear_words(out, cleared, end);
+            or_bits(c, rows->data + c->at, low, high, out, shift);
+        }
+        cleared = end;
+    }
+    clear_words(out, cleared, words);
+    if (invert && words) {
+        for (int64_t w = 0; w < words; w++) store64(out + 8 * w, ~load64(out + 8 * w));
+        store64(out + 8 * (words - 1), load64(out + 8 * (words - 1)) & low_bits(n - 64 * (words - 1)));
+    }
+}
+
+/* All positions in ascending order; out has rows->count places. */
+static void rows_positions(const rows_t *rows, int64_t *out) {
+    for (int64_t i = 0; i < rows->n; i++) {
+        const container_t *c = rows->items + i;
+        const uint8_t *p = rows->data + c->at;
+        int64_t base = c->key << CHUNK_BITS;
+        if (c->runs) {
+            for (int64_t r = 0; r < c->runs; r++) {
+                int64_t first = base + load16(p + 4 * r), length = (int64_t)load16(p + 4 * r + 2) + 1;
+                for (int64_t k = 0; k < length; k++) *out++ = first + k;
+            }
+        } else if (c->count <= ARRAY_MAX) {
+            for (int64_t k = 0; k < c->count; k++) *out++ = base + load16(p + 2 * k);
+        } else {
+            for (int64_t w = 0; w < CHUNK_WORDS; w++)
+                for (uint64_t word = load64(p + 8 * w); word; word &= word - 1)
+                    *out++ = base + 64 * w + __builtin_ctzll(word);
+        }
+    }
+}
+
+/* Indices i < n with start + i not in rows; out has one place more than there are such rows. */
+static int64_t rows_kept(const rows_t *rows, int64_t start, int64_t n, int32_t *out) {
+    uint64_t words[CHUNK_WORDS + 1];
+    int64_t kept = 0;
+    for (int64_t from = 0; from < n; from += CHUNK_ROWS) {
+        int64_t part = min64(n - from, CHUNK_ROWS);
+        rows_fill_bits(rows, start + from, part, (uint8_t *)words, 0);
+        for (int64_t i = 0; i < part; i += 64) {
+            uint64_t dropped = words[i >> 6];
+            int64_t bits = min64(part - i, 64);
+            if (!dropped) {
+                for (int64_t k = 0; k < bits; k++) out[kept + k] = (int32_t)(from + i + k);
+                kept += bits;
+            } else if (~dropped) {
+                for (int64_t k = 0; k < bits; k++) {
+                    out[kept] = (int32_t)(from + i + k);
+                    kept += !(dropped >> k & 1);
+                }
+            }
+        }
+    }
+    return kept;
+}
+
+/* Non-empty chunks of `width` rows (64 to 65,536, a power of two): their number, index and words. */
+static int64_t rows_chunks(const rows_t *rows, int64_t width, int64_t *index, uint64_t *out) {
+    uint64_t words[CHUNK_WORDS];
+    int64_t n = 0, step = width / 64;
+    for (int64_t i = 0; i < rows->n; i++) {
+        expand(rows->items + i, rows->data, words);
+        for (int64_t w = 0; w < CHUNK_WORDS; w += step) {
+            uint64_t any = 0;
+            for (int64_t k = 0; k < step; k++) any |= words[w + k];
+            if (!any) continue;
+            memcpy(out + n * step, words + w, (size_t)(8 * step));
+            index[n++] = rows->items[i].key * (CHUNK_WORDS / step) + w / step;
+        }
+    }
+    return n;
+}
+
+#endif

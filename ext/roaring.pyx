@@ -1,0 +1,284 @@
+"""Sets of row positions and the portable roaring formats; `delta_core.kernels.row_set` and `.roaring` are its face."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport malloc
+from libc.string cimport memcpy
+
+import numpy as np
+
+from delta_core.errors import CorruptTableError, InvalidArgumentError
+
+
+cdef extern from "roaring_format.h" nogil:
+    enum: PARSE_FAULT, PARSE_NO_MEMORY, PARSE_OK
+    enum: CHUNK_ROWS, SET_OR, SET_AND, SET_SUB, SET_XOR
+    ctypedef struct container_t:
+        int64_t key
+        int32_t count
+    ctypedef struct rows_t:
+        container_t* items
+        int64_t n
+        uint8_t* data
+        int64_t used, capacity
+        bint owns_data
+        int64_t count
+    ctypedef struct fault_t:
+        const char* what
+        int64_t at
+    void rows_free(rows_t*)
+    int parse_rows(const uint8_t*, int64_t, int bits, int trailing, rows_t*, fault_t*)
+    int rows_from_positions(rows_t*, const int64_t*, int64_t)
+    int rows_from_mask(rows_t*, const uint8_t*, int64_t)
+    int rows_from_range(rows_t*, int64_t, int64_t)
+    int rows_combine(const rows_t*, const rows_t*, int op, rows_t*)
+    int rows_disjoint(const rows_t*, const rows_t*)
+    int rows_equal(const rows_t*, const rows_t*)
+    int rows_compact(const rows_t*, rows_t*)
+    int64_t rows_bytes(const rows_t*, int bits)
+    void write_rows(const rows_t*, int bits, uint8_t*)
+    int64_t rows_min(const rows_t*)
+    int64_t rows_max(const rows_t*)
+    int64_t rows_count_in(const rows_t*, int64_t, int64_t)
+    void rows_fill_bytes(const rows_t*, int64_t, int64_t, uint8_t*, int)
+    void rows_fill_bits(const rows_t*, int64_t, int64_t, uint8_t*, int)
+    void rows_positions(const rows_t*, int64_t*)
+    int64_t rows_kept(const rows_t*, int64_t, int64_t, int32_t*)
+    int64_t rows_chunks(const rows_t*, int64_t, int64_t*, uint64_t*)
+
+
+cdef int check_window(int64_t start, int64_t num_rows, int64_t room) except -1:
+    if start < 0 or num_rows < 0 or start > INT64_MAX - num_rows:
+        raise InvalidArgumentError(f"a window of {num_rows} rows from row {start} is not within 0 and 2**63 - 1")
+    if num_rows > room:
+        raise InvalidArgumentError(f"the buffer has room for {room} rows, {num_rows} were asked for")
+    return 0
+
+
+cdef int check_fits(const rows_t* rows, int64_t num_rows) except -1:
+    cdef int64_t last = rows_max(rows)
+    if last >= num_rows:
+        raise CorruptTableError(f"the set holds row {last}, but the file has {num_rows} rows (0 to {num_rows - 1})")
+    return 0
+
+
+cdef int parse(const uint8_t* data, int64_t size, int bits, bint trailing, rows_t* rows) except -1:
+    """Fill `rows` with containers that look into `data`; rows are to be freed whatever happens."""
+    cdef fault_t fault
+    cdef int status
+    if bits != 32 and bits != 64:
+        raise InvalidArgumentError(f"roaring bitmaps have 32 or 64 bits, not {bits}")
+    with nogil:
+        status = parse_rows(data, size, bits, trailing, rows, &fault)
+    if status == PARSE_NO_MEMORY:
+        raise MemoryError
+    if status == PARSE_FAULT:
+        raise CorruptTableError(
+            f"corrupt {bits}-bit roaring bitmap of {size} bytes: {fault.what.decode()} (byte {fault.at})", offset=fault.at
+        )
+    return 0
+
+
+cdef class Rows:
+    """An immutable set of row positions, 0 to 2**63 - 1."""
+
+    cdef rows_t rows
+
+    def __dealloc__(self):
+        rows_free(&self.rows)
+
+    @staticmethod
+    def from_roaring(source, int bits, bint trailing):
+        cdef Rows out = Rows.__new__(Rows)
+        cdef Py_buffer view
+        PyObject_GetBuffer(source, &view, PyBUF_SIMPLE)
+        # A copy: the set outlives the caller's buffer, and nobody may change checked bytes.
+        cdef uint8_t* data = <uint8_t*>malloc(view.len + 1)
+        if data != NULL:
+            memcpy(data, view.buf, view.len)
+        cdef int64_t size = view.len
+        PyBuffer_Release(&view)
+        if data == NULL:
+            raise MemoryError
+        out.rows.data = data
+        out.rows.owns_data = True
+        out.rows.used = out.rows.capacity = size
+        parse(data, size, bits, trailing, &out.rows)
+        return out
+
+    @staticmethod
+    def from_positions(const int64_t[::1] positions):
+        """Positions that ascend strictly from 0 up; None when they don't."""
+        cdef Rows out = Rows.__new__(Rows)
+        cdef int64_t n = positions.shape[0]
+        cdef int status = 1
+        if n:
+            with nogil:
+                status = rows_from_positions(&out.rows, &positions[0], n)
+        if status == 0:
+            raise MemoryError
+        return out if status == 1 else None
+
+    @staticmethod
+    def from_mask(const uint8_t[::1] mask):
+        cdef Rows out = Rows.__new__(Rows)
+        cdef int64_t n = mask.shape[0]
+        cdef int done = 1
+        if n:
+            with nogil:
+                done = rows_from_mask(&out.rows, &mask[0], n)
+        if not done:
+            raise MemoryError
+        return out
+
+    @staticmethod
+    def from_range(int64_t start, int64_t stop):
+        cdef Rows out = Rows.__new__(Rows)
+        cdef int done
+        if start < 0:
+            raise InvalidArgumentError(f"row positions start at 0, not at {start}")
+        with nogil:
+            done = rows_from_range(&out.rows, start, stop)
+        if not done:
+            raise MemoryError
+        return out
+
+    def combine(self, Rows other not None, str op):
+        cdef Rows out = Rows.__new__(Rows)
+        cdef int done, code = {"or": SET_OR, "and": SET_AND, "sub": SET_SUB, "xor": SET_XOR}[op]
+        with nogil:
+            done = rows_combine(&self.rows, &other.rows, code, &out.rows)
+        if not done:
+            raise MemoryError
+        return out
+
+    def isdisjoint(self, Rows other not None):
+        cdef int result
+        with nogil:
+            result = rows_disjoint(&self.rows, &other.rows)
+        return result != 0
+
+    def equals(self, Rows other not None):
+        cdef int result
+        with nogil:
+            result = rows_equal(&self.rows, &other.rows)
+        return result != 0
+
+    @property
+    def cardinality(self):
+        return self.rows.count
+
+    @property
+    def min(self):
+        return rows_min(&self.rows)
+
+    @property
+    def max(self):
+        return rows_max(&self.rows)
+
+    @property
+    def nbytes(self):
+        return self.rows.used + self.rows.n * sizeof(container_t)
+
+    def num_between(self, int64_t start, int64_t stop):
+        return rows_count_in(&self.rows, start, stop)
+
+    def check_fits(self, int64_t num_rows):
+        check_fits(&self.rows, num_rows)
+
+    def fill_bytes(self, uint8_t[::1] out, int64_t start, int64_t num_rows, bint invert):
+        check_window(start, num_rows, out.shape[0])
+        if num_rows:
+            with nogil:
+                rows_fill_bytes(&self.rows, start, num_rows, &out[0], invert)
+
+    def fill_bits(self, uint8_t[::1] out, int64_t start, int64_t num_rows, bint invert):
+        check_window(start, num_rows, out.shape[0] // 8 * 64)
+        if num_rows:
+            with nogil:
+                rows_fill_bits(&self.rows, start, num_rows, &out[0], invert)
+
+    def positions(self):
+        cdef int64_t[::1] view
+        out = np.empty(self.rows.count, np.int64)
+        if self.rows.count:
+            view = out
+            with nogil:
+                rows_positions(&self.rows, &view[0])
+        return out
+
+    def kept(self, int64_t start, int64_t num_rows):
+        check_window(start, num_rows, (1 << 31) - 1)
+        cdef int64_t n = num_rows - rows_count_in(&self.rows, start, start + num_rows)
+        out = np.empty(n + 1, np.int32)
+        cdef int32_t[::1] view = out
+        with nogil:
+            rows_kept(&self.rows, start, num_rows, &view[0])
+        return out[:n]
+
+    def chunks(self, int64_t width):
+        if width < 64 or width > CHUNK_ROWS or width & (width - 1):
+            raise InvalidArgumentError(f"a chunk has 64 to {CHUNK_ROWS} rows, a power of two, not {width}")
+        cdef int64_t i, n = 0, most = CHUNK_ROWS // width
+        for i in range(self.rows.n):
+            n += min(<int64_t>self.rows.items[i].count, most)
+        index, words = np.empty(n, np.int64), np.empty((n, width // 64), np.uint64)
+        cdef int64_t[::1] index_view = index
+        cdef uint64_t[:, ::1] words_view = words
+        if n:
+            with nogil:
+                n = rows_chunks(&self.rows, width, &index_view[0], &words_view[0, 0])
+        return index[:n], words[:n]
+
+    def to_roaring(self, int bits):
+        cdef Rows compact = Rows.__new__(Rows)
+        cdef uint8_t* target
+        cdef int done
+        if bits != 32 and bits != 64:
+            raise InvalidArgumentError(f"roaring bitmaps have 32 or 64 bits, not {bits}")
+        if bits == 32 and rows_max(&self.rows) >= 1 << 32:
+            raise InvalidArgumentError(f"row {rows_max(&self.rows)} doesn't fit a 32-bit roaring bitmap; use bits=64")
+        with nogil:
+            done = rows_compact(&self.rows, &compact.rows)
+        if not done:
+            raise MemoryError
+        out = PyBytes_FromStringAndSize(NULL, rows_bytes(&compact.rows, bits))
+        target = <uint8_t*>PyBytes_AS_STRING(out)
+        with nogil:
+            write_rows(&compact.rows, bits, target)
+        return out
+
+
+cdef class BorrowedRows(Rows):
+    """Containers that look into the caller's bytes; lives only as long as one call, so that nobody changes them."""
+
+    cdef Py_buffer view
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+
+cdef BorrowedRows borrow(source, int bits, bint trailing):
+    cdef BorrowedRows out = BorrowedRows.__new__(BorrowedRows)
+    PyObject_GetBuffer(source, &out.view, PyBUF_SIMPLE)
+    parse(<const uint8_t*>out.view.buf, out.view.len, bits, trailing, &out.rows)
+    return out
+
+
+def decode_bits(source, uint8_t[::1] out, int64_t num_rows, int bits, bint invert):
+    cdef BorrowedRows rows = borrow(source, bits, False)
+    check_fits(&rows.rows, num_rows)
+    rows.fill_bits(out, 0, num_rows, invert)
+    return rows.rows.count
+
+
+def decode_mask(source, uint8_t[::1] out, int64_t num_rows, int bits, bint invert):
+    cdef BorrowedRows rows = borrow(source, bits, False)
+    check_fits(&rows.rows, num_rows)
+    rows.fill_bytes(out, 0, num_rows, invert)
+    return rows.rows.count
+
+
+def decode_positions(source, int bits):
+    return borrow(source, bits, False).positions()
