@@ -16,7 +16,10 @@ from delta_core.types import (
     ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef, parse_decimal, type_to_json,
 )  # fmt: skip
 
-__all__ = ["FIELD_ID", "ColumnMap", "Path", "Schema", "arrow_schema", "check_types", "find", "format_path", "leaf_fields"]
+__all__ = [
+    "FIELD_ID", "ColumnMap", "Path", "Schema", "arrow_schema", "check_types", "find", "format_path", "leaf_fields",
+    "walk",
+]  # fmt: skip
 
 Path = tuple[str, ...]
 #: The key under which a physical field carries its Parquet field id.
@@ -144,6 +147,23 @@ def leaf_fields(struct: StructType, prefix: Path = ()) -> Iterator[tuple[Path, F
             yield from leaf_fields(f.type, (*prefix, f.name))
         else:
             yield (*prefix, f.name), f
+
+
+def walk(t: DataType, path: Path = ()) -> Iterator[tuple[Path, Field]]:
+    """Yield (path, field) of every part of a type at every depth, parents first.
+
+    The parts of arrays and maps count as fields named ``element``, ``key`` and ``value``.
+    """
+    parts: tuple[Field, ...] = ()
+    if isinstance(t, StructType):
+        parts = t.fields
+    elif isinstance(t, ArrayType):
+        parts = (Field("element", t.element_type, t.contains_null),)
+    elif isinstance(t, MapType):
+        parts = (Field("key", t.key_type, False), Field("value", t.value_type, t.value_contains_null))
+    for f in parts:
+        yield (*path, f.name), f
+        yield from walk(f.type, (*path, f.name))
 
 
 def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Union
 
@@ -41,6 +41,10 @@ class TypeDef:
         Further names that drafts used.
     ordered : bool
         Whether min and max of it prune files.
+    decode : function(pyarrow.Array) -> pyarrow.Array, optional
+        For a type that data files may store in several layouts: from a column as the file stores it, with every
+        field below it, to ``arrow``. Whoever reads data files asks it wherever the file's type is not ``arrow``;
+        it refuses a layout that it does not know with DataFileError. Without it the usual casts apply.
     """
 
     name: str
@@ -49,6 +53,7 @@ class TypeDef:
     codec: str = ""
     aliases: tuple[str, ...] = ()
     ordered: bool = True
+    decode: Callable[[pa.Array], pa.Array] | None = None
 
 
 VARIANT_ARROW = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
