@@ -1,0 +1,46 @@
+"""Delta Lake tables in Python, with every table feature as a plugin.
+
+``from delta_core import DeltaTable`` is the way in. Names are resolved on first use, so that importing the
+package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from delta_core import exceptions
+    from delta_core.query import QueryBuilder
+    from delta_core.schema import Schema
+    from delta_core.table import DeltaTable, Metadata, ProtocolVersions, open_table
+    from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
+
+    __version__: str
+
+__all__ = [
+    "ArrayType", "DataType", "DeltaTable", "Field", "MapType", "Metadata", "PrimitiveType", "ProtocolVersions",
+    "QueryBuilder", "Schema", "StructType", "__version__", "exceptions", "open_table",
+]  # fmt: skip
+
+_HOME = {
+    "DeltaTable": "table", "Metadata": "table", "ProtocolVersions": "table", "open_table": "table",
+    "QueryBuilder": "query", "Schema": "schema",
+    **dict.fromkeys(("ArrayType", "DataType", "Field", "MapType", "PrimitiveType", "StructType"), "types"),
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name == "exceptions":
+        return importlib.import_module("delta_core.exceptions")
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("delta_core")
+    if name not in _HOME:
+        raise AttributeError(f"module 'delta_core' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"delta_core.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
