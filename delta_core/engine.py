@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import pyarrow as pa
 
 from delta_core.expressions.ast import Expression, Leaf
+from delta_core.kernels.json_actions import ParsedActions
 from delta_core.rules import Function
 from delta_core.types import StructType
 
@@ -108,42 +109,25 @@ class Storage(Protocol):
 
 @dataclass(frozen=True)
 class ActionQuery:
-    """What to read of commits or a checkpoint.
+    """What to read of commits.
 
     Parameters
     ----------
-    adds, removes, cdcs : tuple of str or None
-        The columns of file actions (names of `actions.FILE_COLUMNS`, ``partition:<name>``, or of plugins'
-        fields); None skips the kind.
-    others : frozenset of str or None
-        Kinds of the other actions wanted; None for all.
-    fields : Mapping
-        Types of plugins' fields among the columns.
+    columns : tuple of str
+        The columns of file actions: names of `actions.FILE_COLUMNS`. ``path``, ``dvId``,
+        ``version`` and ``line`` are always there.
+    partition_keys : tuple of str
+        Physical names of partition columns wanted as columns ``partition:<name>``.
+    kinds : frozenset of str or None
+        The kinds of action wanted; None for all.
+    extra_fields : Mapping of str to tuple of str
+        Fields that plugins add to ``add``, ``remove`` or ``cdc``; each is a column ``extra:<name>`` of raw JSON text.
     """
 
-    adds: tuple[str, ...] | None = ()
-    removes: tuple[str, ...] | None = ()
-    cdcs: tuple[str, ...] | None = None
-    others: frozenset[str] | None = None
-    fields: Mapping[str, pa.DataType] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class ParsedActions:
-    """Actions of a run of commits, in the order of commits and lines.
-
-    Parameters
-    ----------
-    adds, removes, cdcs : pyarrow.Table
-        The columns asked for, and ``version`` int64.
-    others : pyarrow.Table
-        ``version`` int64, ``line`` int32 (number of the action in its commit), ``kind`` string, ``json`` string.
-    """
-
-    adds: pa.Table
-    removes: pa.Table
-    cdcs: pa.Table
-    others: pa.Table
+    columns: tuple[str, ...] = ()
+    partition_keys: tuple[str, ...] = ()
+    kinds: frozenset[str] | None = None
+    extra_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class CheckpointHandle(Protocol):
@@ -158,18 +142,21 @@ class CheckpointHandle(Protocol):
     #: The struct fields of each action that the file has: ``{"add": ["path", "stats_parsed", ...]}``.
     fields: Mapping[str, list[str]]
 
-    def arrow_type(self, action: str, name: str) -> pa.DataType | None:
-        """Return the type of an action's field as the file stores it, None where it has none."""
+    def arrow_type(self, path: tuple[str, ...]) -> pa.DataType | None:
+        """Return the type of a nested field as the file stores it, None where it has none."""
         ...
 
     def may_hold(self, group: int, action: str) -> bool:
         """Whether a group may hold a row of this action; False only when the footer proves that it does not."""
         ...
 
-    def read(self, group: int, columns: Sequence[tuple[str, ...]]) -> pa.Table:
-        """Read paths such as ``("add", "path")`` of one group; one top-level column per path, named by its dots.
+    def read(
+        self, group: int, columns: Sequence[tuple[str, ...]], dictionary: Sequence[tuple[str, ...]] = ()
+    ) -> list[pa.Array]:
+        """Read paths such as ``("add", "path")`` of one group, an array each with one row per row of the group.
 
         A row that is not of the action is null. Absent paths give null columns of their `FILE_COLUMNS` type.
+        Columns in ``dictionary`` come with their strings (a map's keys and values) dictionary-encoded.
         """
         ...
 

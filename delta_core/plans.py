@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from delta_core.expressions.ast import Expression
 from delta_core.schema import Path
@@ -11,9 +11,8 @@ from delta_core.schema import Path
 __all__ = ["Checkpoint", "LogFile", "LogSegment", "ReadRequest"]
 
 
-@dataclass(frozen=True)
-class LogFile:
-    """A file under ``_delta_log``.
+class LogFile(NamedTuple):
+    """A file under ``_delta_log``; a tuple, because a log can hold very many.
 
     Parameters
     ----------

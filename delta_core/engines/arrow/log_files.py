@@ -1,0 +1,204 @@
+"""LogFiles of the Arrow engine: commits through the compiled parser, checkpoints through pyarrow's Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.actions import FILE_COLUMNS
+from delta_core.engine import ActionQuery, RangeRequest, Storage
+from delta_core.errors import CheckpointError, DeltaError, LogError
+from delta_core.kernels.json_actions import ActionParser, ParsedActions
+from delta_core.log.names import LOG_DIRECTORY
+from delta_core.plans import LogFile
+
+__all__ = ["ArrowLogFiles", "ParquetCheckpoint"]
+
+Path = tuple[str, ...]
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
+
+
+class ArrowLogFiles:
+    """Actions of commits and checkpoints as Arrow.
+
+    Parameters
+    ----------
+    map : function
+        Runs a function over items on threads.
+    """
+
+    def __init__(self, storage: Storage, map: Map) -> None:
+        self._storage = storage
+        self._map = map
+
+    def read_commits(self, files: Sequence[LogFile], query: ActionQuery) -> ParsedActions:
+        """Read commits in the order given: local ones in one compiled loop, remote ones concurrently."""
+        parser = ActionParser(
+            query.columns, kinds=query.kinds, partition_keys=query.partition_keys,
+            extra_fields=query.extra_fields,
+        )  # fmt: skip
+        try:
+            self._feed(parser, files)
+        except FileNotFoundError as e:
+            raise LogError(
+                f"{e.filename or e} was listed but is gone: the log was cleaned up meanwhile. Open the table again.",
+                path=str(e.filename or e),
+            ) from e
+        return parser.finish()
+
+    def _feed(self, parser: ActionParser, files: Sequence[LogFile]) -> None:
+        paths = [f"{LOG_DIRECTORY}/{f.name}" for f in files]
+        local = [self._storage.local_path(p) for p in paths]
+        if all(p is not None for p in local) and not any(f.data is not None for f in files):
+            parser.feed_files([p for p in local if p is not None], np.array([f.end_version for f in files], np.int64))
+            return
+        stored = [i for i, f in enumerate(files) if f.data is None]
+        found = dict(zip(stored, self._storage.read([RangeRequest(paths[i]) for i in stored]), strict=True))
+        for i, f in enumerate(files):
+            parser.feed(f.end_version, found[i] if f.data is None else f.data, paths[i])
+
+    def open_checkpoints(self, paths: Sequence[str], sizes: Sequence[int | None]) -> list[ParquetCheckpoint]:
+        """Open checkpoint parts or sidecars, footers read concurrently."""
+        return self._map(lambda p: ParquetCheckpoint(self._storage, *p), list(zip(paths, sizes, strict=True)))
+
+
+class ParquetCheckpoint:
+    """One Parquet checkpoint part or sidecar; opening it reads the footer."""
+
+    def __init__(self, storage: Storage, path: str, size: int | None) -> None:
+        self.path = path
+        self._storage = storage
+        self._size = size
+        with self._guard(), self._open() as file:
+            self._metadata = file.metadata
+            self._schema: pa.Schema = file.schema_arrow
+        self.group_rows = [self._metadata.row_group(i).num_rows for i in range(self._metadata.num_row_groups)]
+
+    def _open(self, dictionary: list[str] | None = None) -> Any:
+        import pyarrow.parquet as pq
+
+        # each call has a reader of its own, so that threads share nothing
+        local = self._storage.local_path(self.path)
+        source = local if local is not None else self._storage.open(self.path, self._size)
+        metadata = self.__dict__.get("_metadata")
+        return pq.ParquetFile(source, metadata=metadata, read_dictionary=dictionary, pre_buffer=local is None)
+
+    def _guard(self) -> _Guard:
+        return _Guard(self.path)
+
+    @cached_property
+    def fields(self) -> Mapping[str, list[str]]:
+        """The struct fields of each action that the file has."""
+        return {f.name: [c.name for c in f.type] for f in self._schema if pa.types.is_struct(f.type)}
+
+    def arrow_type(self, path: Path) -> pa.DataType | None:
+        """Return the type of a nested field as the file stores it, None where it has none."""
+        index = self._schema.get_field_index(path[0])
+        found: Any = self._schema.field(index).type if index >= 0 else None
+        for name in path[1:]:
+            if found is None or not pa.types.is_struct(found) or (i := found.get_field_index(name)) < 0:
+                return None
+            found = found.field(i).type
+        return found
+
+    @cached_property
+    def _leaf_of(self) -> dict[str, int]:
+        """Top-level column to its first leaf that is no list or map: the one whose nulls are counted."""
+        out: dict[str, int] = {}
+        for i in range(self._metadata.num_columns):
+            column = self._metadata.schema.column(i)
+            if column.max_repetition_level == 0:
+                out.setdefault(column.path.partition(".")[0], i)
+        return out
+
+    def may_hold(self, group: int, action: str) -> bool:
+        """Whether a group may hold a row of this action; False only where the footer proves that it does not."""
+        if self._schema.get_field_index(action) < 0:
+            return False
+        leaf = self._required_leaf(action)
+        if leaf is None:
+            return True
+        statistics = self._metadata.row_group(group).column(leaf).statistics
+        if statistics is None or not statistics.has_null_count:
+            return True
+        return bool(statistics.null_count < self.group_rows[group])
+
+    def _required_leaf(self, action: str) -> int | None:
+        """Return a leaf that every action of the kind fills; an optional one would prove nothing."""
+        name = _REQUIRED.get(action)
+        if name is None:
+            return None
+        for i in range(self._metadata.num_columns):
+            if self._metadata.schema.column(i).path == f"{action}.{name}":
+                return i
+        return None
+
+    def read(self, group: int, columns: Sequence[Path], dictionary: Sequence[Path] = ()) -> list[pa.Array]:
+        """Read paths of one group, an array each; an absent path gives nulls.
+
+        Parameters
+        ----------
+        dictionary : sequence of Path
+            Columns whose strings (a map's keys and values) come dictionary-encoded.
+        """
+        present = [c for c in columns if self.arrow_type(c) is not None]
+        rows = self.group_rows[group]
+        if not present:
+            return [pa.nulls(rows, _default_type(c)) for c in columns]
+        with self._guard(), self._open([leaf for c in dictionary for leaf in self._leaves(c)]) as file:
+            table = file.read_row_group(group, columns=[".".join(c) for c in present], use_threads=False)
+        return [_extract(table, c) if self.arrow_type(c) is not None else pa.nulls(rows, _default_type(c)) for c in columns]
+
+    def _leaves(self, path: Path) -> list[str]:
+        prefix = ".".join(path)
+        columns = (self._metadata.schema.column(i) for i in range(self._metadata.num_columns))
+        return [c.path for c in columns if c.path == prefix or c.path.startswith(prefix + ".")]
+
+
+_REQUIRED = {
+    "add": "path", "remove": "path", "protocol": "minReaderVersion", "metaData": "schemaString", "txn": "appId",
+    "domainMetadata": "domain", "sidecar": "path", "checkpointMetadata": "version",
+}  # fmt: skip
+
+
+def _default_type(path: Path) -> pa.DataType:
+    return FILE_COLUMNS.get(path[-1], pa.string())
+
+
+def _extract(table: pa.Table, path: Path) -> pa.Array:
+    """Return a nested field as one array; it is null where any struct above it is."""
+    column = table.column(table.schema.get_field_index(path[0]))
+    parts = []
+    for chunk in column.chunks:
+        found: Any = chunk
+        for name in path[1:]:
+            found = found.flatten()[found.type.get_field_index(name)]
+        parts.append(found)
+    if len(parts) == 1:
+        return parts[0]
+    return pa.concat_arrays(parts) if parts else pa.nulls(0, _default_type(path))
+
+
+class _Guard:
+    """Turns what Parquet and the store raise into errors that name the file."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is None or isinstance(error, (DeltaError, KeyboardInterrupt)):
+            return
+        if isinstance(error, FileNotFoundError):
+            raise CheckpointError(f"Checkpoint file {self._path} is missing.", path=self._path) from error
+        if isinstance(error, (pa.ArrowException, OSError, ValueError)):
+            raise CheckpointError(
+                f"Checkpoint file {self._path} can't be read: {error}. Restore it, or delete it if older commits are there.",
+                path=self._path,
+            ) from error

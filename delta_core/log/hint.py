@@ -1,0 +1,90 @@
+"""``_last_checkpoint``: a hint that may be missing, torn, stale or wrong, and never fails a load.
+
+Protocol: Last Checkpoint File, JSON checksum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Hint", "canonical_checksum", "parse_hint"]
+
+_SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What ``_last_checkpoint`` says.
+
+    Parameters
+    ----------
+    parts : int
+        Of a multi-part checkpoint, else 0.
+    embedded : dict or None
+        The ``v2Checkpoint`` object: path, nonFileActions, sidecarFiles.
+    trusted : bool
+        False where a checksum is there and fits neither way of computing it.
+    """
+
+    version: int
+    parts: int = 0
+    embedded: dict[str, Any] | None = None
+    trusted: bool = True
+
+
+def parse_hint(data: bytes) -> Hint | None:
+    """Return the hint, None where the bytes are not one."""
+    try:
+        value = json.loads(data)
+    except ValueError:
+        return None
+    if not isinstance(value, dict):
+        return None
+    version, parts, embedded = value.get("version"), value.get("parts"), value.get("v2Checkpoint")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 0:
+        return None
+    checksum = value.get("checksum")
+    trusted = not isinstance(checksum, str) or checksum in (
+        canonical_checksum(value, sort_pairs=False), canonical_checksum(value, sort_pairs=True),
+    )  # fmt: skip
+    return Hint(
+        version,
+        parts if isinstance(parts, int) and not isinstance(parts, bool) and parts > 0 else 0,
+        embedded if trusted and isinstance(embedded, dict) else None,
+        trusted,
+    )
+
+
+def canonical_checksum(value: dict[str, Any], sort_pairs: bool) -> str:
+    """Return the MD5 of an object's canonical form, its ``checksum`` key left out.
+
+    Parameters
+    ----------
+    sort_pairs : bool
+        Sort whole ``path=value`` texts, as Spark does, and not paths alone, as the protocol says. They differ for
+        arrays of more than ten scalars.
+    """
+    pairs: list[tuple[str, str]] = []
+
+    def visit(path: str, v: Any) -> None:
+        if isinstance(v, dict):
+            for key, item in v.items():
+                visit(f"{path}+{_canonical(key)}" if path else _canonical(key), item)
+        elif isinstance(v, list):
+            for i, item in enumerate(v):
+                visit(f"{path}+{i}", item)
+        else:
+            pairs.append((path, _canonical(v)))
+
+    visit("", {k: v for k, v in value.items() if k != "checksum"})
+    texts = sorted(f"{p}={t}" for p, t in pairs) if sort_pairs else [f"{p}={t}" for p, t in sorted(pairs)]
+    return hashlib.md5(",".join(texts).encode(), usedforsecurity=False).hexdigest()
+
+
+def _canonical(value: Any) -> str:
+    if not isinstance(value, str):
+        return json.dumps(value)
+    return '"' + "".join(chr(b) if b in _SAFE else f"%{b:02X}" for b in value.encode()) + '"'

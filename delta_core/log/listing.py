@@ -1,0 +1,43 @@
+"""From a table's place to the listing of its log, by way of ``_last_checkpoint``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from delta_core.engine import RangeRequest, Storage
+from delta_core.log.hint import Hint, parse_hint
+from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY, checkpoint_prefix, parse_names
+from delta_core.plans import LogFile
+
+__all__ = ["LogListing", "list_log", "read_hint"]
+
+
+@dataclass(frozen=True)
+class LogListing:
+    """The files of a log from one version on.
+
+    Parameters
+    ----------
+    start : int
+        The version at which the listing began; 0 for the whole log.
+    """
+
+    files: tuple[LogFile, ...]
+    start: int
+    hint: Hint | None
+
+
+def read_hint(storage: Storage) -> Hint | None:
+    """Read ``_last_checkpoint``; None where it is missing or not one. One call."""
+    try:
+        (data,) = storage.read([RangeRequest(f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}")])
+    except FileNotFoundError:
+        return None
+    return parse_hint(bytes(data))
+
+
+def list_log(storage: Storage, start: int = 0, hint: Hint | None = None) -> LogListing:
+    """List the log from the files of version ``start`` on. One call (pages not counted)."""
+    found = storage.list_from(LOG_DIRECTORY, checkpoint_prefix(start) if start > 0 else "")
+    files = parse_names(found.names, found.sizes, found.modified_ms)
+    return LogListing(tuple(f for f in files if f.end_version >= start), start, hint)

@@ -1,0 +1,64 @@
+"""The grammar of file names under ``_delta_log``. Protocol: Delta Log Entries, Checkpoints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from delta_core.plans import LogFile
+
+__all__ = [
+    "LAST_CHECKPOINT", "LOG_DIRECTORY", "SIDECAR_DIRECTORY", "STAGED_DIRECTORY", "checkpoint_prefix", "commit_name",
+    "parse_name", "parse_names",
+]  # fmt: skip
+
+LOG_DIRECTORY = "_delta_log"
+SIDECAR_DIRECTORY = "_delta_log/_sidecars"
+STAGED_DIRECTORY = "_delta_log/_staged_commits"
+LAST_CHECKPOINT = "_last_checkpoint"
+
+_UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+_CHECKPOINT = re.compile(rf"(\d{{20}})\.checkpoint(?:\.(\d{{10}})\.(\d{{10}})|\.({_UUID}))?\.(parquet|json)\Z")
+_COMPACTED = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json\Z")
+_STAGED = re.compile(rf"(?:_staged_commits/)?(\d{{20}})\.({_UUID})\.json\Z")
+
+
+def commit_name(version: int) -> str:
+    """Return the name of a version's commit."""
+    return f"{version:020d}.json"
+
+
+def checkpoint_prefix(version: int) -> str:
+    """Return the text with which the names of a version's files begin."""
+    return f"{version:020d}."
+
+
+def parse_name(name: str, size: int | None = None, modified_ms: int | None = None) -> LogFile | None:
+    """Return what a name says, None for a name that is not of the log."""
+    if len(name) == 25 and name.endswith(".json") and name[:20].isdecimal() and name.isascii():
+        version = int(name[:20])
+        return LogFile(name, "commit", version, version, size=size, modified_ms=modified_ms)
+    if name.endswith(".crc") and len(name) == 24 and name[:20].isdecimal():
+        version = int(name[:20])
+        return LogFile(name, "crc", version, version, size=size, modified_ms=modified_ms)
+    if match := _CHECKPOINT.match(name):
+        version, part, parts, uuid, form = int(match[1]), int(match[2] or 0), int(match[3] or 0), match[4] or "", match[5]
+        if form == "json" and not uuid or parts and not 1 <= part <= parts:
+            return None
+        return LogFile(name, "checkpoint", version, version, part, parts, uuid, form, size, modified_ms)
+    if match := _COMPACTED.match(name):
+        start, end = int(match[1]), int(match[2])
+        return LogFile(name, "compacted", start, end, size=size, modified_ms=modified_ms) if end > start else None
+    if match := _STAGED.match(name):
+        version = int(match[1])
+        return LogFile(name, "staged", version, version, uuid=match[2], size=size, modified_ms=modified_ms)
+    return None
+
+
+def parse_names(
+    names: Iterable[str], sizes: Iterable[int] | None = None, modified_ms: Iterable[int] | None = None
+) -> list[LogFile]:
+    """Return the files of the log among the names of a listing, in its order."""
+    if sizes is None or modified_ms is None:
+        return [f for n in names if (f := parse_name(n)) is not None]
+    return [f for n, s, m in zip(names, sizes, modified_ms, strict=True) if (f := parse_name(n, s, m)) is not None]
