@@ -196,22 +196,20 @@ class RowSet:
 
     # --- combining -----------------------------------------------------------------------------
 
-    def _combine(self, other: object, operation: Literal["or", "and", "sub", "xor"]) -> RowSet:
-        if not isinstance(other, RowSet):
-            return NotImplemented
+    def _combine(self, other: RowSet, operation: Literal["or", "and", "sub", "xor"]) -> RowSet:
         return RowSet._of(self._rows.combine(other._rows, operation))
 
-    def __or__(self, other: RowSet) -> RowSet:
-        return self._combine(other, "or")
+    def __or__(self, other: object) -> RowSet:
+        return self._combine(other, "or") if isinstance(other, RowSet) else NotImplemented
 
-    def __and__(self, other: RowSet) -> RowSet:
-        return self._combine(other, "and")
+    def __and__(self, other: object) -> RowSet:
+        return self._combine(other, "and") if isinstance(other, RowSet) else NotImplemented
 
-    def __sub__(self, other: RowSet) -> RowSet:
-        return self._combine(other, "sub")
+    def __sub__(self, other: object) -> RowSet:
+        return self._combine(other, "sub") if isinstance(other, RowSet) else NotImplemented
 
-    def __xor__(self, other: RowSet) -> RowSet:
-        return self._combine(other, "xor")
+    def __xor__(self, other: object) -> RowSet:
+        return self._combine(other, "xor") if isinstance(other, RowSet) else NotImplemented
 
     def isdisjoint(self, other: RowSet) -> bool:
         """Tell whether no position is in both."""

@@ -1,0 +1,9 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from delta_core.kernels.arrow_strings import StringBuffers
+
+class Keys:
+    def __len__(self) -> int: ...
+    def insert(self, paths: StringBuffers, ids: StringBuffers | None) -> NDArray[np.uint8]: ...
+    def contains(self, paths: StringBuffers, ids: StringBuffers | None) -> NDArray[np.uint8]: ...

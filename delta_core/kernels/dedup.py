@@ -1,0 +1,98 @@
+"""KeySet: which logical files were seen, by path and deletion vector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from delta_core.errors import InvalidArgumentError
+from delta_core.kernels._dedup import Keys
+from delta_core.kernels.arrow_strings import StringBuffers, string_buffers
+
+__all__ = ["KeySet"]
+
+Strings: TypeAlias = "pa.Array[Any] | pa.ChunkedArray[Any]"
+
+
+class KeySet:
+    """A set of (path, deletion vector id or null): the identity of a logical file.
+
+    Keys are compared in full, never by hash alone. Paths are compared as what they name: percent-decoded once (an
+    escape that isn't one stands for itself), and ``file:/x``, ``file:///x`` and ``/x`` are one path.
+
+    Notes
+    -----
+    Each call takes linear time and releases the GIL. Any number of threads may ask at once; adding keys while another
+    thread uses the set is refused.
+
+    Protocol
+    --------
+    Action Reconciliation
+    """
+
+    __slots__ = ("_keys",)
+
+    def __init__(self) -> None:
+        self._keys = Keys()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def insert(self, paths: Strings, dv_ids: Strings | None = None) -> NDArray[np.bool_]:
+        """Add keys and tell which of them are new.
+
+        Parameters
+        ----------
+        paths : string array, **shape (n,)**
+            As they stand in the log. Null = no file here: nothing is added.
+        dv_ids : string array, **shape (n,)**, optional
+            Unique ids of the deletion vectors, null = the file has none; None = all null.
+
+        Returns
+        -------
+        bool[n]
+            True in the row that is the first, in array order, to hold its key; False for null paths.
+
+        Raises
+        ------
+        InvalidArgumentError
+            Lengths differ, not strings, or another thread uses the set.
+        """
+        return _per_chunk(self._keys.insert, paths, dv_ids)
+
+    def contains(self, paths: Strings, dv_ids: Strings | None = None) -> NDArray[np.bool_]:
+        """Tell which keys are in the set: bool of **shape (n,)**, False for null paths; otherwise as `insert`."""
+        return _per_chunk(self._keys.contains, paths, dv_ids)
+
+
+def _per_chunk(
+    call: Callable[[StringBuffers, StringBuffers | None], NDArray[np.uint8]], paths: Strings, dv_ids: Strings | None
+) -> NDArray[np.bool_]:
+    if dv_ids is not None and len(dv_ids) != len(paths):
+        raise InvalidArgumentError(f"{len(paths)} paths come with {len(dv_ids)} deletion vector ids")
+    results = []
+    for path_chunk, id_chunk in _aligned(paths, dv_ids):
+        buffers = string_buffers(path_chunk)
+        if buffers is None:
+            results.append(np.zeros(len(path_chunk), np.uint8))
+        else:
+            results.append(call(buffers, None if id_chunk is None else string_buffers(id_chunk)))
+    return (results[0] if len(results) == 1 else np.concatenate([np.empty(0, np.uint8), *results])).view(np.bool_)
+
+
+def _aligned(paths: Strings, dv_ids: Strings | None) -> Iterator[tuple[pa.Array[Any], pa.Array[Any] | None]]:
+    """Yield the chunks of `paths`, each with the ids of its rows."""
+    start = 0
+    for path_chunk in paths.chunks if isinstance(paths, pa.ChunkedArray) else [paths]:
+        if dv_ids is None:
+            yield path_chunk, None
+            continue
+        ids: Any = dv_ids.slice(start, len(path_chunk))
+        if isinstance(ids, pa.ChunkedArray):
+            ids = ids.chunk(0) if ids.num_chunks == 1 else pa.concat_arrays(ids.chunks or [pa.nulls(0)])
+        yield path_chunk, ids
+        start += len(path_chunk)

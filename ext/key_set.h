@@ -1,0 +1,223 @@
+/* A hash table of (path, deletion vector id or null), keys compared in full. */
+#ifndef DELTA_KEY_SET_H
+#define DELTA_KEY_SET_H
+
+#include <stdlib.h>
+
+#include "arrow_strings.h"
+
+enum { KEYS_NO_MEMORY = 0, KEYS_OK = 1 };
+
+typedef struct {
+    uint64_t hash;
+    int64_t at, path_size, id_size;  /* id_size -1 = null */
+} key_entry_t;
+
+typedef struct {
+    uint64_t secret[2];    /* random: the paths of a table can't be chosen to collide */
+    key_entry_t *entries;
+    int64_t n, capacity;
+    uint8_t *bytes;
+    int64_t used, room;
+    uint8_t *tags;         /* 0 = free slot; asked first, and small enough to stay in cache */
+    uint32_t *index;       /* slot -> entry */
+    int64_t slots;         /* a power of two, at least twice n */
+} keys_t;
+
+typedef struct { uint8_t *data; int64_t size; } scratch_t;
+
+static inline uint64_t key_load64(const uint8_t *p) { uint64_t v; memcpy(&v, p, 8); return v; }
+
+static inline uint64_t mix(uint64_t a, uint64_t b) {
+    unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline uint64_t hash_bytes(const uint8_t *p, int64_t size, uint64_t seed, const uint64_t *secret) {
+    uint64_t a = seed ^ secret[1], b = seed + secret[0];
+    uint8_t tail[16] = {0};
+    int64_t left = size;
+    for (; left > 32; left -= 32, p += 32) {
+        a = mix(key_load64(p) ^ secret[0], key_load64(p + 8) ^ a);
+        b = mix(key_load64(p + 16) ^ secret[1], key_load64(p + 24) ^ b);
+    }
+    if (left > 16) {
+        a = mix(key_load64(p) ^ secret[0], key_load64(p + 8) ^ a);
+        left -= 16, p += 16;
+    }
+    if (size >= 16) {
+        p += left - 16;  /* the last 16 bytes, some of them a second time */
+    } else {
+        if (size) memcpy(tail, p, (size_t)size);
+        p = tail;
+    }
+    b = mix(key_load64(p) ^ secret[1], key_load64(p + 8) ^ b);
+    return mix(a ^ secret[1] ^ (uint64_t)size, b ^ secret[0]);
+}
+
+static inline uint64_t hash_key(text_t path, text_t id, const uint64_t *secret) {
+    uint64_t hash = hash_bytes(path.data, path.size, 0, secret);
+    return id.size < 0 ? hash : hash_bytes(id.data, id.size, hash | 1, secret);
+}
+
+/* ---- one form of a path -------------------------------------------------------------------------------------- */
+
+static inline int hex_digit(uint8_t c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    c |= 32;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static int64_t percent_decode(const uint8_t *p, int64_t size, uint8_t *out) {
+    uint8_t *first = out;
+    for (int64_t i = 0; i < size; i++) {
+        int high = -1, low = -1;
+        if (p[i] == '%' && i + 2 < size) high = hex_digit(p[i + 1]), low = hex_digit(p[i + 2]);
+        if (high >= 0 && low >= 0) { *out++ = (uint8_t)(high << 4 | low); i += 2; }
+        else *out++ = p[i];
+    }
+    return out - first;
+}
+
+/* file:/x and file:///x are /x, and %XX is its byte; an escape that isn't one stands for itself. 0 = no memory. */
+static inline int canonical_path(text_t *path, scratch_t *scratch) {
+    const uint8_t *p = path->data;
+    int64_t size = path->size;
+    if (size > 5 && (p[0] | 32) == 'f' && (p[1] | 32) == 'i' && (p[2] | 32) == 'l' && (p[3] | 32) == 'e' && p[4] == ':'
+        && p[5] == '/') {
+        int skipped = size > 7 && p[6] == '/' ? (p[7] == '/' ? 7 : 0) : 5;
+        path->data = p += skipped;
+        path->size = size -= skipped;
+    }
+    if (!size || !memchr(p, '%', (size_t)size)) return 1;
+    if (scratch->size < size) {
+        void *grown = realloc(scratch->data, (size_t)(2 * size));
+        if (!grown) return 0;
+        scratch->data = (uint8_t *)grown;
+        scratch->size = 2 * size;
+    }
+    path->data = scratch->data;
+    path->size = percent_decode(p, size, scratch->data);
+    return 1;
+}
+
+/* ---- the table ----------------------------------------------------------------------------------------------- */
+
+static inline uint8_t key_tag(uint64_t hash) { return (uint8_t)(hash >> 57 | 128); }
+
+static inline int key_equal(const keys_t *keys, const key_entry_t *entry, text_t path, text_t id) {
+    const uint8_t *p = keys->bytes + entry->at;
+    return entry->path_size == path.size && entry->id_size == id.size && !memcmp(p, path.data, (size_t)path.size) &&
+           (id.size <= 0 || !memcmp(p + path.size, id.data, (size_t)id.size));
+}
+
+/* Slot of the key, or the free slot where it belongs. */
+static inline int64_t key_slot(const keys_t *keys, uint64_t hash, text_t path, text_t id) {
+    int64_t slot = (int64_t)(hash & (uint64_t)(keys->slots - 1));
+    for (; keys->tags[slot]; slot = (slot + 1) & (keys->slots - 1)) {
+        if (keys->tags[slot] != key_tag(hash)) continue;
+        const key_entry_t *entry = keys->entries + keys->index[slot];
+        if (entry->hash == hash && key_equal(keys, entry, path, id)) break;
+    }
+    return slot;
+}
+
+/* Slots for `more` further entries, so that a big batch is not hashed into place again and again. */
+static int keys_reserve_slots(keys_t *keys, int64_t more) {
+    int64_t slots = keys->slots ? keys->slots : 64;
+    while (slots < 2 * (keys->n + more)) slots *= 2;
+    if (slots == keys->slots) return 1;
+    uint8_t *tags = (uint8_t *)calloc((size_t)slots, 1);
+    uint32_t *index = (uint32_t *)malloc((size_t)slots * sizeof(uint32_t));
+    if (!tags || !index) { free(tags); free(index); return 0; }
+    for (int64_t i = 0; i < keys->n; i++) {
+        int64_t slot = (int64_t)(keys->entries[i].hash & (uint64_t)(slots - 1));
+        while (tags[slot]) slot = (slot + 1) & (slots - 1);
+        tags[slot] = key_tag(keys->entries[i].hash);
+        index[slot] = (uint32_t)i;
+    }
+    free(keys->tags);
+    free(keys->index);
+    keys->tags = tags;
+    keys->index = index;
+    keys->slots = slots;
+    return 1;
+}
+
+/* Room for one more entry of `bytes`. */
+static int keys_reserve(keys_t *keys, int64_t bytes) {
+    if (keys->n >= UINT32_MAX) return 0;
+    if (!keys_reserve_slots(keys, 1)) return 0;
+    if (keys->n == keys->capacity) {
+        int64_t capacity = keys->capacity ? 2 * keys->capacity : 64;
+        void *grown = realloc(keys->entries, (size_t)capacity * sizeof(key_entry_t));
+        if (!grown) return 0;
+        keys->entries = (key_entry_t *)grown;
+        keys->capacity = capacity;
+    }
+    if (keys->room - keys->used < bytes) {
+        int64_t room = 2 * keys->room > keys->used + bytes ? 2 * keys->room : keys->used + bytes + 4096;
+        void *grown = realloc(keys->bytes, (size_t)room);
+        if (!grown) return 0;
+        keys->bytes = (uint8_t *)grown;
+        keys->room = room;
+    }
+    return 1;
+}
+
+static int keys_insert_one(keys_t *keys, text_t path, text_t id, uint8_t *is_new) {
+    int64_t id_bytes = id.size > 0 ? id.size : 0;
+    if (!keys_reserve(keys, path.size + id_bytes)) return KEYS_NO_MEMORY;
+    uint64_t hash = hash_key(path, id, keys->secret);
+    int64_t slot = key_slot(keys, hash, path, id);
+    *is_new = !keys->tags[slot];
+    if (!*is_new) return KEYS_OK;
+    key_entry_t entry = {hash, keys->used, path.size, id.size};
+    if (path.size) memcpy(keys->bytes + keys->used, path.data, (size_t)path.size);
+    if (id_bytes) memcpy(keys->bytes + keys->used + path.size, id.data, (size_t)id_bytes);
+    keys->tags[slot] = key_tag(hash);
+    keys->index[slot] = (uint32_t)keys->n;
+    keys->entries[keys->n++] = entry;
+    keys->used += path.size + id_bytes;
+    return KEYS_OK;
+}
+
+/* out[i] = row i is the first with its key; rows whose path is null are passed over, with 0. */
+static int keys_insert(keys_t *keys, const strings_t *paths, const strings_t *ids, uint8_t *out) {
+    scratch_t scratch = {NULL, 0};
+    int status = keys_reserve_slots(keys, paths->n);
+    for (int64_t i = 0; i < paths->n && status == KEYS_OK; i++) {
+        text_t path = string_at(paths, i);
+        out[i] = 0;
+        if (path.size < 0) continue;
+        status = canonical_path(&path, &scratch);
+        if (status == KEYS_OK) status = keys_insert_one(keys, path, string_at(ids, i), out + i);
+    }
+    free(scratch.data);
+    return status;
+}
+
+/* out[i] = the key of row i is there; 0 where the path is null. */
+static int keys_contain(const keys_t *keys, const strings_t *paths, const strings_t *ids, uint8_t *out) {
+    scratch_t scratch = {NULL, 0};
+    int status = KEYS_OK;
+    if (!keys->n) { if (paths->n) memset(out, 0, (size_t)paths->n); return KEYS_OK; }
+    for (int64_t i = 0; i < paths->n; i++) {
+        text_t path = string_at(paths, i), id = string_at(ids, i);
+        out[i] = 0;
+        if (path.size < 0) continue;
+        if (!canonical_path(&path, &scratch)) { status = KEYS_NO_MEMORY; break; }
+        out[i] = keys->tags[key_slot(keys, hash_key(path, id, keys->secret), path, id)] != 0;
+    }
+    free(scratch.data);
+    return status;
+}
+
+static void keys_free(keys_t *keys) {
+    free(keys->entries);
+    free(keys->bytes);
+    free(keys->tags);
+    free(keys->index);
+}
+
+#endif
