@@ -1,0 +1,113 @@
+"""What plugins import: names of the core, each loaded when it is first asked for.
+
+A plugin imports this module and `delta_core.kernels` only. What stands here keeps its meaning while
+`API_VERSION` stays the same.
+"""
+
+# `X as X` says that the name is exported; each import is a line of names, as in _HOMES below
+# ruff: noqa: I001, PLC0414
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from delta_core.actions import (
+        FILE_COLUMNS as FILE_COLUMNS, ActionField as ActionField, ActionKind as ActionKind,
+        DomainMetadata as DomainMetadata, Metadata as Metadata, Protocol as Protocol,
+    )  # fmt: skip
+    from delta_core.errors import (
+        CatalogRequiredError as CatalogRequiredError, ColumnNotFoundError as ColumnNotFoundError,
+        ConstraintViolationError as ConstraintViolationError, CorruptTableError as CorruptTableError,
+        DataFileError as DataFileError, DataFileNotFoundError as DataFileNotFoundError,
+        DeltaError as DeltaError, FeatureRequirementError as FeatureRequirementError,
+        InvalidArgumentError as InvalidArgumentError, ProtocolError as ProtocolError,
+        SchemaError as SchemaError, TypeChangeError as TypeChangeError,
+        UnsupportedFeatureError as UnsupportedFeatureError,
+        UnsupportedOperationError as UnsupportedOperationError,
+        VersionNotFoundError as VersionNotFoundError,
+    )  # fmt: skip
+    from delta_core.expressions.ast import (
+        Call as Call, Cast as Cast, Column as Column, Expression as Expression,
+        FileConstant as FileConstant, FileStatistic as FileStatistic, Leaf as Leaf, Literal as Literal,
+        PartitionValue as PartitionValue, PhysicalColumn as PhysicalColumn, RowPosition as RowPosition,
+        TaskIndex as TaskIndex, TaskRow as TaskRow, all_of as all_of, any_of as any_of, column as column,
+        conjuncts as conjuncts, leaves as leaves, literal as literal, negate as negate,
+        transform as transform,
+    )  # fmt: skip
+    from delta_core.features import API_VERSION as API_VERSION, TableFeature as TableFeature
+    from delta_core.hookspecs import hookimpl as hookimpl
+    from delta_core.log.files import FileSet as FileSet
+    from delta_core.plans import ReadRequest as ReadRequest
+    from delta_core.rules import (
+        VECTOR_LOCATION as VECTOR_LOCATION, ActionColumn as ActionColumn, ChangeCapture as ChangeCapture,
+        CommitInfoField as CommitInfoField, CommitTimestamp as CommitTimestamp, ExtraAction as ExtraAction,
+        FileReference as FileReference, FileRequirement as FileRequirement, FillColumn as FillColumn,
+        Function as Function, HiddenColumn as HiddenColumn, MetadataColumn as MetadataColumn,
+        ReadCheck as ReadCheck, ReadRule as ReadRule, RemoveRows as RemoveRows, RowCheck as RowCheck,
+        RowFilter as RowFilter, RowSelector as RowSelector, WriteRule as WriteRule,
+    )  # fmt: skip
+    from delta_core.scan.scan import Scan as Scan
+    from delta_core.schema import (
+        FIELD_ID as FIELD_ID, ColumnMap as ColumnMap, Path as Path, Schema as Schema, find as find,
+        format_path as format_path, leaf_fields as leaf_fields, walk as walk,
+    )  # fmt: skip
+    from delta_core.snapshot import Commit as Commit, Snapshot as Snapshot, open_snapshot as open_snapshot
+    from delta_core.state import TableState as TableState
+    from delta_core.types import (
+        TIMESTAMP_NTZ as TIMESTAMP_NTZ, VARIANT as VARIANT, ArrayType as ArrayType, DataType as DataType,
+        Field as Field, MapType as MapType, PrimitiveType as PrimitiveType, StructType as StructType,
+        TypeDef as TypeDef, parse_decimal as parse_decimal,
+    )  # fmt: skip
+
+#: The module that holds each name.
+_HOMES = {
+    name: module
+    for module, names in {
+        "delta_core.actions": "FILE_COLUMNS ActionField ActionKind DomainMetadata Metadata Protocol",
+        "delta_core.errors": (
+            "CatalogRequiredError ColumnNotFoundError ConstraintViolationError CorruptTableError "
+            "DataFileError DataFileNotFoundError DeltaError FeatureRequirementError "
+            "InvalidArgumentError ProtocolError SchemaError TypeChangeError UnsupportedFeatureError "
+            "UnsupportedOperationError VersionNotFoundError"
+        ),
+        "delta_core.expressions.ast": (
+            "Call Cast Column Expression FileConstant FileStatistic Leaf Literal PartitionValue "
+            "PhysicalColumn RowPosition TaskIndex TaskRow all_of any_of column conjuncts leaves "
+            "literal negate transform"
+        ),
+        "delta_core.features": "API_VERSION TableFeature",
+        "delta_core.hookspecs": "hookimpl",
+        "delta_core.log.files": "FileSet",
+        "delta_core.plans": "ReadRequest",
+        "delta_core.rules": (
+            "VECTOR_LOCATION ActionColumn ChangeCapture CommitInfoField CommitTimestamp ExtraAction "
+            "FileReference FileRequirement FillColumn Function HiddenColumn MetadataColumn ReadCheck "
+            "ReadRule RemoveRows RowCheck RowFilter RowSelector WriteRule"
+        ),
+        "delta_core.scan.scan": "Scan",
+        "delta_core.schema": "FIELD_ID ColumnMap Path Schema find format_path leaf_fields walk",
+        "delta_core.snapshot": "Commit Snapshot open_snapshot",
+        "delta_core.state": "TableState",
+        "delta_core.types": (
+            "TIMESTAMP_NTZ VARIANT ArrayType DataType Field MapType PrimitiveType StructType TypeDef "
+            "parse_decimal"
+        ),
+    }.items()
+    for name in names.split()
+}
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

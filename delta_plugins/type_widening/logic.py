@@ -1,0 +1,62 @@
+"""Which type changes are widenings, and whether a schema lists others."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from delta_core.api import Schema, SchemaError, TypeChangeError, format_path, parse_decimal, walk
+
+__all__ = ["TYPE_CHANGES", "check_type_changes", "is_widening"]
+
+TYPE_CHANGES = "delta.typeChanges"
+_INTEGERS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
+#: Digits of the narrowest decimal that takes every value.
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+_OTHERS = frozenset({
+    ("float", "double"), ("byte", "double"), ("short", "double"), ("integer", "double"),
+    ("date", "timestamp_ntz"), ("date", "timestampNtz"), ("date", "timestampNTZ"),
+})  # fmt: skip
+
+
+def is_widening(old: str, new: str) -> bool:
+    """Tell whether every value of a primitive type is one of the other. Protocol: Type Widening, the supported changes."""
+    if old in _INTEGERS and new in _INTEGERS:
+        return _INTEGERS[old] < _INTEGERS[new]
+    target = parse_decimal(new)
+    if target is None:
+        return (old, new) in _OTHERS
+    precision, scale = target
+    source = parse_decimal(old)
+    if source is not None:
+        more_digits, more_scale = precision - source[0], scale - source[1]
+        return more_digits >= more_scale >= 0 and (more_digits, more_scale) != (0, 0)
+    return old in _DIGITS and precision - _DIGITS[old] >= scale >= 0
+
+
+def check_type_changes(schema: Schema) -> None:
+    """Refuse a schema that lists a type change which is not a widening.
+
+    Raises TypeChangeError naming the column and the change, SchemaError where ``delta.typeChanges`` is not a
+    list of changes. Protocol: Reader Requirements for Type Widening.
+    """
+    for path, f in walk(schema):
+        changes = f.metadata.get(TYPE_CHANGES)
+        if changes is None:
+            continue
+        if not isinstance(changes, (list, tuple)):
+            raise SchemaError(f"Column {format_path(path)} has {TYPE_CHANGES}={changes!r}, expected a list.")
+        for change in changes:
+            _check(format_path(path), change)
+
+
+def _check(column: str, change: Any) -> None:
+    old, new = (change.get(k) if isinstance(change, Mapping) else None for k in ("fromType", "toType"))
+    if not isinstance(old, str) or not isinstance(new, str):
+        raise SchemaError(f"Column {column} has a type change {change!r}, expected one with fromType and toType.")
+    if not is_widening(old, new):
+        where = f"{column}.{change['fieldPath']}" if change.get("fieldPath") else column
+        raise TypeChangeError(
+            f"Column {where} was changed from {old} to {new}, which feature typeWidening does not provide here: files "
+            "written before the change can't be read as the new type for certain. Rewrite the table with the engine "
+            "that made the change, or upgrade delta_core.",
+            feature="typeWidening", column=where, from_type=old, to_type=new,
+        )  # fmt: skip

@@ -1,0 +1,28 @@
+"""v2Checkpoint: checkpoints whose file actions may stand in sidecars. Protocol: V2 Spec, Sidecar File Information."""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from delta_core.api import TableFeature, TableState, hookimpl
+from delta_plugins.v2_checkpoint import logic
+
+__all__ = ["FEATURE"]
+
+
+def _is_active(table: TableState) -> bool:
+    return (table.property("delta.checkpointPolicy") or "").lower() == "v2"
+
+
+FEATURE = TableFeature(
+    "v2Checkpoint",
+    "reader+writer",
+    "Checkpoints have unique names, and may keep file actions in sidecar files.",
+    properties={"delta.checkpointPolicy": "v2 asks writers for such checkpoints"},
+    active=_is_active,
+)
+
+
+@hookimpl
+def checkpoint_sidecars(checkpoint: str, actions: pa.Table) -> Iterable[str]:
+    return logic.sidecar_names(checkpoint, actions["path"].to_pylist())

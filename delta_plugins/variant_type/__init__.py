@@ -1,0 +1,36 @@
+"""variantType: values of any shape in one column. Protocol: Variant Data Type."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from delta_core.api import VARIANT, Function, PrimitiveType, TableFeature, TableState, TypeDef, hookimpl, walk
+from delta_plugins.variant_type import logic
+
+__all__ = ["FEATURE"]
+
+#: Files may hold variants shredded, each in its own way.
+_VARIANT = replace(VARIANT, decode=logic.unshred)
+_VARIANT_JSON = Function("variantType", "variant_json", logic.json_type, logic.variant_to_json, spark="to_json({0})")
+
+
+def _is_active(table: TableState) -> bool:
+    return any(isinstance(f.type, PrimitiveType) and f.type.type == VARIANT.name for _, f in walk(table.schema))
+
+
+FEATURE = TableFeature(
+    "variantType",
+    "reader+writer",
+    "Columns may hold values of any shape, in a binary form.",
+    aliases=("variantType-preview",),
+    active=_is_active,
+)
+
+
+@hookimpl
+def primitive_types() -> Iterable[TypeDef]:
+    return (_VARIANT,)
+
+
+@hookimpl
+def functions() -> Iterable[Function]:
+    return (_VARIANT_JSON,)
