@@ -1,0 +1,549 @@
+"""TableBuilder: real Delta tables for tests, action by action: log state x features x layout.
+
+It writes what a Delta writer would, with PyArrow and plain Python only, keeps no promise for the caller (illegal
+tables are as easy as legal ones), and remembers the rows, so that a test compares a reader with `expected`::
+
+    table = (
+        TableBuilder(path)
+        .create({"id": "long", "kind": "string"}, partition_by=["kind"], features=["deletionVectors"])
+        .append([{"id": 1, "kind": "a"}, {"id": 2, "kind": "b"}])
+        .delete_rows(lambda row: row["id"] == 2)
+        .checkpoint("v2-parquet", sidecars=2)
+        .cleanup_before(2)
+    )
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import fsspec
+import pyarrow as pa
+
+from delta_core.schema import Schema, arrow_schema
+from delta_core.testing.checkpoint_files import (
+    CheckpointKind,
+    StatisticsForm,
+    checkpoint_rows,
+    hint_checksum,
+    json_bytes,
+    parquet_bytes_of,
+)
+from delta_core.testing.data_files import (
+    Rows,
+    as_schema,
+    as_table,
+    hive_directory,
+    logical_rows,
+    map_columns,
+    parquet_bytes,
+    partition_text,
+    physical_name,
+    physical_table,
+    uri_path,
+)
+from delta_core.testing.log_state import Action, LogState, reconcile, vector_id
+from delta_core.testing.statistics import compute_statistics, statistics_json
+from delta_core.testing.vector_bytes import encode_vector, encode_vector_file, encode_z85, vector_path
+from delta_core.types import BASE_TYPES, TIMESTAMP_NTZ, VARIANT
+
+__all__ = ["READER_FEATURES", "TableBuilder"]
+
+#: Features that a reader must understand: they go into both lists of the protocol.
+READER_FEATURES = frozenset({
+    "catalogManaged", "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview",
+    "v2Checkpoint", "vacuumProtocolCheck", "variantType", "variantType-preview", "variantShredding",
+    "variantShredding-preview",
+})  # fmt: skip
+_TYPES = {**BASE_TYPES, "timestamp_ntz": TIMESTAMP_NTZ, "variant": VARIANT}
+
+
+class TableBuilder:
+    """A Delta table under construction.
+
+    Every verb writes one commit (or file) at once and returns the builder. Commit ``n`` is stamped
+    ``start_ms + n * step_ms``, in ``commitInfo``, as in-commit timestamp where switched on, and as file time.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The table's root, or an fsspec URI such as ``memory://t``.
+    seed : int
+        Of the names of files; two builders with one seed write the same log.
+    """
+
+    def __init__(
+        self, path: Any, *, storage_options: Mapping[str, Any] | None = None, start_ms: int = 1_700_000_000_000,
+        step_ms: int = 1_000, seed: int = 0,
+    ) -> None:  # fmt: skip
+        self.uri = os.fspath(path)
+        self._fs, self._root = fsspec.core.url_to_fs(self.uri, **(storage_options or {}))
+        self._start_ms, self._step_ms = start_ms, step_ms
+        self._random = random.Random(seed)  # noqa: S311 (names of files)
+        self.commits: dict[int, list[Action]] = {}
+        self.state = LogState()
+        #: The bytes of every commit, staged ones included.
+        self.bodies: dict[int, bytes] = {}
+        self._tables: dict[str, pa.Table] = {}
+        self._partitions: dict[str, dict[str, Any]] = {}
+        self._vectors: dict[str | None, frozenset[int]] = {None: frozenset()}
+
+    # --- what was written ------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """The last version written, -1 before the first."""
+        return max(self.commits, default=-1)
+
+    @property
+    def schema(self) -> Schema:
+        """The latest schema."""
+        return Schema.from_json(self.state.metadata["schemaString"])
+
+    def timestamp_ms(self, version: int) -> int:
+        """Return the time that a version's commit is stamped with unless told otherwise."""
+        return self._start_ms + version * self._step_ms
+
+    def state_at(self, version: int | None = None) -> LogState:
+        """Return what the log adds up to at a version."""
+        last = self.version if version is None else version
+        return reconcile(self.commits[v] for v in sorted(self.commits) if v <= last)
+
+    def paths(self, version: int | None = None) -> list[str]:
+        """Return the paths of the live files as the log spells them, in order of their adds."""
+        return [path for path, _ in self.state_at(version).files]
+
+    def expected(self, version: int | None = None) -> pa.Table:
+        """Return the rows that a reader must find, in the order of the adds, with the version's schema."""
+        state = self.state_at(version)
+        schema = Schema.from_json(state.metadata["schemaString"])
+        rows = [row for key in state.files for row in self._live_rows(key, schema)]
+        return pa.Table.from_pylist(rows, schema=arrow_schema(schema, _TYPES))
+
+    def _live_rows(self, key: tuple[str, str | None], schema: Schema) -> list[dict[str, Any]]:
+        rows = logical_rows(self._tables[key[0]], schema, self._partitions[key[0]])
+        return [row for at, row in enumerate(rows) if at not in self._vectors[key[1]]]
+
+    # --- bytes -----------------------------------------------------------------------------
+
+    def location(self, path: str) -> str:
+        """Return where a path below the root lies on the file system."""
+        return f"{self._root}/{path}" if path else str(self._root)
+
+    def write(self, path: str, data: bytes, mtime_ms: int | None = None) -> TableBuilder:
+        """Write any file below the root."""
+        place = self.location(path)
+        self._fs.makedirs(place.rsplit("/", 1)[0], exist_ok=True)
+        self._fs.pipe_file(place, data)
+        return self if mtime_ms is None else self.touch(path, mtime_ms)
+
+    def write_log(self, name: str, data: bytes | str, mtime_ms: int | None = None) -> TableBuilder:
+        """Write any file below ``_delta_log``."""
+        return self.write(f"_delta_log/{name}", data.encode() if isinstance(data, str) else data, mtime_ms)
+
+    def touch(self, path: str, mtime_ms: int) -> TableBuilder:
+        """Set a file's modification time; a file system that can't keep one is left alone."""
+        place = self.location(path)
+        if "file" in self._fs.protocol:
+            os.utime(place, ns=(mtime_ms * 1_000_000, mtime_ms * 1_000_000))
+        return self
+
+    def drop(self, path: str) -> TableBuilder:
+        """Delete a file below the root."""
+        self._fs.rm_file(self.location(path))
+        return self
+
+    def _uuid(self) -> uuid.UUID:
+        return uuid.UUID(int=self._random.getrandbits(128), version=4)
+
+    # --- the log ---------------------------------------------------------------------------
+
+    def commit(
+        self, *actions: Action, operation: str = "WRITE", info: Mapping[str, Any] | None = None, version: int | None = None,
+        mtime_ms: int | None = None, text: str | None = None, publish: Literal["log", "staged", "no"] = "log",
+    ) -> TableBuilder:  # fmt: skip
+        """Write the next commit from any actions.
+
+        Parameters
+        ----------
+        info : Mapping, optional
+            Further fields of ``commitInfo``.
+        version : int, optional
+            Another version than the next, to make gaps.
+        text : str, optional
+            The commit's text in place of what the actions give; the builder still believes the actions.
+        publish : str
+            ``staged`` writes under ``_staged_commits``, ``no`` only into `bodies`, for a catalog to hand out.
+        """
+        v = self.version + 1 if version is None else version
+        self.state.apply(actions)
+        stamp = self.timestamp_ms(v)
+        about: dict[str, Any] = {"timestamp": stamp, "operation": operation, "operationParameters": {}}
+        if self.state.metadata.get("configuration", {}).get("delta.enableInCommitTimestamps") == "true":
+            about = {"inCommitTimestamp": stamp, **about}
+        if "catalogManaged" in (self.state.protocol.get("writerFeatures") or ()):
+            about["txnId"] = str(self._uuid())
+        full: list[Action] = [{"commitInfo": {**about, **(info or {})}}, *actions]
+        body = "".join(json.dumps(a, separators=(",", ":")) + "\n" for a in full) if text is None else text
+        self.commits[v], self.bodies[v] = full, body.encode()
+        if publish == "log":
+            self.write_log(f"{v:020d}.json", body, stamp if mtime_ms is None else mtime_ms)
+        elif publish == "staged":
+            self.write_log(f"_staged_commits/{v:020d}.{self._uuid()}.json", body, stamp if mtime_ms is None else mtime_ms)
+        return self
+
+    def create(
+        self, schema: Any, *, partition_by: Sequence[str] = (), features: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None, column_mapping: Literal["name", "id"] | None = None,
+        protocol: Mapping[str, Any] | tuple[int, int] | None = None, actions: Sequence[Action] = (), **commit: Any,
+    ) -> TableBuilder:  # fmt: skip
+        """Write protocol and metadata.
+
+        Parameters
+        ----------
+        schema : pyarrow.Schema, delta_core.schema.Schema or dict
+            Or decoded JSON, or ``{"id": "long"}``.
+        column_mapping : str, optional
+            Give every field an id and a physical name.
+        protocol : (reader, writer) or dict, optional
+            In place of what the features ask for.
+        """
+        fields = as_schema(schema)
+        configuration = dict(properties or {})
+        if column_mapping is not None:
+            fields, last_id = map_columns(fields)
+            configuration |= {"delta.columnMapping.mode": column_mapping, "delta.columnMapping.maxColumnId": str(last_id)}
+        metadata = {
+            "id": str(self._uuid()), "format": {"provider": "parquet", "options": {}}, "schemaString": fields.to_json(),
+            "partitionColumns": list(partition_by), "configuration": configuration, "createdTime": self.timestamp_ms(0),
+        }  # fmt: skip
+        first = {"protocol": _protocol(protocol, features, column_mapping is not None)}
+        return self.commit(first, {"metaData": metadata}, *actions, operation="CREATE TABLE", **commit)
+
+    def alter(
+        self, schema: Any = None, *, properties: Mapping[str, str | None] | None = None,
+        features: Sequence[str] = (), protocol: Mapping[str, Any] | tuple[int, int] | None = None, **commit: Any,
+    ) -> TableBuilder:  # fmt: skip
+        """Change schema, properties (None unsets one) or protocol; fields keep their ids by name under mapping."""
+        metadata = dict(self.state.metadata)
+        configuration = {**metadata["configuration"], **(properties or {})}
+        if schema is not None:
+            fields = as_schema(schema)
+            if configuration.get("delta.columnMapping.mode", "none") != "none":
+                last_id = int(configuration["delta.columnMapping.maxColumnId"])
+                fields, last_id = map_columns(fields, last_id, self.schema)
+                configuration["delta.columnMapping.maxColumnId"] = str(last_id)
+            metadata["schemaString"] = fields.to_json()
+        metadata["configuration"] = {k: v for k, v in configuration.items() if v is not None}
+        actions: list[Action] = [{"metaData": metadata}]
+        if features or protocol:
+            actions.insert(0, {"protocol": _protocol(protocol, features, False)})
+        return self.commit(*actions, operation="ALTER TABLE", **commit)
+
+    # --- data ------------------------------------------------------------------------------
+
+    def append(
+        self, rows: Rows, *, files: int = 1, commit: Mapping[str, Any] | None = None, **options: Any
+    ) -> TableBuilder:
+        """Add rows: one file for each partition, or ``files`` of them for an unpartitioned table.
+
+        ``options`` are those of `add_actions`.
+        """
+        table = as_table(rows, self.schema)
+        step = -(-table.num_rows // files) or 1
+        parts = [table.slice(at, step) for at in range(0, max(table.num_rows, 1), step)]
+        actions = [action for part in parts for action in self.add_actions(part, **options)]
+        return self.commit(*actions, *self._row_id_mark(), **(commit or {}))
+
+    def add_actions(
+        self, rows: Rows, *, path: str | None = None, statistics: bool | Mapping[str, Any] | str = True,
+        materialize_partitions: bool = False, parquet: Mapping[str, Any] | None = None, **fields: Any,
+    ) -> list[Action]:  # fmt: skip
+        """Write the data files for rows and return their ``add`` actions, uncommitted.
+
+        Parameters
+        ----------
+        path : str, optional
+            The file's path below the root, not yet percent-encoded.
+        statistics : bool, dict or str
+            Computed ones or none; a dict replaces entries of the computed ones; a str is taken as it is.
+        parquet : Mapping, optional
+            Options of `pyarrow.parquet.write_table`: ``row_group_size``, ``use_deprecated_int96_timestamps`` ...
+        fields
+            Further fields of the action: ``tags``, ``baseRowId``, ``partitionValues`` ...
+        """
+        table = as_table(rows, self.schema)
+        names = list(self.state.metadata["partitionColumns"])
+        out: list[Action] = []
+        for values, part in _split(table, names):
+            stored = physical_table(part if materialize_partitions else part.drop_columns(names), self.schema)
+            data = parquet_bytes(stored, **(parquet or {}))
+            name = f"part-{len(self._tables):05d}-{self._uuid()}.parquet"
+            place = path or f"{hive_directory(names, values)}/{name}".lstrip("/")
+            out.append({"add": self._add(place, values, stored, data, statistics, fields)})
+        return out
+
+    def _add(
+        self, place: str, values: Mapping[str, Any], stored: pa.Table, data: bytes,
+        statistics: bool | Mapping[str, Any] | str, fields: Mapping[str, Any],
+    ) -> dict[str, Any]:  # fmt: skip
+        self.write(place, data)
+        physical = {f.name: physical_name(f) for f in self.schema.fields}
+        logged = uri_path(place)
+        self._tables[logged] = stored
+        self._partitions[logged] = {physical[n]: None if v == "" else v for n, v in values.items()}
+        add: dict[str, Any] = {
+            "path": logged, "partitionValues": {physical[n]: partition_text(v) for n, v in values.items()},
+            "size": len(data), "modificationTime": self.timestamp_ms(self.version + 1), "dataChange": True,
+        }  # fmt: skip
+        if statistics is not False:
+            computed = compute_statistics(stored)
+            given = statistics if isinstance(statistics, Mapping) else {}
+            add["stats"] = statistics if isinstance(statistics, str) else statistics_json({**computed, **given})
+        if "rowTracking" in (self.state.protocol.get("writerFeatures") or ()):
+            add |= {"baseRowId": self._take_row_ids(stored.num_rows), "defaultRowCommitVersion": self.version + 1}
+        return {**add, **fields}
+
+    def _take_row_ids(self, count: int) -> int:
+        domain = self.state.domains.setdefault("delta.rowTracking", {"configuration": '{"rowIdHighWaterMark":-1}'})
+        mark = json.loads(domain["configuration"])["rowIdHighWaterMark"]
+        domain["configuration"] = json.dumps({"rowIdHighWaterMark": mark + count})
+        return int(mark) + 1
+
+    def _row_id_mark(self) -> list[Action]:
+        domain = self.state.domains.get("delta.rowTracking")
+        return [{"domainMetadata": {"domain": "delta.rowTracking", "removed": False, **domain}}] if domain else []
+
+    def remove(self, *paths: str, data_change: bool = True, more: Sequence[Action] = (), **commit: Any) -> TableBuilder:
+        """Remove live files, all where none is named; ``more`` actions go into the same commit."""
+        return self.commit(*self.remove_actions(*paths, data_change=data_change), *more, operation="DELETE", **commit)
+
+    def remove_actions(self, *paths: str, data_change: bool = True) -> list[Action]:
+        """Return the ``remove`` actions of live files, uncommitted, each with the vector that it has."""
+        when = self.timestamp_ms(self.version + 1)
+        carried = ("path", "partitionValues", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+        return [
+            {"remove": {**{k: add[k] for k in carried if k in add}, "deletionTimestamp": when, "dataChange": data_change,
+                        "extendedFileMetadata": True}}
+            for (path, _), add in self.state.files.items() if not paths or path in paths
+        ]  # fmt: skip
+
+    def change_actions(self, rows: Rows, path: str | None = None) -> list[Action]:
+        """Write change files for rows with ``_change_type`` and return their ``cdc`` actions, uncommitted."""
+        place = f"_change_data/{path or f'cdc-{self._uuid()}.parquet'}"
+        keep = ("path", "partitionValues", "size")
+        out = self.add_actions(rows, path=place)
+        return [{"cdc": {**{k: a["add"][k] for k in keep}, "dataChange": False}} for a in out]
+
+    # --- deletion vectors ------------------------------------------------------------------
+
+    def delete_rows(
+        self, where: Callable[[dict[str, Any]], bool] | Mapping[str, Iterable[int]], *,
+        storage: Literal["u", "p", "i"] = "u", prefix: str = "", runs: bool = False, more: Sequence[Action] = (),
+        **commit: Any,
+    ) -> TableBuilder:  # fmt: skip
+        """Delete rows by deletion vectors, those of all files in one vector file.
+
+        Parameters
+        ----------
+        where : function or Mapping
+            Over a row's dict; or positions by path.
+        """
+        hits = where if isinstance(where, Mapping) else self._matching(where)
+        dropped: dict[str, frozenset[int]] = {}
+        for path, vector in self.state.files:
+            rows = self._vectors[vector] | set(hits.get(path, ()))
+            if rows != self._vectors[vector]:
+                dropped[path] = frozenset(rows)
+        actions = self.vector_actions(dropped, storage=storage, prefix=prefix, runs=runs)
+        return self.commit(*actions, *more, operation="DELETE", **commit)
+
+    def _matching(self, where: Callable[[dict[str, Any]], bool]) -> dict[str, list[int]]:
+        schema = self.schema
+        found = {}
+        for path, _ in self.state.files:
+            rows = logical_rows(self._tables[path], schema, self._partitions[path])
+            found[path] = [at for at, row in enumerate(rows) if where(row)]
+        return found
+
+    def vector_actions(
+        self, rows: Mapping[str, Iterable[int]], *, storage: Literal["u", "p", "i"] = "u", prefix: str = "",
+        runs: bool = False,
+    ) -> list[Action]:
+        """Write vectors that drop these rows and return the files' ``remove`` and ``add`` actions, uncommitted."""
+        descriptors = self.write_vectors(rows, storage=storage, prefix=prefix, runs=runs)
+        out = self.remove_actions(*descriptors) if descriptors else []
+        for (path, _), add in self.state.files.items():
+            if path in descriptors:
+                changed = {**add, "deletionVector": descriptors[path], "dataChange": True}
+                if "stats" in add:
+                    changed["stats"] = statistics_json({**json.loads(add["stats"]), "tightBounds": False})
+                out.append({"add": changed})
+        return out
+
+    def write_vectors(
+        self, rows: Mapping[str, Iterable[int]], *, storage: Literal["u", "p", "i"] = "u", prefix: str = "",
+        runs: bool = False,
+    ) -> dict[str, dict[str, Any]]:
+        """Write one vector for each path, all in one file, and return their descriptors."""
+        sets = {path: frozenset(numbers) for path, numbers in rows.items()}
+        payloads = {path: encode_vector(s, runs) for path, s in sets.items()}
+        text, place = vector_path(self._uuid(), prefix)
+        data, offsets = encode_vector_file(list(payloads.values()))
+        if storage != "i":
+            self.write(place, data)
+        if storage == "p":
+            local = "file" in self._fs.protocol
+            text = f"file://{uri_path(self.location(place))}" if local else f"{self.uri}/{place}"
+        out: dict[str, dict[str, Any]] = {}
+        for (path, payload), offset in zip(payloads.items(), offsets, strict=True):
+            where: dict[str, Any] = {"pathOrInlineDv": text, "offset": offset}
+            if storage == "i":
+                where = {"pathOrInlineDv": encode_z85(payload)}
+            out[path] = {"storageType": storage, **where, "sizeInBytes": len(payload), "cardinality": len(sets[path])}
+            self._vectors[vector_id(out[path])] = sets[path]
+        return out
+
+    # --- checkpoints and what stands beside commits ----------------------------------------
+
+    def checkpoint(
+        self, kind: CheckpointKind = "v1", *, version: int | None = None, parts: int = 2, sidecars: int = 0,
+        statistics: StatisticsForm = "json", hint: bool | Mapping[str, Any] = True, checksum: bool = True,
+        embed: bool = False, extra: Mapping[str, tuple[pa.DataType, Sequence[Any]]] | None = None, **parquet: Any,
+    ) -> TableBuilder:  # fmt: skip
+        """Write a checkpoint and the hint to it.
+
+        Parameters
+        ----------
+        parts, sidecars : int
+            Number of files of a multi-part checkpoint; of sidecars of a V2 one, 0 for file actions inline.
+        statistics : str
+            ``json``, ``struct`` (with parsed partition values), ``both`` or ``none``.
+        hint : bool or dict
+            Whether to write ``_last_checkpoint``; a dict replaces entries of it.
+        embed : bool
+            Whether the hint embeds the V2 checkpoint's actions.
+        extra : Mapping, optional
+            A stranger's kinds of action: name to (struct, values).
+        parquet
+            Options of `pyarrow.parquet.write_table`.
+        """
+        v = self.version if version is None else version
+        state = self.state_at(v)
+        types = {name: t for name, (t, _) in (extra or {}).items()}
+        small = state.small_actions() + [{n: value} for n, (_, values) in (extra or {}).items() for value in values]
+        schema = Schema.from_json(state.metadata["schemaString"])
+        partition = tuple(state.metadata["partitionColumns"])
+        files = checkpoint_rows(state.file_actions(), schema, statistics)
+
+        def encode(rows: Sequence[Mapping[str, Any]]) -> bytes:
+            return parquet_bytes_of(rows, schema, partition, statistics, types, self._partitions, **parquet)
+
+        stem = f"{v:020d}.checkpoint"
+        about: dict[str, Any] = {"version": v, "size": len(small) + len(files)}
+        if kind == "v1":
+            self.write_log(f"{stem}.parquet", encode([*small, *files]))
+        elif kind == "v1-multipart":
+            about["parts"] = parts
+            for number, rows in enumerate(_deal([*small, *files], parts), 1):
+                self.write_log(f"{stem}.{number:010d}.{parts:010d}.parquet", encode(rows))
+        else:
+            about |= self._write_v2(kind, stem, small, files, sidecars, embed, encode)
+        if hint is False:
+            return self
+        return self.last_checkpoint({**about, **(hint if isinstance(hint, Mapping) else {})}, checksum=checksum)
+
+    def _write_v2(
+        self, kind: CheckpointKind, stem: str, small: list[dict[str, Any]], files: list[dict[str, Any]], sidecars: int,
+        embed: bool, encode: Callable[[Sequence[Mapping[str, Any]]], bytes],
+    ) -> dict[str, Any]:  # fmt: skip
+        when = self.timestamp_ms(self.version)
+        named = []
+        for rows in _deal(files, sidecars) if sidecars else []:
+            name, data = f"{self._uuid()}.parquet", encode(rows)
+            self.write_log(f"_sidecars/{name}", data)
+            named.append({"path": name, "sizeInBytes": len(data), "modificationTime": when})
+        top = [{"checkpointMetadata": {"version": int(stem[:20])}}, *small, *({"sidecar": s} for s in named)]
+        ending = {"v2-json": f".{self._uuid()}.json", "v2-parquet": f".{self._uuid()}.parquet"}.get(kind, ".parquet")
+        rows = top if named else [*top, *files]
+        data = json_bytes(rows) if kind == "v2-json" else encode(rows)
+        self.write_log(stem + ending, data)
+        about: dict[str, Any] = {"sizeInBytes": len(data), "numOfAddFiles": sum("add" in f for f in files)}
+        if embed:
+            about["v2Checkpoint"] = {
+                "path": stem + ending, "sizeInBytes": len(data), "modificationTime": when,
+                "nonFileActions": [a for a in top if "sidecar" not in a], "sidecarFiles": named,
+            }  # fmt: skip
+        return about
+
+    def last_checkpoint(self, value: Mapping[str, Any] | str, *, checksum: bool = True) -> TableBuilder:
+        """Write ``_last_checkpoint`` from fields, or any text at all."""
+        if isinstance(value, str):
+            return self.write_log("_last_checkpoint", value)
+        extra = {"checksum": hint_checksum(value)} if checksum else {}
+        return self.write_log("_last_checkpoint", json.dumps({**value, **extra}))
+
+    def compact(self, start: int, end: int) -> TableBuilder:
+        """Write a log compaction file; it keeps every remove and removed domain. Protocol: Log Compaction Files."""
+        state = reconcile(self.commits[v] for v in range(start, end + 1))
+        body = json_bytes([*state.small_actions(removed_domains=True), *state.file_actions()])
+        return self.write_log(f"{start:020d}.{end:020d}.compacted.json", body)
+
+    def checksum(self, version: int | None = None, **fields: Any) -> TableBuilder:
+        """Write a version's ``.crc``; ``fields`` replace what the log adds up to, None leaves one out."""
+        v = self.version if version is None else version
+        state = self.state_at(v)
+        value: dict[str, Any] = {
+            "tableSizeBytes": sum(a["size"] for a in state.files.values()), "numFiles": len(state.files), "numMetadata": 1,
+            "numProtocol": 1, "setTransactions": list(state.txns.values()), "metadata": state.metadata,
+            "domainMetadata": [d for d in state.domains.values() if not d.get("removed")], "protocol": state.protocol,
+        }  # fmt: skip
+        stamp = self.commits[v][0]["commitInfo"].get("inCommitTimestamp") if v in self.commits else None
+        merged = {**value, "inCommitTimestampOpt": stamp, **fields}
+        return self.write_log(f"{v:020d}.crc", json.dumps({k: x for k, x in merged.items() if x is not None}))
+
+    def cleanup_before(self, version: int) -> TableBuilder:
+        """Delete log files below a version, as metadata cleanup does."""
+        for place in self._fs.ls(self.location("_delta_log"), detail=False):
+            name = place.rsplit("/", 1)[-1]
+            if name[:20].isdigit() and int(name[:20]) < version:
+                self._fs.rm_file(place)
+        self._fs.invalidate_cache()
+        return self
+
+
+def _protocol(
+    given: Mapping[str, Any] | tuple[int, int] | None, features: Sequence[str], mapped: bool
+) -> dict[str, Any]:
+    """Return the protocol action that the features ask for."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    if given is not None:
+        return {"minReaderVersion": given[0], "minWriterVersion": given[1]}
+    if not features:
+        return {"minReaderVersion": 2, "minWriterVersion": 5} if mapped else {"minReaderVersion": 1, "minWriterVersion": 2}
+    listed = sorted({*features, *(("columnMapping",) if mapped else ())})
+    readers = [f for f in listed if f in READER_FEATURES]
+    out: dict[str, Any] = {"minReaderVersion": 3 if readers else 1, "minWriterVersion": 7}
+    return {**out, **({"readerFeatures": readers} if readers else {}), "writerFeatures": listed}
+
+
+def _split(table: pa.Table, names: Sequence[str]) -> list[tuple[dict[str, Any], pa.Table]]:
+    """Return (partition values, rows) for each partition, in order of first appearance."""
+    if not names:
+        return [({}, table)]
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for at, row in enumerate(table.select(list(names)).to_pylist()):
+        groups.setdefault(tuple(row[n] for n in names), []).append(at)
+    return [(dict(zip(names, values, strict=True)), table.take(rows)) for values, rows in groups.items()]
+
+
+def _deal(rows: Sequence[Any], parts: int) -> list[list[Any]]:
+    """Deal rows into so many runs of about one length."""
+    step = -(-len(rows) // parts) or 1
+    return [list(rows[n * step : (n + 1) * step]) for n in range(parts)]
