@@ -78,3 +78,57 @@ cdef class Keys:
         if not done:
             raise MemoryError
         return out
+
+
+cdef char* write_number(char* out, int64_t value) noexcept nogil:
+    """Write "@" and the number, at most 21 characters, and return the end."""
+    cdef char[20] digits
+    cdef int n = 0
+    # The lowest int64 has no positive of its own, but its uint64 does.
+    cdef uint64_t rest = <uint64_t>0 - <uint64_t>value if value < 0 else <uint64_t>value
+    while True:
+        digits[n] = <char>(48 + rest % 10)
+        rest = rest // 10
+        n += 1
+        if not rest:
+            break
+    out[0] = c"@"
+    out += 1
+    if value < 0:
+        out[0] = c"-"
+        out += 1
+    while n:
+        n -= 1
+        out[0] = digits[n]
+        out += 1
+    return out
+
+
+def unique_ids(storage, paths, const int64_t[::1] at, const uint8_t[::1] has_at):
+    """Offsets and bytes of storageType + pathOrInlineDv, and "@" + offset where there is one."""
+    cdef Strings kinds = Strings(storage, 0), texts = Strings(paths, 0)
+    cdef int64_t i, n = kinds.array.n, most = 0
+    cdef text_t kind, text
+    cdef char* target
+    cdef char* first
+    if texts.array.n != n or at.shape[0] != n or has_at.shape[0] != n:
+        raise InvalidArgumentError(f"columns of {n}, {texts.array.n}, {at.shape[0]} and {has_at.shape[0]} rows")
+    for i in range(n):
+        most += max(string_at(&kinds.array, i).size, 0) + max(string_at(&texts.array, i).size, 0) + 21
+    offsets, data = np.zeros(n + 1, np.int64), np.empty(most, np.uint8)
+    cdef int64_t[::1] ends = offsets
+    cdef uint8_t[::1] view = data
+    if not most:
+        return offsets, data
+    first = target = <char*>&view[0]
+    with nogil:
+        for i in range(n):
+            kind, text = string_at(&kinds.array, i), string_at(&texts.array, i)
+            if kind.size >= 0 and text.size >= 0:
+                memcpy(target, kind.data, kind.size)
+                memcpy(target + kind.size, text.data, text.size)
+                target += kind.size + text.size
+                if has_at[i]:
+                    target = write_number(target, at[i])
+            ends[i + 1] = target - first
+    return offsets, data[:ends[n]]

@@ -10,10 +10,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.errors import InvalidArgumentError
-from delta_core.kernels._dedup import Keys
-from delta_core.kernels.arrow_strings import StringBuffers, string_buffers
+from delta_core.kernels._dedup import Keys, unique_ids
+from delta_core.kernels.arrow_strings import (
+    StringBuffers,
+    is_valid,
+    plain_strings,
+    string_array,
+    string_buffers,
+)
 
-__all__ = ["KeySet"]
+__all__ = ["KeySet", "dv_unique_ids"]
 
 Strings: TypeAlias = "pa.Array[Any] | pa.ChunkedArray[Any]"
 
@@ -67,6 +73,43 @@ class KeySet:
     def contains(self, paths: Strings, dv_ids: Strings | None = None) -> NDArray[np.bool_]:
         """Tell which keys are in the set: bool of **shape (n,)**, False for null paths; otherwise as `insert`."""
         return _per_chunk(self._keys.contains, paths, dv_ids)
+
+
+def dv_unique_ids(
+    storage_types: pa.Array[Any], paths_or_inline: pa.Array[Any], offsets: pa.Array[Any]
+) -> pa.Array[Any]:
+    """Return the `uniqueId` of every deletion vector: ``<storageType><pathOrInlineDv>[@<offset>]``.
+
+    Parameters
+    ----------
+    storage_types, paths_or_inline : string arrays, **shape (n,)**
+        Null = the file has no vector, which gives null.
+    offsets : int32 or int64 array, **shape (n,)**
+        Null = the descriptor has none, and the id none either.
+
+    Protocol
+    --------
+    Derived Fields
+    """
+    storage_types, paths_or_inline = plain_strings(storage_types), plain_strings(paths_or_inline)
+    kinds, texts = string_buffers(storage_types), string_buffers(paths_or_inline)
+    if kinds is None or texts is None:
+        return pa.nulls(len(storage_types), pa.string())
+    valid = is_valid(storage_types) & is_valid(paths_or_inline)
+    return string_array(*unique_ids(kinds, texts, _integers(offsets), is_valid(offsets).view(np.uint8)), valid)
+
+
+def _integers(array: pa.Array[Any]) -> NDArray[np.int64]:
+    """Return the values as int64, whatever stands for the nulls."""
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.int64)
+    if array.type not in (pa.int32(), pa.int64()):
+        raise InvalidArgumentError(f"offsets are int32 or int64, not {array.type}")
+    data = array.buffers()[1]
+    if data is None:
+        return np.zeros(len(array), np.int64)
+    values = np.frombuffer(data, array.type.to_pandas_dtype())[array.offset : array.offset + len(array)]
+    return np.ascontiguousarray(values, np.int64)
 
 
 def _per_chunk(
