@@ -57,10 +57,6 @@ class TableState:
         """Whether the feature is supported and switched on by the table's metadata."""
         return feature in self.active
 
-    def property(self, name: str, default: str | None = None) -> str | None:
-        """Return a table property's text."""
-        return self.metadata.configuration.get(name, default)
-
     def flag(self, name: str, default: bool = False) -> bool:
         """Return a boolean table property; text other than ``true`` is false, as for Spark."""
         value = self.metadata.configuration.get(name)
@@ -77,6 +73,11 @@ class TableState:
         return tuple(
             f.name if (f := self.schema.get(name)) is not None else name for name in self.metadata.partition_columns
         )
+
+    # stands last: its name hides the decorator from what follows it
+    def property(self, name: str, default: str | None = None) -> str | None:
+        """Return a table property's text."""
+        return self.metadata.configuration.get(name, default)
 
 
 def advance(state: TableState, version: int, domains: Mapping[str, str | None] | None = None) -> TableState:
