@@ -1,0 +1,186 @@
+"""Bind an expression: columns found in a schema, constants typed, Spark's implicit casts put in.
+
+A bound expression binds again to itself. What can't be typed is refused by name here, before data moves.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from delta_core.errors import ColumnNotFoundError, ExpressionError, PluginError, UnsupportedExpressionError
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, column
+from delta_core.expressions.coercion import VOID, can_cast, canonical, spark_name
+from delta_core.expressions.functions import is_builtin, resolve_call, rewrite
+from delta_core.expressions.literals import cast_literal, typed
+from delta_core.expressions.typing_rules import Typed, cast_to
+from delta_core.schema import find, format_path
+from delta_core.types import ArrayType, DataType, MapType, PrimitiveType, StructType, arrow_to_type
+
+__all__ = ["ResultOf", "bind", "bind_typed", "leaf_type", "resolve"]
+
+
+class ResultOf(Protocol):
+    """What binding needs of a plugin's function: see `delta_core.rules.Function`."""
+
+    @property
+    def result(self) -> Callable[[list[pa.DataType]], pa.DataType]: ...
+
+
+LeafType = Callable[[Leaf], Typed]
+_NOW = ("current_timestamp", "current_date", "localtimestamp", "now", "curdate")
+
+
+def bind(
+    expression: Expression, schema: StructType, functions: Mapping[str, ResultOf] | None = None,
+    now: dt.datetime | None = None,
+) -> Expression:  # fmt: skip
+    """Bind an expression to a schema.
+
+    Parameters
+    ----------
+    functions : mapping of str to Function
+        Plugins' functions, by lower-case name.
+    now : datetime.datetime
+        What ``current_timestamp()`` and ``current_date()`` are; by default the time of the call.
+
+    Raises
+    ------
+    ColumnNotFoundError
+        A column is not in the schema (names are compared ignoring case).
+    ExpressionError
+        The types don't fit each other.
+    UnsupportedExpressionError
+        A function or a combination of types is not known here.
+    """
+    return bind_typed(expression, schema, functions, now).expression
+
+
+def bind_typed(
+    expression: Expression, schema: StructType, functions: Mapping[str, ResultOf] | None = None,
+    now: dt.datetime | None = None,
+) -> Typed:  # fmt: skip
+    """Bind an expression as `bind` does, and return its type too."""
+
+    def locate(leaf: Leaf) -> Typed:
+        return _find_column(schema, leaf, moment) if isinstance(leaf, Column) else leaf_type(leaf)
+
+    moment = now or dt.datetime.now(dt.UTC)
+    return resolve(expression, locate, functions or {}, moment)
+
+
+def leaf_type(leaf: Leaf) -> Typed:
+    """Return a leaf that carries its type; row positions and task numbers are LONG."""
+    return Typed(leaf, canonical(getattr(leaf, "type", PrimitiveType("long"))))
+
+
+def _find_column(schema: StructType, leaf: Column, now: dt.datetime) -> Typed:
+    path = leaf.path
+    if len(path) == 1 and schema.get(path[0]) is None:
+        if path[0].lower() in _NOW:
+            return _now(path[0].lower(), now)
+        path = column(path[0]).path if "." in path[0] and "`" not in path[0] else path
+    return _reach(schema, path)
+
+
+def _reach(schema: StructType, path: tuple[str, ...]) -> Typed:
+    """Follow a path through structs; from a map on, its parts are keys and the fields of its values."""
+    current: DataType = schema
+    for depth, _ in enumerate(path):
+        if not isinstance(current, StructType):
+            break
+        names, found = find(schema, path[: depth + 1])
+        current = found.type
+    else:
+        return Typed(Column(names), canonical(current))
+    whole = Typed(Column(names), current)
+    for part in path[depth:]:
+        if isinstance(whole.type, ArrayType) or not isinstance(whole.type, (MapType, StructType)):
+            raise ColumnNotFoundError(
+                f"Column {format_path(path)} is not in the table: {format_path(names)} is {spark_name(current)}, "
+                "which has no fields. Reach into an array with a[0].", column=format_path(path),
+            )  # fmt: skip
+        function = "element_at" if isinstance(whole.type, MapType) else "get_field"
+        key = Literal(part, PrimitiveType("string"))
+        whole = resolve_call(function, [whole, Typed(key, PrimitiveType("string"))])
+    return whole
+
+
+def _now(name: str, now: dt.datetime) -> Typed:
+    utc = now.astimezone(dt.UTC)
+    if name in ("current_date", "curdate"):
+        value: Any = utc.date()
+    else:
+        value = utc.replace(tzinfo=None) if name == "localtimestamp" else utc
+    constant = typed(Literal(value))
+    return Typed(constant, constant.type or VOID)
+
+
+def resolve(
+    expression: Expression, locate: LeafType, functions: Mapping[str, ResultOf], now: dt.datetime | None = None
+) -> Typed:
+    """Bind an expression whose leaves ``locate`` finds and types. See `bind`."""
+
+    def visit(e: Expression) -> Typed:
+        if isinstance(e, Literal):
+            constant = typed(e)
+            return Typed(constant, constant.type or VOID)
+        if isinstance(e, Call):
+            return call(e)
+        if isinstance(e, Cast):
+            return _cast(e, visit(e.arg))
+        return locate(e)
+
+    def call(e: Call) -> Typed:
+        name = e.function.lower()
+        if name in _NOW and not e.args:
+            return _now(name, now or dt.datetime.now(dt.UTC))
+        simpler = rewrite(name, e.args)
+        if simpler is not None:
+            return visit(simpler)
+        args = [visit(a) for a in e.args]
+        return resolve_call(name, args) if is_builtin(name) or name not in functions else _foreign(name, args, functions)
+
+    found = visit(expression)
+    return _keep_text(expression, found)
+
+
+def _keep_text(source: Expression, found: Typed) -> Typed:
+    """Carry the text over, unless the bound tree holds the time it was bound at."""
+    text = getattr(source, "sql", "")
+    if not text or not isinstance(found.expression, (Call, Cast)) or any(n in text.lower() for n in _NOW):
+        return found
+    return Typed(replace(found.expression, sql=text), found.type)
+
+
+def _cast(e: Cast, arg: Typed) -> Typed:
+    target = canonical(e.type)
+    if not can_cast(arg.type, target):
+        raise UnsupportedExpressionError(
+            f"A cast from {spark_name(arg.type)} to {spark_name(target)} is not supported.", cast=spark_name(target)
+        )
+    if not e.safe or not isinstance(arg.expression, Literal):
+        cast = cast_to(arg, target)
+        return Typed(replace(cast, safe=e.safe) if isinstance(cast, Cast) and cast.arg is arg.expression else cast, target)
+    try:
+        folded = cast_literal(arg.expression, target)
+    except ExpressionError:
+        return Typed(Literal(None, target), target)
+    return Typed(replace(folded, safe=True) if isinstance(folded, Cast) else folded, target)
+
+
+def _foreign(name: str, args: list[Typed], functions: Mapping[str, ResultOf]) -> Typed:
+    try:
+        result = functions[name].result([a.type.to_arrow() for a in args])
+    except ExpressionError:
+        raise
+    except Exception as e:
+        types = ", ".join(spark_name(a.type) for a in args)
+        raise PluginError(f"Function {name!r} of a plugin refused ({types}): {e}", function=name) from e
+    return Typed(Call(name, tuple(a.expression for a in args)), canonical(arrow_to_type(result)))
+
+

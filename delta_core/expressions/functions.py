@@ -1,0 +1,310 @@
+"""The functions that expressions may call: names, parameters, result types. Pure, the same for every engine.
+
+`resolve_call` checks and casts a call's arguments; `rewrite` turns synonyms into the functions of the table first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from delta_core.errors import ExpressionError, UnsupportedExpressionError
+from delta_core.expressions.ast import Call, Cast, Expression, Literal
+from delta_core.expressions.coercion import (
+    BINARY,
+    DATE,
+    INTEGER,
+    INTERVAL_DAY,
+    INTERVAL_YEAR_MONTH,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    describe,
+    is_integral,
+    is_interval,
+)  # fmt: skip
+from delta_core.expressions.typing_rules import (
+    Rule,
+    Typed,
+    arithmetic,
+    array_contains,
+    bits,
+    comparison,
+    conditional,
+    hashed,
+    implicit,
+    item,
+    logic,
+    map_part,
+    misfit,
+    nan_test,
+    number,
+    rounded,
+    signature,
+    size,
+    struct_field,
+    to_boolean,
+    unified,
+    whole,
+)  # fmt: skip
+from delta_core.types import PrimitiveType
+
+__all__ = ["COMPARISONS", "is_builtin", "refuse_name", "resolve_call", "rewrite"]
+
+COMPARISONS = ("=", "!=", "<=>", "<", "<=", ">", ">=")
+
+#: ``name: parameters -> result``; parameters after ``|`` may be left out, ``...`` repeats the last one;
+#: ``text`` is STRING or BINARY, ``time`` either timestamp, ``first`` the type of the first argument.
+_SIGNATURES = """
+upper lower trim_space initcap reverse: string -> string
+trim ltrim rtrim btrim: string | string -> string
+length octet_length bit_length: text -> integer
+ascii: string -> integer
+chr: long -> string
+substring: text integer | integer -> first
+right: string integer -> string
+startswith endswith contains: text text -> boolean
+replace: string string | string -> string
+translate: string string string -> string
+split_part: string string integer -> string
+lpad rpad: string integer | string -> string
+repeat: string integer -> string
+instr: string string -> integer
+concat: string ... -> string
+concat_ws: string string ... -> string
+regexp_replace: string string string -> string
+regexp_extract: string string | integer -> string
+get_json_object: string string -> string
+hex: any -> string
+unhex: string -> binary
+base64: binary -> string
+md5 sha1: binary -> string
+sha2: binary integer -> string
+crc32: binary -> long
+year quarter month day dayofweek dayofyear weekday weekofyear: date -> integer
+hour minute second: time -> integer
+date_add date_sub add_months: date integer -> date
+datediff: date date -> integer
+last_day: date -> date
+trunc: date string -> date
+date_trunc: string time -> timestamp
+date_format: time string -> string
+to_date: string string -> date
+to_timestamp: string string -> timestamp
+unix_timestamp unix_seconds unix_millis unix_micros: timestamp -> long
+timestamp_seconds timestamp_millis timestamp_micros: long -> timestamp
+unix_date: date -> integer
+date_from_unix_date: integer -> date
+make_date: integer integer integer -> date
+sqrt cbrt exp ln log10 log2 log1p expm1 sin cos tan asin acos atan radians degrees sign: double -> double
+pow atan2: double double -> double
+"""
+
+_SPECIAL: dict[str, tuple[Rule, int, int]] = {
+    "and": (logic, 1, 9999), "or": (logic, 1, 9999), "not": (logic, 1, 1),
+    "isnull": (to_boolean, 1, 1), "isnotnull": (to_boolean, 1, 1), "isnan": (nan_test, 1, 1),
+    **dict.fromkeys(COMPARISONS, (comparison, 2, 2)), "in": (comparison, 1, 1_000_000),
+    "like": (signature(("string", "string", "string"), "boolean"), 2, 3),
+    "ilike": (signature(("string", "string", "string"), "boolean"), 2, 3),
+    "rlike": (signature(("string", "string"), "boolean"), 2, 2),
+    "case": (conditional, 2, 9999), "if": (conditional, 3, 3), "coalesce": (unified, 1, 9999),
+    "greatest": (unified, 2, 9999), "least": (unified, 2, 9999),
+    **dict.fromkeys(("+", "-", "*", "/", "%", "div", "pmod"), (arithmetic, 2, 2)),
+    **dict.fromkeys(("negative", "positive", "abs"), (number, 1, 1)),
+    **dict.fromkeys(("round", "bround"), (rounded, 1, 2)), **dict.fromkeys(("floor", "ceil"), (whole, 1, 1)),
+    **dict.fromkeys(("&", "|", "^"), (bits, 2, 2)), "~": (bits, 1, 1),
+    **dict.fromkeys(("[]", "element_at", "try_element_at", "get"), (item, 2, 2)), "get_field": (struct_field, 2, 2),
+    "size": (size, 1, 1), "array_contains": (array_contains, 2, 2),
+    **dict.fromkeys(("map_keys", "map_values"), (map_part, 1, 1)),
+    "hash": (hashed(INTEGER), 1, 9999), "xxhash64": (hashed(LONG), 1, 9999),
+}  # fmt: skip
+
+
+def _read_signatures() -> dict[str, tuple[Rule, int, int]]:
+    rules = dict(_SPECIAL)
+    for line in _SIGNATURES.strip().splitlines():
+        names, _, rest = line.partition(":")
+        parameters, _, result = rest.partition("->")
+        needed, _, optional = parameters.partition("|")
+        repeats = "..." in needed
+        kinds = tuple(k for k in (needed + optional).split() if k != "...")
+        least = len(needed.split()) - repeats
+        rule = signature((*kinds, *kinds[-1:] * 64) if repeats else kinds, result.strip())
+        for name in names.split():
+            rules[name] = rule, least, 65 if repeats else len(kinds)
+    return rules
+
+
+_RULES = _read_signatures()
+
+
+# --- synonyms ------------------------------------------------------------------------------
+
+Rewrite = Callable[[tuple[Expression, ...]], Expression]
+
+
+def _rename(name: str) -> Rewrite:
+    return lambda args: Call(name, args)
+
+
+def _cast_call(type_name: str) -> Rewrite:
+    return lambda args: Cast(args[0], PrimitiveType(type_name))
+
+
+def _nullif(args: tuple[Expression, ...]) -> Expression:
+    return Call("if", (Call("=", args), Literal(None), args[0]))
+
+
+def _date_part(args: tuple[Expression, ...]) -> Expression:
+    unit = args[0].value if isinstance(args[0], Literal) else None
+    name = _PARTS.get(str(unit).lower())
+    if name is None:
+        raise UnsupportedExpressionError(f"Date part {unit!r} is not supported; use one of: {', '.join(sorted(_PARTS))}.")
+    return Call(name, args[1:])
+
+
+_PARTS = {
+    "year": "year", "y": "year", "years": "year", "quarter": "quarter", "qtr": "quarter", "month": "month", "mon": "month",
+    "months": "month", "day": "day", "d": "day", "days": "day", "dayofweek": "dayofweek", "dow": "dayofweek",
+    "doy": "dayofyear", "week": "weekofyear", "w": "weekofyear", "hour": "hour", "h": "hour", "hours": "hour",
+    "minute": "minute", "m": "minute", "min": "minute", "minutes": "minute",
+}  # fmt: skip
+
+#: A function of the table, then its other names.
+_SYNONYMS = """
+= ==
+!= <>
+not !
+<=> equal_null
+coalesce nvl ifnull
+if iff
+case when
+% mod
+pow power
+ceil ceiling
+sign signum
+ln log
+substring substr mid
+upper ucase
+lower lcase
+length len char_length character_length
+concat ||
+chr char
+rlike regexp regexp_like
+size cardinality
+day dayofmonth
+date_add dateadd
+datediff date_diff
+sha1 sha
+"""
+_CASTS = {
+    "boolean": "boolean", "tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long", "float": "float",
+    "double": "double", "decimal": "decimal(10,0)", "string": "string", "binary": "binary", "date": "date",
+    "timestamp": "timestamp",
+}  # fmt: skip
+
+REWRITES: dict[str, tuple[Rewrite, int, int]] = {
+    **{
+        name: (_rename(group.split()[0]), 0, 9999)
+        for group in _SYNONYMS.strip().splitlines() for name in group.split()[1:]
+    },
+    **{name: (_cast_call(target), 1, 1) for name, target in _CASTS.items()},
+    "nullif": (_nullif, 2, 2),
+    "nvl2": (lambda a: Call("if", (Call("isnotnull", a[:1]), a[1], a[2])), 3, 3),
+    "between": (lambda a: Call("and", (Call(">=", a[:2]), Call("<=", (a[0], a[2])))), 3, 3),
+    "left": (lambda a: Call("substring", (a[0], Literal(1), a[1])), 2, 2),
+    "locate": (lambda a: Call("instr", (a[1], a[0])), 2, 2), "position": (lambda a: Call("instr", (a[1], a[0])), 2, 2),
+    "charindex": (lambda a: Call("instr", (a[1], a[0])), 2, 2),
+    "date_part": (_date_part, 2, 2), "datepart": (_date_part, 2, 2), "extract": (_date_part, 2, 2),
+    "is_true": (lambda a: Call("<=>", (a[0], Literal(True))), 1, 1),
+    "is_false": (lambda a: Call("<=>", (a[0], Literal(False))), 1, 1),
+}  # fmt: skip
+_OPTIONAL_FORMAT = {"to_date": DATE, "to_timestamp": TIMESTAMP, "to_timestamp_ntz": TIMESTAMP_NTZ}
+
+_REFUSED = {
+    "an aggregate function": "sum count avg mean min max any every some all bool_and bool_or first last first_value "
+    "last_value any_value collect_list collect_set array_agg stddev stddev_samp variance var_samp median mode percentile "
+    "approx_count_distinct count_if max_by min_by corr covar_pop listagg string_agg",
+    "a window function": "row_number rank dense_rank percent_rank ntile lag lead cume_dist nth_value",
+    "not deterministic": "rand random randn uuid monotonically_increasing_id spark_partition_id shuffle "
+    "input_file_name input_file_block_start input_file_block_length current_user current_database current_catalog user",
+    "a generator": "explode explode_outer posexplode inline stack",
+}
+
+
+def is_builtin(name: str) -> bool:
+    """Tell whether a function of this lower-case name is known without plugins."""
+    return name in _RULES or name in REWRITES or name in _OPTIONAL_FORMAT
+
+
+def refuse_name(name: str) -> UnsupportedExpressionError:
+    """Return the error for a function that expressions can't call, saying why."""
+    for reason, names in _REFUSED.items():
+        if name in names.split():
+            return UnsupportedExpressionError(
+                f"Function {name!r} is {reason}; an expression over rows can't hold it.", function=name
+            )
+    return UnsupportedExpressionError(
+        f"Function {name!r} is not known here. Rewrite the expression, or install a plugin that provides it.", function=name
+    )
+
+
+def rewrite(name: str, args: tuple[Expression, ...]) -> Expression | None:
+    """Return what a synonym stands for, None for a function of the table."""
+    if name in _OPTIONAL_FORMAT and len(args) == 1:
+        return Cast(args[0], _OPTIONAL_FORMAT[name])
+    if name not in REWRITES:
+        return None
+    make, least, most = REWRITES[name]
+    _check_count(name, len(args), least, most)
+    return make(args)
+
+
+def _check_count(name: str, count: int, least: int, most: int) -> None:
+    if not least <= count <= most:
+        expected = str(least) if least == most else f"{least} to {most}" if most < 65 else f"at least {least}"
+        raise ExpressionError(f"Function {name!r} got {count} arguments, expected {expected}.", function=name)
+
+
+def resolve_call(name: str, args: list[Typed]) -> Typed:
+    """Check and cast a built-in's arguments; return the call and its type.
+
+    Raises UnsupportedExpressionError for a name that is not known, ExpressionError for arguments that don't fit.
+    """
+    if name not in _RULES:
+        raise refuse_name(name)
+    rule, least, most = _RULES[name]
+    _check_count(name, len(args), least, most)
+    moved = _move_time(name, args) if name in ("+", "-") else None
+    if moved is not None:
+        return moved
+    if name == "length" and args[0].type == BINARY:
+        name = "octet_length"
+    cast, result = rule(name, args)
+    return Typed(Call(name, tuple(cast)), result)
+
+
+def _move_time(name: str, args: list[Typed]) -> Typed | None:
+    """Resolve date and timestamp arithmetic: ``date + days``, ``date/timestamp +- INTERVAL``."""
+    if name == "+" and (is_interval(args[0].type) or (is_integral(args[0].type) and args[1].type == DATE)):
+        return _move_time(name, [args[1], args[0]])
+    time, step = args
+    if time.type == DATE and is_integral(step.type):
+        return resolve_call("date_add" if name == "+" else "date_sub", args)
+    if not is_interval(step.type):
+        if time.type in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+            raise UnsupportedExpressionError(
+                f"{describe([time.type])} {name} {describe([step.type])} is not supported; use datediff or unix_micros."
+            )
+        return None
+    count = step.expression.value if isinstance(step.expression, Literal) else None
+    if count is None or time.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING):
+        raise misfit(name, args, "a date or timestamp and a constant INTERVAL")
+    if time.type == DATE and step.type == INTERVAL_YEAR_MONTH:
+        return Typed(Call("add_months", (time.expression, Literal(count if name == "+" else -count, INTEGER))), DATE)
+    if time.type == DATE and step.type == INTERVAL_DAY:
+        days = count // 86_400_000_000
+        return Typed(Call("date_add", (time.expression, Literal(days if name == "+" else -days, INTEGER))), DATE)
+    target = time.type if time.type == TIMESTAMP_NTZ else TIMESTAMP
+    return Typed(Call(name, (implicit(name, time, target), step.expression)), target)
+

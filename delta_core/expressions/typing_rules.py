@@ -1,0 +1,335 @@
+"""How calls are typed: the casts that Spark (4, ANSI mode) puts around arguments, and the result's type.
+
+A rule takes a function's name and typed arguments and returns the cast arguments and the result's type.
+Pure, the same for every engine. `functions` says which function has which rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+from delta_core.errors import ExpressionError, UnsupportedExpressionError
+from delta_core.expressions.ast import Cast, Expression, Literal
+from delta_core.expressions.coercion import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    adjusted_decimal,
+    as_decimal,
+    common_type,
+    decimal_result,
+    describe,
+    is_integral,
+    is_interval,
+    is_numeric,
+    name_of,
+    same_type,
+    spark_name,
+)  # fmt: skip
+from delta_core.expressions.literals import cast_literal
+from delta_core.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+
+__all__ = [
+    "Rule", "Typed", "arithmetic", "array_contains", "bits", "cast_to", "comparison", "conditional", "hashed", "implicit",
+    "item", "logic", "map_part", "misfit", "nan_test", "number", "rounded", "signature", "size", "struct_field",
+    "to_boolean", "unified", "whole",
+]  # fmt: skip
+
+
+class Typed(NamedTuple):
+    """An expression with its type."""
+
+    expression: Expression
+    type: DataType
+
+
+Rule = Callable[[str, list[Typed]], tuple[list[Expression], DataType]]
+
+# --- casts ---------------------------------------------------------------------------------
+
+
+def cast_to(arg: Typed, target: DataType) -> Expression:
+    """Return the argument as another type: constants are converted, everything else wrapped in a `Cast`."""
+    if same_type(arg.type, target):
+        return arg.expression
+    if isinstance(arg.expression, Literal):
+        return cast_literal(arg.expression, target)
+    return Cast(arg.expression, target)
+
+
+def misfit(name: str, args: Sequence[Typed], expected: str) -> ExpressionError:
+    """Return the error for arguments that a function does not take."""
+    found = describe([a.type for a in args])
+    return ExpressionError(f"Function {name!r} got ({found}), expected {expected}. Add a cast.", function=name)
+
+
+def _unify(name: str, args: Sequence[Typed]) -> DataType:
+    def meet(a: DataType, b: DataType) -> DataType:
+        found = common_type(a, b)
+        if found is None:
+            raise misfit(name, args, "arguments that have a common type")
+        return found
+
+    return reduce(meet, (a.type for a in args))
+
+
+# --- rules ---------------------------------------------------------------------------------
+
+
+def logic(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take booleans (text is cast)."""
+    for a in args:
+        if a.type not in (BOOLEAN, VOID, STRING):
+            raise misfit(name, args, "BOOLEAN")
+    return [cast_to(a, BOOLEAN) for a in args], BOOLEAN
+
+
+def to_boolean(_: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take anything."""
+    return [a.expression for a in args], BOOLEAN
+
+
+def _exact(arg: Typed) -> Typed:
+    """Return an integral argument as the narrowest decimal that holds it; others as they are."""
+    if not is_integral(arg.type):
+        return arg
+    literal = arg.expression
+    if isinstance(literal, Literal) and literal.value is not None:
+        decimal = PrimitiveType(f"decimal({len(str(abs(literal.value)))},0)")
+    else:
+        decimal = PrimitiveType("decimal({},{})".format(*(as_decimal(arg.type) or (38, 0))))
+    return Typed(cast_to(arg, decimal), decimal)
+
+
+def _are_exact(types: Sequence[DataType]) -> bool:
+    """Tell whether decimals meet decimals or integers only."""
+    return any(name_of(t) == "decimal" for t in types) and all(as_decimal(t) is not None or t == VOID for t in types)
+
+
+def comparison(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Meet in one type, decimals as they are."""
+    if _are_exact([a.type for a in args]):
+        # Compared as they are, whatever the scales: a common type of 38 digits could cut or overflow.
+        return [cast_to(a, DOUBLE) if a.type == VOID else _exact(a).expression for a in _fill_void(args)], BOOLEAN
+    target = _unify(name, args)
+    if not isinstance(target, PrimitiveType) or target.type == "variant" or is_interval(target):
+        raise UnsupportedExpressionError(
+            f"Values of type {spark_name(target)} can't be compared by {name!r} here; compare their parts.", function=name
+        )
+    return [cast_to(a, target) for a in args], BOOLEAN
+
+
+def _fill_void(args: list[Typed]) -> list[Typed]:
+    other = next((a.type for a in args if a.type != VOID), VOID)
+    return [Typed(cast_to(a, other), other) if a.type == VOID else a for a in args]
+
+
+def unified(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Cast all to their common type."""
+    target = _unify(name, args)
+    return [cast_to(a, target) for a in args], target
+
+
+def conditional(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take ``case`` and ``if``: condition, value, ... and perhaps a default."""
+    default = len(args) % 2
+    conditions = args[: len(args) - default : 2]
+    values = args[1::2] + ([args[-1]] if default else [])
+    target = _unify(name, values)
+    checked, _ = logic(name, conditions)
+    out: list[Expression] = []
+    for condition, value in zip(checked, values, strict=False):
+        out += [condition, cast_to(value, target)]
+    return out + ([cast_to(args[-1], target)] if default else []), target
+
+
+def arithmetic(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take numbers, by Spark's promotion and decimal precision."""
+    if all(a.type == VOID for a in args):
+        return [cast_to(a, DOUBLE) for a in args], DOUBLE
+    args = _fill_void(args)
+    if _are_exact([a.type for a in args]):
+        a, b = (_exact(x) for x in args)
+        if name == "div":
+            return [a.expression, b.expression], LONG
+        precisions = as_decimal(a.type) or (38, 0), as_decimal(b.type) or (38, 0)
+        return [a.expression, b.expression], decimal_result("%" if name == "pmod" else name, *precisions)
+    target = _unify(name, args)
+    if target == STRING:
+        target = DOUBLE
+    if not is_numeric(target):
+        raise misfit(name, args, "numbers")
+    if name == "/":
+        return [cast_to(a, DOUBLE) for a in args], DOUBLE
+    if name == "div":
+        if not is_integral(target):
+            raise misfit(name, args, "whole numbers or decimals")
+        target = LONG
+    return [cast_to(a, target) for a in args], target
+
+
+def number(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take one number."""
+    target = DOUBLE if args[0].type in (STRING, VOID) else args[0].type
+    if not is_numeric(target):
+        raise misfit(name, args, "a number")
+    return [cast_to(args[0], target)], target
+
+
+def rounded(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take a number and a constant number of digits."""
+    (value,), target = number(name, args[:1])
+    digits = args[1].expression if len(args) > 1 else Literal(0, INTEGER)
+    if not isinstance(digits, Literal) or not isinstance(digits.value, int):
+        raise UnsupportedExpressionError(f"{name!r} needs a constant whole number of digits.", function=name)
+    if name_of(target) == "decimal":
+        precision, scale = as_decimal(target) or (38, 0)
+        whole = precision - scale + 1
+        target = (
+            PrimitiveType(f"decimal({min(max(whole, 1 - digits.value), 38)},0)") if digits.value < 0
+            else adjusted_decimal(whole + min(scale, digits.value), min(scale, digits.value))
+        )  # fmt: skip
+    return [value, digits], target
+
+
+def whole(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take a number, give a whole one."""
+    (value,), source = number(name, args)
+    if name_of(source) == "decimal":
+        precision, scale = as_decimal(source) or (38, 0)
+        return [value], PrimitiveType(f"decimal({min(precision - scale + 1, 38)},0)")
+    return [value if is_integral(source) else cast_to(Typed(value, source), DOUBLE)], LONG
+
+
+def bits(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take whole numbers."""
+    target = _unify(name, args)
+    if not is_integral(target):
+        raise misfit(name, args, "whole numbers")
+    return [cast_to(a, target) for a in args], target
+
+
+def nan_test(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take a number."""
+    kept, source = number(name, args)
+    return (kept if name_of(source) == "float" else [cast_to(args[0], DOUBLE)]), BOOLEAN
+
+
+def item(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take an array and an index, or a map and a key."""
+    holder, key = args
+    if isinstance(holder.type, MapType):
+        return [holder.expression, implicit(name, key, holder.type.key_type)], holder.type.value_type
+    if isinstance(holder.type, ArrayType):
+        return [holder.expression, implicit(name, key, INTEGER)], holder.type.element_type
+    raise misfit(name, args, "an ARRAY or MAP")
+
+
+def struct_field(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take a struct and the name of a field."""
+    holder, key = args
+    if isinstance(holder.type, MapType):
+        raise misfit(name, args, "a STRUCT; reach into a map with m['key']")
+    if not isinstance(holder.type, StructType) or not isinstance(key.expression, Literal):
+        raise misfit(name, args, "a STRUCT and a field's name")
+    found = holder.type.get(str(key.expression.value))
+    if found is None:
+        raise ExpressionError(
+            f"Field {key.expression.value!r} is not in {spark_name(holder.type)}.", function=name
+        )  # fmt: skip
+    return [holder.expression, Literal(found.name, STRING)], found.type
+
+
+def size(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take an array or map."""
+    if not isinstance(args[0].type, (ArrayType, MapType)):
+        raise misfit(name, args, "an ARRAY or MAP")
+    return [args[0].expression], INTEGER
+
+
+def array_contains(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take an array and a value like its elements."""
+    array = args[0].type
+    if not isinstance(array, ArrayType) or common_type(array.element_type, args[1].type) != array.element_type:
+        raise misfit(name, args, "an ARRAY and a value of its elements' type")
+    return [args[0].expression, cast_to(args[1], array.element_type)], BOOLEAN
+
+
+def map_part(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take a map, give its keys or values."""
+    source = args[0].type
+    if not isinstance(source, MapType):
+        raise misfit(name, args, "a MAP")
+    if name == "map_keys":
+        return [args[0].expression], ArrayType(source.key_type, False)
+    return [args[0].expression], ArrayType(source.value_type, source.value_contains_null)
+
+
+def hashed(result: DataType) -> Rule:
+    """Take anything but maps."""
+    def rule(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+        for a in args:
+            if isinstance(a.type, MapType):
+                raise misfit(name, args, "no MAP: maps have no hash in Spark")
+        return [a.expression for a in args], result
+
+    return rule
+
+
+# --- signatures ----------------------------------------------------------------------------
+
+_NAMED = {
+    "boolean": BOOLEAN, "integer": INTEGER, "long": LONG, "double": DOUBLE, "string": STRING, "binary": BINARY,
+    "date": DATE, "timestamp": TIMESTAMP, "timestamp_ntz": TIMESTAMP_NTZ,
+}  # fmt: skip
+_UPCASTS = {"integer": ("byte", "short", "integer"), "long": ("byte", "short", "integer", "long")}
+
+
+def implicit(name: str, arg: Typed, target: DataType) -> Expression:
+    """Cast an argument to a parameter's type as Spark does on its own, or raise ExpressionError."""
+    source, wanted = name_of(arg.type), name_of(target)
+    allowed = (
+        same_type(arg.type, target) or arg.type == VOID
+        or (arg.type == STRING and isinstance(target, PrimitiveType))
+        or (target == STRING and isinstance(arg.type, PrimitiveType) and not is_interval(arg.type) and source != "variant")
+        or source in _UPCASTS.get(wanted, ())
+        or (target == DOUBLE and is_numeric(arg.type))
+        or (target in (DATE, TIMESTAMP, TIMESTAMP_NTZ) and arg.type in (DATE, TIMESTAMP, TIMESTAMP_NTZ))
+    )  # fmt: skip
+    if not allowed:
+        raise misfit(name, [arg], spark_name(target))
+    return cast_to(arg, target)
+
+
+def _parameter(name: str, arg: Typed, kind: str) -> Expression:
+    if kind == "any":
+        return arg.expression
+    if kind == "time":
+        return arg.expression if arg.type == TIMESTAMP_NTZ else implicit(name, arg, TIMESTAMP)
+    if kind == "text":
+        return arg.expression if arg.type == BINARY else implicit(name, arg, STRING)
+    return implicit(name, arg, _NAMED[kind])
+
+
+def signature(parameters: tuple[str, ...], result: str) -> Rule:
+    """Return the rule of a list of parameter kinds."""
+    def rule(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+        kinds = parameters if len(parameters) >= len(args) else (parameters * len(args))[: len(args)]
+        cast = [_parameter(name, a, k) for a, k in zip(args, kinds, strict=False)]
+        if result != "first":
+            return cast, _NAMED[result]
+        return cast, args[0].type if args[0].type in (BINARY, TIMESTAMP_NTZ) else _NAMED[_FIRST[parameters[0]]]
+
+    return rule
+
+
+_FIRST = {"text": "string", "time": "timestamp"}
