@@ -1,0 +1,97 @@
+"""What is measured: each case, the table it reads, what it is asked to reach, and who is beside us."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["CASES", "Ask", "Case"]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What a case should reach; None where nothing is asked.
+
+    Parameters
+    ----------
+    faster : float or None
+        How many times faster than the peer.
+    memory : float or None
+        The share of the peer's peak memory that it may take.
+    at_most, at_least : float or None
+        Bounds of the case's own figure: seconds, calls or MB, as its unit says.
+    """
+
+    faster: float | None = None
+    memory: float | None = None
+    at_most: float | None = None
+    at_least: float | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the report.
+
+    Parameters
+    ----------
+    name : str
+        The function in `benchmarks.ours`, and in the peer's module, that does the work.
+    table : str
+        Key of `benchmarks.tables.GENERATORS`.
+    peer : str or None
+        The module ``benchmarks.peers_<peer>`` that does the same.
+    clock : str
+        ``work``: the work alone. ``process``: a whole fresh process. ``count``: the work returns a figure.
+    shrink : float
+        The table's size relative to the run's scale.
+    big : bool
+        Run only when asked for.
+    """
+
+    name: str
+    title: str
+    table: str
+    ask: Ask = Ask()
+    peer: str | None = "deltalake"
+    clock: Literal["work", "process", "count"] = "work"
+    unit: str = "s"
+    shrink: float = 1.0
+    big: bool = False
+
+    @property
+    def key(self) -> str:
+        """Name the case on the command line and in results."""
+        name = self.name.replace("_", "-")
+        name = f"{name}-struct" if self.table.endswith("-struct") else name
+        return name if self.shrink == 1 else f"{name}-tenth"
+
+
+_MILLION = "one checkpoint + 20 commits of 500 adds and 500 removes"
+CASES = (
+    Case("open_table", f"open 1,000,000 files ({_MILLION})", "million-json", Ask(100, 0.2)),
+    Case("list_files", "open and list them (Arrow table)", "million-json", Ask(20, 0.4)),
+    Case("plan_partition", "open and plan one of 1,000 partitions", "million-json", Ask(18)),
+    Case("plan_partition", "the same, struct checkpoint", "million-struct", Ask(18)),
+    Case("plan_range", "open and plan 10 files by JSON statistics", "million-json", Ask(12)),
+    Case("plan_range", "open and plan 10 files by struct statistics", "million-struct", Ask(40)),
+    Case("flatten", "all adds with flattened statistics", "million-json", Ask(5)),
+    Case("flatten", "the same, struct checkpoint", "million-struct"),
+    Case("list_files_of_commits", "10,000 JSON commits x 20 adds: open and list", "commits", Ask(20)),
+    Case("stream_with_vectors", "stream 20 files x 1,000,000 rows, 10 % deleted by vectors", "rows-with-vectors", Ask(1.5)),
+    Case("stream", "the same data without vectors", "rows", Ask(1.0)),
+    Case("vectors", "decode 20 vectors of 100,000 scattered rows", "rows-with-vectors", Ask(10), peer="pyroaring"),
+    Case("start_up", "fresh process: import + open of 3 commits", "three-commits", Ask(at_most=0.25), clock="process"),
+    Case("open_table", "open 100,000 files", "million-json", peer=None, shrink=0.1),
+    Case("list_files", "open and list 100,000 files", "million-json", peer=None, shrink=0.1),
+    Case("plan_range", "open and plan 10 of 100,000 files by JSON statistics", "million-json", peer=None, shrink=0.1),
+    Case("chain_of_open", "20 ms a call: longest chain of calls to open 1,000,000 files", "million-json",
+         Ask(at_most=5), peer=None, clock="count", unit="calls"),
+    Case("in_flight_of_list", "20 ms a call: calls in flight to list 10,000 commits", "commits",
+         Ask(at_least=32), peer=None, clock="count", unit="calls"),
+    Case("calls_per_file", "20 ms a call: calls a file to read 200 small files with vectors", "small-files",
+         Ask(at_most=3), peer=None, clock="count", unit="calls"),
+    Case("hook_calls", "hook calls of open + scan, 1,000 files less 1 file", "hooks-thousand",
+         Ask(at_most=0), peer=None, clock="count", unit="calls"),
+    Case("plan_partition_peak", "plan one partition of 10,000,000 files: peak memory", "ten-million",
+         Ask(at_most=3_000), peer=None, clock="count", unit="MB", big=True),
+)  # fmt: skip

@@ -1,0 +1,182 @@
+"""The work of each case through delta_core.
+
+Each function makes its imports and warms up on the table of three commits, outside the clock; what it
+returns is run under the clock and answers with a number that must be the same for every side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.questions import PARTITION, RANGE, vector_payloads
+
+Work = Callable[[], float]
+
+
+def _prepared(action: Callable[[str], float], table: Path, small: Path) -> Work:
+    action(str(small))
+    return lambda: action(str(table))
+
+
+def open_table(table: Path, small: Path) -> Work:
+    """Open: version, protocol, metadata."""
+    from delta_core import DeltaTable
+
+    def action(path: str) -> float:
+        opened = DeltaTable(path)
+        opened.protocol()
+        opened.metadata()
+        return opened.version()
+
+    return _prepared(action, table, small)
+
+
+def list_files(table: Path, small: Path) -> Work:
+    """Open and list live files as an Arrow table."""
+    from delta_core import DeltaTable
+
+    def action(path: str) -> float:
+        return DeltaTable(path).snapshot().files.columns(["path", "size"]).num_rows
+
+    return _prepared(action, table, small)
+
+
+list_files_of_commits = list_files
+
+
+def _plan(predicate: str, table: Path, small: Path) -> Work:
+    from delta_core import DeltaTable
+
+    def action(path: str) -> float:
+        return DeltaTable(path).snapshot().scan(predicate=predicate).files().num_rows
+
+    return _prepared(action, table, small)
+
+
+def plan_partition(table: Path, small: Path) -> Work:
+    """Open and plan one partition."""
+    return _plan(PARTITION, table, small)
+
+
+def plan_range(table: Path, small: Path) -> Work:
+    """Open and plan a range of ``id``."""
+    return _plan(RANGE, table, small)
+
+
+def flatten(table: Path, small: Path) -> Work:
+    """Give every add action with its statistics as columns."""
+    from delta_core import DeltaTable
+
+    def action(path: str) -> float:
+        return DeltaTable(path).get_add_actions(flatten=True).num_rows
+
+    return _prepared(action, table, small)
+
+
+def stream(table: Path, small: Path) -> Work:
+    """Stream all rows."""
+    from delta_core import DeltaTable
+
+    def action(path: str) -> float:
+        return sum(batch.num_rows for batch in DeltaTable(path).snapshot().scan().to_reader())
+
+    del small  # its data files do not exist
+    tiny = table.parent / "hooks-one-1"
+    return _prepared(action, table, tiny)
+
+
+stream_with_vectors = stream
+
+
+def vectors(table: Path, small: Path) -> Work:
+    """Decode deletion vectors into the bit masks that filter rows."""
+    from delta_core.kernels.roaring import decode_dv_bits
+
+    del small
+    payloads, rows = vector_payloads(table)
+
+    def work() -> float:
+        return sum(len(decode_dv_bits(p, rows)) > 0 for p in payloads)
+
+    return work
+
+
+def chain_of_open(table: Path, small: Path) -> Work:
+    """Open over a slow store; answer with the longest chain of calls."""
+    from benchmarks import latency
+    from delta_core import DeltaTable
+
+    del small
+    latency.register()
+
+    def work() -> float:
+        with latency.recorded() as calls:
+            DeltaTable(f"latency://{table.resolve()}").version()
+        return calls.chain
+
+    return work
+
+
+def in_flight_of_list(table: Path, small: Path) -> Work:
+    """List files over a slow store; answer with the most calls in flight."""
+    from benchmarks import latency
+    from delta_core import DeltaTable
+
+    del small
+    latency.register()
+
+    def work() -> float:
+        with latency.recorded() as calls:
+            DeltaTable(f"latency://{table.resolve()}").snapshot().files.columns(["path"])
+        return calls.in_flight
+
+    return work
+
+
+def calls_per_file(table: Path, small: Path) -> Work:
+    """Read small files with vectors over a slow store; answer with the calls a file outside the log."""
+    from benchmarks import latency
+    from delta_core import DeltaTable
+
+    del small
+    latency.register()
+
+    def work() -> float:
+        snapshot = DeltaTable(f"latency://{table.resolve()}").snapshot()
+        with latency.recorded() as calls:
+            snapshot.scan().to_table()
+        return len(calls.of(log=False)) / snapshot.files.count
+
+    return work
+
+
+def hook_calls(table: Path, small: Path) -> Work:
+    """Answer with how many more hook calls a scan of 1,000 files takes than a scan of one."""
+    from delta_core.plugins import PluginRegistry
+    from delta_core.snapshot import open_snapshot
+
+    del small
+
+    def count(path: Path) -> int:
+        registry, calls = PluginRegistry(), []
+        # the set of plugins is made at the first open and kept by the registry
+        stop = open_snapshot(str(path), plugins=registry).plugins.monitor(calls.append)
+        open_snapshot(str(path), plugins=registry).scan().to_table()
+        stop()
+        return len(calls)
+
+    return lambda: count(table) - count(table.parent / "hooks-one-1")
+
+
+def plan_partition_peak(table: Path, small: Path) -> Work:
+    """Plan one partition; answer with the peak memory in MB."""
+    from benchmarks.child import peak_mb
+
+    plan = _plan(PARTITION, table, small)
+
+    def work() -> float:
+        plan()
+        return peak_mb()
+
+    return work

@@ -1,0 +1,80 @@
+"""The work of each case through the deltalake package, by the calls that took it least time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from benchmarks.ours import Work, _prepared
+from benchmarks.questions import PARTITION, RANGE
+
+
+def open_table(table: Path, small: Path) -> Work:
+    """Open: version, protocol, metadata."""
+    from deltalake import DeltaTable
+
+    def action(path: str) -> float:
+        opened = DeltaTable(path)
+        opened.protocol()
+        opened.metadata()
+        return opened.version()
+
+    return _prepared(action, table, small)
+
+
+def list_files(table: Path, small: Path) -> Work:
+    """Open and list live files."""
+    from deltalake import DeltaTable
+
+    def action(path: str) -> float:
+        return pa.table(DeltaTable(path).get_add_actions()).num_rows
+
+    return _prepared(action, table, small)
+
+
+list_files_of_commits = list_files
+
+
+def _plan(predicate: str, table: Path, small: Path) -> Work:
+    from deltalake import DeltaTable
+
+    def action(path: str) -> float:
+        return len(DeltaTable(path).file_uris(file_pruning_predicate=predicate))
+
+    return _prepared(action, table, small)
+
+
+def plan_partition(table: Path, small: Path) -> Work:
+    """Open and plan one partition."""
+    return _plan(PARTITION, table, small)
+
+
+def plan_range(table: Path, small: Path) -> Work:
+    """Open and plan a range of ``id``."""
+    return _plan(RANGE, table, small)
+
+
+def flatten(table: Path, small: Path) -> Work:
+    """Give every add action with its statistics as columns."""
+    from deltalake import DeltaTable
+
+    def action(path: str) -> float:
+        return pa.table(DeltaTable(path).get_add_actions(flatten=True)).num_rows
+
+    return _prepared(action, table, small)
+
+
+def stream(table: Path, small: Path) -> Work:
+    """Stream all rows."""
+    from deltalake import DeltaTable, QueryBuilder
+
+    def action(path: str) -> float:
+        reader = QueryBuilder().register("t", DeltaTable(path)).execute("select * from t")
+        return sum(batch.num_rows for batch in reader)
+
+    del small
+    return _prepared(action, table, table.parent / "hooks-one-1")
+
+
+stream_with_vectors = stream

@@ -1,0 +1,29 @@
+"""What every side is asked, and the bytes that every side decodes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from benchmarks.columns import ROWS_PER_FILE
+
+FIRST_FILE = 12_345
+DAY = "2022-03-17"
+PARTITION = f"event_date = '{DAY}'"
+#: Ten files by their statistics, whatever the scale.
+RANGE = f"id >= {FIRST_FILE * ROWS_PER_FILE} and id < {(FIRST_FILE + 10) * ROWS_PER_FILE}"
+
+
+def vector_payloads(table: Path) -> tuple[list[bytes], int]:
+    """Return the payload of each vector of a table's first commit, and the rows of its files."""
+    payloads, rows = [], 0
+    [file] = table.glob("deletion_vector_*.bin")
+    body = file.read_bytes()
+    for line in (table / "_delta_log" / f"{0:020}.json").read_text().splitlines():
+        add = json.loads(line).get("add")
+        if add:
+            vector = add["deletionVector"]
+            start = vector["offset"] + 4
+            payloads.append(body[start : start + vector["sizeInBytes"]])
+            rows = json.loads(add["stats"])["numRecords"]
+    return payloads, rows

@@ -1,0 +1,85 @@
+"""The table of results, on a terminal and in README.md."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from benchmarks.cases import Ask
+from benchmarks.run import Result, Side
+
+__all__ = ["format_markdown", "machine", "write_readme"]
+
+README = Path(__file__).parent / "README.md"
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+HEAD = ("work", "peer", "delta_core", "ratio", "MB peer / ours", "ask", "reached")
+
+
+def machine() -> str:
+    """Say what the figures were measured on."""
+    packages = []
+    for name in ("delta_core", "deltalake", "pyroaring", "pyarrow", "numpy"):
+        try:
+            packages.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{platform.machine()}, {cores} cores, Python {platform.python_version()}, {', '.join(packages)}"
+
+
+def format_markdown(results: Iterable[Result]) -> str:
+    """Return the results as a Markdown table."""
+    rows = [HEAD, ("---",) * len(HEAD), *(_row(r) for r in results)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _row(result: Result) -> Sequence[str]:
+    case = result.case
+    if result.error and result.ours is None:
+        return (case.title, "", "", "", "", _ask(case.ask, case.unit), f"failed: {result.error}")
+    return (
+        case.title, _figure(result.peer, result), _figure(result.ours, result),
+        f"{result.faster:.3g}x" if result.faster else "", _memory(result), _ask(case.ask, case.unit),
+        result.error or ("yes" if result.met else "no"),
+    )  # fmt: skip
+
+
+def _figure(side: Side | None, result: Result) -> str:
+    if side is None:
+        return ""
+    if result.case.clock == "count":
+        return f"{side.answer:,.4g} {result.case.unit}"
+    if side.seconds < 0.01:
+        return f"{side.seconds * 1_000:.3g} ms"
+    return f"{side.seconds:.3g} s"
+
+
+def _memory(result: Result) -> str:
+    if result.case.clock != "work" or result.ours is None:
+        return ""
+    own = f"{result.ours.peak_mb:.0f}"
+    return f"{result.peer.peak_mb:.0f} / {own}" if result.peer else own
+
+
+def _ask(ask: Ask, unit: str) -> str:
+    parts = []
+    if ask.faster:
+        parts.append("no slower" if ask.faster == 1 else f"{ask.faster:g}x")
+    if ask.memory:
+        parts.append(f"{ask.memory:g} of the memory")
+    if ask.at_most is not None:
+        parts.append(f"at most {ask.at_most:,g} {unit}")
+    if ask.at_least is not None:
+        parts.append(f"at least {ask.at_least:,g} {unit}")
+    return ", ".join(parts)
+
+
+def write_readme(table: str, note: str) -> None:
+    """Put the results between the marks of benchmarks/README.md."""
+    text = README.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    README.write_text(f"{before}{BEGIN}\n{note}\n\n{table}\n{END}{after}", encoding="utf-8")

@@ -1,0 +1,142 @@
+"""Run cases: fresh processes, our side and the peer's in turn, medians."""
+
+from __future__ import annotations
+
+import compileall
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from benchmarks.cases import Case
+from benchmarks.tables import Sizes, table_path
+
+__all__ = ["Result", "Side", "run_case"]
+
+ROOT = Path(__file__).resolve().parent.parent
+#: Work that takes less than a millisecond is repeated inside its process.
+LOOPS = {"vectors": 50}
+START_UP = {
+    "ours": "import delta_core, sys; delta_core.DeltaTable(sys.argv[1]).version()",
+    "peers_deltalake": "import deltalake, sys; deltalake.DeltaTable(sys.argv[1]).version()",
+}
+
+
+@dataclass(frozen=True)
+class Side:
+    """Medians of one side: seconds, MB, and the answer that all sides must share."""
+
+    seconds: float
+    peak_mb: float
+    answer: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """One case's figures; ``error`` says why there are none."""
+
+    case: Case
+    ours: Side | None
+    peer: Side | None
+    error: str | None = None
+
+    @property
+    def faster(self) -> float | None:
+        """How many times faster than the peer."""
+        return self.peer.seconds / self.ours.seconds if self.ours and self.peer else None
+
+    @property
+    def memory(self) -> float | None:
+        """Our share of the peer's peak memory."""
+        return self.ours.peak_mb / self.peer.peak_mb if self.ours and self.peer and self.peer.peak_mb else None
+
+    @property
+    def met(self) -> bool:
+        """Whether everything that the case asks is reached."""
+        ask, own = self.case.ask, self.ours
+        if own is None or self.error:
+            return False
+        figure = own.answer if self.case.clock == "count" else own.seconds
+        return all((
+            ask.faster is None or (self.faster or 0) >= ask.faster,
+            ask.memory is None or (self.memory or 9) <= ask.memory,
+            ask.at_most is None or figure <= ask.at_most,
+            ask.at_least is None or figure >= ask.at_least,
+        ))  # fmt: skip
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures for a JSON file."""
+        sides = {name: asdict(side) if side else None for name, side in (("ours", self.ours), ("peer", self.peer))}
+        return {
+            "case": self.case.key, "title": self.case.title, "against": self.case.peer, **sides,
+            "faster": self.faster, "memory": self.memory, "met": self.met, "error": self.error,
+        }  # fmt: skip
+
+
+def prepare() -> None:
+    """Write the .pyc files of everything that is measured, which an editable install leaves out."""
+    for package in ("delta_core", "delta_plugins", "benchmarks"):
+        spec = find_spec(package)
+        for folder in spec.submodule_search_locations or () if spec else ():
+            compileall.compile_dir(folder, quiet=2)
+
+
+def warm(table: Path) -> None:
+    """Bring a table into the page cache."""
+    for file in table.rglob("*"):
+        if file.is_file():
+            with file.open("rb") as f:
+                while f.read(1 << 24):
+                    pass
+
+
+def run_case(case: Case, tables: Path, sizes: Sizes, repeat: int, say: Callable[[str], None]) -> Result:
+    """Measure a case ``repeat`` times a side, sides in turn, so that a slow minute hits both."""
+    table = table_path(tables, case.table, Sizes(sizes.scale * case.shrink))
+    small = table_path(tables, "three-commits", Sizes())
+    table_path(tables, "hooks-one", Sizes())
+    warm(table)
+    modules = ["ours"] + ([f"peers_{case.peer}"] if case.peer else [])
+    found: dict[str, list[Side]] = {m: [] for m in modules}
+    for i in range(1 if case.clock == "count" else repeat):
+        for module in modules:
+            say(f"{case.key}: {module} {i + 1}/{repeat}")
+            try:
+                found[module].append(_once(case, module, table, small))
+            except subprocess.CalledProcessError as e:
+                last = (e.stderr.strip().splitlines() or ["no message"])[-1]
+                return Result(case, None, None, f"{module}: {last}")
+    medians = {m: _median(sides) for m, sides in found.items()}
+    ours, peer = medians["ours"], medians.get(f"peers_{case.peer}")
+    differ = peer is not None and ours.answer != peer.answer
+    return Result(case, ours, peer, f"answers differ: {ours.answer:g}, {peer.answer:g}" if differ and peer else None)
+
+
+def _median(sides: list[Side]) -> Side:
+    return Side(
+        statistics.median(s.seconds for s in sides), statistics.median(s.peak_mb for s in sides), sides[-1].answer
+    )
+
+
+def _once(case: Case, module: str, table: Path, small: Path) -> Side:
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    if case.clock == "process":
+        start = time.perf_counter()
+        _child([sys.executable, "-c", START_UP[module], str(table)], environment)
+        return Side(time.perf_counter() - start, 0.0, 0.0)
+    loops = str(LOOPS.get(case.name, 1))
+    command = [sys.executable, "-m", "benchmarks.child", module, case.name, str(table), str(small), loops]
+    out = json.loads(_child(command, environment).splitlines()[-1])
+    return Side(out["seconds"], out["peak_mb"], out["answer"])
+
+
+def _child(command: list[str], environment: dict[str, str]) -> str:
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout
