@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from delta_core.kernels.arrow_strings import StringBuffers
+from delta_core.kernels.arrow_buffers import StringBuffers
 
 class Keys:
     def __len__(self) -> int: ...

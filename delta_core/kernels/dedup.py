@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels._dedup import Keys, unique_ids
-from delta_core.kernels.arrow_strings import (
+from delta_core.kernels.arrow_buffers import (
     StringBuffers,
+    int64_values,
     is_valid,
     plain_strings,
     string_array,
@@ -96,20 +97,7 @@ def dv_unique_ids(
     if kinds is None or texts is None:
         return pa.nulls(len(storage_types), pa.string())
     valid = is_valid(storage_types) & is_valid(paths_or_inline)
-    return string_array(*unique_ids(kinds, texts, _integers(offsets), is_valid(offsets).view(np.uint8)), valid)
-
-
-def _integers(array: pa.Array[Any]) -> NDArray[np.int64]:
-    """Return the values as int64, whatever stands for the nulls."""
-    if pa.types.is_null(array.type):
-        return np.zeros(len(array), np.int64)
-    if array.type not in (pa.int32(), pa.int64()):
-        raise InvalidArgumentError(f"offsets are int32 or int64, not {array.type}")
-    data = array.buffers()[1]
-    if data is None:
-        return np.zeros(len(array), np.int64)
-    values = np.frombuffer(data, array.type.to_pandas_dtype())[array.offset : array.offset + len(array)]
-    return np.ascontiguousarray(values, np.int64)
+    return string_array(*unique_ids(kinds, texts, int64_values(offsets), is_valid(offsets).view(np.uint8)), valid)
 
 
 def _per_chunk(

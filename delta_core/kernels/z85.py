@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from delta_core.errors import CorruptTableError
 from delta_core.kernels import _z85
-from delta_core.kernels.arrow_strings import (
+from delta_core.kernels.arrow_buffers import (
     StringBuffers,
     is_valid,
     plain_strings,

@@ -1,4 +1,4 @@
-"""What the compiled kernels take and give of Arrow string arrays: buffers."""
+"""Arrow arrays as what the compiled kernels take and give: buffers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from delta_core.errors import InvalidArgumentError
 
-__all__ = ["StringBuffers", "is_valid", "plain_strings", "string_array", "string_buffers"]
+__all__ = ["StringBuffers", "int64_values", "is_valid", "plain_strings", "string_array", "string_buffers"]
 
 StringBuffers = tuple[pa.Buffer | None, pa.Buffer | None, pa.Buffer | None, int, int, bool]
 """Validity, offsets, data, array offset, length, and whether the offsets have 64 bits."""
@@ -51,6 +51,19 @@ def is_valid(array: pa.Array[Any]) -> NDArray[np.bool_]:
     first, skipped = divmod(array.offset, 8)
     bits = np.frombuffer(valid, np.uint8)[first : first + (skipped + len(array) + 7) // 8]
     return np.unpackbits(bits, bitorder="little")[skipped : skipped + len(array)].view(np.bool_)
+
+
+def int64_values(array: pa.Array[Any]) -> NDArray[np.int64]:
+    """Return the values of an int32 or int64 array (or an all-null one), whatever stands where it is null."""
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.int64)
+    if array.type not in (pa.int32(), pa.int64()):
+        raise InvalidArgumentError(f"expected an array of int32 or int64, found {array.type}")
+    data = array.buffers()[1]
+    if data is None:
+        return np.zeros(len(array), np.int64)
+    values = np.frombuffer(data, np.int32 if array.type == pa.int32() else np.int64)
+    return np.ascontiguousarray(values[array.offset : array.offset + len(array)], np.int64)
 
 
 def string_array(offsets: NDArray[np.int64], data: bytes | NDArray[np.uint8], valid: NDArray[np.bool_]) -> pa.Array[Any]:

@@ -1,0 +1,25 @@
+"""Row id arithmetic that can't overflow unseen; `delta_core.kernels.row_ids` is its face."""
+
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t
+
+
+def assign(const int64_t[::1] num_records, const uint8_t[::1] valid, int64_t mark, int64_t[::1] base):
+    """Write each file's base row id; return the new mark and -1, or the mark so far and the first row that can't be."""
+    cdef int64_t i, n = num_records.shape[0], bad = -1
+    with nogil:
+        for i in range(n):
+            # `mark` is the last id given (-1 at first), so the ids left are those from mark + 1 to INT64_MAX.
+            if not valid[i] or num_records[i] < 0 or mark == INT64_MAX or (mark >= 0 and num_records[i] > INT64_MAX - mark):
+                bad = i
+                break
+            base[i] = mark + 1
+            mark += num_records[i]
+    return mark, bad
+
+
+def materialise(int64_t first, const int64_t[::1] stored, const uint8_t[::1] valid, int64_t[::1] out):
+    """Write stored[i] where there is one, else first + i, which the caller has checked to fit."""
+    cdef int64_t i, n = out.shape[0]
+    with nogil:
+        for i in range(n):
+            out[i] = stored[i] if valid[i] else first + i
