@@ -120,6 +120,8 @@ class ActionQuery:
         Physical names of partition columns wanted as columns ``partition:<name>``.
     kinds : frozenset of str or None
         The kinds of action wanted; None for all.
+    skip : frozenset of str
+        Kinds passed over.
     extra_fields : Mapping of str to tuple of str
         Fields that plugins add to ``add``, ``remove`` or ``cdc``; each is a column ``extra:<name>`` of raw JSON text.
     """
@@ -127,6 +129,7 @@ class ActionQuery:
     columns: tuple[str, ...] = ()
     partition_keys: tuple[str, ...] = ()
     kinds: frozenset[str] | None = None
+    skip: frozenset[str] = frozenset()
     extra_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -148,6 +151,10 @@ class CheckpointHandle(Protocol):
 
     def may_hold(self, group: int, action: str) -> bool:
         """Whether a group may hold a row of this action; False only when the footer proves that it does not."""
+        ...
+
+    def all_null(self, group: int, path: tuple[str, ...]) -> bool:
+        """Whether the footer proves that a nested field (no list or map) is null in every row of a group."""
         ...
 
     def read(

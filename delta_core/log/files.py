@@ -20,6 +20,7 @@ from delta_core.errors import InvalidArgumentError
 from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, Leaf, PartitionValue, conjuncts, leaves
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.row_set import RowSet
+from delta_core.kernels.stats import StatField, parse_stats
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.types import TypeDef
 
@@ -197,7 +198,7 @@ class FileSet:
             return part.chunk.statistics(wanted, None if mask.all() else mask)
 
         loaded = self._run(load, self._parts)
-        columns = [_joined([part[i] for part in loaded], _statistic_type(w)) for i, w in enumerate(wanted)]
+        columns = [_joined([part[i] for part in loaded], statistic_type(w)) for i, w in enumerate(wanted)]
         return pa.Table.from_arrays(columns, [f"{w.kind}:{'.'.join(w.path)}" for w in wanted])
 
     def where(self, expression: Expression | None, evaluator: Evaluator, zone: str = "UTC", exact: bool = False) -> FileSet:
@@ -314,13 +315,14 @@ def _cost(expression: Expression) -> int:
 
 def _leaf_type(leaf: Leaf) -> pa.DataType:
     if isinstance(leaf, FileStatistic):
-        return _statistic_type(leaf)
+        return statistic_type(leaf)
     if isinstance(leaf, (PartitionValue, FileConstant)):
         return leaf.type.to_arrow()
     raise InvalidArgumentError(f"Files can't be filtered by {leaf}: only partition values, statistics and file constants.")
 
 
-def _statistic_type(leaf: FileStatistic) -> pa.DataType:
+def statistic_type(leaf: FileStatistic) -> pa.DataType:
+    """Return the Arrow type of a statistic."""
     if leaf.kind in ("nullCount", "numRecords"):
         return pa.int64()
     return pa.bool_() if leaf.kind == "tightBounds" else leaf.type.to_arrow()
@@ -328,10 +330,8 @@ def _statistic_type(leaf: FileStatistic) -> pa.DataType:
 
 def json_statistics(text: pa.Array, wanted: Sequence[FileStatistic]) -> list[pa.Array]:
     """Return statistics from their JSON text, each with the leaf's own type."""
-    from delta_core.kernels.stats import StatField, parse_stats
-
     fields = [StatField(statistic_path(w), _statistic_kind(w)) for w in wanted]
-    return [_as(c, _statistic_type(w)) for c, w in zip(parse_stats(text, fields), wanted, strict=True)]
+    return [_as(c, statistic_type(w)) for c, w in zip(parse_stats(text, fields), wanted, strict=True)]
 
 
 def statistic_path(leaf: FileStatistic) -> tuple[str, ...]:

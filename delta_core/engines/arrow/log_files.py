@@ -38,7 +38,7 @@ class ArrowLogFiles:
     def read_commits(self, files: Sequence[LogFile], query: ActionQuery) -> ParsedActions:
         """Read commits in the order given: local ones in one compiled loop, remote ones concurrently."""
         parser = ActionParser(
-            query.columns, kinds=query.kinds, partition_keys=query.partition_keys,
+            query.columns, kinds=query.kinds, skip_others=query.skip, partition_keys=query.partition_keys,
             extra_fields=query.extra_fields,
         )  # fmt: skip
         try:
@@ -85,7 +85,9 @@ class ParquetCheckpoint:
         local = self._storage.local_path(self.path)
         source = local if local is not None else self._storage.open(self.path, self._size)
         metadata = self.__dict__.get("_metadata")
-        return pq.ParquetFile(source, metadata=metadata, read_dictionary=dictionary, pre_buffer=local is None)
+        return pq.ParquetFile(
+            source, metadata=metadata, read_dictionary=dictionary, pre_buffer=local is None, coerce_int96_timestamp_unit="us",
+        )
 
     def _guard(self) -> _Guard:
         return _Guard(self.path)
@@ -105,37 +107,27 @@ class ParquetCheckpoint:
             found = found.field(i).type
         return found
 
-    @cached_property
-    def _leaf_of(self) -> dict[str, int]:
-        """Top-level column to its first leaf that is no list or map: the one whose nulls are counted."""
-        out: dict[str, int] = {}
-        for i in range(self._metadata.num_columns):
-            column = self._metadata.schema.column(i)
-            if column.max_repetition_level == 0:
-                out.setdefault(column.path.partition(".")[0], i)
-        return out
-
     def may_hold(self, group: int, action: str) -> bool:
         """Whether a group may hold a row of this action; False only where the footer proves that it does not."""
         if self._schema.get_field_index(action) < 0:
             return False
-        leaf = self._required_leaf(action)
-        if leaf is None:
-            return True
-        statistics = self._metadata.row_group(group).column(leaf).statistics
-        if statistics is None or not statistics.has_null_count:
-            return True
-        return bool(statistics.null_count < self.group_rows[group])
-
-    def _required_leaf(self, action: str) -> int | None:
-        """Return a leaf that every action of the kind fills; an optional one would prove nothing."""
+        # an optional field would prove nothing
         name = _REQUIRED.get(action)
-        if name is None:
-            return None
-        for i in range(self._metadata.num_columns):
-            if self._metadata.schema.column(i).path == f"{action}.{name}":
-                return i
-        return None
+        return name is None or not self.all_null(group, (action, name))
+
+    def all_null(self, group: int, path: Path) -> bool:
+        """Whether the footer proves that a field is null in every row of a group, or the file lacks it."""
+        leaf = self._leaf_index.get(".".join(path))
+        if leaf is None:
+            return self.arrow_type(path) is None
+        statistics = self._metadata.row_group(group).column(leaf).statistics
+        known = statistics is not None and statistics.has_null_count
+        return bool(known and statistics.null_count == self.group_rows[group])
+
+    @cached_property
+    def _leaf_index(self) -> dict[str, int]:
+        columns = ((i, self._metadata.schema.column(i)) for i in range(self._metadata.num_columns))
+        return {c.path: i for i, c in columns if c.max_repetition_level == 0}
 
     def read(self, group: int, columns: Sequence[Path], dictionary: Sequence[Path] = ()) -> list[pa.Array]:
         """Read paths of one group, an array each; an absent path gives nulls.

@@ -1,0 +1,131 @@
+"""Reading one checkpoint: its parts, its own actions, and the chunks of its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.actions import ActionField
+from delta_core.engine import ActionQuery, CheckpointHandle, LogFiles
+from delta_core.errors import CheckpointError
+from delta_core.kernels.json_actions import ParsedActions
+from delta_core.log.chunks import BASE_COLUMNS, CheckpointChunk, CommitChunk
+from delta_core.log.files import Chunk
+from delta_core.log.names import LOG_DIRECTORY, SIDECAR_DIRECTORY
+from delta_core.plans import Checkpoint, LogFile
+
+__all__ = ["CheckpointReader"]
+
+#: From sidecar actions (path, sizeInBytes, modificationTime) to the names of the files, or None.
+Sidecars = Callable[[str, pa.Table], "Iterable[str] | None"]
+_SIDECAR = pa.schema([("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64())])
+
+
+class CheckpointReader:
+    """One checkpoint; opens its files on first use and keeps their footers.
+
+    Notes
+    -----
+    A JSON checkpoint is read whole, at once. Of a Parquet one the footers are read, then the row groups that may
+    hold what is asked. What ``_last_checkpoint`` embeds of a V2 checkpoint saves its main file.
+    """
+
+    def __init__(self, logs: LogFiles, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+        self._logs = logs
+
+    @cached_property
+    def _handles(self) -> list[CheckpointHandle]:
+        files = self.checkpoint.files
+        return list(self._logs.open_checkpoints([f"{LOG_DIRECTORY}/{f.name}" for f in files], [f.size for f in files]))
+
+    @property
+    def _json(self) -> LogFile | None:
+        (first, *_) = self.checkpoint.files
+        return first if first.format == "json" else None
+
+    @cached_property
+    def _parsed(self) -> ParsedActions:
+        (file,) = self.checkpoint.files
+        try:
+            return self._logs.read_commits([file], ActionQuery(BASE_COLUMNS))
+        except Exception as e:
+            raise CheckpointError(f"Checkpoint {file.name} can't be read: {e}", path=file.name) from e
+
+    def prefetch(self) -> None:
+        """Read what opening a table needs: the JSON, or the footers."""
+        if self._embedded("nonFileActions") is None:
+            _ = self._parsed if self._json else self._handles
+
+    def _embedded(self, name: str) -> list[dict[str, Any]] | None:
+        found = (self.checkpoint.embedded or {}).get(name)
+        return found if isinstance(found, list) else None
+
+    def actions(self, *kinds: str) -> dict[str, list[dict[str, Any]]]:
+        """Return the values of the checkpoint's own actions of some kinds, as decoded JSON."""
+        embedded = self._embedded("nonFileActions")
+        if embedded is not None and "sidecar" not in kinds:
+            return {k: [a[k] for a in embedded if isinstance(a, dict) and isinstance(a.get(k), dict)] for k in kinds}
+        if self._json:
+            rows = self._parsed.others.select(["kind", "json"]).to_pylist()
+            return {k: [json.loads(r["json"]) for r in rows if r["kind"] == k] for k in kinds}
+        out: dict[str, list[dict[str, Any]]] = {k: [] for k in kinds}
+        for handle in self._handles:
+            for group in range(len(handle.group_rows)):
+                there = [k for k in kinds if handle.may_hold(group, k)]
+                if there:
+                    for k, column in zip(there, handle.read(group, [(k,) for k in there]), strict=True):
+                        out[k] += [row for row in column.drop_null().to_pylist() if row is not None]
+        return out
+
+    def sidecars(self) -> pa.Table:
+        """Return the sidecar actions; empty for a checkpoint that holds its file actions itself."""
+        found = self._embedded("sidecarFiles") or self.actions("sidecar")["sidecar"]
+        return pa.Table.from_pylist([{k: s.get(k) for k in _SIDECAR.names} for s in found], _SIDECAR)
+
+    def chunks(self, fields: Sequence[ActionField], sidecars: Sidecars) -> list[Chunk]:
+        """Return the chunks that may hold adds.
+
+        Raises CheckpointError where a sidecar is missing, or nobody says how sidecars are found.
+        """
+        handles = self._file_handles(sidecars)
+        if handles is None:
+            (file,) = self.checkpoint.files
+            return [CommitChunk(self._logs, [file], self._parsed.adds, fields, file.name)]
+        groups = ((h, g) for h in handles for g in range(len(h.group_rows)))
+        return [CheckpointChunk(h, g, fields) for h, g in groups if h.may_hold(g, "add")]
+
+    def removes(self, columns: Sequence[str], sidecars: Sidecars) -> list[pa.Table]:
+        """Return the tombstones, a table a row group, of the columns that a remove has there."""
+        handles = self._file_handles(sidecars)
+        if handles is None:
+            (file,) = self.checkpoint.files
+            return [self._logs.read_commits([file], ActionQuery(tuple(columns), kinds=frozenset({"remove"}))).removes]
+        out = []
+        for h in handles:
+            for g in range(len(h.group_rows)):
+                if h.may_hold(g, "remove"):
+                    (found,) = h.read(g, [("remove",)])
+                    out.append(pa.Table.from_batches([pa.RecordBatch.from_struct_array(found.drop_null())]))
+        return out
+
+    def _file_handles(self, sidecars: Sidecars) -> list[CheckpointHandle] | None:
+        """Open what holds the file actions; None for a JSON checkpoint that holds them itself."""
+        listed = self.sidecars()
+        if not listed.num_rows:
+            return None if self._json else self._handles
+        main = self.checkpoint.files[0].name
+        names = sidecars(main, listed)
+        if names is None:
+            raise CheckpointError(
+                f"Checkpoint {main} keeps its file actions in sidecars, but no feature of the table says how to find them.",
+                path=main,
+            )
+        sizes = dict(zip(listed.column("path").to_pylist(), listed.column("sizeInBytes").to_pylist(), strict=True))
+        chosen = list(names)
+        return list(self._logs.open_checkpoints([f"{SIDECAR_DIRECTORY}/{n}" for n in chosen], [sizes.get(n) for n in chosen]))
+

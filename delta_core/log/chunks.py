@@ -1,0 +1,194 @@
+"""Chunks of a FileSet: the adds of commits, and the row groups of checkpoints and sidecars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from delta_core.actions import DELETION_VECTOR, FILE_COLUMNS, ActionField
+from delta_core.engine import ActionQuery, CheckpointHandle, LogFiles
+from delta_core.expressions.ast import FileStatistic
+from delta_core.log.files import PARTITION, dv_ids, json_statistics, partition_text, statistic_path, statistic_type
+from delta_core.plans import LogFile
+
+__all__ = ["CheckpointChunk", "CommitChunk", "extra_fields"]
+
+Mask = NDArray[np.bool_]
+#: What the first pass over commits keeps of file actions.
+BASE_COLUMNS = ("size", "modificationTime")
+_SMALL = frozenset({"path", "dvId", "size", "modificationTime", "baseRowId", "defaultRowCommitVersion", "version"})
+
+
+def extra_fields(fields: Sequence[ActionField]) -> dict[str, tuple[str, ...]]:
+    """Return plugins' fields by action, as the parser of commits takes them."""
+    actions = {f.action for f in fields}
+    return {a: tuple(f.name for f in fields if f.action == a) for a in actions}
+
+
+class CommitChunk:
+    """The adds of a run of commits; further columns are parsed when they are asked for.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        What the first pass kept: path, dvId, version and `BASE_COLUMNS`.
+    fields : sequence of ActionField
+        What plugins add to ``add``.
+    """
+
+    def __init__(
+        self, logs: LogFiles, files: Sequence[LogFile], table: pa.Table, fields: Sequence[ActionField], source: str = "commits"
+    ) -> None:
+        self.source = source
+        self.num_rows = table.num_rows
+        self._logs = logs
+        self._files = tuple(files)
+        self._fields = {f.name: f.type for f in fields if f.action == "add"}
+        self._columns = {n: _one(table.column(n)) for n in table.column_names if n in _SMALL}
+
+    def load(self, names: Sequence[str]) -> list[pa.Array]:
+        """Return columns; one pass over the commits serves all that are missing."""
+        found = dict(self._columns)
+        missing = [n for n in names if n not in found]
+        if missing and self.num_rows:
+            found |= self._parse(missing)
+            self._columns |= {n: c for n, c in found.items() if n in _SMALL or n.startswith(PARTITION)}
+        return [found[n] if n in found else pa.nulls(self.num_rows, self._type(n)) for n in names]
+
+    def _type(self, name: str) -> pa.DataType:
+        return self._fields.get(name) or FILE_COLUMNS.get(name, pa.string())
+
+    def _parse(self, names: Sequence[str]) -> dict[str, pa.Array]:
+        plugin = [n for n in names if n in self._fields]
+        known = FILE_COLUMNS.keys() & _ADD
+        query = ActionQuery(
+            columns=tuple(n for n in names if n in known),
+            partition_keys=tuple(n.removeprefix(PARTITION) for n in names if n.startswith(PARTITION)),
+            kinds=frozenset({"add"}),
+            extra_fields={"add": tuple(plugin)} if plugin else {},
+        )
+        adds = self._logs.read_commits(self._files, query).adds
+        out = {n: _one(adds.column(n)) for n in names if n in adds.column_names}
+        for name in plugin:
+            out[name] = json_values(_one(adds.column(f"extra:{name}")), self._fields[name])
+        return out
+
+    def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None) -> list[pa.Array]:
+        """Return statistics from their JSON text."""
+        (text,) = self.load(["stats"])
+        return json_statistics(text if rows is None else text.filter(pa.array(rows)), wanted)
+
+
+_ADD = frozenset({
+    "path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "deletionVector",
+    "baseRowId", "defaultRowCommitVersion", "clusteringProvider",
+})  # fmt: skip
+
+
+def json_values(text: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Return values of plugins' fields from their raw JSON texts."""
+    if text.null_count == len(text):
+        return pa.nulls(len(text), wanted)
+    import json
+
+    return pa.array([None if t is None else json.loads(t) for t in text.to_pylist()], wanted)
+
+
+class CheckpointChunk:
+    """The adds of one row group of a checkpoint part or sidecar."""
+
+    def __init__(self, handle: CheckpointHandle, group: int, fields: Sequence[ActionField]) -> None:
+        self.source = f"{handle.path}#{group}"
+        self.num_rows = handle.group_rows[group]
+        self._handle = handle
+        self._group = group
+        self._fields = {f.name: f.type for f in fields if f.action == "add"}
+        self._partitions: dict[str, pa.Array] = {}
+        self._bounds: dict[FileStatistic, pa.Array] = {}
+
+    def load(self, names: Sequence[str]) -> list[pa.Array]:
+        """Return columns, read in one pass over the row group."""
+        partitions = [n for n in names if n.startswith(PARTITION) and n not in self._partitions]
+        plain = [n for n in names if not n.startswith(PARTITION)]
+        vectors = "dvId" in plain and not self._handle.all_null(self._group, _VECTOR_TYPE)
+        paths = [("add", n) for n in plain if n not in ("dvId", "version", "deletionVector")]
+        if vectors or "deletionVector" in plain:
+            paths.append(("add", "deletionVector"))
+        if partitions:
+            paths.append(("add", "partitionValues"))
+        dictionary = [_PARTITION_VALUES] if partitions and "partitionValues" not in plain else []
+        wanted = list(dict.fromkeys(paths))
+        found = dict(zip(wanted, self._handle.read(self._group, wanted, dictionary), strict=True)) if wanted else {}
+        for name in partitions:
+            self._partitions[name] = partition_text(found[_PARTITION_VALUES], name.removeprefix(PARTITION))
+        return [self._column(n, found, vectors) for n in names]
+
+    def _column(self, name: str, found: dict[tuple[str, ...], Any], vectors: bool) -> pa.Array:
+        if name.startswith(PARTITION):
+            return self._partitions[name]
+        if name == "version" or name == "dvId" and not vectors:
+            return pa.nulls(self.num_rows, FILE_COLUMNS[name])
+        if name == "dvId":
+            parts = dict(zip((f.name for f in (v := found[_VECTOR]).type), v.flatten(), strict=True))
+            missing = pa.nulls(self.num_rows, pa.int32())
+            return dv_ids(parts["storageType"], parts["pathOrInlineDv"], parts.get("offset", missing))
+        if name == "deletionVector":
+            return _vector(found[_VECTOR], self.num_rows)
+        wanted = self._fields.get(name) or FILE_COLUMNS.get(name)
+        column = found["add", name]
+        return column if wanted is None or column.type == wanted else column.cast(wanted)
+
+    def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None) -> list[pa.Array]:
+        """Return statistics from the struct where the checkpoint has it, else from the JSON text."""
+        missing = [w for w in wanted if w not in self._bounds]
+        if missing:
+            self._bounds |= zip(missing, self._read_statistics(missing), strict=True)
+        columns = [self._bounds[w] for w in wanted]
+        return columns if rows is None else [c.filter(pa.array(rows)) for c in columns]
+
+    def _read_statistics(self, wanted: Sequence[FileStatistic]) -> list[pa.Array]:
+        struct = {w: ("add", "stats_parsed", *statistic_path(w)) for w in wanted}
+        parsed = [w for w in wanted if self._handle.arrow_type(struct[w]) is not None]
+        found: dict[FileStatistic, pa.Array] = {}
+        if parsed:
+            columns = self._handle.read(self._group, [struct[w] for w in parsed])
+            found = {w: conform(c, statistic_type(w)) for w, c in zip(parsed, columns, strict=True)}
+        rest = [w for w in wanted if w not in found]
+        if rest and not self._handle.all_null(self._group, ("add", "stats")):
+            (text,) = self._handle.read(self._group, [("add", "stats")])
+            found |= zip(rest, json_statistics(text, rest), strict=True)
+        return [found[w] if w in found else pa.nulls(self.num_rows, statistic_type(w)) for w in wanted]
+
+
+_VECTOR = ("add", "deletionVector")
+_VECTOR_TYPE = ("add", "deletionVector", "storageType")
+_PARTITION_VALUES = ("add", "partitionValues")
+
+
+def _vector(column: Any, rows: int) -> pa.Array:
+    """Return descriptors with the protocol's five fields, whatever of them the checkpoint has."""
+    if not pa.types.is_struct(column.type) or column.null_count == rows:
+        return pa.nulls(rows, DELETION_VECTOR)
+    have = dict(zip((f.name for f in column.type), column.flatten(), strict=True))
+    parts = [have[f.name].cast(f.type) if f.name in have else pa.nulls(rows, f.type) for f in DELETION_VECTOR]
+    return pa.StructArray.from_arrays(parts, fields=list(DELETION_VECTOR), mask=parts[0].is_null())
+
+
+def conform(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Cast a bound to its leaf's type; one that can't be cast is unknown."""
+    if column.type == wanted:
+        return column
+    if pa.types.is_timestamp(column.type) and pa.types.is_timestamp(wanted) and column.type.tz != wanted.tz:
+        column = column.cast(pa.timestamp(column.type.unit, wanted.tz))
+    try:
+        return column.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.nulls(len(column), wanted)
+
+
+def _one(column: pa.ChunkedArray) -> Any:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

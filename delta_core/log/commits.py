@@ -1,0 +1,207 @@
+"""Commits one by one: history, commit times, and the file actions of a range of versions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.actions import ActionField, Metadata, Protocol
+from delta_core.engine import ActionQuery, Engine
+from delta_core.errors import LogError, VersionNotFoundError
+from delta_core.log.chunks import extra_fields, json_values
+from delta_core.log.names import LOG_DIRECTORY
+from delta_core.plans import LogFile
+from delta_core.rules import CommitTimestamp
+
+__all__ = ["Commit", "CommitTimes", "read_commits", "read_infos"]
+
+#: How many commits one pass reads: bounds memory over long ranges.
+_BATCH = 512
+_COLUMNS = (
+    "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "deletionVector", "baseRowId",
+    "defaultRowCommitVersion", "clusteringProvider", "deletionTimestamp", "extendedFileMetadata",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit's actions.
+
+    Parameters
+    ----------
+    timestamp_ms : int
+        Its commit time: in-commit timestamp where the table has them, else adjusted file time.
+    info : dict or None
+        ``commitInfo``.
+    adds, removes, cdcs : pyarrow.Table
+        File tables, in the order of the lines.
+    others : list of (kind, value)
+        Every other action.
+    """
+
+    version: int
+    timestamp_ms: int
+    info: dict[str, Any] | None
+    protocol: Protocol | None
+    metadata: Metadata | None
+    adds: pa.Table
+    removes: pa.Table
+    cdcs: pa.Table
+    others: tuple[tuple[str, Any], ...] = ()
+
+
+class CommitTimes:
+    """When each version was committed.
+
+    Parameters
+    ----------
+    files : sequence of LogFile
+        Every commit there is, oldest first.
+    rule : CommitTimestamp or None
+        Where in-commit timestamps stand.
+
+    Notes
+    -----
+    File times are made monotone: a commit's is at least one ms above its predecessor's. Those files are asked for
+    their times once, on first need; in-commit timestamps are read as few as a binary search takes.
+    """
+
+    def __init__(self, engine: Engine, files: Sequence[LogFile], rule: CommitTimestamp | None, where: str) -> None:
+        self._engine = engine
+        self._files = {f.version: f for f in files}
+        self._rule = rule
+        self._where = where
+        self._known: dict[int, int] = {}
+        self._file_times_known = False
+
+    @property
+    def versions(self) -> list[int]:
+        """The versions whose commits exist, ascending."""
+        return sorted(self._files)
+
+    def _in_commit(self, version: int) -> bool:
+        return self._rule is not None and version >= self._rule.enablement_version
+
+    def of(self, versions: Sequence[int]) -> dict[int, int]:
+        """Return the times of some versions, in ms since the epoch."""
+        asked = [v for v in versions if v not in self._known]
+        inside = [v for v in asked if self._in_commit(v)]
+        if len(inside) < len(asked):
+            self._load_file_times()
+        if inside:
+            infos = read_infos(self._engine, [self._file(v) for v in inside])
+            self._known |= {v: self._required(v, infos.get(v)) for v in inside}
+        return {v: self._known[v] for v in versions}
+
+    def _file(self, version: int) -> LogFile:
+        found = self._files.get(version)
+        if found is None:
+            raise VersionNotFoundError(
+                f"The commit of version {version} of {self._where} was cleaned up: its time is not known.", version=version
+            )
+        return found
+
+    def _required(self, version: int, info: Mapping[str, Any] | None) -> int:
+        assert self._rule is not None
+        value = (info or {}).get(self._rule.field)
+        if not isinstance(value, int):
+            raise LogError(
+                f"Version {version} of {self._where} has no {self._rule.field} in its commitInfo, which the table's "
+                "protocol asks for.", version=version,
+            )  # fmt: skip
+        return value
+
+    def _load_file_times(self) -> None:
+        if self._file_times_known:
+            return
+        files = [f for v, f in sorted(self._files.items()) if not self._in_commit(v)]
+        asked = [f for f in files if f.modified_ms is None]
+        stats = self._engine.storage.stat([f"{LOG_DIRECTORY}/{f.name}" for f in asked]) if asked else []
+        fetched = {f.version: m for f, (_, m) in zip(asked, stats, strict=True)}
+        last: int | None = None
+        for f in files:
+            time = fetched[f.version] if f.modified_ms is None else f.modified_ms
+            last = time if last is None else max(time, last + 1)
+            self._known[f.version] = last
+        self._file_times_known = True
+
+    def version_at(self, timestamp_ms: int) -> int:
+        """Return the last version committed at or before a time.
+
+        Raises VersionNotFoundError for a time before the first commit that still exists.
+        """
+        versions = self.versions
+        if self._rule is not None and self._rule.enablement_timestamp_ms is not None:
+            inside = timestamp_ms >= self._rule.enablement_timestamp_ms
+            versions = [v for v in versions if self._in_commit(v) == inside]
+        low, high = 0, len(versions)
+        while low < high:
+            middle = (low + high) // 2
+            if self.of([versions[middle]])[versions[middle]] <= timestamp_ms:
+                low = middle + 1
+            else:
+                high = middle
+        if low == 0:
+            first = f"version {versions[0]}" if versions else "none"
+            raise VersionNotFoundError(
+                f"{self._where} has no version at or before {timestamp_ms} ms since the epoch; its first commit is {first}.",
+                timestamp_ms=timestamp_ms,
+            )
+        return versions[low - 1]
+
+
+def read_infos(engine: Engine, files: Sequence[LogFile]) -> dict[int, dict[str, Any]]:
+    """Return the ``commitInfo`` of commits by version; one pass over them."""
+    others = engine.logs.read_commits(files, ActionQuery(kinds=frozenset({"commitInfo"}))).others
+    rows = zip(others.column("version").to_pylist(), others.column("json").to_pylist(), strict=True)
+    return {version: info for version, text in rows if isinstance(info := json.loads(text), dict)}
+
+
+def read_commits(
+    engine: Engine, files: Sequence[LogFile], times: CommitTimes, fields: Sequence[ActionField], where: str
+) -> Iterator[Commit]:
+    """Yield commits oldest first, read a batch at a time."""
+    for start in range(0, len(files), _BATCH):
+        batch = files[start : start + _BATCH]
+        parsed = engine.logs.read_commits(batch, ActionQuery(_COLUMNS, extra_fields=extra_fields(fields)))
+        stamps = times.of([f.version for f in batch])
+        tables = [_typed(t, kind, fields) for t, kind in ((parsed.adds, "add"), (parsed.removes, "remove"), (parsed.cdcs, "cdc"))]
+        starts = [_slices(t) for t in tables]
+        others: dict[int, list[tuple[str, Any]]] = {}
+        for row in parsed.others.select(["version", "kind", "json"]).to_pylist():
+            others.setdefault(row["version"], []).append((row["kind"], json.loads(row["json"])))
+        for f in batch:
+            adds, removes, cdcs = (t.slice(*s.get(f.version, (0, 0))) for t, s in zip(tables, starts, strict=True))
+            yield _commit(f.version, stamps[f.version], others.get(f.version, []), adds, removes, cdcs, where)
+
+
+def _commit(
+    version: int, time: int, others: list[tuple[str, Any]], adds: pa.Table, removes: pa.Table, cdcs: pa.Table, where: str
+) -> Commit:
+    last = dict(others)
+    place = f"version {version} of {where}"
+    protocol = Protocol.parse(last["protocol"], place) if "protocol" in last else None
+    metadata = Metadata.parse(last["metaData"], place) if "metaData" in last else None
+    return Commit(version, time, last.get("commitInfo"), protocol, metadata, adds, removes, cdcs, tuple(others))
+
+
+def _slices(table: pa.Table) -> dict[int, tuple[int, int]]:
+    """Return (offset, length) of each version's rows; a version's rows lie together."""
+    import numpy as np
+
+    versions, first, counts = np.unique(table.column("version").to_numpy(), return_index=True, return_counts=True)
+    return {int(v): (int(f), int(c)) for v, f, c in zip(versions, first, counts, strict=True)}
+
+
+def _typed(table: pa.Table, action: str, fields: Sequence[ActionField]) -> pa.Table:
+    """Replace the raw JSON columns of plugins' fields by typed ones."""
+    for f in fields:
+        name = f"extra:{f.name}"
+        if f.action == action and name in table.column_names:
+            text = table.column(name).combine_chunks()
+            table = table.drop_columns([name]).append_column(f.name, json_values(text, f.type))
+    return table

@@ -1,0 +1,69 @@
+"""Action reconciliation over a run of commits: which file actions are the newest for their key.
+
+Protocol: Action Reconciliation. The key of a logical file is (path, deletion vector id). Newer commits win; within a
+commit the later line. Checkpoints never enter here: their rows only ask the keys of the commits above them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from delta_core.kernels.dedup import KeySet
+from delta_core.kernels.json_actions import ParsedActions
+
+__all__ = ["Reconciled", "reconcile"]
+
+Mask = NDArray[np.bool_]
+
+
+class Reconciled(NamedTuple):
+    """The outcome for a run of commits.
+
+    Parameters
+    ----------
+    adds, removes : bool[n]
+        Which rows of the parsed tables are the newest for their key: live files, and tombstones.
+    keys : KeySet
+        Every key that the run touched: it hides older state.
+    """
+
+    adds: Mask
+    removes: Mask
+    keys: KeySet
+
+
+def reconcile(actions: ParsedActions) -> Reconciled:
+    """Reconcile adds and removes, newest first; linear in their number."""
+    adds, removes = actions.adds, actions.removes
+    keys = KeySet()
+    new_adds = keys.insert(adds.column("path"), _ids(adds))
+    new_removes = keys.insert(removes.column("path"), _ids(removes))
+    if len(keys) == adds.num_rows + removes.num_rows:
+        return Reconciled(new_adds, new_removes, keys)
+    return _newest_first(adds, removes)
+
+
+def _ids(table: pa.Table) -> pa.ChunkedArray | None:
+    ids = table.column("dvId")
+    return None if ids.null_count == len(ids) else ids
+
+
+def _newest_first(adds: pa.Table, removes: pa.Table) -> Reconciled:
+    place = np.concatenate([_place(adds), _place(removes)])
+    order = np.argsort(place, kind="stable")[::-1]
+    both = pa.concat_tables([adds.select(["path", "dvId"]), removes.select(["path", "dvId"])]).take(pa.array(order))
+    keys = KeySet()
+    first = keys.insert(both.column("path"), _ids(both))
+    newest = np.zeros(len(order), bool)
+    newest[order] = first
+    return Reconciled(newest[: adds.num_rows], newest[adds.num_rows :], keys)
+
+
+def _place(table: pa.Table) -> NDArray[np.int64]:
+    """Return numbers that order actions by commit and line."""
+    version = table.column("version").to_numpy()
+    return (version << 32) | table.column("line").to_numpy().astype(np.int64)

@@ -1,0 +1,258 @@
+"""TableLog: one table's log as a snapshot uses it: find a segment, read its commits, find protocol and metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.actions import ActionField, Metadata, Protocol
+from delta_core.catalog import CommitSource, StagedCommit
+from delta_core.engine import ActionQuery, Engine
+from delta_core.errors import CheckpointError, LogError, TableNotFoundError, VersionNotFoundError
+from delta_core.kernels.json_actions import ParsedActions
+from delta_core.log.checkpoint import CheckpointReader
+from delta_core.log.checksum import read_checksum
+from delta_core.log.chunks import BASE_COLUMNS, extra_fields
+from delta_core.log.listing import LogListing, list_log, read_hint
+from delta_core.log.names import STAGED_DIRECTORY, commit_name
+from delta_core.log.segment import choose_segment
+from delta_core.plans import LogFile, LogSegment
+
+__all__ = ["LogContents", "TableLog", "concat_actions", "newest"]
+
+#: Kinds that opening a table never needs: they can be as large as the rest of a commit.
+_PASSED_OVER = frozenset({"commitInfo", "cdc"})
+
+
+@dataclass(frozen=True)
+class LogContents:
+    """What was read to build a version.
+
+    Parameters
+    ----------
+    tail : ParsedActions
+        The actions of the commits above the checkpoint, oldest first.
+    checkpoint : CheckpointReader or None
+    """
+
+    segment: LogSegment
+    tail: ParsedActions
+    checkpoint: CheckpointReader | None
+    protocol: Protocol
+    metadata: Metadata
+
+    def newest(self, kind: str, *key: str) -> dict[str, dict[str, Any]]:
+        """Return a kind's newest actions by the fields of its key, from commits and checkpoint."""
+        out = newest(self.tail.others, kind, key)
+        if self.checkpoint is not None:
+            for value in self.checkpoint.actions(kind)[kind]:
+                out.setdefault(_key(value, key), value)
+        return out
+
+
+class TableLog:
+    """The log of one table, through an engine; and its catalog, where one decides the versions."""
+
+    def __init__(self, engine: Engine, uri: str, commits: CommitSource | None = None) -> None:
+        self.engine = engine
+        self.uri = uri
+        self.catalog = commits
+
+    def read(self, version: int | None = None) -> LogContents:
+        """Find and read what makes a version; None for the latest.
+
+        A checkpoint that can't be read is passed over where older files can serve.
+        """
+        rejected: list[str] = []
+        failure: CheckpointError | None = None
+        while True:
+            try:
+                return self._contents(self.segment(version, rejected))
+            except CheckpointError as e:
+                if failure is not None and str(e) == str(failure):
+                    raise
+                failure = e
+                rejected += [str(e.facts.get("path", "")).removeprefix("_delta_log/")]
+            except (LogError, VersionNotFoundError, TableNotFoundError):
+                if failure is not None:
+                    raise failure from None
+                raise
+
+    def segment(self, version: int | None = None, rejected: Sequence[str] = ()) -> LogSegment:
+        """Choose the log files of a version. Two calls: the hint and a listing from it."""
+        if self.catalog is not None:
+            return self._catalog_segment(version, rejected)
+        hint = None if rejected else read_hint(self.engine.storage)
+        usable = hint is not None and (version is None or hint.version <= version)
+        listing = list_log(self.engine.storage, hint.version if usable and hint is not None else 0, hint)
+        return self._choose(listing, version, rejected)
+
+    def _choose(self, listing: LogListing, version: int | None, rejected: Sequence[str]) -> LogSegment:
+        hint = listing.hint
+        if listing.start > 0:
+            # a dangling hint must not fail the load: without a checkpoint here, look at the whole log
+            covered = any(f.kind == "checkpoint" for f in listing.files)
+            try:
+                if covered:
+                    segment = choose_segment(listing.files, version, hint=hint, where=self.uri)
+                    if segment.checkpoint is not None:
+                        return _with_embedded(segment, listing)
+            except (VersionNotFoundError, LogError):
+                if version is not None:
+                    raise
+            listing = list_log(self.engine.storage, 0, hint)
+        return _with_embedded(choose_segment(listing.files, version, hint=hint, where=self.uri, rejected=rejected), listing)
+
+    def _catalog_segment(self, version: int | None, rejected: Sequence[str]) -> LogSegment:
+        assert self.catalog is not None
+        latest, staged = self.catalog.latest(None)
+        target = latest if version is None else version
+        if target > latest:
+            raise VersionNotFoundError(
+                f"Version {target} of {self.uri} does not exist; its catalog's latest is {latest}.", version=target, latest=latest
+            )
+        listing = list_log(self.engine.storage, 0, read_hint(self.engine.storage))
+        ratified = {c.version: _staged_file(c) for c in staged if c.version <= latest}
+        # the catalog's commit beats a published one, and what lies above its latest version does not exist
+        published = [f for f in listing.files if f.end_version <= latest and f.kind != "staged"]
+        files = [f for f in published if not (f.kind == "commit" and f.version in ratified)]
+        merged = sorted([*files, *ratified.values()], key=lambda f: (f.version, f.name))
+        segment = choose_segment(merged, target, hint=listing.hint, where=self.uri, rejected=rejected)
+        note = f"The catalog's latest version is {latest}; {len(ratified)} of its commits stand in place of published ones."
+        return replace(segment, notes=(*segment.notes, note))
+
+    def commit_files(self, start: int = 0) -> list[LogFile]:
+        """List the commits from a version on, as far as they still exist."""
+        if self.catalog is not None:
+            return [f for f in self._catalog_segment(None, ()).commits if f.version >= start]
+        return [f for f in list_log(self.engine.storage, start).files if f.kind == "commit"]
+
+    def _contents(self, segment: LogSegment) -> LogContents:
+        checkpoint = None if segment.checkpoint is None else CheckpointReader(self.engine.logs, segment.checkpoint)
+        tail = self._read_tail(segment, checkpoint)
+        protocol, metadata = newest_definition(tail.others, self.uri)
+        if protocol is None or metadata is None:
+            earlier = self._from_checksum(segment, tail) or _from_checkpoint(checkpoint, self.uri)
+            protocol, metadata = protocol or earlier[0], metadata or earlier[1]
+        for found, name in ((protocol, "protocol"), (metadata, "metaData")):
+            if found is None:
+                raise LogError(
+                    f"Version {segment.version} of {self.uri} has no {name} action in its "
+                    f"{len(segment.deltas)} commits{' or its checkpoint' * (checkpoint is not None)}: the log is not whole.",
+                    path=self.uri, version=segment.version, action=name,
+                )  # fmt: skip
+        assert protocol is not None and metadata is not None
+        return LogContents(segment, tail, checkpoint, protocol, metadata)
+
+    def _read_tail(self, segment: LogSegment, checkpoint: CheckpointReader | None) -> ParsedActions:
+        """Read the commits; on a remote store the checkpoint's footers come in the same round."""
+        query = ActionQuery(BASE_COLUMNS, skip=_PASSED_OVER)
+
+        def commits() -> ParsedActions:
+            return self.engine.logs.read_commits(segment.deltas, query)
+
+        if checkpoint is None:
+            return commits()
+        tasks = [commits, checkpoint.prefetch]
+        found = self.engine.map(lambda task: task(), tasks) if not self._is_local else [commits()]
+        return found[0]  # type: ignore[no-any-return]
+
+    @property
+    def _is_local(self) -> bool:
+        return self.engine.storage.local_path("") is not None
+
+    def _from_checksum(self, segment: LogSegment, tail: ParsedActions) -> tuple[Protocol | None, Metadata | None] | None:
+        """Return protocol and metadata of a checksum file within the segment, None where there is none."""
+        if segment.checksum is None or segment.checkpoint is None:
+            return None
+        found = read_checksum(self.engine.storage, segment.checksum)
+        if found is None:
+            return None
+        try:
+            where = segment.checksum.name
+            return Protocol.parse(found["protocol"], where), Metadata.parse(found["metadata"], where)
+        except LogError:
+            return None
+
+
+def _from_checkpoint(checkpoint: CheckpointReader | None, where: str) -> tuple[Protocol | None, Metadata | None]:
+    if checkpoint is None:
+        return None, None
+    found = checkpoint.actions("protocol", "metaData")
+    name = checkpoint.checkpoint.files[0].name
+    protocol = Protocol.parse(found["protocol"][-1], name) if found["protocol"] else None
+    metadata = Metadata.parse(found["metaData"][-1], name) if found["metaData"] else None
+    return protocol, metadata
+
+
+def _staged_file(commit: StagedCommit) -> LogFile:
+    if isinstance(commit.content, bytes):
+        name = commit_name(commit.version)
+        return LogFile(name, "staged", commit.version, commit.version, modified_ms=commit.timestamp_ms, data=commit.content)
+    name = commit.content.removeprefix("_delta_log/")
+    if "/" not in name:
+        name = f"{STAGED_DIRECTORY.removeprefix('_delta_log/')}/{name}"
+    return LogFile(name, "staged", commit.version, commit.version, modified_ms=commit.timestamp_ms)
+
+
+def _with_embedded(segment: LogSegment, listing: LogListing) -> LogSegment:
+    """Attach what the hint embeds, where it belongs to the very checkpoint that was chosen."""
+    checkpoint, hint = segment.checkpoint, listing.hint
+    if checkpoint is None or hint is None or hint.embedded is None or hint.version != checkpoint.version:
+        return segment
+    path = str(hint.embedded.get("path") or "").rpartition("/")[2]
+    if len(checkpoint.files) != 1 or path != checkpoint.files[0].name:
+        return segment
+    return replace(segment, checkpoint=replace(checkpoint, embedded=hint.embedded))
+
+
+def newest_definition(others: pa.Table, where: str) -> tuple[Protocol | None, Metadata | None]:
+    """Return the last protocol and metadata among the actions of commits, oldest first."""
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    kinds = others.column("kind").to_pylist()
+    for i in range(len(kinds) - 1, -1, -1):
+        if kinds[i] == "protocol" and protocol is None:
+            protocol = Protocol.parse(*_value(others, i, where))
+        elif kinds[i] == "metaData" and metadata is None:
+            metadata = Metadata.parse(*_value(others, i, where))
+        if protocol is not None and metadata is not None:
+            break
+    return protocol, metadata
+
+
+def _value(others: pa.Table, row: int, where: str) -> tuple[Mapping[str, Any], str]:
+    version = others.column("version")[row].as_py()
+    value = json.loads(others.column("json")[row].as_py())
+    kind = others.column("kind")[row].as_py()
+    if not isinstance(value, dict):
+        raise LogError(f"Action {kind} in version {version} of {where} is {value!r}, expected an object.", version=version)
+    return value, f"version {version} of {where}"
+
+
+def newest(others: pa.Table, kind: str, key: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return a kind's newest action by the fields of its key among the actions of commits, oldest first."""
+    kinds = others.column("kind").to_pylist()
+    rows = [i for i, k in enumerate(kinds) if k == kind]
+    texts = others.column("json").take(pa.array(rows, pa.int64())).to_pylist() if rows else []
+    return {_key(v, key): v for t in texts if isinstance(v := json.loads(t), dict)}
+
+
+def _key(value: Mapping[str, Any], key: Sequence[str]) -> str:
+    return str(value.get(key[0])) if len(key) == 1 else json.dumps([value.get(k) for k in key])
+
+
+def concat_actions(first: ParsedActions, second: ParsedActions) -> ParsedActions:
+    """Join the actions of two runs of commits, oldest first."""
+    return ParsedActions(
+        *(pa.concat_tables([getattr(first, n), getattr(second, n)]) for n in ("adds", "removes", "cdcs", "others"))
+    )
+
+
+def query_for(fields: Sequence[ActionField], columns: Sequence[str]) -> ActionQuery:
+    """Return the query for every kind with some columns and plugins' fields."""
+    return ActionQuery(tuple(columns), extra_fields=extra_fields(fields))

@@ -1,0 +1,404 @@
+"""Snapshot: one version of a table. Opening one costs protocol and metadata; files come when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from importlib import metadata as installed
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.actions import ActionField, DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_core.catalog import CommitSource
+from delta_core.engine import ActionQuery, Engine
+from delta_core.errors import (
+    CatalogRequiredError, InvalidArgumentError, LogError, MissingDependencyError, SchemaError, UnsupportedFeatureError,
+    VersionNotFoundError,
+)  # fmt: skip
+from delta_core.expressions.ast import Expression
+from delta_core.features import supported_features
+from delta_core.kernels.row_set import RowSet
+from delta_core.log.chunks import CommitChunk
+from delta_core.log.commits import Commit, CommitTimes, read_commits, read_infos
+from delta_core.log.files import FileSet
+from delta_core.log.reconcile import reconcile
+from delta_core.log.source import LogContents, TableLog, concat_actions, newest_definition
+from delta_core.plans import LogFile, LogSegment, ReadRequest
+from delta_core.plugins import PluginRegistry, PluginSet, default_registry
+from delta_core.rules import CommitTimestamp, RowSelector
+from delta_core.scan.scan import Scan
+from delta_core.scan.vectors import read_row_sets
+from delta_core.schema import Schema, check_types
+from delta_core.state import TableState, advance
+from delta_core.timestamps import parse_ms
+
+__all__ = ["ENGINES_GROUP", "Snapshot", "open_snapshot"]
+
+ENGINES_GROUP = "delta_core.engines"
+
+
+def open_snapshot(
+    uri: str,
+    version: int | None = None,
+    timestamp: str | datetime | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    engine: str | Engine = "arrow",
+    commits: CommitSource | None = None,
+    plugins: PluginRegistry | None = None,
+    timezone: str = "UTC",
+) -> Snapshot:
+    """Open one version of a table.
+
+    Parameters
+    ----------
+    version, timestamp : optional
+        Which version, or the last one at a time (ISO 8601 text or datetime); the latest where neither is given.
+    engine : str or Engine
+        The name of an entry point of the group ``delta_core.engines``, or an engine.
+    commits : CommitSource, optional
+        The catalog of a catalog-managed table.
+    plugins : PluginRegistry, optional
+        Where features come from; what is installed unless given.
+    timezone : str
+        The zone of partition timestamps that name none.
+
+    Raises
+    ------
+    TableNotFoundError, VersionNotFoundError
+        There is no table, or not this version of it.
+    UnsupportedFeatureError, UnsupportedVersionError, CatalogRequiredError
+        The table needs what is not here; the message says what to install or give.
+    LogError, CheckpointError
+        The log is not whole.
+
+    Notes
+    -----
+    Reads the hint, a listing, the commits above the checkpoint, and of the checkpoint the footer and the row group
+    of protocol and metadata. The cost does not grow with the number of files.
+    """
+    if version is not None and timestamp is not None:
+        raise InvalidArgumentError("Found both version and timestamp, expected one of the two.")
+    if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
+        raise InvalidArgumentError(f"Found version {version!r}, expected a whole number from 0 on.")
+    made = engine if isinstance(engine, Engine) else make_engine(engine, uri, storage_options)
+    context = _Context(TableLog(made, uri, commits), plugins or default_registry(), timezone)
+    snapshot = context.read(version)
+    if timestamp is None:
+        return snapshot
+    return snapshot.at(snapshot.version_at(parse_ms(timestamp, timezone)))
+
+
+def make_engine(name: str, uri: str, storage_options: Mapping[str, Any] | None) -> Engine:
+    """Make the engine that an entry point names."""
+    points = installed.entry_points(group=ENGINES_GROUP)
+    found = next((p for p in points if p.name == name), None)
+    if found is None:
+        names = ", ".join(sorted(p.name for p in points)) or "none"
+        raise MissingDependencyError(f"No engine {name!r} is installed; there is: {names}.", engine=name)
+    engine: Engine = found.load()(uri, storage_options)
+    return engine
+
+
+@dataclass(frozen=True)
+class _Context:
+    """What an opened table keeps over its versions."""
+
+    log: TableLog
+    registry: PluginRegistry
+    timezone: str
+
+    def read(self, version: int | None) -> Snapshot:
+        contents = self.log.read(version)
+        state, plugins = self.state(contents)
+        return Snapshot(self, contents, state, plugins)
+
+    def state(self, contents: LogContents) -> tuple[TableState, PluginSet]:
+        """Build the state: features, then what they say of types, activity and columns."""
+        protocol, metadata, version = contents.protocol, contents.metadata, contents.segment.version
+        supported = supported_features(protocol, self.registry.legacy)
+        plugins = self.registry.resolve(supported)
+        self._check_catalog(plugins)
+        _check_format(metadata)
+        schema = _parse_schema(metadata, version, plugins)
+        state = TableState(
+            version, protocol, metadata, schema, features=plugins.canonical(supported.all),
+            reader_features=plugins.canonical(supported.reader), types=plugins.types,
+            domains=_declared_domains(contents, plugins),
+        )  # fmt: skip
+        active = frozenset(n for n, f in plugins.features.items() if f.active(state))
+        state = replace(state, active=active | plugins.unknown)
+        plugins.check("check_read", table=state)
+        column_map = plugins.sole("column_map", table=state)
+        return (state if column_map is None else replace(state, column_map=column_map)), plugins
+
+    def _check_catalog(self, plugins: PluginSet) -> None:
+        needs = plugins.sole("requires_catalog", False, features=frozenset(plugins.features))
+        if needs and self.log.catalog is None:
+            raise CatalogRequiredError(
+                f"The versions of {self.log.uri} are decided by a catalog: its log alone may hold commits that were never "
+                "ratified. Open it with commits=..., the catalog's CommitSource.", path=self.log.uri,
+            )  # fmt: skip
+
+
+def _check_format(metadata: Metadata) -> None:
+    provider = metadata.format.provider
+    if provider.lower() != "parquet":
+        raise UnsupportedFeatureError(
+            f"The table's data files are in format {provider!r}; only parquet is defined for Delta tables.", format=provider
+        )
+
+
+def _parse_schema(metadata: Metadata, version: int, plugins: PluginSet) -> Schema:
+    try:
+        schema = Schema.from_json(metadata.schema_string)
+    except (ValueError, SchemaError) as e:
+        raise LogError(f"The schemaString of version {version} can't be read: {e}", version=version) from e
+    check_types(schema, plugins.types)
+    missing = [c for c in metadata.partition_columns if schema.get(c) is None]
+    if missing:
+        raise LogError(
+            f"Partition column {missing[0]!r} of version {version} is not in the schema ({', '.join(schema.names[:20])}).",
+            version=version, column=missing[0],
+        )  # fmt: skip
+    return schema
+
+
+def _declared_domains(contents: LogContents, plugins: PluginSet) -> dict[str, str]:
+    declared = {d for f in plugins.features.values() for d in f.domains}
+    if not declared:
+        return {}
+    found = _domains(contents)
+    return {d.domain: d.configuration for d in found if d.domain in declared and not d.removed}
+
+
+def _domains(contents: LogContents) -> list[DomainMetadata]:
+    where = f"version {contents.segment.version}"
+    return [DomainMetadata.parse(v, where) for v in contents.newest("domainMetadata", "domain").values()]
+
+
+class Snapshot:
+    """One version of a table.
+
+    Attributes
+    ----------
+    state : TableState
+        Protocol, metadata, schema, features, column map.
+    segment : LogSegment
+        The log files that the version is built from, and why these.
+    plugins : PluginSet
+        The plugins that serve its features.
+    engine : Engine
+    timezone : str
+    """
+
+    def __init__(self, context: _Context, contents: LogContents, state: TableState, plugins: PluginSet) -> None:
+        self._context = context
+        self._contents = contents
+        self.state = state
+        self.plugins = plugins
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.uri!r}, version={self.version})"
+
+    @property
+    def uri(self) -> str:
+        """The table's place, as it was given."""
+        return self._context.log.uri
+
+    @property
+    def version(self) -> int:
+        """The version."""
+        return self.state.version
+
+    @property
+    def segment(self) -> LogSegment:
+        """The log files that the version is built from, and why these."""
+        return self._contents.segment
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that reads for this table."""
+        return self._context.log.engine
+
+    @property
+    def registry(self) -> PluginRegistry:
+        """Where features come from."""
+        return self._context.registry
+
+    @property
+    def timezone(self) -> str:
+        """The zone of partition timestamps that name none."""
+        return self._context.timezone
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol action in force."""
+        return self.state.protocol
+
+    @property
+    def metadata(self) -> Metadata:
+        """The metadata action in force."""
+        return self.state.metadata
+
+    @property
+    def schema(self) -> Schema:
+        """The logical schema."""
+        return self.state.schema
+
+    # --- files and other reconciled actions ---
+
+    @cached_property
+    def _fields(self) -> tuple[ActionField, ...]:
+        return tuple(f for feature in self.plugins.features.values() for f in feature.fields)
+
+    def _sidecars(self, checkpoint: str, actions: pa.Table) -> Any:
+        return self.plugins.sole("checkpoint_sidecars", table=self.state, checkpoint=checkpoint, actions=actions)
+
+    @cached_property
+    def files(self) -> FileSet:
+        """The live files. Reads the footers of the checkpoint; columns only when they are asked for."""
+        contents, logs = self._contents, self.engine.logs
+        found = reconcile(contents.tail)
+        chunks: list[Any] = []
+        if contents.tail.adds.num_rows:
+            adds = CommitChunk(logs, contents.segment.deltas, contents.tail.adds, self._fields)
+            chunks.append((adds, (), found.adds))
+        if contents.checkpoint is not None:
+            older = contents.checkpoint.chunks(self._fields, self._sidecars)
+            chunks += [(c, (found.keys,), None) for c in older]
+        return FileSet.of_chunks(chunks, self.engine.map)
+
+    def tombstones(self, columns: Sequence[str] = ("deletionTimestamp",)) -> pa.Table:
+        """Return the removed files that readers of older versions may still need: path, dvId and the columns asked for."""
+        contents, logs = self._contents, self.engine.logs
+        found = reconcile(contents.tail)
+        names = ["path", "dvId", *(c for c in columns if c not in ("path", "dvId"))]
+        query = ActionQuery(tuple(names[2:]), kinds=frozenset({"remove"}))
+        newer = logs.read_commits(contents.segment.deltas, query).removes.filter(pa.array(found.removes))
+        tables = [newer.select(names)]
+        if contents.checkpoint is not None:
+            for table in contents.checkpoint.removes(names[2:], self._sidecars):
+                older = FileSet.of(table).columns(names)
+                hidden = found.keys.contains(older.column("path"), older.column("dvId"))
+                tables.append(older.filter(pa.array(~hidden)).cast(newer.select(names).schema))
+        return pa.concat_tables(tables)
+
+    def transactions(self) -> dict[str, SetTransaction]:
+        """Return the last version that each application wrote, by application id."""
+        found = self._contents.newest("txn", "appId")
+        return {a: SetTransaction(a, int(v["version"]), v.get("lastUpdated")) for a, v in found.items()}
+
+    def domains(self) -> dict[str, str]:
+        """Return every domain's configuration, removed ones left out."""
+        return {d.domain: d.configuration for d in _domains(self._contents) if not d.removed}
+
+    def others(self, kind: str) -> list[dict[str, Any]]:
+        """Return the live actions of a kind that a plugin declares, reconciled by its key.
+
+        Raises InvalidArgumentError for a kind that no feature of the table declares.
+        """
+        declared = {k.name: k for f in self.plugins.features.values() for k in f.actions}
+        if kind not in declared:
+            raise InvalidArgumentError(f"No feature of the table declares the action {kind!r}; declared: {sorted(declared)}.")
+        return list(self._contents.newest(kind, *declared[kind].key).values())
+
+    # --- commits and time ---
+
+    @cached_property
+    def _commit_files(self) -> list[LogFile]:
+        return [f for f in self._context.log.commit_files() if f.version <= self.version]
+
+    @cached_property
+    def _times(self) -> CommitTimes:
+        rule: CommitTimestamp | None = self.plugins.sole("commit_timestamps", table=self.state)
+        return CommitTimes(self.engine, self._commit_files, rule, self.uri)
+
+    @property
+    def timestamp_ms(self) -> int:
+        """When the version was committed, ms since the epoch."""
+        return self._times.of([self.version])[self.version]
+
+    def version_at(self, timestamp_ms: int) -> int:
+        """Return the last version, up to this one, that was committed at or before a time."""
+        return self._times.version_at(timestamp_ms)
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """Return ``commitInfo`` of the commits that exist, newest first, each with ``version`` and ``timestamp``."""
+        files = self._commit_files[::-1][:limit]
+        if not files:
+            return []
+        infos = read_infos(self.engine, files)
+        missing = [f.version for f in files if "timestamp" not in infos.get(f.version, {})]
+        times = self._times.of(missing) if missing else {}
+        return [{"timestamp": times.get(f.version), **infos.get(f.version, {}), "version": f.version} for f in files]
+
+    def commits(self, start: int, end: int | None = None) -> Iterator[Commit]:
+        """Yield the commits of versions ``start`` to ``end`` (this one unless given), oldest first.
+
+        Raises VersionNotFoundError where a commit of the range was cleaned up.
+        """
+        last = self.version if end is None else end
+        files = {f.version: f for f in self._commit_files}
+        for v in range(start, last + 1):
+            if v not in files:
+                first = min(files, default=None)
+                raise VersionNotFoundError(
+                    f"The commit of version {v} of {self.uri} is not there; the first that exists is {first}.", version=v
+                )
+        chosen = [files[v] for v in range(start, last + 1)]
+        return read_commits(self.engine, chosen, self._times, self._fields, self.uri)
+
+    def at(self, version: int) -> Snapshot:
+        """Open another version of the table."""
+        return self if version == self.version else self._context.read(version)
+
+    def update(self) -> Snapshot:
+        """Return the latest version; reads only the commits that this one lacks."""
+        newer = [f for f in self._context.log.commit_files(self.version + 1) if f.version > self.version]
+        if not newer:
+            return self
+        if [f.version for f in newer] != list(range(self.version + 1, self.version + 1 + len(newer))):
+            return self._context.read(None)
+        fresh = self.engine.logs.read_commits(newer, ActionQuery(("size", "modificationTime"), skip=frozenset({"commitInfo", "cdc"})))
+        protocol, metadata = newest_definition(fresh.others, self.uri)
+        old = self._contents
+        segment = replace(
+            old.segment, version=newer[-1].version, deltas=(*old.segment.deltas, *newer),
+            commits=(*old.segment.commits, *newer),
+        )  # fmt: skip
+        contents = LogContents(
+            segment, concat_actions(old.tail, fresh), old.checkpoint, protocol or old.protocol, metadata or old.metadata
+        )
+        if protocol is None and metadata is None:
+            state, plugins = advance(self.state, segment.version, _declared_domains(contents, self.plugins)), self.plugins
+        else:
+            state, plugins = self._context.state(contents)
+        snapshot = Snapshot(self._context, contents, state, plugins)
+        if "files" in self.__dict__ and snapshot._fields == self._fields:
+            found = reconcile(fresh)
+            chunk = CommitChunk(self.engine.logs, newer, fresh.adds, self._fields)
+            snapshot.__dict__["files"] = self.files.refreshed([(chunk, found.adds)], found.keys)
+        return snapshot
+
+    # --- reading rows ---
+
+    def row_sets(self, files: pa.Table) -> dict[int, RowSet]:
+        """Return the rows that vectors drop, by row number in a file table; files without a vector are left out."""
+        rules = self.plugins.collect("read_rules", table=self.state, request=ReadRequest())
+        selectors = [r for r in rules if isinstance(r, RowSelector)]
+        return read_row_sets(self.engine.storage, selectors, files)
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        metadata: Sequence[str] = (),
+        predicate: str | Sequence[Any] | Expression | Any = None,
+        limit: int | None = None,
+        **options: Any,
+    ) -> Scan:
+        """Plan a scan; see `Scan` for the arguments and what it gives."""
+        return Scan(self, columns, metadata, predicate, limit, **options)
