@@ -1,4 +1,4 @@
-"""The work of each case through the deltalake package, by the calls that took it least time."""
+"""The work of each case through the deltalake package, by its calls that give the same result, the fastest where there are two."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from benchmarks.questions import vector_payloads
 
 
 def vectors(table: Path, small: Path) -> Work:
-    """Decode each vector into an array of positions."""
+    """Decode each vector into an array of positions; the 32-bit class is the faster one, and all are held."""
     from pyroaring import BitMap
 
     del small
@@ -20,6 +20,6 @@ def vectors(table: Path, small: Path) -> Work:
     bitmaps = [p[16:] for p in payloads]
 
     def work() -> float:
-        return sum(len(np.asarray(BitMap.deserialize(b).to_array())) > 0 for b in bitmaps)
+        return len([np.asarray(BitMap.deserialize(b).to_array()) for b in bitmaps])
 
     return work
