@@ -182,7 +182,10 @@ class Format:
 
 @dataclass(frozen=True)
 class Metadata:
-    """The table's metadata. Protocol: Change Metadata."""
+    """The table's metadata. Protocol: Change Metadata.
+
+    ``schema_string`` is empty where the action has none: opening such a version is refused.
+    """
 
     id: str
     schema_string: str
@@ -199,7 +202,7 @@ class Metadata:
         given = value.get("format") or {}
         return Metadata(
             id=str(value.get("id") or ""),
-            schema_string=_require(value, "schemaString", str, "metaData", where),
+            schema_string=str(value.get("schemaString") or ""),
             partition_columns=tuple(value.get("partitionColumns") or ()),
             configuration=_string_map(value.get("configuration")),
             name=value.get("name"),

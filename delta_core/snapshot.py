@@ -24,7 +24,7 @@ from delta_core.kernels.row_set import RowSet
 from delta_core.log.chunks import CommitChunk
 from delta_core.log.commits import Commit, CommitTimes, read_commits, read_infos
 from delta_core.log.files import FileSet
-from delta_core.log.reconcile import reconcile
+from delta_core.log.reconcile import Reconciled, reconcile
 from delta_core.log.source import LogContents, TableLog, concat_actions, newest_definition
 from delta_core.plans import LogFile, LogSegment, ReadRequest
 from delta_core.plugins import PluginRegistry, PluginSet, default_registry
@@ -153,6 +153,8 @@ def _check_format(metadata: Metadata) -> None:
 
 
 def _parse_schema(metadata: Metadata, version: int, plugins: PluginSet) -> Schema:
+    if not metadata.schema_string:
+        raise LogError(f"The metaData in force at version {version} has no schemaString: the log is not whole.", version=version)
     try:
         schema = Schema.from_json(metadata.schema_string)
     except (ValueError, SchemaError) as e:
@@ -259,10 +261,14 @@ class Snapshot:
         return self.plugins.sole("checkpoint_sidecars", table=self.state, checkpoint=checkpoint, actions=actions)
 
     @cached_property
+    def _reconciled(self) -> Reconciled:
+        compacted = {f.end_version for f in self.segment.deltas if f.kind == "compacted"}
+        return reconcile(self._contents.tail, compacted)
+
+    @cached_property
     def files(self) -> FileSet:
         """The live files. Reads the footers of the checkpoint; columns only when they are asked for."""
-        contents, logs = self._contents, self.engine.logs
-        found = reconcile(contents.tail)
+        contents, logs, found = self._contents, self.engine.logs, self._reconciled
         chunks: list[Any] = []
         if contents.tail.adds.num_rows:
             adds = CommitChunk(logs, contents.segment.deltas, contents.tail.adds, self._fields)
@@ -274,8 +280,7 @@ class Snapshot:
 
     def tombstones(self, columns: Sequence[str] = ("deletionTimestamp",)) -> pa.Table:
         """Return the removed files that readers of older versions may still need: path, dvId and the columns asked for."""
-        contents, logs = self._contents, self.engine.logs
-        found = reconcile(contents.tail)
+        contents, logs, found = self._contents, self.engine.logs, self._reconciled
         names = ["path", "dvId", *(c for c in columns if c not in ("path", "dvId"))]
         query = ActionQuery(tuple(names[2:]), kinds=frozenset({"remove"}))
         newer = logs.read_commits(contents.segment.deltas, query).removes.filter(pa.array(found.removes))

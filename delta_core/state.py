@@ -80,13 +80,12 @@ class TableState:
         return self.metadata.configuration.get(name, default)
 
 
-def advance(state: TableState, version: int, domains: Mapping[str, str | None] | None = None) -> TableState:
+def advance(state: TableState, version: int, domains: Mapping[str, str]) -> TableState:
     """Return the state of a later version whose commits changed neither protocol nor metadata.
 
     Parameters
     ----------
-    domains : Mapping, optional
-        What the commits wrote: domain to configuration, None for a removed one.
+    domains : Mapping
+        The domains that the features declare, as the later version has them.
     """
-    merged = {**state.domains, **(domains or {})}
-    return replace(state, version=version, domains={k: v for k, v in merged.items() if v is not None})
+    return replace(state, version=version, domains=dict(domains))

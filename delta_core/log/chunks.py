@@ -133,7 +133,8 @@ class CheckpointChunk:
         if name == "version" or name == "dvId" and not vectors:
             return pa.nulls(self.num_rows, FILE_COLUMNS[name])
         if name == "dvId":
-            parts = dict(zip((f.name for f in (v := found[_VECTOR]).type), v.flatten(), strict=True))
+            vector = found[_VECTOR]
+            parts = dict(zip((f.name for f in vector.type), vector.flatten(), strict=True))
             missing = pa.nulls(self.num_rows, pa.int32())
             return dv_ids(parts["storageType"], parts["pathOrInlineDv"], parts.get("offset", missing))
         if name == "deletionVector":

@@ -6,6 +6,7 @@ commit the later line. Checkpoints never enter here: their rows only ask the key
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -36,15 +37,22 @@ class Reconciled(NamedTuple):
     keys: KeySet
 
 
-def reconcile(actions: ParsedActions) -> Reconciled:
-    """Reconcile adds and removes, newest first; linear in their number."""
+def reconcile(actions: ParsedActions, compacted: Collection[int] = ()) -> Reconciled:
+    """Reconcile adds and removes, newest first; linear in their number.
+
+    Parameters
+    ----------
+    compacted : collection of int
+        End versions of compacted files. Such a file should hold each key once; where one does not, its writer put
+        the newest first.
+    """
     adds, removes = actions.adds, actions.removes
     keys = KeySet()
     new_adds = keys.insert(adds.column("path"), _ids(adds))
     new_removes = keys.insert(removes.column("path"), _ids(removes))
     if len(keys) == adds.num_rows + removes.num_rows:
         return Reconciled(new_adds, new_removes, keys)
-    return _newest_first(adds, removes)
+    return _newest_first(adds, removes, np.array(sorted(compacted), np.int64))
 
 
 def _ids(table: pa.Table) -> pa.ChunkedArray | None:
@@ -52,8 +60,8 @@ def _ids(table: pa.Table) -> pa.ChunkedArray | None:
     return None if ids.null_count == len(ids) else ids
 
 
-def _newest_first(adds: pa.Table, removes: pa.Table) -> Reconciled:
-    place = np.concatenate([_place(adds), _place(removes)])
+def _newest_first(adds: pa.Table, removes: pa.Table, compacted: NDArray[np.int64]) -> Reconciled:
+    place = np.concatenate([_place(adds, compacted), _place(removes, compacted)])
     order = np.argsort(place, kind="stable")[::-1]
     both = pa.concat_tables([adds.select(["path", "dvId"]), removes.select(["path", "dvId"])]).take(pa.array(order))
     keys = KeySet()
@@ -63,7 +71,10 @@ def _newest_first(adds: pa.Table, removes: pa.Table) -> Reconciled:
     return Reconciled(newest[: adds.num_rows], newest[adds.num_rows :], keys)
 
 
-def _place(table: pa.Table) -> NDArray[np.int64]:
+def _place(table: pa.Table, compacted: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return numbers that order actions by commit and line."""
     version = table.column("version").to_numpy()
-    return (version << 32) | table.column("line").to_numpy().astype(np.int64)
+    line = table.column("line").to_numpy().astype(np.int64)
+    if len(compacted):
+        line = np.where(np.isin(version, compacted), -line, line)
+    return (version << 32) + line

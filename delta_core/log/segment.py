@@ -102,9 +102,8 @@ def _cover(
 ) -> tuple[LogFile, ...]:
     """Return files that cover every version of (base, target] once.
 
-    Known writers of compacted files drop expired tombstones from them, which brings removed files back where
-    older state lies below. So a compacted file serves only where nothing lies below it, or where its commits
-    are gone.
+    Known writers of compacted files drop expired tombstones from them, which brings removed files back, and some
+    do not reconcile them at all. So a compacted file serves only where a commit that it covers is gone.
     """
     by_version = {f.version: f for f in commits if base < f.version <= target}
     compacted: dict[int, LogFile] = {}
@@ -115,7 +114,7 @@ def _cover(
     version = base + 1
     while version <= target:
         wide = compacted.get(version)
-        if wide is not None and (version == 0 or version not in by_version):
+        if wide is not None and any(v not in by_version for v in range(version, wide.end_version + 1)):
             out.append(wide)
             notes.append(f"{wide.name} stands for versions {wide.version} to {wide.end_version}.")
             version = wide.end_version + 1
