@@ -1,0 +1,93 @@
+"""One direction: who may import whom (docs/architecture.md)."""
+
+from __future__ import annotations
+
+from graphlib import CycleError, TopologicalSorter
+
+import pytest
+
+from tests.architecture.source import LAZY, imports, is_ours, modules
+
+#: From top to bottom: a module imports only what stands above it. A folder stands as a whole; inside it only
+#: cycles are forbidden. The lazy faces stand where the last thing that they give stands.
+LAYOUT = (
+    "errors", "exceptions", "types", "catalog", "kernels", "schema", "expressions", "actions",
+    "properties", "rules", "plans", "state", "engine", "hookspecs", "features", "plugins", "log", "timestamps", "scan", "snapshot",
+    "write", "commit", "operations", "api", "interop", "table", "query", "", "cli", "testing", "engines", "spark",
+)  # fmt: skip
+#: What reaches for files or another process's engine, and who may: engines, and the faces whose task it is.
+OUTWARD = ("fsspec", "pyarrow.fs", "pyarrow.json", "pyarrow.parquet", "pyarrow.dataset", "pyspark")
+OUTWARD_FACES = {
+    "delta_core.engines": "engines do the I/O",
+    "delta_core.spark": "the face for PySpark",
+    "delta_core.testing": "makes tables for contract suites, independently of what it tests",
+    "delta_core.interop": "hands a table to other libraries as their own objects",
+    "delta_core.cli": "writes what the user asked for to a file",
+}
+
+
+def _under(name: str, package: str) -> bool:
+    return name == package or name.startswith(package + ".")
+
+
+def _place(name: str) -> int:
+    part = name.split(".")[1] if "." in name else ""
+    assert part in LAYOUT, f"{name} has no place in the layout: add it to docs/architecture.md and LAYOUT"
+    return LAYOUT.index(part)
+
+
+def test_modules_form_no_import_cycle() -> None:
+    graph: dict[str, set[str]] = {name: set() for name in modules()}
+    for i in imports():
+        if i.imported in graph and i.imported != i.importer:
+            graph[i.importer].add(i.imported)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as e:
+        pytest.fail(" <- ".join(e.args[1]))
+
+
+def test_own_packages_are_imported_at_module_level_only() -> None:
+    inside = [str(i) for i in imports() if i.function and is_ours(i.imported) and i.importer not in LAZY]
+    assert not inside, "\n".join(inside)
+
+
+def test_core_imports_only_what_stands_above() -> None:
+    wrong = [
+        str(i)
+        for i in imports()
+        if _under(i.importer, "delta_core") and _under(i.imported, "delta_core") and i.importer not in LAZY
+        if _place(i.imported) > _place(i.importer)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_core_imports_no_plugin() -> None:
+    wrong = [str(i) for i in imports() if _under(i.importer, "delta_core") and _under(i.imported, "delta_plugins")]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_plugins_import_the_door_the_kernels_and_themselves_only() -> None:
+    wrong = []
+    for i in imports():
+        if _under(i.importer, "delta_plugins") and is_ours(i.imported):
+            own = ".".join(i.importer.split(".")[:2])
+            if not any(_under(i.imported, p) for p in ("delta_core.api", "delta_core.kernels", own)):
+                wrong.append(str(i))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_plugins_do_no_io() -> None:
+    wrong = [
+        str(i) for i in imports()
+        if _under(i.importer, "delta_plugins") and any(_under(i.imported, o) for o in OUTWARD)
+    ]  # fmt: skip
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_engines_and_faces_reach_outward() -> None:
+    wrong = [
+        str(i) for i in imports()
+        if any(_under(i.imported, o) for o in OUTWARD) and not any(_under(i.importer, f) for f in OUTWARD_FACES)
+    ]  # fmt: skip
+    assert not wrong, "\n".join(wrong)
