@@ -235,6 +235,9 @@ class FileRead:
         Over FileStatistic leaves: a row group for which it is false (not null) is skipped. Positions stay true.
     batch_rows : int
         The largest batch, in rows.
+    encoded : bool
+        Whether string columns may reach ``apply`` as ``dictionary<int32, string>``; the engine decides, batch by
+        batch. ``apply`` then decodes only the rows it keeps.
     """
 
     paths: list[str]
@@ -244,6 +247,7 @@ class FileRead:
     schema: pa.Schema
     prune: Expression | None = None
     batch_rows: int = 131_072
+    encoded: bool = False
 
 
 class DataFiles(Protocol):

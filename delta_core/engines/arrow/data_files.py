@@ -1,0 +1,274 @@
+"""Data files of the Arrow engine: Parquet to physical batches, on threads, in order, in bounded memory.
+
+On a local disk each core takes a file, or a run of row groups of a big one. On a remote store small files are
+fetched whole, many at once, before they are decoded; big ones are read by ranges.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_core.engine import Apply, Compiled, Evaluator, FileRead, Storage
+from delta_core.engines.arrow.legacy_calendar import Calendar, read_calendar
+from delta_core.engines.arrow.ordered import Task, run_ordered
+from delta_core.engines.arrow.parquet_types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
+from delta_core.engines.arrow.prefetch import Prefetch
+from delta_core.engines.arrow.row_groups import kept_groups
+from delta_core.errors import DataFileError, DataFileNotFoundError, DeltaError
+from delta_core.expressions.ast import leaves
+
+__all__ = ["ArrowDataFiles"]
+
+#: What finished batches of later files may hold while an earlier file is still being read.
+BUDGET_BYTES = 256 << 20
+#: Files above this are split into runs of row groups, one thread each.
+SPLIT_BYTES = 64 << 20
+#: A file below this is read by the caller's own thread when it is the only one.
+INLINE_BYTES = 4 << 20
+#: Threads that read ranges of big remote files.
+REMOTE_WORKERS = 8
+#: Strings that take fewer stored bytes than this each are dictionary codes, worth keeping so.
+ENCODED_BYTES = 4
+
+
+class ArrowDataFiles:
+    """DataFiles of the seam over pyarrow's Parquet reader.
+
+    Parameters
+    ----------
+    storage : Storage
+    evaluator : Evaluator, optional
+        Evaluates the predicates that prune row groups; without one none is pruned.
+    """
+
+    def __init__(self, storage: Storage, evaluator: Evaluator | None = None) -> None:
+        self._storage = storage
+        self._evaluator = evaluator
+
+    def __repr__(self) -> str:
+        return f"ArrowDataFiles({self._storage.root!r})"
+
+    def read(self, read: FileRead, apply: Apply) -> Iterator[pa.RecordBatch]:
+        """Stream the files' batches through ``apply``, files in order, rows in file order, in bounded memory."""
+        job = _Job(self._storage, read, apply, self._compile(read))
+        return job.run()
+
+    def _compile(self, read: FileRead) -> Compiled | None:
+        if read.prune is None or self._evaluator is None:
+            return None
+        types = {leaf: leaf.type.to_arrow() for leaf in leaves(read.prune)}  # type: ignore[union-attr]
+        return self._evaluator.compile(read.prune, types)
+
+    def row_counts(self, paths: Sequence[str], sizes: Sequence[int | None]) -> list[int]:
+        """Return the number of physical rows of each file, from footers."""
+
+        def one(path: str, size: int | None) -> int:
+            with _naming(path):
+                source = self._storage.local_path(path) or self._storage.open(path, size)
+                return int(pq.read_metadata(source).num_rows)
+
+        if len(paths) == 1:
+            return [one(paths[0], sizes[0])]
+        with ThreadPoolExecutor(32) as pool:
+            return list(pool.map(one, paths, sizes))
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Turn the reader's errors into ones that name the file."""
+    try:
+        yield
+    except DeltaError:
+        raise
+    except UnconvertibleError as e:
+        raise DataFileError(
+            f"Data file {path!r} can't be read as the table's schema says: {e}.",
+            path=path, column=e.column, found=e.found, expected=e.wanted,
+        ) from e  # fmt: skip
+    except FileNotFoundError as e:
+        raise DataFileNotFoundError(
+            f"Data file {path!r}, which the log names, is not there. Restore it, or remove it from the table.", path=path
+        ) from e
+    except (pa.ArrowException, OSError) as e:
+        raise DataFileError(f"Data file {path!r} can't be read: it is no sound Parquet file ({e}).", path=path) from e
+
+
+class _Job:
+    """One call of `read`: what its files share."""
+
+    def __init__(self, storage: Storage, read: FileRead, apply: Apply, prune: Compiled | None) -> None:
+        self._storage = storage
+        self._read = read
+        self._apply = apply
+        self._prune = prune
+        self._plans: dict[Any, FilePlan] = {}
+        self._encoded: tuple[str, ...] = ()
+        self._local = [storage.local_path(p) for p in read.paths]
+        self._prefetch = None if None not in self._local else Prefetch(storage, read.paths, read.sizes, self._local)
+
+    def run(self) -> Iterator[pa.RecordBatch]:
+        sizes = self._read.sizes
+        try:
+            if len(sizes) == 1 and (sizes[0] or SPLIT_BYTES) <= INLINE_BYTES:
+                yield from self.file(0)
+                return
+            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            workers = cores if self._prefetch is None else max(cores, REMOTE_WORKERS)
+            yield from run_ordered(self._tasks(), min(workers, max(len(sizes), cores)), BUDGET_BYTES)
+        finally:
+            if self._prefetch is not None:
+                self._prefetch.close()
+
+    def _tasks(self) -> Iterator[Task]:
+        for index, size in enumerate(self._read.sizes):
+            if size is not None and size > SPLIT_BYTES:
+                yield from self._parts(index)
+            else:
+                yield partial(self.file, index)
+
+    def _parts(self, index: int) -> Iterator[Task]:
+        """Split a big file into runs of row groups that are read on their own."""
+        with _naming(self._read.paths[index]):
+            metadata = pq.read_metadata(self._source(index))
+        run: list[int] = []
+        weight = 0
+        for group in range(metadata.num_row_groups):
+            run.append(group)
+            weight += metadata.row_group(group).total_byte_size
+            if weight >= SPLIT_BYTES:
+                yield partial(self.file, index, metadata, run)
+                run, weight = [], 0
+        if run or not metadata.num_row_groups:
+            yield partial(self.file, index, metadata, run)
+
+    def _source(self, index: int) -> Any:
+        local = self._local[index]
+        if local is not None:
+            return local
+        fetched = self._prefetch.take(index) if self._prefetch is not None else None
+        return fetched if fetched is not None else self._storage.open(self._read.paths[index], self._read.sizes[index])
+
+    def file(self, index: int, metadata: Any = None, groups: list[int] | None = None) -> Iterator[pa.RecordBatch]:
+        """Read one file, or some of its row groups, through ``apply``."""
+        path = self._read.paths[index]
+        with _naming(path):
+            file, plan = self._open(self._source(index), metadata)
+        try:
+            for first, run in self._runs(file.metadata, plan, groups):
+                for position, batch in self._batches(path, file, plan, first, run):
+                    out = self._apply(index, position, batch)
+                    if out is not None and out.num_rows:
+                        yield out
+        finally:
+            file.close(force=True)
+
+    def _batches(
+        self, path: str, file: Any, plan: FilePlan, first: int, run: list[int]
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        if plan.leaves:
+            stream = file.reader.iter_batches(
+                self._read.batch_rows, row_groups=run, column_indices=list(plan.leaves), use_threads=False
+            )
+        else:
+            rows = sum(file.metadata.row_group(g).num_rows for g in run)
+            stream = _empty_batches(rows, self._read.batch_rows)
+        while True:
+            with _naming(path):
+                batch = next(stream, None)
+                physical = None if batch is None else plan.convert(batch)
+            if physical is None:
+                return
+            yield first, physical
+            first += physical.num_rows
+
+    def _runs(self, metadata: Any, plan: FilePlan, groups: list[int] | None) -> Iterator[tuple[int, list[int]]]:
+        """Yield runs of neighbouring row groups that are not pruned, each with its first row's position."""
+        keep = None
+        if self._prune is not None and metadata.num_row_groups:
+            keep = kept_groups(metadata, plan.stored, self._prune)
+        wanted = None if groups is None else set(groups)
+        run: list[int] = []
+        first = position = 0
+        for group in range(metadata.num_row_groups):
+            if (keep is None or keep[group]) and (wanted is None or group in wanted):
+                if not run:
+                    first = position
+                run.append(group)
+            elif run:
+                yield first, run
+                run = []
+            position += metadata.row_group(group).num_rows
+        if run:
+            yield first, run
+
+    def _open(self, source: Any, metadata: Any) -> tuple[Any, FilePlan]:
+        """Open a file with the strings kept encoded that its footer says are worth it."""
+        guess = self._encoded
+        file = self._parquet(source, guess, metadata)
+        plan = self._plan(file)
+        if self._read.encoded:
+            best = _worth_encoding(file, plan)
+            if best != guess:
+                self._encoded = best
+                file = self._parquet(source, best, file.metadata)
+                plan = self._plan(file)
+        return file, plan
+
+    def _parquet(self, source: Any, encoded: tuple[str, ...], metadata: Any) -> Any:
+        return pq.ParquetFile(
+            source, metadata=metadata, read_dictionary=list(encoded) or None, pre_buffer=not isinstance(source, str),
+            coerce_int96_timestamp_unit="us",
+        )  # fmt: skip
+
+    def _plan(self, file: Any) -> FilePlan:
+        found = file.schema_arrow.remove_metadata()
+        calendar = _calendar(file)
+        key = (found.serialize().to_pybytes(), calendar)
+        plan = self._plans.get(key)
+        if plan is None:
+            read = self._read
+            plan = plan_file(found, read.schema, read.columns, read.match, encoded=read.encoded, calendar=calendar)
+            self._plans[key] = plan
+        return plan
+
+
+def _calendar(file: Any) -> Calendar | None:
+    metadata = file.metadata.metadata
+    if not metadata or read_calendar(metadata, frozenset((-1,))) is None:
+        return None
+    schema = file.schema
+    int96 = frozenset(i for i in range(len(schema)) if schema.column(i).physical_type == "INT96")
+    return read_calendar(metadata, int96)
+
+
+def _worth_encoding(file: Any, plan: FilePlan) -> tuple[str, ...]:
+    """Return the top-level string columns of few distinct values, by the size of their stored codes."""
+    metadata = file.metadata
+    if not metadata.num_row_groups:
+        return ()
+    group = metadata.row_group(0)
+    found = []
+    for name, leaf in plan.names:
+        t = plan.schema.field(name).type
+        if t != pa.string() and not is_encoded_string(t):
+            continue
+        chunk = group.column(leaf)
+        stored = chunk.path_in_schema
+        if chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size < ENCODED_BYTES * chunk.num_values:
+            found.append(stored)
+    return tuple(found)
+
+
+def _empty_batches(rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield batches without columns that still count their rows."""
+    for start in range(0, rows, batch_rows):
+        count = min(batch_rows, rows - start)
+        yield pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))

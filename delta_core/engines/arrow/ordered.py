@@ -1,0 +1,153 @@
+"""Tasks on threads, their results in order, in bounded memory."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+
+__all__ = ["run_ordered"]
+
+Task = Callable[[], Iterator[pa.RecordBatch]]
+#: Batches that the task whose turn it is may run ahead of the consumer.
+_HEAD_BATCHES = 4
+
+
+def run_ordered(tasks: Iterable[Task], workers: int, budget_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Run tasks, each a stream of batches, and yield all batches in the order of the tasks.
+
+    Parameters
+    ----------
+    tasks : iterable
+        Asked for the next task only when a thread is free.
+    workers : int
+        Threads; one task at a time on each.
+    budget_bytes : int
+        What finished batches of later tasks may hold.
+
+    Notes
+    -----
+    A task's error is raised when its turn comes. Closing the iterator ends the threads before it returns.
+    """
+    stream = _Stream(iter(tasks), budget_bytes)
+    threads = [threading.Thread(target=stream.work, name=f"delta-read-{i}", daemon=True) for i in range(workers)]
+    try:
+        for thread in threads:
+            thread.start()
+        yield from stream.results()
+    finally:
+        stream.close()
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+
+
+class _Stream:
+    def __init__(self, tasks: Iterator[Task], budget_bytes: int) -> None:
+        self._tasks = tasks
+        self._taking = threading.Lock()
+        self._changed = threading.Condition()
+        self._budget = budget_bytes
+        self._queues: dict[int, deque[pa.RecordBatch | BaseException]] = {}
+        self._finished: set[int] = set()
+        self._started = 0
+        self._head = 0
+        self._held = 0
+        self._closed = False
+        self._exhausted = False
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def work(self) -> None:
+        while (taken := self._take()) is not None:
+            number, task = taken
+            try:
+                for batch in task():
+                    if not self._put(number, batch):
+                        return
+            except BaseException as e:  # noqa: BLE001  (handed to the consumer, who raises it)
+                self._append(number, e)
+            with self._changed:
+                self._finished.add(number)
+                self._changed.notify_all()
+
+    def _take(self) -> tuple[int, Task] | None:
+        with self._taking:
+            if self._closed or self._exhausted:
+                return None
+            try:
+                task = next(self._tasks, None)
+            except BaseException as e:  # noqa: BLE001
+                task = _raising(e)
+            with self._changed:
+                if task is None:
+                    self._exhausted = True
+                    self._changed.notify_all()
+                    return None
+                number = self._started
+                self._queues[number] = deque()
+                self._started += 1
+                return number, task
+
+    def _append(self, number: int, item: pa.RecordBatch | BaseException) -> None:
+        with self._changed:
+            self._queues[number].append(item)
+            self._changed.notify_all()
+
+    def _put(self, number: int, batch: pa.RecordBatch) -> bool:
+        """Queue a batch as soon as there is room; False once nobody wants it."""
+        size = batch.nbytes
+        with self._changed:
+            queue = self._queues[number]
+            while not self._closed and self._held > 0 and self._held + size > self._budget:
+                if number == self._head and len(queue) < _HEAD_BATCHES:
+                    break
+                self._changed.wait()
+            if self._closed:
+                return False
+            queue.append(batch)
+            self._held += size
+            self._changed.notify_all()
+        return True
+
+    def results(self) -> Iterator[pa.RecordBatch]:
+        while True:
+            with self._changed:
+                item = self._next()
+                if item is None:
+                    return
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+
+    def _next(self) -> pa.RecordBatch | BaseException | None:
+        while True:
+            queue = self._queues.get(self._head)
+            if queue:
+                item = queue.popleft()
+                if not isinstance(item, BaseException):
+                    self._held -= item.nbytes
+                self._changed.notify_all()
+                return item
+            if self._head in self._finished:
+                self._finished.discard(self._head)
+                self._queues.pop(self._head, None)
+                self._head += 1
+                self._changed.notify_all()
+            elif self._exhausted and self._head >= self._started:
+                return None
+            else:
+                self._changed.wait()
+
+
+def _raising(error: BaseException) -> Task:
+    def task() -> Iterator[pa.RecordBatch]:
+        raise error
+        yield
+
+    return task
