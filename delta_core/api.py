@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         CatalogRequiredError as CatalogRequiredError, ColumnNotFoundError as ColumnNotFoundError,
         ConstraintViolationError as ConstraintViolationError, CorruptTableError as CorruptTableError,
         DataFileError as DataFileError, DataFileNotFoundError as DataFileNotFoundError,
-        DeltaError as DeltaError, FeatureRequirementError as FeatureRequirementError,
+        DeltaError as DeltaError, ExpressionError as ExpressionError, FeatureRequirementError as FeatureRequirementError,
         InvalidArgumentError as InvalidArgumentError, ProtocolError as ProtocolError,
         SchemaError as SchemaError, TypeChangeError as TypeChangeError,
         UnsupportedFeatureError as UnsupportedFeatureError,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from delta_core.features import API_VERSION as API_VERSION, TableFeature as TableFeature
     from delta_core.hookspecs import hookimpl as hookimpl
+    from delta_core.log.commits import Commit as Commit
     from delta_core.log.files import FileSet as FileSet
     from delta_core.plans import ReadRequest as ReadRequest
     from delta_core.rules import (
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
         FIELD_ID as FIELD_ID, ColumnMap as ColumnMap, Path as Path, Schema as Schema, find as find,
         format_path as format_path, leaf_fields as leaf_fields, walk as walk,
     )  # fmt: skip
-    from delta_core.snapshot import Commit as Commit, Snapshot as Snapshot, open_snapshot as open_snapshot
+    from delta_core.snapshot import Snapshot as Snapshot, open_snapshot as open_snapshot
     from delta_core.state import TableState as TableState
     from delta_core.types import (
         TIMESTAMP_NTZ as TIMESTAMP_NTZ, VARIANT as VARIANT, ArrayType as ArrayType, DataType as DataType,
@@ -68,7 +69,7 @@ _HOMES = {
         "delta_core.actions": "FILE_COLUMNS ActionField ActionKind DomainMetadata Metadata Protocol",
         "delta_core.errors": (
             "CatalogRequiredError ColumnNotFoundError ConstraintViolationError CorruptTableError "
-            "DataFileError DataFileNotFoundError DeltaError FeatureRequirementError "
+            "DataFileError DataFileNotFoundError DeltaError ExpressionError FeatureRequirementError "
             "InvalidArgumentError ProtocolError SchemaError TypeChangeError UnsupportedFeatureError "
             "UnsupportedOperationError VersionNotFoundError"
         ),
@@ -79,6 +80,7 @@ _HOMES = {
         ),
         "delta_core.features": "API_VERSION TableFeature",
         "delta_core.hookspecs": "hookimpl",
+        "delta_core.log.commits": "Commit",
         "delta_core.log.files": "FileSet",
         "delta_core.plans": "ReadRequest",
         "delta_core.rules": (
@@ -88,7 +90,7 @@ _HOMES = {
         ),
         "delta_core.scan.scan": "Scan",
         "delta_core.schema": "FIELD_ID ColumnMap Path Schema find format_path leaf_fields walk",
-        "delta_core.snapshot": "Commit Snapshot open_snapshot",
+        "delta_core.snapshot": "Snapshot open_snapshot",
         "delta_core.state": "TableState",
         "delta_core.types": (
             "TIMESTAMP_NTZ VARIANT ArrayType DataType Field MapType PrimitiveType StructType TypeDef "

@@ -1,0 +1,131 @@
+"""Where a file's vector lies, and its bytes to the rows that are deleted."""
+
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from delta_core.api import VECTOR_LOCATION, CorruptTableError
+from delta_core.kernels import z85
+from delta_core.kernels.arrow_buffers import is_valid
+from delta_core.kernels.roaring import DV_FILE_VERSION, DV_MAGIC, decode_dv_payload, read_dv_block
+from delta_core.kernels.row_set import RowSet
+
+__all__ = ["DeletionVectorError", "decode", "locate"]
+
+#: Bytes around a payload in a vector file: its size before, its checksum behind.
+_FRAME = 8
+_MAGIC = DV_MAGIC.to_bytes(4, "little")
+
+
+class DeletionVectorError(CorruptTableError):
+    """A deletion vector's descriptor or bytes break the protocol."""
+
+
+def locate(files: pa.Table) -> pa.Table:
+    """Return where each file's vector lies (`VECTOR_LOCATION`), from the column ``deletionVector``.
+
+    Paths are percent-decoded: relative to the table's root for storage type ``u``, absolute for ``p``; an inline
+    vector's bytes stand in ``data``. A descriptor without an offset asks for one byte more than it needs, since its
+    vector may stand at 0 or, behind the file's version, at 1: `decode` finds out. Raises DeletionVectorError.
+    Protocol: Deletion Vector Descriptor Schema.
+    """
+    vectors = files.column("deletionVector").combine_chunks()
+    rows = np.flatnonzero(is_valid(vectors) & is_valid(vectors.field("storageType")))
+    vectors = vectors.take(pa.array(rows))
+    kind, text, size = (vectors.field(name) for name in ("storageType", "pathOrInlineDv", "sizeInBytes"))
+    in_file, absolute, inline = (pc.equal(kind, code) for code in "upi")
+    _check(pc.or_(pc.or_(in_file, absolute), inline), vectors, "its storage type is none of u, p and i")
+    _check(pc.and_(text.is_valid(), pc.fill_null(pc.greater_equal(size, 0), False)), vectors, "it lacks its path or size")
+    nothing = pa.scalar(None, pa.string())
+    relative = z85.vector_file_names(pc.if_else(in_file, text, nothing))
+    given = vectors.field("offset")
+    needed = pc.add(size.cast(pa.int64()), pc.if_else(given.is_valid(), _FRAME, _FRAME + 1))
+    no_number = pa.scalar(None, pa.int64())
+    return pa.Table.from_arrays(
+        [
+            pa.array(rows, pa.int32()),
+            pc.coalesce(relative, _unquoted(pc.if_else(absolute, text, nothing))),
+            pc.if_else(inline, no_number, pc.fill_null(given, 0).cast(pa.int64())),
+            pc.if_else(inline, no_number, needed),
+            _inline_bytes(vectors, inline.to_numpy(zero_copy_only=False)),
+            vectors.field("cardinality"),
+        ],
+        schema=VECTOR_LOCATION,
+    )
+
+
+def decode(data: Any, cardinality: int | None, where: str) -> RowSet:
+    """Return the rows that a vector deletes, from what `locate` asked for.
+
+    Size, magic number, CRC-32 and cardinality are checked; raises DeletionVectorError naming ``where``.
+    Protocol: Deletion Vector Format, Deletion Vector File Storage Format.
+    """
+    view = memoryview(data).cast("B")
+    try:
+        rows = decode_dv_payload(view if view[:4] == _MAGIC else _payload(view))
+    except CorruptTableError as e:
+        raise DeletionVectorError(f"Deletion vector at {where} can't be read: {e}.", path=where) from e
+    if cardinality is not None and len(rows) != cardinality:
+        raise DeletionVectorError(
+            f"Deletion vector at {where} deletes {len(rows)} rows, its descriptor says {cardinality}.", path=where
+        )
+    return rows
+
+
+def _payload(view: memoryview) -> memoryview:
+    size = len(view) - _FRAME
+    if _size_at(view, 0) == size:
+        return read_dv_block(view, size)
+    # a descriptor without an offset: behind the version byte, or at 0 with a byte of what follows
+    if view[:1] == bytes([DV_FILE_VERSION]) and _size_at(view, 1) == size - 1:
+        return read_dv_block(view[1:], size - 1)
+    if _size_at(view, 0) == size - 1 and view[4:8] == _MAGIC:
+        return read_dv_block(view, size - 1)
+    return read_dv_block(view, size)
+
+
+def _size_at(view: memoryview, start: int) -> int:
+    return int.from_bytes(view[start : start + 4], "big", signed=True)
+
+
+def _unquoted(paths: pa.Array) -> pa.Array:
+    """Percent-decode paths; vectors share files, so that there are fewer paths than vectors."""
+    if paths.null_count == len(paths):
+        return paths
+    found = paths.dictionary_encode()
+    return pa.array([unquote(p) for p in found.dictionary.to_pylist()], pa.string()).take(found.indices)
+
+
+def _inline_bytes(vectors: pa.StructArray, inline: NDArray[np.bool_]) -> pa.Array:
+    """Return the bytes of inline vectors, null for the others; all texts are decoded as one."""
+    if not inline.any():
+        return pa.nulls(len(vectors), pa.binary())
+    chosen = vectors.filter(pa.array(inline))
+    texts, sizes = chosen.field("pathOrInlineDv"), chosen.field("sizeInBytes").to_numpy().astype(np.int64)
+    letters = pc.binary_length(texts).to_numpy().astype(np.int64)
+    held = letters // 5 * 4
+    # the text is padded to whole groups of 4 bytes
+    fits = (letters % 5 == 0) & (sizes <= held) & (held - sizes < 4)
+    _check(pa.array(fits), chosen, "its text does not hold sizeInBytes bytes of Z85")
+    _, ends, content = texts.cast(pa.string()).buffers()
+    bounds = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    try:
+        whole = np.frombuffer(z85.decode(memoryview(content)[bounds[0] : bounds[-1]]), np.uint8)
+    except CorruptTableError as e:
+        raise DeletionVectorError(f"An inline deletion vector can't be read: {e}.") from e
+    position = np.arange(len(whole)) - np.repeat(np.cumsum(held) - held, held)
+    lengths = np.zeros(len(vectors), np.int64)
+    lengths[inline] = sizes
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    buffers = [np.packbits(inline, bitorder="little"), offsets, whole[position < np.repeat(sizes, held)]]
+    return pa.Array.from_buffers(pa.binary(), len(vectors), [pa.py_buffer(b) for b in buffers])
+
+
+def _check(good: pa.BooleanArray, vectors: pa.StructArray, what: str) -> None:
+    bad = np.flatnonzero(~good.to_numpy(zero_copy_only=False).astype(bool))
+    if len(bad):
+        raise DeletionVectorError(f"Deletion vector {vectors[int(bad[0])].as_py()} can't be found: {what}.")
