@@ -11,7 +11,9 @@ import pytest
 from delta_core.testing.table_builder import TableBuilder
 from tests.architecture.source import ROOT
 
-HEAVY = ("pyspark", "numba", "pandas", "sqlglot", "polars", "rich", "click", "duckdb", "datafusion", "delta_core.testing")
+HEAVY = (
+    "pyspark", "numba", "pandas", "sqlglot", "polars", "rich", "click", "duckdb", "datafusion", "delta_core.testing",
+)  # fmt: skip
 LOADED = f"print(*sorted(m for m in {HEAVY!r} if m in sys.modules))"
 
 
