@@ -59,6 +59,15 @@ def parse_names(
     names: Iterable[str], sizes: Iterable[int] | None = None, modified_ms: Iterable[int] | None = None
 ) -> list[LogFile]:
     """Return the files of the log among the names of a listing, in its order."""
-    if sizes is None or modified_ms is None:
-        return [f for n in names if (f := parse_name(n)) is not None]
-    return [f for n, s, m in zip(names, sizes, modified_ms, strict=True) if (f := parse_name(n, s, m)) is not None]
+    if sizes is not None and modified_ms is not None:
+        return [f for n, s, m in zip(names, sizes, modified_ms, strict=True) if (f := parse_name(n, s, m)) is not None]
+    out: list[LogFile] = []
+    for name in names:
+        digits = name[:20]
+        # a log can hold very many commits and little else
+        if name[20:] == ".json" and digits.isdecimal() and digits.isascii():
+            version = int(digits)
+            out.append(LogFile(name, "commit", version, version))
+        elif (found := parse_name(name)) is not None:
+            out.append(found)
+    return out

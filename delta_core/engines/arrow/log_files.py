@@ -51,11 +51,12 @@ class ArrowLogFiles:
         return parser.finish()
 
     def _feed(self, parser: ActionParser, files: Sequence[LogFile]) -> None:
-        paths = [f"{LOG_DIRECTORY}/{f.name}" for f in files]
-        local = [self._storage.local_path(p) for p in paths]
-        if all(p is not None for p in local) and not any(f.data is not None for f in files):
-            parser.feed_files([p for p in local if p is not None], np.array([f.end_version for f in files], np.int64))
+        directory = self._storage.local_path(LOG_DIRECTORY)
+        if directory is not None and not any(f.data is not None for f in files):
+            versions = np.array([f.end_version for f in files], np.int64)
+            parser.feed_files([f"{directory}/{f.name}" for f in files], versions)
             return
+        paths = [f"{LOG_DIRECTORY}/{f.name}" for f in files]
         stored = [i for i, f in enumerate(files) if f.data is None]
         found = dict(zip(stored, self._storage.read([RangeRequest(paths[i]) for i in stored]), strict=True))
         for i, f in enumerate(files):
