@@ -1,0 +1,124 @@
+"""JSON statistics of data files to typed Arrow columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import pyarrow as pa
+
+from delta_core.errors import InvalidArgumentError
+from delta_core.kernels._json_stats import Fields
+from delta_core.types import parse_decimal
+
+__all__ = ["StatField", "parse_stats"]
+
+# Kind: the code of ext/json_stats.h and the column's type.
+_KINDS: dict[str, tuple[str, pa.DataType]] = {
+    "byte": ("l", pa.int64()), "short": ("l", pa.int64()), "integer": ("l", pa.int64()), "long": ("l", pa.int64()),
+    "float": ("f", pa.float32()), "double": ("d", pa.float64()), "boolean": ("b", pa.bool_()),
+    "string": ("s", pa.string()), "date": ("D", pa.date32()), "timestamp": ("T", pa.timestamp("us", "UTC")),
+    "timestamp_ntz": ("N", pa.timestamp("us")),
+}  # fmt: skip
+
+# A chunk's strings end up in columns with 32-bit offsets.
+_CHUNK_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class StatField:
+    """One value to read from each file's statistics.
+
+    Parameters
+    ----------
+    path : tuple of str
+        Its keys from the outermost in, physical names below the first: ``("numRecords",)``, ``("minValues", "a", "b")``.
+    kind : str
+        The Delta type to read it as: a primitive type's name, ``decimal(p,s)`` included; counts are ``long``.
+    """
+
+    path: tuple[str, ...]
+    kind: str
+
+
+@overload
+def parse_stats(stats: pa.ChunkedArray, fields: Sequence[StatField], threads: int = 1) -> list[pa.ChunkedArray]: ...
+@overload
+def parse_stats(stats: pa.Array, fields: Sequence[StatField], threads: int = 1) -> list[pa.Array]: ...
+def parse_stats(stats: Any, fields: Sequence[StatField], threads: int = 1) -> Any:
+    """Read fields out of JSON statistics, in one pass over each row.
+
+    Parameters
+    ----------
+    stats : pyarrow.Array or pyarrow.ChunkedArray
+        string, large_string, string_view, binary, large_binary, or a dictionary of one; null where a file has none.
+    fields : sequence of StatField
+        What to read; no path twice.
+    threads : int
+        How many threads share the rows.
+
+    Returns
+    -------
+    list of pyarrow.Array, or of pyarrow.ChunkedArray if that was given
+        A column per field, in the order asked: int64 for whole numbers, float32, float64, bool, string, date32,
+        timestamp[us, UTC], timestamp[us], decimal128(p, s). Null where the row is null, is not a whole JSON object,
+        lacks the path, or has there what can't be read as the kind exactly (only floats round, timestamps are floored).
+
+    Raises
+    ------
+    InvalidArgumentError
+        A kind that has no statistics, a path asked for twice, or an array that holds no strings. Statistics themselves
+        never raise.
+
+    Notes
+    -----
+    Of equal keys the last one counts. NaN and the infinities may be quoted or bare. A timestamp without a zone is
+    UTC. Runs without the interpreter lock, does no I/O.
+    """
+    asked = [(field.path, *_code(field.kind)) for field in fields]
+    if len({path for path, *_ in asked}) != len(asked):
+        raise InvalidArgumentError(f"A path of statistics is asked for twice: {[f.path for f in fields]}.")
+    if not all(path for path, *_ in asked):
+        raise InvalidArgumentError("A field of statistics needs a path, such as ('numRecords',).")
+    schema = pa.schema([(".".join(path), of_type) for path, _, _, _, of_type in asked])
+    compiled = Fields([(path, code, precision, scale) for path, code, precision, scale, _ in asked], schema)
+    if isinstance(stats, pa.ChunkedArray):
+        return [
+            pa.chunked_array([piece[i] for piece in pieces], schema.field(i).type)
+            for pieces in [[_read(compiled, part, threads) for chunk in stats.chunks for part in _split(chunk)]]
+            for i in range(len(asked))
+        ]
+    return _read(compiled, stats, threads)
+
+
+def _code(kind: str) -> tuple[str, int, int, pa.DataType]:
+    if found := _KINDS.get(kind):
+        return found[0], 0, 0, found[1]
+    if parsed := parse_decimal(kind):
+        return "m", *parsed, pa.decimal128(*parsed)
+    raise InvalidArgumentError(f"Type {kind!r} has no statistics to read; expected decimal(p,s) or one of {sorted(_KINDS)}.")
+
+
+def _split(chunk: pa.Array) -> Iterable[pa.Array]:
+    """Cut a chunk until each piece's text is sure to fit."""
+    if len(chunk) < 2 or chunk.nbytes <= _CHUNK_BYTES:
+        return [chunk]
+    half = len(chunk) // 2
+    return [*_split(chunk.slice(0, half)), *_split(chunk.slice(half))]
+
+
+def _read(compiled: Fields, stats: pa.Array, threads: int) -> list[pa.Array]:
+    of_type = stats.type
+    if pa.types.is_dictionary(of_type):
+        return [column.take(stats.indices) for column in _read(compiled, stats.dictionary, threads)]
+    if pa.types.is_string_view(of_type):
+        stats, of_type = stats.cast(pa.large_string()), pa.large_string()
+    large = pa.types.is_large_string(of_type) or pa.types.is_large_binary(of_type)
+    if pa.types.is_null(of_type):
+        stats = pa.array([None] * len(stats), pa.string())
+    elif not large and not pa.types.is_string(of_type) and not pa.types.is_binary(of_type):
+        raise InvalidArgumentError(f"Statistics are strings, not {of_type}.")
+    validity, offsets, text = stats.buffers()
+    batch = pa.record_batch(compiled.read(len(stats), stats.offset, validity, offsets, text, large, threads))
+    return [batch.column(i) for i in range(batch.num_columns)]
