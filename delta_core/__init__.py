@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from delta_core.query import QueryBuilder
     from delta_core.schema import Schema
     from delta_core.table import DeltaTable, Metadata, ProtocolVersions, open_table
-    from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
+    from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, VariantType
 
     __version__: str
 
 __all__ = [
     "ArrayType", "DataType", "DeltaTable", "Field", "MapType", "Metadata", "PrimitiveType", "ProtocolVersions",
-    "QueryBuilder", "Schema", "StructType", "__version__", "exceptions", "open_table",
+    "QueryBuilder", "Schema", "StructType", "VariantType", "__version__", "exceptions", "open_table",
 ]  # fmt: skip
 
 _HOME = {
     "DeltaTable": "table", "Metadata": "table", "ProtocolVersions": "table", "open_table": "table",
     "QueryBuilder": "query", "Schema": "schema",
-    **dict.fromkeys(("ArrayType", "DataType", "Field", "MapType", "PrimitiveType", "StructType"), "types"),
+    **dict.fromkeys(("ArrayType", "DataType", "Field", "MapType", "PrimitiveType", "StructType", "VariantType"), "types"),
 }  # fmt: skip
 
 

@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from delta_core.errors import ColumnNotFoundError, SchemaError, UnsupportedFeatureError
 from delta_core.types import (
-    ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef, parse_decimal, type_to_json,
+    ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef, VariantType, parse_decimal, type_to_json,
 )  # fmt: skip
 
+# the types too: scripts written for `deltalake` import them from the module of this name
 __all__ = [
-    "FIELD_ID", "ColumnMap", "Path", "Schema", "arrow_schema", "check_types", "find", "format_path", "leaf_fields",
-    "walk",
+    "FIELD_ID", "ArrayType", "ColumnMap", "DataType", "Field", "MapType", "Path", "PrimitiveType", "Schema", "StructType",
+    "VariantType", "arrow_schema", "check_types", "find", "format_path", "leaf_fields", "walk",
 ]  # fmt: skip
 
 Path = tuple[str, ...]
@@ -46,9 +47,24 @@ class Schema(StructType):
         schema = data_type if isinstance(data_type, pa.Schema) else pa.schema(data_type)
         return Schema(Field.from_arrow(f) for f in schema)
 
-    def to_arrow(self, *args: Any, **kwargs: Any) -> pa.Schema:
-        """Return the Arrow schema."""
-        return pa.schema([f.to_arrow(*args, **kwargs) for f in self.fields])
+    def to_arrow(self, *args: Any, as_large_types: bool = False, **kwargs: Any) -> pa.Schema:
+        """Return the Arrow schema; with ``as_large_types`` strings, binaries and lists have 64-bit offsets."""
+        schema = pa.schema([f.to_arrow(*args, **kwargs) for f in self.fields])
+        return pa.schema([f.with_type(_large(f.type)) for f in schema]) if as_large_types else schema
+
+
+def _large(t: pa.DataType) -> pa.DataType:
+    if pa.types.is_string(t):
+        return pa.large_string()
+    if pa.types.is_binary(t):
+        return pa.large_binary()
+    if pa.types.is_struct(t):
+        return pa.struct([f.with_type(_large(f.type)) for f in t])
+    if pa.types.is_list(t):
+        return pa.large_list(t.value_field.with_type(_large(t.value_type)))
+    if pa.types.is_map(t):
+        return pa.map_(t.key_field.with_type(_large(t.key_type)), t.item_field.with_type(_large(t.item_type)))
+    return t
 
 
 @dataclass(frozen=True)

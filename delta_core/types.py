@@ -18,7 +18,7 @@ from delta_core.errors import SchemaError
 
 __all__ = [
     "BASE_TYPES", "TIMESTAMP_NTZ", "VARIANT", "ArrayType", "DataType", "Field", "MapType", "PrimitiveType",
-    "StructType", "TypeDef", "parse_decimal", "parse_type", "type_to_json",
+    "StructType", "TypeDef", "VariantType", "parse_decimal", "parse_type", "type_to_json",
 ]  # fmt: skip
 
 
@@ -94,8 +94,21 @@ def parse_decimal(name: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match[1] else (10, 0)
 
 
+def _dump(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+class _ArrowExportable:
+    """Takes part in the Arrow PyCapsule interface, by what ``to_arrow`` returns."""
+
+    __slots__ = ()
+
+    def __arrow_c_schema__(self) -> Any:
+        return self.to_arrow().__arrow_c_schema__()  # type: ignore[attr-defined]
+
+
 @dataclass(frozen=True)
-class PrimitiveType:
+class PrimitiveType(_ArrowExportable):
     """A type without parts, known by its name, e.g. ``PrimitiveType("decimal(10,2)")``."""
 
     type: str
@@ -107,7 +120,7 @@ class PrimitiveType:
 
     def to_json(self) -> str:
         """Return the JSON text of the type."""
-        return json.dumps(self.type)
+        return _dump(self.type)
 
     @staticmethod
     def from_json(text: str) -> PrimitiveType:
@@ -139,8 +152,20 @@ class PrimitiveType:
         return found
 
 
-@dataclass(frozen=True)
-class ArrayType:
+class _IsVariant(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return value == PrimitiveType("variant")
+
+
+class VariantType(metaclass=_IsVariant):
+    """The type ``variant`` under the name that scripts written for `deltalake` use: makes a `PrimitiveType`."""
+
+    def __new__(cls) -> PrimitiveType:  # type: ignore[misc]
+        return PrimitiveType("variant")
+
+
+@dataclass(frozen=True, repr=False)
+class ArrayType(_ArrowExportable):
     """A list of elements of one type."""
 
     element_type: DataType
@@ -150,9 +175,12 @@ class ArrayType:
     def __post_init__(self) -> None:
         object.__setattr__(self, "element_type", _as_type(self.element_type))
 
+    def __repr__(self) -> str:
+        return f"ArrayType({self.element_type!r}, contains_null={self.contains_null})"
+
     def to_json(self) -> str:
         """Return the JSON text of the type."""
-        return json.dumps(type_to_json(self))
+        return _dump(type_to_json(self))
 
     @staticmethod
     def from_json(text: str) -> ArrayType:
@@ -175,8 +203,8 @@ class ArrayType:
         return found
 
 
-@dataclass(frozen=True)
-class MapType:
+@dataclass(frozen=True, repr=False)
+class MapType(_ArrowExportable):
     """A map from keys of one type to values of one type."""
 
     key_type: DataType
@@ -188,9 +216,12 @@ class MapType:
         object.__setattr__(self, "key_type", _as_type(self.key_type))
         object.__setattr__(self, "value_type", _as_type(self.value_type))
 
+    def __repr__(self) -> str:
+        return f"MapType({self.key_type!r}, {self.value_type!r}, value_contains_null={self.value_contains_null})"
+
     def to_json(self) -> str:
         """Return the JSON text of the type."""
-        return json.dumps(type_to_json(self))
+        return _dump(type_to_json(self))
 
     @staticmethod
     def from_json(text: str) -> MapType:
@@ -214,8 +245,8 @@ class MapType:
         return found
 
 
-@dataclass(frozen=True, init=False)
-class Field:
+@dataclass(frozen=True, init=False, repr=False)
+class Field(_ArrowExportable):
     """A named column or part of a struct, with its metadata."""
 
     name: str
@@ -231,9 +262,13 @@ class Field:
         object.__setattr__(self, "nullable", nullable)
         object.__setattr__(self, "metadata", dict(metadata or {}))
 
+    def __repr__(self) -> str:
+        metadata = f", metadata={dict(self.metadata)}" if self.metadata else ""
+        return f"Field({self.name}, {self.type!r}, nullable={self.nullable}{metadata})"
+
     def to_json(self) -> str:
         """Return the JSON text of the field."""
-        return json.dumps(_field_to_json(self))
+        return _dump(_field_to_json(self))
 
     @staticmethod
     def from_json(text: str) -> Field:
@@ -242,7 +277,7 @@ class Field:
 
     def to_arrow(self, types: Mapping[str, TypeDef] = _KNOWN) -> pa.Field:
         """Return the Arrow field; metadata values become JSON text unless they are strings."""
-        meta = {k: v if isinstance(v, str) else json.dumps(v) for k, v in self.metadata.items()}
+        meta = {k: v if isinstance(v, str) else _dump(v) for k, v in self.metadata.items()}
         return pa.field(self.name, self.type.to_arrow(types), self.nullable, meta or None)
 
     @staticmethod
@@ -252,7 +287,7 @@ class Field:
         return _arrow_to_field(f)
 
 
-class StructType:
+class StructType(_ArrowExportable):
     """Named fields in order."""
 
     __slots__ = ("_by_lower", "fields")
@@ -297,7 +332,7 @@ class StructType:
 
     def to_json(self) -> str:
         """Return the JSON text, as in ``schemaString``."""
-        return json.dumps(type_to_json(self))
+        return _dump(type_to_json(self))
 
     @staticmethod
     def from_json(text: str) -> StructType:
@@ -385,6 +420,11 @@ _FROM_ARROW: tuple[tuple[Any, str], ...] = (
 )  # fmt: skip
 
 
+_LISTS = (
+    pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view, pa.types.is_large_list_view,
+)  # fmt: skip
+
+
 def arrow_to_type(data_type: Any) -> DataType:
     """Return the Delta type that stores an Arrow type; SchemaError where none does."""
     t = data_type if isinstance(data_type, pa.DataType) else pa.field(data_type).type
@@ -401,7 +441,7 @@ def arrow_to_type(data_type: Any) -> DataType:
         return StructType(_arrow_to_field(t.field(i)) for i in range(t.num_fields))
     if pa.types.is_map(t):
         return MapType(arrow_to_type(t.key_type), arrow_to_type(t.item_type), t.item_field.nullable)
-    if pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t):
+    if any(test(t) for test in _LISTS):
         return ArrayType(arrow_to_type(t.value_type), t.value_field.nullable)
     raise SchemaError(f"Arrow type {t} has no Delta type.")
 
