@@ -512,6 +512,7 @@ static inline void clear_words(uint8_t *out, int64_t from, int64_t to) {
  * Words are cleared as they are reached: clearing all of out first would double the writing for dense sets. */
 static void rows_fill_bits(const rows_t *rows, int64_t start, int64_t n, uint8_t *out, int invert) {
     int64_t stop = start + n, words = n / 64 + (n % 64 != 0), cleared = 0;
+    if (!n) return;
     for (int64_t i = rows_find(rows, start >> CHUNK_BITS); i < rows->n; i++) {
         const container_t *c = rows->items + i;
         int64_t base = c->key << CHUNK_BITS, shift = base - start;
@@ -527,7 +528,7 @@ static void rows_fill_bits(const rows_t *rows, int64_t start, int64_t n, uint8_t
         cleared = end;
     }
     clear_words(out, cleared, words);
-    if (invert && words) {
+    if (invert) {
         for (int64_t w = 0; w < words; w++) store64(out + 8 * w, ~load64(out + 8 * w));
         store64(out + 8 * (words - 1), load64(out + 8 * (words - 1)) & low_bits(n - 64 * (words - 1)));
     }

@@ -107,7 +107,8 @@ static inline uint8_t key_tag(uint64_t hash) { return (uint8_t)(hash >> 57 | 128
 
 static inline int key_equal(const keys_t *keys, const key_entry_t *entry, text_t path, text_t id) {
     const uint8_t *p = keys->bytes + entry->at;
-    return entry->path_size == path.size && entry->id_size == id.size && !memcmp(p, path.data, (size_t)path.size) &&
+    return entry->path_size == path.size && entry->id_size == id.size &&
+           (!path.size || !memcmp(p, path.data, (size_t)path.size)) &&
            (id.size <= 0 || !memcmp(p + path.size, id.data, (size_t)id.size));
 }
 

@@ -267,6 +267,7 @@ cdef BorrowedRows borrow(source, int bits, bint trailing):
 
 
 def decode_bits(source, uint8_t[::1] out, int64_t num_rows, int bits, bint invert):
+    check_window(0, num_rows, out.shape[0] // 8 * 64)
     cdef BorrowedRows rows = borrow(source, bits, False)
     check_fits(&rows.rows, num_rows)
     rows.fill_bits(out, 0, num_rows, invert)
@@ -274,6 +275,7 @@ def decode_bits(source, uint8_t[::1] out, int64_t num_rows, int bits, bint inver
 
 
 def decode_mask(source, uint8_t[::1] out, int64_t num_rows, int bits, bint invert):
+    check_window(0, num_rows, out.shape[0])
     cdef BorrowedRows rows = borrow(source, bits, False)
     check_fits(&rows.rows, num_rows)
     rows.fill_bytes(out, 0, num_rows, invert)

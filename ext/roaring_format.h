@@ -55,7 +55,7 @@ static int parse_bitmap32(const uint8_t *buf, int64_t size, int64_t *pos, int64_
     }
     int64_t heads = at, offsets = flags < 0 || n >= OFFSETS_FROM ? heads + 4 * n : -1;
     at = heads + 4 * n + (offsets < 0 ? 0 : 4 * n);
-    if (at > size) return fail(fault, "the container headers are cut off", heads);
+    if (at > size) return fail(fault, "the container headers are cut off", min64(heads, size));
     for (int64_t i = 0, last_key = -1; i < n; i++) {
         int64_t key = load16(buf + heads + 4 * i), count = (int64_t)load16(buf + heads + 4 * i + 2) + 1, runs = 0;
         if (key <= last_key) return fail(fault, "container keys don't ascend", heads + 4 * i);

@@ -66,11 +66,15 @@ def int64_values(array: pa.Array[Any]) -> NDArray[np.int64]:
     return np.ascontiguousarray(values[array.offset : array.offset + len(array)], np.int64)
 
 
-def string_array(offsets: NDArray[np.int64], data: bytes | NDArray[np.uint8], valid: NDArray[np.bool_]) -> pa.Array[Any]:
+def string_array(
+    offsets: NDArray[np.int64], data: bytes | NDArray[np.uint8], valid: NDArray[np.bool_]
+) -> pa.Array[Any]:
     """Build a string array (large only where it must be) from its offsets, bytes and validity."""
     wide = len(data) >= 2**31
     ends = offsets if wide else offsets.astype(np.int32)
     bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(
-        pa.large_string() if wide else pa.string(), len(offsets) - 1, [bits, pa.py_buffer(ends), pa.py_buffer(data)]
+        pa.large_string() if wide else pa.string(),
+        len(offsets) - 1,
+        [bits, pa.py_buffer(ends), pa.py_buffer(data)],
     )

@@ -73,7 +73,7 @@ def decode_bits(
     CorruptTableError
         The bytes break the format, or hold a row beyond the file.
     """
-    num_bytes = (num_rows + 63) // 64 * 8
+    num_bytes = max(num_rows + 63, 0) // 64 * 8
     target = np.empty(num_bytes, np.uint8) if out is None else out
     _roaring.decode_bits(data, target, num_rows, bits, keep)
     return target[:num_bytes]
@@ -89,7 +89,7 @@ def decode_mask(
     uint8[num_rows]
         `out`, the front of it, or a fresh array (whose page faults cost more than the decoding).
     """
-    target = np.empty(num_rows, np.uint8) if out is None else out
+    target = np.empty(max(num_rows, 0), np.uint8) if out is None else out
     _roaring.decode_mask(data, target, num_rows, bits, keep)
     return target[:num_rows]
 
@@ -178,7 +178,9 @@ def read_dv_block(block: Buffer, expected_size: int) -> memoryview:
     """
     view = memoryview(block).cast("B")
     if len(view) < 4:
-        raise CorruptTableError(f"a deletion vector's size field has 4 bytes, {len(view)} are left in the file")
+        raise CorruptTableError(
+            f"a deletion vector's size field has 4 bytes, {len(view)} are left in the file"
+        )
     size = int.from_bytes(view[:4], "big", signed=True)
     if size != expected_size:
         raise CorruptTableError(
@@ -191,7 +193,9 @@ def read_dv_block(block: Buffer, expected_size: int) -> memoryview:
     payload = view[4 : 4 + size]
     stored, found = int.from_bytes(view[4 + size : 8 + size], "big"), zlib.crc32(payload)
     if stored != found:
-        raise CorruptTableError(f"the deletion vector's bytes have CRC-32 {found:#010x}, the file says {stored:#010x}")
+        raise CorruptTableError(
+            f"the deletion vector's bytes have CRC-32 {found:#010x}, the file says {stored:#010x}"
+        )
     return payload
 
 
@@ -204,5 +208,7 @@ def format_dv_block(payload: bytes | memoryview) -> bytes:
         The payload's size doesn't fit the format's 32 bits.
     """
     if len(payload) >= 2**31:
-        raise InvalidArgumentError(f"a deletion vector of {len(payload)} bytes doesn't fit the format's 2**31 - 1")
+        raise InvalidArgumentError(
+            f"a deletion vector of {len(payload)} bytes doesn't fit the format's 2**31 - 1"
+        )
     return len(payload).to_bytes(4, "big") + bytes(payload) + zlib.crc32(payload).to_bytes(4, "big")

@@ -40,11 +40,15 @@ def decode(text: str | bytes, size: int | None = None) -> bytes:
     try:
         data = _z85.decode(text.encode("ascii") if isinstance(text, str) else text)
     except UnicodeEncodeError as error:
-        raise CorruptTableError(f"Z85 text is ASCII, found {error.object[error.start : error.end]!r}") from error
+        raise CorruptTableError(
+            f"Z85 text is ASCII, found {error.object[error.start : error.end]!r}"
+        ) from error
     if size is None:
         return data
     if not 0 <= len(data) - size < 4:
-        raise CorruptTableError(f"{len(text)} letters of Z85 hold {len(data)} bytes, expected {size} and at most 3 more")
+        raise CorruptTableError(
+            f"{len(text)} letters of Z85 hold {len(data)} bytes, expected {size} and at most 3 more"
+        )
     return data[:size]
 
 

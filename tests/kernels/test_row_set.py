@@ -1,0 +1,219 @@
+"""RowSet against Python sets and NumPy."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from delta_core.errors import CorruptTableError, InvalidArgumentError
+from delta_core.kernels.row_set import RowSet, keep_indices
+
+LAST = 2**63 - 1
+STARTS = st.one_of(
+    st.integers(0, 300_000), st.sampled_from([65_535, 65_536, 2**32 - 40, 2**40, LAST - 70_000])
+)
+
+
+@st.composite
+def position_arrays(draw: st.DrawFn) -> NDArray[np.int64]:
+    """Positions in pieces that become arrays, bitmaps and runs."""
+    pieces = [np.empty(0, np.int64)]
+    for _ in range(draw(st.integers(0, 4))):
+        start = draw(STARTS)
+        offsets = np.arange(draw(st.integers(0, 70_000)), dtype=np.int64)
+        keep = draw(st.sampled_from([1.0, 0.5, 0.1, 0.001]))
+        rng = np.random.default_rng(draw(st.integers(0, 99)))
+        pieces.append(start + offsets[rng.random(len(offsets)) < keep])
+    return np.unique(np.concatenate(pieces))
+
+
+def windows(positions: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Windows (start, number of rows) at, before and behind the positions, on and off word borders."""
+    first = int(positions[0]) if len(positions) else 0
+    last = int(positions[-1]) if len(positions) else 0
+    near = [
+        (first, 1),
+        (max(first - 3, 0), 200),
+        (first // 64 * 64, 131_072),
+        (max(last - 100, 0), 101),
+        (0, 70_001),
+    ]
+    return [(start, min(n, LAST - start)) for start, n in near]
+
+
+@settings(max_examples=60, deadline=None)
+@given(position_arrays())
+def test_positions_come_back_in_order(positions: NDArray[np.int64]) -> None:
+    rows = RowSet.from_positions(positions)
+    assert np.array_equal(rows.positions(), positions)
+    assert len(rows) == rows.cardinality == len(positions)
+    assert bool(rows) == bool(len(positions))
+    assert (rows.min, rows.max) == ((positions[0], positions[-1]) if len(positions) else (None, None))
+    shuffled = np.random.default_rng(1).permutation(np.concatenate([positions, positions[:5]]))
+    assert RowSet.from_positions(shuffled) == rows
+
+
+@settings(max_examples=60, deadline=None)
+@given(position_arrays())
+def test_every_window_equals_membership(positions: NDArray[np.int64]) -> None:
+    rows = RowSet.from_positions(positions)
+    for start, n in windows(positions):
+        inside = positions[(positions >= start) & (positions - n < start)] - start
+        expected = np.zeros(n, np.bool_)
+        expected[inside] = True
+        assert np.array_equal(rows.mask(n, start), expected)
+        kept = np.full(n, 7, np.uint8)
+        rows.fill_keep_mask(kept, start)
+        assert np.array_equal(kept, ~expected)
+        assert rows.num_between(start, start + n) == len(inside)
+        assert np.array_equal(keep_indices(rows, start, n), np.flatnonzero(~expected))
+        for fill, bits in ((rows.fill_bits, expected), (rows.fill_keep_bits, ~expected)):
+            out = np.full((n + 63) // 64 * 8 + 3, 0xA5, np.uint8)
+            fill(out, n, start)
+            assert np.array_equal(np.unpackbits(out[:-3], bitorder="little", count=n), bits)
+            assert not np.unpackbits(out[:-3], bitorder="little")[n:].any()
+            assert (out[-3:] == 0xA5).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(position_arrays(), position_arrays())
+@example(np.arange(100_000), np.arange(100_000))
+@example(np.arange(0, 100_000, 2), np.arange(1, 100_000, 2))
+def test_set_algebra_equals_python_sets(left: NDArray[np.int64], right: NDArray[np.int64]) -> None:
+    a, b = RowSet.from_positions(left), RowSet.from_positions(right)
+    x, y = set(left.tolist()), set(right.tolist())
+    for found, expected in ((a | b, x | y), (a & b, x & y), (a - b, x - y), (a ^ b, x ^ y)):
+        assert found.positions().tolist() == sorted(expected)
+        assert found == RowSet.from_positions(sorted(expected))
+    assert a.isdisjoint(b) == x.isdisjoint(y)
+    assert (a == b) == (x == y)
+    assert hash(a | b) == hash(b | a)
+
+
+@settings(max_examples=40, deadline=None)
+@given(position_arrays(), st.sampled_from([64, 4096, 65_536]))
+def test_chunks_hold_the_positions_and_no_chunk_is_empty(positions: NDArray[np.int64], width: int) -> None:
+    index, words = RowSet.from_positions(positions).chunks(width)
+    assert index.dtype == np.int64
+    assert words.shape == (len(index), width // 64)
+    assert words.any(axis=1).all()
+    bits = np.unpackbits(words.view(np.uint8).reshape(len(index), width // 8), axis=1, bitorder="little")
+    chunk, row = np.nonzero(bits)
+    assert np.array_equal(index[chunk] * width + row, positions)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.booleans(), max_size=300), st.integers(0, 3))
+def test_mask_and_its_set_are_the_same(bits: list[bool], thousands: int) -> None:
+    mask = np.array(bits * (1 + 100 * thousands), np.bool_)
+    rows = RowSet.from_mask(mask)
+    assert np.array_equal(rows.positions(), np.flatnonzero(mask))
+    assert np.array_equal(rows.mask(len(mask)), mask)
+    assert RowSet.from_mask(mask.view(np.uint8) * 9) == rows
+
+
+@settings(max_examples=40, deadline=None)
+@given(STARTS, st.integers(0, 200_000))
+def test_range_equals_its_positions(start: int, n: int) -> None:
+    n = min(n, LAST - start)
+    rows = RowSet.from_range(start, start + n)
+    assert rows == RowSet.from_positions(np.arange(n) + start)
+    assert rows == pickle.loads(pickle.dumps(rows))
+    assert rows.to_roaring() == RowSet.from_positions(np.arange(n) + start).to_roaring()
+
+
+@settings(max_examples=40, deadline=None)
+@given(position_arrays())
+def test_pickle_keeps_the_set(positions: NDArray[np.int64]) -> None:
+    rows = RowSet.from_positions(positions)
+    assert pickle.loads(pickle.dumps(rows)) == rows
+
+
+def test_positions_of_2_to_the_40_take_a_few_bytes() -> None:
+    rows = RowSet.from_positions([5, 2**40, 2**62]) | RowSet.from_range(2**41, 2**41 + 1_000_000)
+    assert rows.nbytes < 2_000
+    assert rows.mask(3, 2**40 - 1).tolist() == [False, True, False]
+
+
+def test_membership_takes_any_object() -> None:
+    rows = RowSet.from_positions([0, 70_000, LAST - 1])
+    assert 0 in rows
+    assert np.int64(70_000) in rows
+    assert LAST - 1 in rows
+    assert 1 not in rows
+    assert -1 not in rows
+    assert 2**64 not in rows
+    assert "0" not in rows
+
+
+def test_adjacent_foreign_runs_equal_one_run() -> None:
+    # Cookie with one run container: key 0, cardinality 8 - 1, two runs 0..3 and 4..7.
+    data = bytes.fromhex("3b300000 01 0000 0700 0200 0000 0300 0400 0300".replace(" ", ""))
+    rows = RowSet.from_roaring(data, bits=32)
+    assert rows == RowSet.from_range(0, 8)
+    assert rows.to_roaring(32) == RowSet.from_range(0, 8).to_roaring(32) != data
+
+
+def test_bits_of_a_whole_file_refuse_rows_beyond_it() -> None:
+    rows = RowSet.from_positions([3, 64])
+    assert rows.bits(65).tolist() == [8, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]
+    with pytest.raises(CorruptTableError, match="row 64"):
+        rows.bits(64)
+    RowSet.empty().check_fits(0)
+
+
+def test_32_bit_bytes_refuse_higher_rows() -> None:
+    rows = RowSet.from_positions([2**32 - 1])
+    assert RowSet.from_roaring(rows.to_roaring(32), 32) == rows
+    with pytest.raises(InvalidArgumentError, match="4294967296"):
+        RowSet.from_positions([2**32]).to_roaring(32)
+
+
+@pytest.mark.parametrize(
+    "positions",
+    [[-1], [1.5], [[1]], np.array([2**63], np.uint64), ["1"]],
+    ids=["negative", "float", "2d", "2**63", "text"],
+)
+def test_other_positions_are_refused(positions: object) -> None:
+    with pytest.raises(InvalidArgumentError):
+        RowSet.from_positions(positions)  # type: ignore[arg-type]
+
+
+def test_windows_beyond_int64_and_small_buffers_are_refused() -> None:
+    rows = RowSet.from_range(0, 10)
+    with pytest.raises(InvalidArgumentError):
+        rows.mask(2, LAST)
+    with pytest.raises(InvalidArgumentError):
+        rows.mask(-1)
+    with pytest.raises(InvalidArgumentError):
+        rows.fill_bits(np.zeros(15, np.uint8), 65)
+    with pytest.raises(InvalidArgumentError):
+        rows.fill_mask(np.zeros(4, np.int64))
+    with pytest.raises(InvalidArgumentError):
+        rows.fill_mask(np.zeros(8, np.uint8)[::2])
+    with pytest.raises(InvalidArgumentError):
+        rows.chunks(100)
+
+
+def test_threads_share_a_set() -> None:
+    rows = RowSet.from_mask(np.random.default_rng(0).random(500_000) < 0.3)
+    expected = rows.positions()
+    wrong: list[int] = []
+
+    def read() -> None:
+        for _ in range(20):
+            if not np.array_equal(np.flatnonzero(rows.mask(500_000)), expected):
+                wrong.append(1)
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
