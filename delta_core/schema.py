@@ -16,8 +16,7 @@ from delta_core.types import (
     ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef, VariantType, parse_decimal, type_to_json,
 )  # fmt: skip
 
-# the types too: scripts written for `deltalake` import them from the module of this name
-__all__ = [
+__all__ = [  # the types too: scripts written for `deltalake` import them from the module of this name
     "FIELD_ID", "ArrayType", "ColumnMap", "DataType", "Field", "MapType", "Path", "PrimitiveType", "Schema", "StructType",
     "VariantType", "arrow_schema", "check_types", "find", "format_path", "leaf_fields", "walk",
 ]  # fmt: skip
@@ -194,7 +193,8 @@ def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
             for f in t.fields:
                 if lower.setdefault(f.name.lower(), f.name) is not f.name:
                     other = lower[f.name.lower()]
-                    raise SchemaError(f"Columns {other!r} and {f.name!r} of {format_path(path) or 'the table'} differ by case only.")
+                    where = format_path(path) or "the table"
+                    raise SchemaError(f"Columns {other!r} and {f.name!r} of {where} differ by case only.")
                 visit(f.type, (*path, f.name))
         elif isinstance(t, ArrayType):
             visit(t.element_type, (*path, "element"))
@@ -223,7 +223,8 @@ def arrow_schema(struct: StructType, types: Mapping[str, TypeDef]) -> pa.Schema:
             return pa.struct([pa.field(f.name, plain(f.type), f.nullable) for f in t.fields])
         if isinstance(t, ArrayType):
             return pa.list_(pa.field("element", plain(t.element_type), t.contains_null))
-        return pa.map_(pa.field("key", plain(t.key_type), False), pa.field("value", plain(t.value_type), t.value_contains_null))
+        value = pa.field("value", plain(t.value_type), t.value_contains_null)
+        return pa.map_(pa.field("key", plain(t.key_type), False), value)
 
     return pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in struct.fields])
 

@@ -80,7 +80,7 @@ TIMESTAMP_NTZ = TypeDef(
 VARIANT = TypeDef("variant", VARIANT_ARROW, "VARIANT", ordered=False)
 _KNOWN: Mapping[str, TypeDef] = {
     **BASE_TYPES,
-    **{name: TIMESTAMP_NTZ for name in (TIMESTAMP_NTZ.name, *TIMESTAMP_NTZ.aliases)},
+    **dict.fromkeys((TIMESTAMP_NTZ.name, *TIMESTAMP_NTZ.aliases), TIMESTAMP_NTZ),
     "variant": VARIANT,
 }
 _DECIMAL = re.compile(r"decimal(?:\(\s*(\d+)\s*,\s*(-?\d+)\s*\))?\Z")
@@ -421,7 +421,8 @@ _FROM_ARROW: tuple[tuple[Any, str], ...] = (
 
 
 _LISTS = (
-    pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view, pa.types.is_large_list_view,
+    pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view,
+    pa.types.is_large_list_view,
 )  # fmt: skip
 
 
