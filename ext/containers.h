@@ -534,8 +534,44 @@ static void rows_fill_bits(const rows_t *rows, int64_t start, int64_t n, uint8_t
     }
 }
 
+/* The positions of a word's bits. `roomy` = 72 places are left: then in groups of eight, because a branch per bit is
+ * mispredicted, and up to seven places behind the last position are scribbled on. */
+static inline int64_t *write_word(uint64_t word, int64_t first, int64_t *out, int roomy) {
+    int64_t n = __builtin_popcountll(word);
+    if (!roomy) {
+        for (; word; word &= word - 1) *out++ = first + __builtin_ctzll(word);
+        return out;
+    }
+    int64_t *end = out + n;
+    while (out < end) {
+        for (int k = 0; k < 8; k++, word &= word - 1) out[k] = first + __builtin_ctzll(word | UINT64_C(1) << 63);
+        out += 8;
+    }
+    return end;
+}
+
+static inline int64_t *write_bitmap_plain(const uint8_t *p, int64_t base, int64_t *out, const int64_t *room_end) {
+    for (int64_t w = 0; w < CHUNK_WORDS; w++)
+        out = write_word(load64(p + 8 * w), base + 64 * w, out, room_end - out >= 72);
+    return out;
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+__attribute__((target("popcnt,bmi")))
+static int64_t *write_bitmap_hardware(const uint8_t *p, int64_t base, int64_t *out, const int64_t *room_end) {
+    return write_bitmap_plain(p, base, out, room_end);
+}
+static inline int64_t *write_bitmap(const uint8_t *p, int64_t base, int64_t *out, const int64_t *room_end) {
+    int fast = __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi");
+    return fast ? write_bitmap_hardware(p, base, out, room_end) : write_bitmap_plain(p, base, out, room_end);
+}
+#else
+#define write_bitmap write_bitmap_plain
+#endif
+
 /* All positions in ascending order; out has rows->count places. */
 static void rows_positions(const rows_t *rows, int64_t *out) {
+    const int64_t *room_end = out + rows->count;
     for (int64_t i = 0; i < rows->n; i++) {
         const container_t *c = rows->items + i;
         const uint8_t *p = rows->data + c->at;
@@ -548,9 +584,7 @@ static void rows_positions(const rows_t *rows, int64_t *out) {
         } else if (c->count <= ARRAY_MAX) {
             for (int64_t k = 0; k < c->count; k++) *out++ = base + load16(p + 2 * k);
         } else {
-            for (int64_t w = 0; w < CHUNK_WORDS; w++)
-                for (uint64_t word = load64(p + 8 * w); word; word &= word - 1)
-                    *out++ = base + 64 * w + __builtin_ctzll(word);
+            out = write_bitmap(p, base, out, room_end);
         }
     }
 }
