@@ -55,7 +55,7 @@ def delete_rows(table: Path, add: dict[str, Any], *positions: int) -> list[dict[
     file = table / "deleted.bin"
     file.write_bytes(b"\x01" + format_dv_block(payload))
     vector = {
-        "storageType": "p", "pathOrInlineDv": str(file.resolve()), "offset": 1,
+        "storageType": "p", "pathOrInlineDv": file.resolve().as_uri(), "offset": 1,
         "sizeInBytes": len(payload), "cardinality": len(positions),
     }  # fmt: skip
     removed = {"path": add["path"], "deletionTimestamp": NOON, "dataChange": True}
