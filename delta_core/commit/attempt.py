@@ -1,0 +1,214 @@
+"""One attempt: from staged intents and the latest state to the lines of a commit.
+
+Everything that belongs to an attempt (row ids, in-commit timestamp, identity marks) is made anew from the intents;
+names, ids and types never change between attempts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.actions import Metadata
+from delta_core.commit.intents import ADDED_FILE, CHANGE_FILE, REMOVED_FILE, Intents
+from delta_core.errors import HookContractError, PluginConflictError
+from delta_core.kernels.json_lines import format_actions
+from delta_core.plugins import PluginSet
+from delta_core.rules import ActionColumn, CommitInfoField, ExtraAction
+from delta_core.schema import Path
+from delta_core.state import TableState
+
+__all__ = ["Attempt", "AttemptView", "CommitHeader", "build_attempt"]
+
+
+@dataclass(frozen=True)
+class AttemptView:
+    """One attempt at a commit, as hooks see it.
+
+    Parameters
+    ----------
+    table : TableState
+        The state after the commit: the latest one with this transaction's protocol and metadata on top.
+    previous : TableState or None
+        The latest state, which the attempt builds on; None for a new table.
+    version : int
+        The version that the attempt would write.
+    adds : pyarrow.Table
+        Columns of `intents.ADDED_FILE`, and plugins' fields.
+    removes, cdcs : pyarrow.Table
+        Columns of `intents.REMOVED_FILE` and `intents.CHANGE_FILE`.
+    domains : Mapping
+        Domains that the user edits: configuration, None for a removal.
+    data_change : bool
+        Whether any file action changes rows.
+    now_ms : int
+        The clock.
+    previous_timestamp_ms : int or None
+        The latest version's commit time, where it is known.
+    reported : Mapping
+        Column path to the (min, max) of what a FillColumn with ``report_bounds`` generated.
+    lost : int
+        How many attempts were lost before this one.
+    """
+
+    table: TableState
+    previous: TableState | None
+    version: int
+    operation: str
+    adds: pa.Table
+    removes: pa.Table
+    cdcs: pa.Table
+    domains: Mapping[str, str | None]
+    metadata_changed: bool
+    protocol_changed: bool
+    data_change: bool
+    now_ms: int
+    previous_timestamp_ms: int | None = None
+    reported: Mapping[Path, tuple[Any, Any]] = field(default_factory=dict)
+    lost: int = 0
+
+
+@dataclass(frozen=True)
+class CommitHeader:
+    """What goes into ``commitInfo`` beside the attempt's own values."""
+
+    operation: str
+    parameters: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+    read_version: int | None
+    isolation: str
+    is_blind: bool
+    engine_info: str
+    txn_id: str
+    user_metadata: str | None = None
+    custom: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A commit ready to be proposed."""
+
+    view: AttemptView
+    data: bytes
+    timestamp_ms: int
+
+
+def build_attempt(
+    intents: Intents, header: CommitHeader, latest: TableState | None, target: TableState, plugins: PluginSet,
+    now_ms: int, previous_timestamp_ms: int | None, lost: int,
+) -> Attempt:  # fmt: skip
+    """Make the actions of one attempt: rules, then metadata, then checks, then lines.
+
+    Raises what ``check_commit`` hooks raise, PluginConflictError where two features claim one field.
+    """
+    version = 0 if latest is None else latest.version + 1
+    adds = intents.table(intents.adds, ADDED_FILE)
+    removes = intents.table(intents.removes, REMOVED_FILE)
+    cdcs = intents.table(intents.cdcs, CHANGE_FILE)
+    view = AttemptView(
+        replace(target, version=version), latest, version, header.operation, adds, removes, cdcs, intents.domains,
+        intents.metadata is not None, intents.protocol is not None, _changes_data(adds) or _changes_data(removes),
+        now_ms, previous_timestamp_ms, intents.reported, lost,
+    )  # fmt: skip
+    rules = plugins.collect("commit_rules", attempt=view)
+    view = replace(view, adds=_with_columns(adds, "add", rules), removes=_with_columns(removes, "remove", rules))
+    metadata = plugins.fold("finish_metadata", "metadata", target.metadata, attempt=view)
+    _check_finished(target.metadata, metadata)
+    if metadata != target.metadata:
+        view = replace(view, table=replace(view.table, metadata=metadata), metadata_changed=True)
+    plugins.check("check_commit", attempt=view)
+    info = _commit_info(header, rules, now_ms)
+    data = _lines(view, info, intents, rules, metadata)
+    timestamp = next((r.value for r in rules if isinstance(r, CommitInfoField) and r.first), now_ms)
+    return Attempt(view, data, timestamp)
+
+
+def _changes_data(files: pa.Table) -> bool:
+    column = files.column("dataChange")
+    return any(v is True for chunk in column.chunks for v in chunk.unique().to_pylist())
+
+
+def _with_columns(files: pa.Table, action: str, rules: Sequence[Any]) -> pa.Table:
+    claimed: dict[str, str] = {}
+    for rule in rules:
+        if not isinstance(rule, ActionColumn) or rule.action != action:
+            continue
+        other = claimed.setdefault(rule.field, rule.feature)
+        if other != rule.feature:
+            raise PluginConflictError(f"Features {other} and {rule.feature} both set {action}.{rule.field}.")
+        if len(rule.values) != files.num_rows:
+            raise HookContractError(
+                f"Feature {rule.feature} gave {len(rule.values)} values for {action}.{rule.field}, expected {files.num_rows}."
+            )
+        index = files.schema.get_field_index(rule.field)
+        column = pa.chunked_array([rule.values])
+        files = files.append_column(rule.field, column) if index < 0 else files.set_column(index, rule.field, column)
+    return files
+
+
+def _check_finished(before: Metadata, after: Metadata) -> None:
+    """Attempts may set properties and values in the schema's metadata, never names, ids or types."""
+    if before.id != after.id or before.partition_columns != after.partition_columns:
+        raise HookContractError("Hook finish_metadata changed the table's id or partition columns.")
+
+
+def _commit_info(header: CommitHeader, rules: Sequence[Any], now_ms: int) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    claimed: dict[str, str] = {}
+    for rule in rules:
+        if isinstance(rule, CommitInfoField):
+            other = claimed.setdefault(rule.name, rule.feature)
+            if other != rule.feature:
+                raise PluginConflictError(f"Features {other} and {rule.feature} both set commitInfo.{rule.name}.")
+            fields[rule.name] = rule.value
+    info: dict[str, Any] = {
+        **{k: v for k, v in header.custom.items() if v is not None},
+        "timestamp": now_ms, "operation": header.operation,
+        "operationParameters": {k: v if isinstance(v, str) else json.dumps(v) for k, v in header.parameters.items()},
+        "readVersion": header.read_version, "isolationLevel": header.isolation, "isBlindAppend": header.is_blind,
+        "operationMetrics": {k: str(v) for k, v in header.metrics.items()}, "userMetadata": header.user_metadata,
+        "engineInfo": header.engine_info, "txnId": header.txn_id, **fields,
+    }  # fmt: skip
+    return {k: v for k, v in info.items() if v is not None}
+
+
+def _lines(
+    view: AttemptView, info: dict[str, Any], intents: Intents, rules: Sequence[Any], metadata: Metadata
+) -> bytes:
+    small: list[tuple[str, Any]] = [("commitInfo", info)]
+    if intents.protocol is not None:
+        small.append(("protocol", intents.protocol.to_json()))
+    if view.metadata_changed:
+        small.append(("metaData", metadata.to_json()))
+    small += [("txn", _txn(app, version, view.now_ms)) for app, version in intents.transactions.items()]
+    small += [("domainMetadata", _domain(d, c)) for d, c in intents.domains.items()]
+    small += [(r.kind, r.value) for r in rules if isinstance(r, ExtraAction)]
+    small += [(kind, value) for kind, value in intents.actions]
+    head = "".join(json.dumps({kind: value}, separators=(",", ":"), ensure_ascii=False) + "\n" for kind, value in small)
+    removes = _stamped(view.removes, view.now_ms)
+    adds = view.adds.drop_columns(["numRecords", "fresh"])
+    return b"".join([
+        head.encode(), format_actions("remove", removes), format_actions("add", adds), format_actions("cdc", view.cdcs),
+    ])  # fmt: skip
+
+
+def _stamped(removes: pa.Table, now_ms: int) -> pa.Table:
+    count = removes.num_rows
+    kept = removes.drop_columns([c for c in ("dvId", "stats") if c in removes.column_names])
+    return kept.append_column("deletionTimestamp", pa.repeat(pa.scalar(now_ms, pa.int64()), count)).append_column(
+        "extendedFileMetadata", pa.repeat(pa.scalar(True), count)
+    )
+
+
+def _txn(app_id: str, version: int, now_ms: int) -> dict[str, Any]:
+    return {"appId": app_id, "version": version, "lastUpdated": now_ms}
+
+
+def _domain(domain: str, configuration: str | None) -> dict[str, Any]:
+    return {"domain": domain, "configuration": configuration or "", "removed": configuration is None}
+
+

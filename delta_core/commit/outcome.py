@@ -1,0 +1,61 @@
+"""What a try to publish a commit comes to: values, not exceptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, Union
+
+__all__ = ["Committed", "Committer", "Conflict", "Outcome", "Proposal"]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A commit that wants to become a version.
+
+    Parameters
+    ----------
+    data : bytes
+        The commit's lines.
+    txn_id : str
+        Unique to the transaction: it stands in ``commitInfo``, so that a commit whose fate is unknown can be found.
+    timestamp_ms : int
+        Its commit time.
+    """
+
+    version: int
+    data: bytes
+    txn_id: str
+    timestamp_ms: int
+
+
+@dataclass(frozen=True)
+class Committed:
+    """The commit is a version of the table.
+
+    ``path`` is where its bytes lie below ``_delta_log``; None where a catalog keeps them.
+    """
+
+    version: int
+    path: str | None
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Another commit became this version first."""
+
+    version: int
+
+
+Outcome = Union[Committed, Conflict]
+
+
+class Committer(Protocol):
+    """Makes commits into versions, each version once."""
+
+    def commit(self, proposal: Proposal) -> Outcome:
+        """Publish a commit, or say that its version is taken.
+
+        Raises CommitStateUnknownError where it can't be found out whether the commit landed, CommitError where it
+        certainly did not and another try makes no sense.
+        """
+        ...

@@ -1,0 +1,113 @@
+"""Protocol upgrades: the weakest protocol that supports a set of features. Protocol: Protocol Evolution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from delta_core.actions import Protocol
+from delta_core.errors import FeatureRequirementError, UnsupportedFeatureError, UnsupportedVersionError
+from delta_core.features import TableFeature, supported_features
+from delta_core.plugins import PluginRegistry
+
+__all__ = ["NEW_TABLE", "check_writable", "upgraded"]
+
+#: What a table is created with when nothing asks for more.
+NEW_TABLE = Protocol(1, 2)
+
+
+def upgraded(protocol: Protocol, wanted: Iterable[str], registry: PluginRegistry) -> Protocol:
+    """Return the protocol with further features, in its weakest equal form.
+
+    Every feature that the old versions implied is named where lists are needed; what a feature requires comes with it.
+    Raises UnsupportedFeatureError for a feature that no plugin provides, FeatureRequirementError for features that
+    exclude each other.
+    """
+    have = supported_features(protocol, registry.legacy)
+    names = dict.fromkeys(sorted(have.all))
+    for name in _with_requirements(wanted, registry):
+        if not _is_present(name, names, registry):
+            names[name] = None
+    if set(names) == have.all:
+        return protocol
+    features = {n: _feature(n, registry) for n in names if registry.load(n) is not None}
+    _check_exclusions(features)
+    reader = {n for n in names if n in have.reader or (n in features and features[n].kind == "reader+writer")}
+    return _normalised(reader, set(names), registry)
+
+
+def _is_present(name: str, names: Iterable[str], registry: PluginRegistry) -> bool:
+    aliases = {name, *_feature(name, registry).aliases, _feature(name, registry).name}
+    return any(n in aliases for n in names)
+
+
+def _with_requirements(wanted: Iterable[str], registry: PluginRegistry) -> list[str]:
+    out: dict[str, None] = {}
+
+    def add(name: str) -> None:
+        if name not in out:
+            out[name] = None
+            for other in _feature(name, registry).requires:
+                add(other)
+
+    for name in wanted:
+        add(name)
+    return list(out)
+
+
+def _feature(name: str, registry: PluginRegistry) -> TableFeature:
+    plugin = registry.load(name)
+    if plugin is None:
+        raise UnsupportedFeatureError(
+            f"Feature {name!r} can't be added: no installed plugin provides it. Installed: {', '.join(registry.names())}.",
+            feature=name,
+        )
+    feature: TableFeature = plugin.FEATURE
+    return feature
+
+
+def _check_exclusions(features: dict[str, TableFeature]) -> None:
+    for f in features.values():
+        for other in f.excludes:
+            if other in features:
+                raise FeatureRequirementError(f"Features {f.name} and {other} exclude each other.", feature=f.name)
+
+
+def _normalised(reader: set[str], names: set[str], registry: PluginRegistry) -> Protocol:
+    """Return the weakest versions: (2,3) becomes (1,3) where nothing of reader version 2 is there."""
+    for version in range(1, 7):
+        plain = Protocol(1, version)
+        implied = supported_features(plain, registry.legacy)
+        if implied.all == names and not reader:
+            return plain
+    legacy_reader = set(registry.legacy("reader_2"))
+    for version in range(1, 7):
+        plain = Protocol(2, version)
+        implied = supported_features(plain, registry.legacy)
+        if implied.all == names and set(implied.reader) == reader:
+            return plain
+    writers = tuple(sorted(names))
+    if not reader:
+        return Protocol(1, 7, None, writers)
+    if reader == legacy_reader:
+        return Protocol(2, 7, None, writers)
+    return Protocol(3, 7, tuple(sorted(reader)), writers)
+
+
+def check_writable(protocol: Protocol, registry: PluginRegistry) -> None:
+    """Refuse to write a table whose protocol asks for more than the installed plugins know.
+
+    Raises UnsupportedVersionError, UnsupportedFeatureError.
+    """
+    if protocol.min_writer_version > 7 or protocol.min_writer_version < 1:
+        raise UnsupportedVersionError(
+            f"The table needs writer version {protocol.min_writer_version}; this release writes 1 to 7. Upgrade delta_core.",
+            min_writer_version=protocol.min_writer_version,
+        )
+    features = supported_features(protocol, registry.legacy)
+    unknown = sorted(n for n in features.writer if registry.load(n) is None)
+    if unknown:
+        raise UnsupportedFeatureError(
+            f"The table needs the writer feature{'s' * (len(unknown) > 1)} {', '.join(unknown)}, which no installed plugin "
+            "provides: it can be read, not written. Install a package that provides it, or upgrade delta_core.",
+            feature=unknown[0], features=tuple(unknown),
+        )  # fmt: skip
