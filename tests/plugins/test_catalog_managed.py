@@ -1,0 +1,17 @@
+"""Feature catalogManaged: a catalog decides the versions, so that the log alone is refused."""
+
+import pytest
+
+from delta_core.plugins import PluginRegistry
+from delta_core.testing.feature_contract import FeatureContract
+
+
+class TestCatalogManaged(FeatureContract):
+    name = "catalogManaged"
+
+    def test_it_asks_for_the_catalog(self) -> None:
+        assert self.alone().sole("requires_catalog", features=frozenset({self.name})) is True
+
+    @pytest.mark.parametrize("draft", ["catalogOwned", "catalogOwned-preview"])
+    def test_names_of_drafts_mean_the_same(self, draft: str) -> None:
+        assert PluginRegistry().load(draft) is self.plugin

@@ -1,0 +1,11 @@
+"""Feature domainMetadata: readers ignore it; it has no switch."""
+
+from delta_core.testing.feature_contract import FeatureContract, table_state
+
+
+class TestDomainMetadata(FeatureContract):
+    name = "domainMetadata"
+
+    def test_it_is_active_where_it_is_supported(self) -> None:
+        assert table_state([self.name]).is_active(self.name)
+        assert not table_state([]).is_active(self.name)

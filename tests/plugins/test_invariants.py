@@ -1,0 +1,29 @@
+"""Feature invariants: readers ignore it; an annotation of a column, at any depth, makes it active."""
+
+from typing import Any
+
+import pytest
+
+from delta_core.state import TableState
+from delta_core.testing.feature_contract import FeatureContract, table_state
+
+ANNOTATED = {"name": "a", "type": "long", "metadata": {"delta.invariants": '{"expression": {"expression": "a > 3"}}'}}
+STRUCT = {"type": "struct", "fields": [ANNOTATED]}
+NESTED = {"name": "s", "type": {"type": "array", "containsNull": True, "elementType": STRUCT}}
+
+
+class TestInvariants(FeatureContract):
+    name = "invariants"
+
+    def states(self) -> list[TableState]:
+        return [table_state([self.name], fields=[f]) for f in (ANNOTATED, NESTED)]
+
+    @pytest.mark.parametrize("field", [ANNOTATED, NESTED])
+    def test_annotation_makes_it_active(self, field: dict[str, Any]) -> None:
+        assert table_state([self.name], fields=[field]).is_active(self.name)
+
+    def test_it_is_not_active_without_annotation(self) -> None:
+        assert not table_state([self.name]).is_active(self.name)
+
+    def test_column_that_is_not_nullable_makes_it_active(self) -> None:
+        assert table_state([self.name], fields=[{"name": "a", "type": "long", "nullable": False}]).is_active(self.name)

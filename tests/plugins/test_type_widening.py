@@ -1,0 +1,78 @@
+"""Feature typeWidening: listed type changes are widenings, or the table is refused."""
+
+from typing import Any
+
+import pytest
+
+from delta_core.errors import SchemaError, TypeChangeError
+from delta_core.state import TableState
+from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_plugins.type_widening.logic import is_widening
+
+
+def changed(*changes: Any, type_: Any = "long", name: str = "a") -> dict[str, Any]:
+    return {"name": name, "type": type_, "metadata": {"delta.typeChanges": list(changes)}}
+
+
+def change(old: Any, new: Any, **more: Any) -> dict[str, Any]:
+    return {"fromType": old, "toType": new, **more}
+
+
+class TestTypeWidening(FeatureContract):
+    name = "typeWidening"
+
+    def states(self) -> list[TableState]:
+        inside_list = {"type": "array", "elementType": "double", "containsNull": True}
+        fields = [
+            changed(change("byte", "short", tableVersion=2), change("short", "long")),
+            changed(change("float", "double", fieldPath="element"), type_=inside_list, name="b"),
+        ]
+        return [table_state([self.name]), table_state([self.name], fields, {"delta.enableTypeWidening": "true"})]
+
+    def check(self, *fields: dict[str, Any]) -> None:
+        self.alone().check("check_read", table=table_state([self.name], fields=fields))
+
+    def test_unknown_change_is_refused_by_column_and_change(self) -> None:
+        with pytest.raises(TypeChangeError, match="Column a was changed from byte to unsupported") as caught:
+            self.check(changed(change("byte", "short"), change("byte", "unsupported")))
+        assert (caught.value.feature, caught.value.column) == (self.name, "a")
+
+    def test_change_inside_a_list_is_refused_by_its_path(self) -> None:
+        nested = {"type": "struct", "fields": [changed(change("long", "integer", fieldPath="key.element"), name="x.y")]}
+        with pytest.raises(TypeChangeError, match=r"Column s\.`x\.y`\.key\.element was changed from long to integer"):
+            self.check({"name": "s", "type": nested})
+
+    @pytest.mark.parametrize("bad", ["byte to long", change("byte", None), change("byte", {"type": "struct"})])
+    def test_change_that_is_none_is_refused(self, bad: Any) -> None:
+        with pytest.raises(SchemaError, match="Column a has a type change"):
+            self.check(changed(bad))
+
+    def test_property_switches_it_on(self) -> None:
+        off, on = self.states()
+        assert on.is_active(self.name)
+        assert not off.is_active(self.name)
+
+
+ALLOWED = [
+    ("byte", "short"), ("byte", "integer"), ("byte", "long"), ("short", "integer"), ("short", "long"), ("integer", "long"),
+    ("float", "double"), ("byte", "double"), ("short", "double"), ("integer", "double"), ("date", "timestamp_ntz"),
+    ("decimal(10,2)", "decimal(12,2)"), ("decimal(10,2)", "decimal(12,4)"), ("decimal(10,0)", "decimal(38,28)"),
+    ("byte", "decimal(10,0)"), ("short", "decimal(12,2)"), ("integer", "decimal(10,0)"), ("long", "decimal(20,0)"),
+    ("long", "decimal(22,2)"),
+]  # fmt: skip
+REFUSED = [
+    ("short", "byte"), ("long", "long"), ("long", "double"), ("double", "float"), ("date", "timestamp"),
+    ("decimal(10,2)", "decimal(10,2)"), ("decimal(10,2)", "decimal(11,4)"), ("decimal(10,2)", "decimal(12,1)"),
+    ("integer", "decimal(9,0)"), ("integer", "decimal(10,1)"), ("long", "decimal(19,0)"), ("string", "binary"),
+    ("integer", "string"), ("float", "decimal(38,10)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new"), ALLOWED)
+def test_widening_is_known(old: str, new: str) -> None:
+    assert is_widening(old, new)
+
+
+@pytest.mark.parametrize(("old", "new"), REFUSED)
+def test_change_that_may_lose_values_is_no_widening(old: str, new: str) -> None:
+    assert not is_widening(old, new)

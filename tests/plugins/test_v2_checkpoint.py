@@ -1,0 +1,38 @@
+"""Feature v2Checkpoint: which sidecars a checkpoint names."""
+
+import pyarrow as pa
+import pytest
+
+from delta_core.errors import CorruptTableError
+from delta_core.state import TableState
+from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_plugins.v2_checkpoint.logic import sidecar_names
+
+
+class TestV2Checkpoint(FeatureContract):
+    name = "v2Checkpoint"
+
+    def states(self) -> list[TableState]:
+        return [table_state([self.name]), table_state([self.name], properties={"delta.checkpointPolicy": "v2"})]
+
+    def test_policy_makes_it_active(self) -> None:
+        off, on = self.states()
+        assert on.is_active(self.name)
+        assert not off.is_active(self.name)
+        assert not table_state([self.name], properties={"delta.checkpointPolicy": "classic"}).is_active(self.name)
+
+    def test_hook_answers_with_the_names_of_sidecar_actions(self) -> None:
+        actions = pa.table({"path": ["a.parquet", "b.parquet"], "sizeInBytes": [1, 2], "modificationTime": [3, 4]})
+        found = self.alone().sole("checkpoint_sidecars", table=self.states()[0], checkpoint="5", actions=actions)
+        assert found == ["a.parquet", "b.parquet"]
+
+
+def test_only_the_name_of_a_longer_path_counts() -> None:
+    paths = ["s3://bucket/t/_delta_log/_sidecars/a.parquet", "_sidecars/b%20c.parquet"]
+    assert sidecar_names("5", paths) == ["a.parquet", "b c.parquet"]
+
+
+@pytest.mark.parametrize("path", ["", None, "_delta_log/_sidecars/", "..", "%2E%2E"])
+def test_path_without_a_name_is_refused(path: str | None) -> None:
+    with pytest.raises(CorruptTableError, match="Checkpoint 5 names a sidecar"):
+        sidecar_names("5", [path])
