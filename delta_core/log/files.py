@@ -21,7 +21,7 @@ from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, 
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.row_set import RowSet
 from delta_core.kernels.stats import StatField, parse_stats
-from delta_core.log.partition_values import parse_partition_values
+from delta_core.log.partition_values import parse_dictionary, parse_partition_values
 from delta_core.types import TypeDef
 
 __all__ = ["Chunk", "FileSet", "TableChunk"]
@@ -294,7 +294,7 @@ class _Test:
     def _run_distinct(self, chunk: Chunk, leaf: PartitionValue) -> Mask:
         (text,) = chunk.load([PARTITION + leaf.name])
         coded: Any = text if pa.types.is_dictionary(text.type) else text.dictionary_encode()
-        distinct = parse_partition_values(coded.dictionary, leaf.type, self._zone)
+        distinct = parse_dictionary(coded, leaf.type, self._zone)
         # the last row of the table is for null
         padded = pa.concat_arrays([distinct, pa.nulls(1, distinct.type)])
         table = self._passed(self._compiled([padded], len(padded)))

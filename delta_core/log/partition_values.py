@@ -13,13 +13,14 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_core.errors import InvalidArgumentError, LogError, SchemaError
 from delta_core.types import BASE_TYPES, TIMESTAMP_NTZ, DataType, PrimitiveType, TypeDef, parse_decimal
 
-__all__ = ["parse_partition_values", "time_zone"]
+__all__ = ["parse_dictionary", "parse_partition_values", "time_zone"]
 
 _TYPES: Mapping[str, TypeDef] = {
     **BASE_TYPES, **dict.fromkeys((TIMESTAMP_NTZ.name, *TIMESTAMP_NTZ.aliases), TIMESTAMP_NTZ),
@@ -69,14 +70,29 @@ def parse_partition_values(
     SchemaError
         A type that can't partition a table.
     """
+    flat = text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
+    coded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode()
+    return parse_dictionary(coded, type, zone, column=column, types=types).take(coded.indices)
+
+
+def parse_dictionary(
+    coded: pa.DictionaryArray, type: DataType, zone: str = "UTC", *, column: str = "", types: Mapping[str, TypeDef] = _TYPES
+) -> pa.Array:
+    """Parse the dictionary of a partition column; see `parse_partition_values`.
+
+    Returns
+    -------
+    pyarrow.Array, **as long as the dictionary**
+        Null where no row has the value: a dictionary may hold another column's texts.
+    """
     if not isinstance(type, PrimitiveType):
         raise _not_partitioning(type, column)
     parse, arrow = _codec(type, types, column)
-    flat = text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
-    coded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode()
+    used = np.zeros(len(coded.dictionary), np.bool_)
+    used[coded.indices.drop_null().to_numpy()] = True
     distinct = coded.dictionary.cast(pa.string())
-    distinct = pc.if_else(pc.equal(distinct, ""), pa.scalar(None, pa.string()), distinct)
-    return parse(distinct, arrow, zone, column).take(coded.indices)
+    wanted = pc.and_(pa.array(used), pc.not_equal(distinct, ""))
+    return parse(pc.if_else(wanted, distinct, pa.scalar(None, pa.string())), arrow, zone, column)
 
 
 def time_zone(name: str) -> tzinfo:

@@ -147,3 +147,8 @@ def test_any_timestamp_survives_both_text_forms(values):
 @given(st.lists(st.one_of(st.none(), st.dates()), max_size=20))
 def test_any_date_survives(values):
     assert parse([None if v is None else v.isoformat() for v in values], "date") == values
+
+
+def test_texts_of_another_column_in_a_shared_dictionary_are_not_looked_at():
+    shared = pa.DictionaryArray.from_arrays(pa.array([1, None, 1], pa.int32()), pa.array(["x", "7"]))
+    assert parse_partition_values(shared, PrimitiveType("integer")).to_pylist() == [7, None, 7]
