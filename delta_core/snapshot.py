@@ -21,7 +21,7 @@ from delta_core.errors import (
 from delta_core.expressions.ast import Expression
 from delta_core.features import supported_features
 from delta_core.kernels.row_set import RowSet
-from delta_core.log.chunks import CommitChunk
+from delta_core.log.chunks import BASE_COLUMNS, CommitChunk
 from delta_core.log.commits import Commit, CommitTimes, read_commits, read_infos
 from delta_core.log.files import FileSet
 from delta_core.log.reconcile import Reconciled, reconcile
@@ -35,9 +35,11 @@ from delta_core.schema import Schema, check_types
 from delta_core.state import TableState, advance
 from delta_core.timestamps import parse_ms
 
-__all__ = ["ENGINES_GROUP", "Snapshot", "open_snapshot"]
+__all__ = ["ENGINES_GROUP", "Snapshot", "TableContext", "open_context", "open_snapshot"]
 
 ENGINES_GROUP = "delta_core.engines"
+#: What building a version needs of a commit.
+_TAIL = ActionQuery(BASE_COLUMNS, skip=frozenset({"commitInfo", "cdc"}))
 
 
 def open_snapshot(
@@ -84,12 +86,20 @@ def open_snapshot(
         raise InvalidArgumentError("Found both version and timestamp, expected one of the two.")
     if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
         raise InvalidArgumentError(f"Found version {version!r}, expected a whole number from 0 on.")
-    made = engine if isinstance(engine, Engine) else make_engine(engine, uri, storage_options)
-    context = _Context(TableLog(made, uri, commits), plugins or default_registry(), timezone)
+    context = open_context(uri, storage_options, engine, commits, plugins, timezone)
     snapshot = context.read(version)
     if timestamp is None:
         return snapshot
     return snapshot.at(snapshot.version_at(parse_ms(timestamp, timezone)))
+
+
+def open_context(
+    uri: str, storage_options: Mapping[str, Any] | None = None, engine: str | Engine = "arrow",
+    commits: CommitSource | None = None, plugins: PluginRegistry | None = None, timezone: str = "UTC",
+) -> TableContext:  # fmt: skip
+    """Return a table's context, whether there is a table or not; does no I/O. Arguments as of `open_snapshot`."""
+    made = engine if isinstance(engine, Engine) else make_engine(engine, uri, storage_options)
+    return TableContext(TableLog(made, uri, commits), plugins or default_registry(), timezone)
 
 
 def make_engine(name: str, uri: str, storage_options: Mapping[str, Any] | None) -> Engine:
@@ -104,7 +114,7 @@ def make_engine(name: str, uri: str, storage_options: Mapping[str, Any] | None) 
 
 
 @dataclass(frozen=True)
-class _Context:
+class TableContext:
     """What an opened table keeps over its versions."""
 
     log: TableLog
@@ -117,8 +127,14 @@ class _Context:
         return Snapshot(self, contents, state, plugins)
 
     def state(self, contents: LogContents) -> tuple[TableState, PluginSet]:
-        """Build the state: features, then what they say of types, activity and columns."""
-        protocol, metadata, version = contents.protocol, contents.metadata, contents.segment.version
+        """Build the state of what was read."""
+        version = contents.segment.version
+        return self.define(contents.protocol, contents.metadata, version, contents)
+
+    def define(
+        self, protocol: Protocol, metadata: Metadata, version: int, contents: LogContents | None = None
+    ) -> tuple[TableState, PluginSet]:
+        """Build a state from protocol and metadata: features, then what they say of types, activity and columns."""
         supported = supported_features(protocol, self.registry.legacy)
         plugins = self.registry.resolve(supported)
         self._check_catalog(plugins)
@@ -127,13 +143,23 @@ class _Context:
         state = TableState(
             version, protocol, metadata, schema, features=plugins.canonical(supported.all),
             reader_features=plugins.canonical(supported.reader), types=plugins.types,
-            domains=_declared_domains(contents, plugins),
+            domains={} if contents is None else _declared_domains(contents, plugins),
         )  # fmt: skip
         active = frozenset(n for n, f in plugins.features.items() if f.active(state))
         state = replace(state, active=active | plugins.unknown)
         plugins.check("check_read", table=state)
         column_map = plugins.sole("column_map", table=state)
         return (state if column_map is None else replace(state, column_map=column_map)), plugins
+
+    def created(self, file: LogFile) -> Snapshot:
+        """Return the snapshot of a table whose first commit is at hand; lists nothing."""
+        tail = self.log.engine.logs.read_commits([file], _TAIL)
+        protocol, metadata = newest_definition(tail.others, self.log.uri)
+        assert protocol is not None and metadata is not None
+        kept = file._replace(data=None)
+        contents = LogContents(LogSegment(file.version, None, (kept,), (kept,)), tail, None, protocol, metadata)
+        state, plugins = self.state(contents)
+        return Snapshot(self, contents, state, plugins)
 
     def _check_catalog(self, plugins: PluginSet) -> None:
         needs = plugins.sole("requires_catalog", False, features=frozenset(plugins.features))
@@ -197,8 +223,8 @@ class Snapshot:
     timezone : str
     """
 
-    def __init__(self, context: _Context, contents: LogContents, state: TableState, plugins: PluginSet) -> None:
-        self._context = context
+    def __init__(self, context: TableContext, contents: LogContents, state: TableState, plugins: PluginSet) -> None:
+        self.context = context
         self._contents = contents
         self.state = state
         self.plugins = plugins
@@ -209,7 +235,7 @@ class Snapshot:
     @property
     def uri(self) -> str:
         """The table's place, as it was given."""
-        return self._context.log.uri
+        return self.context.log.uri
 
     @property
     def version(self) -> int:
@@ -224,17 +250,17 @@ class Snapshot:
     @property
     def engine(self) -> Engine:
         """The engine that reads for this table."""
-        return self._context.log.engine
+        return self.context.log.engine
 
     @property
     def registry(self) -> PluginRegistry:
         """Where features come from."""
-        return self._context.registry
+        return self.context.registry
 
     @property
     def timezone(self) -> str:
         """The zone of partition timestamps that name none."""
-        return self._context.timezone
+        return self.context.timezone
 
     @property
     def protocol(self) -> Protocol:
@@ -315,7 +341,7 @@ class Snapshot:
 
     @cached_property
     def _commit_files(self) -> list[LogFile]:
-        return [f for f in self._context.log.commit_files() if f.version <= self.version]
+        return [f for f in self.context.log.commit_files() if f.version <= self.version]
 
     @cached_property
     def _times(self) -> CommitTimes:
@@ -359,21 +385,26 @@ class Snapshot:
 
     def at(self, version: int) -> Snapshot:
         """Open another version of the table."""
-        return self if version == self.version else self._context.read(version)
+        return self if version == self.version else self.context.read(version)
 
     def update(self) -> Snapshot:
         """Return the latest version; reads only the commits that this one lacks."""
-        newer = [f for f in self._context.log.commit_files(self.version + 1) if f.version > self.version]
+        newer = [f for f in self.context.log.commit_files(self.version + 1) if f.version > self.version]
         if not newer:
             return self
         if [f.version for f in newer] != list(range(self.version + 1, self.version + 1 + len(newer))):
-            return self._context.read(None)
-        fresh = self.engine.logs.read_commits(newer, ActionQuery(("size", "modificationTime"), skip=frozenset({"commitInfo", "cdc"})))
+            return self.context.read(None)
+        return self.with_commits(newer)
+
+    def with_commits(self, newer: Sequence[LogFile]) -> Snapshot:
+        """Return the snapshot after the next commits; lists nothing, and reads nothing whose content is at hand."""
+        fresh = self.engine.logs.read_commits(newer, _TAIL)
+        kept = tuple(f._replace(data=None) if f.kind == "commit" else f for f in newer)
         protocol, metadata = newest_definition(fresh.others, self.uri)
         old = self._contents
         segment = replace(
-            old.segment, version=newer[-1].version, deltas=(*old.segment.deltas, *newer),
-            commits=(*old.segment.commits, *newer),
+            old.segment, version=newer[-1].version, deltas=(*old.segment.deltas, *kept),
+            commits=(*old.segment.commits, *kept),
         )  # fmt: skip
         contents = LogContents(
             segment, concat_actions(old.tail, fresh), old.checkpoint, protocol or old.protocol, metadata or old.metadata
@@ -381,11 +412,11 @@ class Snapshot:
         if protocol is None and metadata is None:
             state, plugins = advance(self.state, segment.version, _declared_domains(contents, self.plugins)), self.plugins
         else:
-            state, plugins = self._context.state(contents)
-        snapshot = Snapshot(self._context, contents, state, plugins)
+            state, plugins = self.context.state(contents)
+        snapshot = Snapshot(self.context, contents, state, plugins)
         if "files" in self.__dict__ and snapshot._fields == self._fields:
             found = reconcile(fresh)
-            chunk = CommitChunk(self.engine.logs, newer, fresh.adds, self._fields)
+            chunk = CommitChunk(self.engine.logs, kept, fresh.adds, self._fields)
             snapshot.__dict__["files"] = self.files.refreshed([(chunk, found.adds)], found.keys)
         return snapshot
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from delta_core.actions import DELETION_VECTOR, FILE_COLUMNS, ActionField
 from delta_core.engine import ActionQuery, CheckpointHandle, LogFiles
 from delta_core.expressions.ast import FileStatistic
-from delta_core.log.files import PARTITION, dv_ids, json_statistics, partition_text, statistic_path, statistic_type
+from delta_core.kernels.dedup import dv_unique_ids
+from delta_core.log.files import PARTITION, json_statistics, partition_text, statistic_path, statistic_type
 from delta_core.plans import LogFile
 
 __all__ = ["CheckpointChunk", "CommitChunk", "extra_fields"]
@@ -136,7 +137,7 @@ class CheckpointChunk:
             vector = found[_VECTOR]
             parts = dict(zip((f.name for f in vector.type), vector.flatten(), strict=True))
             missing = pa.nulls(self.num_rows, pa.int32())
-            return dv_ids(parts["storageType"], parts["pathOrInlineDv"], parts.get("offset", missing))
+            return dv_unique_ids(parts["storageType"], parts["pathOrInlineDv"], parts.get("offset", missing))
         if name == "deletionVector":
             return _vector(found[_VECTOR], self.num_rows)
         wanted = self._fields.get(name) or FILE_COLUMNS.get(name)

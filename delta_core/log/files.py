@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.actions import DELETION_VECTOR, FILE_COLUMNS
+from delta_core.actions import FILE_COLUMNS
 from delta_core.engine import Evaluator
 from delta_core.errors import InvalidArgumentError
 from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, Leaf, PartitionValue, conjuncts, leaves
@@ -363,17 +363,6 @@ def _try_cast(value: Any, wanted: pa.DataType) -> Any:
         return None
 
 
-def dv_ids(storage: pa.Array, path: pa.Array, offset: pa.Array) -> pa.Array:
-    """Return the unique ids of deletion vectors: storageType + pathOrInlineDv [+ "@" + offset]."""
-    if storage.null_count == len(storage):
-        return pa.nulls(len(storage), pa.string())
-    import pyarrow.compute as pc
-
-    plain = pc.binary_join_element_wise(storage, path, "")
-    with_offset = pc.binary_join_element_wise(plain, offset.cast(pa.string()), "@")
-    return pc.coalesce(with_offset, plain)
-
-
 def partition_text(values: Any, key: str) -> pa.DictionaryArray:
     """Return one key's values of a partitionValues column as dictionary<int32, string>, null where absent.
 
@@ -398,12 +387,6 @@ def partition_text(values: Any, key: str) -> pa.DictionaryArray:
 
 def _dictionary(column: pa.Array) -> Any:
     return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-
-
-def vector_struct(columns: Sequence[pa.Array]) -> pa.Array:
-    """Return deletion vector descriptors from their five columns."""
-    parts = [c.cast(t.type) for c, t in zip(columns, DELETION_VECTOR, strict=True)]
-    return pa.StructArray.from_arrays(parts, fields=list(DELETION_VECTOR), mask=pa.array(~_is_valid(parts[0])))
 
 
 def _is_valid(column: pa.Array) -> Mask:

@@ -26,6 +26,7 @@ __all__ = ["LogContents", "TableLog", "concat_actions", "newest"]
 
 #: Kinds that opening a table never needs: they can be as large as the rest of a commit.
 _PASSED_OVER = frozenset({"commitInfo", "cdc"})
+_MAX_CHUNKS = 64
 
 
 @dataclass(frozen=True)
@@ -248,9 +249,15 @@ def _key(value: Mapping[str, Any], key: Sequence[str]) -> str:
 
 def concat_actions(first: ParsedActions, second: ParsedActions) -> ParsedActions:
     """Join the actions of two runs of commits, oldest first."""
-    return ParsedActions(
-        *(pa.concat_tables([getattr(first, n), getattr(second, n)]) for n in ("adds", "removes", "cdcs", "others"))
-    )
+    return ParsedActions(*(_concat(getattr(first, n), getattr(second, n)) for n in ("adds", "removes", "cdcs", "others")))
+
+
+def _concat(first: pa.Table, second: pa.Table) -> pa.Table:
+    if not first.num_rows or not second.num_rows:
+        return second if not first.num_rows else first
+    joined = pa.concat_tables([first, second])
+    # many small commits on one open table would pile up chunks
+    return joined.combine_chunks() if joined.column(0).num_chunks > _MAX_CHUNKS else joined
 
 
 def query_for(fields: Sequence[ActionField], columns: Sequence[str]) -> ActionQuery:

@@ -1,0 +1,146 @@
+"""Whether a commit that won the race contradicts a transaction. Rules on effects, not on operations.
+
+Checked per winner, oldest first: protocol, metadata, application ids, domains, appended files that match what was
+read, removed files that were read, files that both remove. Row-level: where a winner changed the vector of a file
+of which this transaction drops rows, disjoint rows rebase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.commit.intents import Intents, Reads
+from delta_core.errors import (
+    ConcurrentAppendError, ConcurrentDeleteDeleteError, ConcurrentDeleteReadError, ConcurrentTransactionError,
+    CommitConflictError, MetadataChangedError, ProtocolChangedError,
+)  # fmt: skip
+from delta_core.expressions.ast import Expression
+from delta_core.kernels.dedup import KeySet
+from delta_core.log.commits import Commit
+
+__all__ = ["IsolationLevel", "Matches", "check_conflicts"]
+
+#: Which of a winner's files may hold rows that a predicate matches: from file table and predicate to a table.
+Matches = Callable[[pa.Table, "Expression | None"], pa.Table]
+
+
+class IsolationLevel(Enum):
+    """What a transaction may miss of the commits that landed since it read.
+
+    Serializable: nothing. WriteSerializable: blind appends, as if they had landed after it. SnapshotIsolation: every
+    append; for transactions that change no rows.
+    """
+
+    SERIALIZABLE = "Serializable"
+    WRITE_SERIALIZABLE = "WriteSerializable"
+    SNAPSHOT_ISOLATION = "SnapshotIsolation"
+
+
+@dataclass(frozen=True)
+class _Check:
+    intents: Intents
+    reads: Reads
+    isolation: IsolationLevel
+    matches: Matches
+
+
+def check_conflicts(
+    winners: Sequence[Commit], intents: Intents, reads: Reads, isolation: IsolationLevel, matches: Matches
+) -> None:
+    """Raise the error of the first rule that a winner breaks; return where the transaction may go on."""
+    check = _Check(intents, reads, isolation, matches)
+    for winner in winners:
+        _check_definition(winner)
+        _check_keys(winner, intents)
+        if not reads.is_blind:
+            _check_appends(winner, check)
+            _check_removed_reads(winner, check)
+        _check_removes(winner, intents)
+
+
+def _fail(kind: type[CommitConflictError], winner: Commit, what: str, advice: str) -> NoReturn:
+    operation = (winner.info or {}).get("operation", "a commit")
+    raise kind(f"Version {winner.version} ({operation}), committed meanwhile, {what}. {advice}", version=winner.version)
+
+
+def _check_definition(winner: Commit) -> None:
+    if winner.protocol is not None:
+        _fail(ProtocolChangedError, winner, "changed the table's protocol", "Open the table again and repeat the operation.")
+    if winner.metadata is not None:
+        _fail(
+            MetadataChangedError, winner, "changed the table's metadata (schema, properties or partitioning)",
+            "Open the table again, see that the operation still fits, and repeat it.",
+        )  # fmt: skip
+
+
+def _check_keys(winner: Commit, intents: Intents) -> None:
+    for kind, value in winner.others:
+        if kind == "txn" and value.get("appId") in intents.transactions:
+            _fail(
+                ConcurrentTransactionError, winner, f"carries the same application id {value.get('appId')!r}",
+                "Two writers use one id: see which version the table holds (transaction_version) before trying again.",
+            )  # fmt: skip
+        if kind == "domainMetadata" and value.get("domain") in intents.domains:
+            _fail(
+                CommitConflictError, winner, f"changed the domain {value.get('domain')!r}, which this transaction changes too",
+                "Read the domain again and repeat the change.",
+            )  # fmt: skip
+
+
+def _check_appends(winner: Commit, check: _Check) -> None:
+    if check.isolation is IsolationLevel.SNAPSHOT_ISOLATION or not winner.adds.num_rows:
+        return
+    blind = bool((winner.info or {}).get("isBlindAppend")) and not winner.removes.num_rows
+    if check.isolation is IsolationLevel.WRITE_SERIALIZABLE and blind:
+        return
+    added = winner.adds.filter(winner.adds.column("dataChange"))
+    for predicate in check.reads.predicates:
+        found = check.matches(added, predicate)
+        if found.num_rows:
+            _fail(
+                ConcurrentAppendError, winner,
+                f"added {found.num_rows} file(s) that may hold rows which this transaction read, such as "
+                f"{found.column('path')[0].as_py()}",
+                "Repeat the operation; narrower predicates, on partition columns above all, meet fewer other writers.",
+            )  # fmt: skip
+
+
+def _check_removed_reads(winner: Commit, check: _Check) -> None:
+    removed = winner.removes
+    if not removed.num_rows:
+        return
+    if check.isolation is IsolationLevel.SNAPSHOT_ISOLATION:
+        removed = removed.filter(removed.column("dataChange"))
+    keys = _keys(check.reads.files)
+    hit = keys.contains(removed.column("path"), removed.column("dvId"))
+    whole = any(p is None for p in check.reads.predicates)
+    if hit.any() or whole:
+        path = removed.column("path")[int(np.argmax(hit))].as_py()
+        _fail(
+            ConcurrentDeleteReadError, winner, f"removed a file that this transaction read, such as {path}",
+            "Repeat the operation on the table as it is now.",
+        )  # fmt: skip
+
+
+def _check_removes(winner: Commit, intents: Intents) -> None:
+    mine = _keys([*intents.removes, *(r.file for r in intents.row_removals)])
+    hit = mine.contains(winner.removes.column("path"), winner.removes.column("dvId"))
+    if hit.any():
+        path = winner.removes.column("path")[int(np.argmax(hit))].as_py()
+        _fail(
+            ConcurrentDeleteDeleteError, winner, f"removed a file, or rows of it, that this transaction removes too: {path}",
+            "Repeat the operation on the table as it is now.",
+        )  # fmt: skip
+
+
+def _keys(tables: Sequence[pa.Table]) -> KeySet:
+    keys = KeySet()
+    for table in tables:
+        keys.insert(table.column("path"), table.column("dvId"))
+    return keys

@@ -1,0 +1,59 @@
+"""The commit loop, for any format: build, publish, look at who won, decide, try again."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from delta_core.commit.outcome import Committed, Conflict, Outcome
+from delta_core.errors import TooManyAttemptsError
+
+__all__ = ["commit_loop"]
+
+Base = TypeVar("Base")
+Built = TypeVar("Built")
+
+
+class Won(Generic[Base, Built]):
+    """The attempt that landed, and what it was built on."""
+
+    def __init__(self, base: Base, attempt: Built, committed: Committed) -> None:
+        self.base = base
+        self.attempt = attempt
+        self.committed = committed
+
+
+def commit_loop(
+    base: Base, build: Callable[[Base, int], Built], publish: Callable[[Built], Outcome], advance: Callable[[Base, Conflict], Base],
+    max_attempts: int, sleep: Callable[[float], None] = time.sleep,
+) -> Won[Base, Built]:  # fmt: skip
+    """Try until a commit lands.
+
+    Parameters
+    ----------
+    build : function(base, lost attempts)
+        Makes an attempt on a base.
+    publish : function(attempt)
+        Returns `Committed` or `Conflict`; raises where its fate is unknown.
+    advance : function(base, conflict)
+        Returns the base with the winners on top; raises where they contradict.
+    max_attempts : int
+        How often to try.
+
+    Raises TooManyAttemptsError when every attempt lost.
+    """
+    for lost in range(max_attempts):
+        attempt = build(base, lost)
+        outcome = publish(attempt)
+        if isinstance(outcome, Committed):
+            return Won(base, attempt, outcome)
+        base = advance(base, outcome)
+        # the first retry is at once: most races have two runners
+        if lost:
+            sleep(random.uniform(0.5, 1.0) * min(0.01 * 2**lost, 2.0))  # noqa: S311
+    raise TooManyAttemptsError(
+        f"The commit lost {max_attempts} races in a row. Nothing was committed; the data is written but not part of the table. "
+        "Try again later, or raise max_commit_retries.", attempts=max_attempts,
+    )  # fmt: skip

@@ -1,0 +1,318 @@
+"""Transaction: stages what is to happen to a table, and commits it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.actions import Metadata, Protocol
+from delta_core.commit.attempt import Attempt, CommitHeader, build_attempt
+from delta_core.commit.committer import StoreCommitter
+from delta_core.commit.conflict import IsolationLevel, check_conflicts
+from delta_core.commit.intents import Intents, Reads, RowRemoval
+from delta_core.commit.loop import commit_loop
+from delta_core.commit.outcome import Committed, Committer, Conflict, Proposal
+from delta_core.commit.upgrade import NEW_TABLE, check_writable, upgraded
+from delta_core.errors import ConcurrentAppendError, InvalidArgumentError, VersionNotFoundError
+from delta_core.expressions.ast import Expression
+from delta_core.expressions.skipping import plan_skipping
+from delta_core.kernels.row_set import RowSet
+from delta_core.log.files import FileSet
+from delta_core.log.names import commit_name
+from delta_core.plans import LogFile
+from delta_core.plugins import PluginSet
+from delta_core.snapshot import Snapshot, TableContext
+from delta_core.state import TableState
+from delta_core.version import __version__
+from delta_core.write.plan import WritePlan, plan_write
+
+__all__ = ["CommitResult", "Transaction", "begin_create"]
+
+MAX_COMMIT_RETRIES = 15
+
+
+@dataclass(frozen=True)
+class CommitResult:
+    """What a commit came to.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The table right after the commit, built without another listing.
+    attempts : int
+        How many tries it took.
+    """
+
+    version: int
+    snapshot: Snapshot
+    attempts: int
+
+
+class Transaction:
+    """Stages intents against one snapshot; `commit` makes them a version.
+
+    Parameters
+    ----------
+    context : TableContext
+        The table.
+    base : Snapshot or None
+        What is read and changed; None to create the table.
+    operation : str
+        The name that goes into history: WRITE, DELETE, ...
+    parameters : Mapping
+        Its ``operationParameters``.
+    """
+
+    def __init__(
+        self, context: TableContext, base: Snapshot | None, operation: str, parameters: Mapping[str, Any] | None = None,
+        *, isolation: IsolationLevel | None = None, committer: Committer | None = None,
+    ) -> None:  # fmt: skip
+        self.context = context
+        self.base = base
+        self.operation = operation
+        self.parameters: dict[str, Any] = dict(parameters or {})
+        self.metrics: dict[str, Any] = {}
+        self.intents = Intents()
+        self.reads = Reads()
+        self.txn_id = str(uuid.uuid4())
+        self._isolation = isolation
+        self._committer = committer
+        self._committed = False
+        self._plan: WritePlan | None = None
+        self._target: tuple[TableState, PluginSet] | None = None
+        if base is not None:
+            check_writable(base.protocol, context.registry)
+            self._target = base.state, base.plugins
+
+    # --- definition ---
+
+    @property
+    def table(self) -> TableState:
+        """The target state: the base with staged protocol and metadata on top."""
+        return self._definition[0]
+
+    @property
+    def plugins(self) -> PluginSet:
+        """The plugins of the target's features."""
+        return self._definition[1]
+
+    @property
+    def _definition(self) -> tuple[TableState, PluginSet]:
+        if self._target is None:
+            raise InvalidArgumentError("A table that is to be created needs its metadata first: call set_metadata.")
+        return self._target
+
+    def set_metadata(self, metadata: Metadata, features: Iterable[str] = ()) -> TableState:
+        """Stage new metadata, with every feature that it switches on, and those asked for.
+
+        Raises what features' checks raise; the plan of the write is made anew.
+        """
+        registry = self.context.registry
+        asked, configuration = _requested_features(metadata.configuration)
+        metadata = replace(metadata, configuration=configuration)
+        wanted = [*registry.everything.collect("required_features", metadata=metadata), *asked, *features]
+        old = NEW_TABLE if self.base is None else self.base.protocol
+        protocol = upgraded(old, wanted, registry)
+        check_writable(protocol, registry)
+        version = -1 if self.base is None else self.base.version
+        state, plugins = self.context.define(protocol, metadata, version)
+        prepared = plugins.fold("prepare_metadata", "metadata", metadata, table=state)
+        if prepared != metadata:
+            state, plugins = self.context.define(protocol, prepared, version)
+        plugins.check("check_metadata", table=state, metadata=prepared)
+        self.intents.metadata = prepared
+        self.intents.protocol = protocol if self.base is None or protocol != self.base.protocol else None
+        self._target, self._plan = (state, plugins), None
+        return state
+
+    @property
+    def plan(self) -> WritePlan:
+        """How rows become files of the target state; made once."""
+        if self._plan is None:
+            self._plan = plan_write(self.table, self.plugins, self.operation)
+        return self._plan
+
+    # --- intents ---
+
+    def add_files(self, files: pa.Table) -> None:
+        """Stage files: columns of `intents.ADDED_FILE`."""
+        self.intents.adds.append(files)
+
+    def remove_files(self, files: pa.Table) -> None:
+        """Stage the removal of files as they were read: columns of `intents.REMOVED_FILE`, with ``dvId``."""
+        self.intents.removes.append(files)
+
+    def remove_rows(self, file: pa.Table, rows: RowSet) -> None:
+        """Stage the removal of rows of one file: its add as it was read (one row), and physical positions."""
+        if self.plan.remove_rows is None:
+            raise InvalidArgumentError("The table has no feature active that drops rows without rewriting files.")
+        self.intents.row_removals.append(RowRemoval(file, rows))
+
+    def add_change_files(self, files: pa.Table) -> None:
+        """Stage change files: columns of `intents.CHANGE_FILE`."""
+        self.intents.cdcs.append(files)
+
+    def set_domain(self, domain: str, configuration: str | None) -> None:
+        """Stage a domain's configuration; None removes it."""
+        self.intents.domains[domain] = configuration
+
+    def set_transaction(self, app_id: str, version: int) -> None:
+        """Stage the version that an application reached, for writes that happen once."""
+        self.intents.transactions[app_id] = version
+
+    def add_action(self, kind: str, value: Mapping[str, Any]) -> None:
+        """Stage an action of a kind that a plugin declares."""
+        self.intents.actions.append((kind, value))
+
+    def read(self, predicate: Expression | None, files: pa.Table | None = None) -> None:
+        """Note that files matching a predicate were read (None: every file), for the conflict check."""
+        self.reads.predicates.append(predicate)
+        if files is not None:
+            self.reads.files.append(files.select(["path", "dvId"]))
+
+    # --- commit ---
+
+    @property
+    def isolation(self) -> IsolationLevel:
+        """The isolation level in force: asked for, else the table's property, else WriteSerializable.
+
+        A transaction that changes no rows needs no more than SnapshotIsolation.
+        """
+        if self._isolation is not None:
+            return self._isolation
+        if self.intents.metadata is None and (self.intents.adds or self.intents.removes) and not self._changes_rows():
+            return IsolationLevel.SNAPSHOT_ISOLATION
+        named = self.table.property("delta.isolationLevel")
+        return next((i for i in IsolationLevel if i.value == named), IsolationLevel.WRITE_SERIALIZABLE)
+
+    def _changes_rows(self) -> bool:
+        tables = [*self.intents.adds, *self.intents.removes]
+        return any(v for t in tables for v in t.column("dataChange").to_pylist()) or bool(self.intents.row_removals)
+
+    def commit(
+        self, user_metadata: str | None = None, custom_metadata: Mapping[str, Any] | None = None,
+        max_retries: int = MAX_COMMIT_RETRIES, clock: Callable[[], int] | None = None,
+    ) -> CommitResult:  # fmt: skip
+        """Commit what is staged.
+
+        Raises
+        ------
+        CommitConflictError
+            A commit that landed meanwhile contradicts this one; each kind says what to do.
+        TooManyAttemptsError
+            Every attempt lost its race.
+        CommitStateUnknownError
+            The store did not say whether the commit landed, and looking for it did not tell.
+        """
+        if self._committed:
+            raise InvalidArgumentError("This transaction was committed already; begin another one.")
+        now = clock or _now_ms
+        committer = self._choose_committer()
+        header = self._header(user_metadata, custom_metadata or {})
+        rows = _RowRemovals(self)
+
+        def build(base: Snapshot | None, lost: int) -> Attempt:
+            latest = None if base is None else base.state
+            target, plugins = self._definition
+            intents = rows.resolved(base)
+            previous = None if base is None else base.commit_timestamp_ms
+            return build_attempt(intents, header, latest, target, plugins, now(), previous, lost)
+
+        def publish(attempt: Attempt) -> Committed | Conflict:
+            return committer.commit(Proposal(attempt.view.version, attempt.data, self.txn_id, attempt.timestamp_ms))
+
+        won = commit_loop(self.base, build, publish, self._advance, max_retries + 1)
+        self._committed = True
+        return self._finish(won.base, won.attempt, won.committed)
+
+    def _header(self, user_metadata: str | None, custom: Mapping[str, Any]) -> CommitHeader:
+        version = None if self.base is None else self.base.version
+        blind = self.reads.is_blind and not self.intents.removes and not self.intents.row_removals
+        blind = blind and bool(self.intents.adds) and self.base is not None
+        return CommitHeader(
+            self.operation, self.parameters, self.metrics, version, self.isolation.value, blind,
+            f"delta_core/{__version__}", self.txn_id, user_metadata, custom,
+        )  # fmt: skip
+
+    def _choose_committer(self) -> Committer:
+        if self._committer is not None:
+            return self._committer
+        state, plugins = self._definition
+        chosen = plugins.sole("committer", table=state, commits=self.context.log.catalog)
+        if chosen is not None:
+            return chosen  # type: ignore[no-any-return]
+        storage = self.context.log.engine.storage
+        return StoreCommitter(storage, None if storage.local_path("") is not None else storage.root.partition("://")[0])
+
+    def _advance(self, base: Snapshot | None, conflict: Conflict) -> Snapshot:
+        """Return the latest snapshot, after every winner was checked, from the last attempted version on."""
+        if base is None:
+            raise ConcurrentAppendError(
+                f"Another writer created the table {self.context.log.uri} meanwhile. Open it and append to it instead.",
+                version=conflict.version,
+            )
+        latest = base.update()
+        if latest.version <= base.version:
+            raise VersionNotFoundError(f"Version {conflict.version} is taken, but the log does not list it.", version=conflict.version)
+        winners = list(latest.commits(base.version + 1, latest.version))
+        check_conflicts(winners, self.intents, self.reads, self.isolation, self._matching(latest))
+        return latest
+
+    def _matching(self, latest: Snapshot) -> Callable[[pa.Table, Expression | None], pa.Table]:
+        def matches(files: pa.Table, predicate: Expression | None) -> pa.Table:
+            if predicate is None:
+                return files
+            state = latest.state
+            plan = plan_skipping(predicate, state)
+            evaluator = latest.engine.evaluator
+            found = FileSet.of(files).where(plan.partitions, evaluator, latest.timezone, exact=True)
+            return found.where(plan.statistics, evaluator, latest.timezone).columns(["path"])
+
+        return matches
+
+    def _finish(self, base: Snapshot | None, attempt: Attempt, committed: Committed) -> CommitResult:
+        version = committed.version
+        file = LogFile(committed.path or commit_name(version), "commit", version, version, data=attempt.data)
+        snapshot = self.context.created(file) if base is None else base.with_commits([file])
+        self.plugins.check("after_commit", committed=committed)
+        return CommitResult(version, snapshot, attempt.view.lost + 1)
+
+
+def _requested_features(configuration: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Split off ``delta.feature.X=supported`` requests: they are never stored. So are protocol versions."""
+    prefix = "delta.feature."
+    asked = [k.removeprefix(prefix) for k, v in configuration.items() if k.startswith(prefix) and v.lower() in ("supported", "enabled")]
+    plain = ("delta.minReaderVersion", "delta.minWriterVersion")
+    return asked, {k: v for k, v in configuration.items() if not k.startswith(prefix) and k not in plain}
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass
+class _RowRemovals:
+    """Turns staged row removals into adds with new vectors, anew for each base."""
+
+    transaction: Transaction
+    written: list[str] = field(default_factory=list)
+
+    def resolved(self, base: Snapshot | None) -> Intents:
+        """Return the intents with every row removal as a remove and an add."""
+        staged = self.transaction.intents
+        if not staged.row_removals:
+            return staged
+        raise NotImplementedError
+
+
+def begin_create(context: TableContext, operation: str = "CREATE TABLE", parameters: Mapping[str, Any] | None = None) -> Transaction:
+    """Begin a transaction that creates a table."""
+    return Transaction(context, None, operation, parameters)
+
+
+_ = (Protocol, Sequence)
