@@ -1,0 +1,76 @@
+"""The conformance corpus beside the project: real tables, and the rows a reader must produce."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+ROOT = Path(__file__).parents[3] / "shared" / "golden"
+
+
+def records() -> list[dict[str, Any]]:
+    manifest = ROOT / "manifest.json"
+    return json.loads(manifest.read_text())["tables"] if manifest.exists() else []
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Hand each test the records its marker ``corpus(select)`` picks; one skipped case where there is no corpus."""
+    marker = metafunc.definition.get_closest_marker("corpus")
+    if marker is None:
+        return
+    cases = [case for record in records() for case in marker.args[0](record)]
+    if not cases:
+        reason = pytest.mark.skip(reason=f"no conformance corpus at {ROOT}")
+        metafunc.parametrize("case", [pytest.param(None, marks=reason)])
+        return
+    metafunc.parametrize("case", cases, ids=["@".join(str(part) for part in (c[0]["id"], *c[1:])) for c in cases])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "corpus(select): function from a manifest record to cases (record, ...)")
+
+
+class Corpus:
+    """Where tables lie, and how the manifest's hash of rows is computed."""
+
+    root = ROOT
+
+    def __init__(self) -> None:
+        spec = importlib.util.spec_from_file_location("row_hash", ROOT / "row_hash.py")
+        assert spec is not None
+        assert spec.loader is not None
+        self._hash: ModuleType = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self._hash)
+        self._proven: dict[str, pa.Table] = {}
+
+    def uri(self, record: dict[str, Any]) -> str:
+        return str(ROOT / "tables" / record["id"])
+
+    def rows(self, table: pa.Table, schema: dict[str, Any]) -> list[str]:
+        return self._hash.rows(table, schema)
+
+    def digest(self, table: pa.Table, schema: dict[str, Any]) -> str:
+        return self._hash.digest(self.rows(table, schema))
+
+    def matches(self, table: pa.Table, schema: dict[str, Any], digest: str) -> bool:
+        """Whether rows have a digest; large tables are compared with one that was proven to have it."""
+        known = self._proven.get(digest)
+        if known is not None and table.schema == known.schema:
+            keys = [(name, "ascending") for name in table.column_names]
+            if table.sort_by(keys).equals(known.sort_by(keys)):
+                return True
+        same = self.digest(table, schema) == digest
+        if same and table.num_rows > 100_000:
+            self._proven[digest] = table
+        return same
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Corpus:
+    return Corpus()

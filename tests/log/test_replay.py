@@ -1,0 +1,212 @@
+"""What commits add up to: newest first, by path and vector, whatever else stands in the log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from delta_core.errors import LogError, TableNotFoundError, VersionNotFoundError
+from delta_core.snapshot import open_snapshot
+from delta_core.testing.comparison import assert_same_rows
+from delta_core.testing.table_builder import TableBuilder
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> TableBuilder:
+    return TableBuilder(tmp_path / "t").create({"id": "long"}, features=["deletionVectors"])
+
+
+def read(table: TableBuilder, version: int | None = None) -> None:
+    assert_same_rows(open_snapshot(table.uri, version).scan().to_table(), table.expected(version))
+
+
+def test_remove_hides_add_of_older_commit(table: TableBuilder) -> None:
+    table.append({"id": [1]}).append({"id": [2]}).remove(table.paths()[0])
+    read(table)
+    read(table, 2)
+
+
+def test_add_after_remove_brings_the_file_back(table: TableBuilder) -> None:
+    table.append({"id": [1]})
+    add = {"add": dict(next(iter(table.state.files.values())))}
+    table.remove().commit(add)
+    read(table)
+    read(table, 2)
+
+
+def test_add_again_replaces_statistics_and_tags(table: TableBuilder) -> None:
+    table.append({"id": [1, 2]}, statistics=False)
+    add = dict(next(iter(table.state.files.values())))
+    table.commit({"add": {**add, "stats": '{"numRecords":2}', "tags": {"k": "v"}, "dataChange": False}})
+    files = open_snapshot(table.uri).files.columns(["path", "stats", "tags"]).to_pylist()
+    assert [(f["stats"], f["tags"]) for f in files] == [('{"numRecords":2}', [("k", "v")])]
+    read(table)
+
+
+def test_remove_without_the_old_vector_leaves_the_file_live(table: TableBuilder) -> None:
+    table.append({"id": range(5)}).delete_rows(lambda row: row["id"] == 2)
+    (path,) = table.paths()
+    table.commit({"remove": {"path": path, "deletionTimestamp": 1, "dataChange": True}})
+    read(table)
+    assert open_snapshot(table.uri).files.count == 1
+
+
+def test_one_commit_may_remove_and_add_a_path_with_another_vector(table: TableBuilder) -> None:
+    table.append({"id": range(9)}).delete_rows(lambda row: row["id"] == 2).delete_rows(lambda row: row["id"] > 6)
+    read(table)
+    read(table, 2)
+    assert open_snapshot(table.uri).files.count == 1
+
+
+@pytest.mark.parametrize("add_first", [True, False])
+def test_order_within_a_commit_does_not_matter_for_a_changed_vector(table: TableBuilder, add_first: bool) -> None:
+    table.append({"id": range(9)})
+    (path,) = table.paths()
+    actions = table.vector_actions({path: [1, 2]})
+    table.commit(*(actions[::-1] if add_first else actions))
+    read(table)
+
+
+def test_unknown_actions_and_fields_are_passed_over(table: TableBuilder) -> None:
+    add = table.add_actions({"id": [1]}, futureField={"deep": [1, {"x": None}]})
+    table.commit({"futureAction": {"a": [[]], "b": "}\"{"}}, *add, {"another": None}, {"third": 3})
+    read(table)
+
+
+def test_latest_protocol_and_metadata_win(table: TableBuilder) -> None:
+    table.append({"id": [1]}).alter({"id": "long", "more": "string"}, properties={"p": "1"})
+    table.append([{"id": 2, "more": "x"}])
+    read(table)
+    assert open_snapshot(table.uri, 1).schema.names == ["id"]
+    assert open_snapshot(table.uri).metadata.configuration == {"p": "1"}
+
+
+def test_actions_spread_over_lines_are_read(table: TableBuilder) -> None:
+    (add,) = table.add_actions({"id": [1, 2]})
+    table.commit(add, text=json.dumps({"commitInfo": {"operation": "X"}}, indent=2) + "\n\n" + json.dumps(add, indent=4))
+    read(table)
+
+
+@pytest.mark.parametrize("between", ["\r\n", "\n\n", "  \n\t", ""])
+def test_white_space_between_actions_means_nothing(table: TableBuilder, between: str) -> None:
+    first, second = table.add_actions({"id": [1]}), table.add_actions({"id": [2]})
+    text = between.join(json.dumps(a) for a in (*first, *second)) + between
+    table.commit(*first, *second, text=text)
+    read(table)
+
+
+def test_last_line_without_line_feed_is_read(table: TableBuilder) -> None:
+    actions = table.add_actions({"id": [1]})
+    table.commit(*actions, text="\n".join(map(json.dumps, actions)))
+    read(table)
+
+
+def test_empty_commit_is_a_version(table: TableBuilder) -> None:
+    table.append({"id": [1]}).commit(text="")
+    assert open_snapshot(table.uri).version == 2
+    read(table)
+
+
+def test_broken_json_is_refused_with_file_and_place(table: TableBuilder) -> None:
+    table.append({"id": [1]}).write_log(f"{2:020d}.json", '{"add":{"path":"x"\n')
+    with pytest.raises(LogError, match=f"{2:020d}.json"):
+        open_snapshot(table.uri).scan().to_table()
+
+
+def test_gap_between_commits_is_refused_with_the_missing_version(table: TableBuilder) -> None:
+    table.append({"id": [1]}).append({"id": [2]}).append({"id": [3]}).drop(f"_delta_log/{2:020d}.json")
+    with pytest.raises(LogError) as caught:
+        open_snapshot(table.uri)
+    assert caught.value.version == 2
+    read(table, 1)
+
+
+def test_gap_above_a_checkpoint_is_refused(table: TableBuilder) -> None:
+    table.append({"id": [1]}).checkpoint().append({"id": [2]}).append({"id": [3]}).drop(f"_delta_log/{2:020d}.json")
+    with pytest.raises(LogError):
+        open_snapshot(table.uri)
+
+
+def test_commit_at_the_checkpoint_may_be_gone(table: TableBuilder) -> None:
+    table.append({"id": [1]}).append({"id": [2]}).checkpoint().append({"id": [3]}).cleanup_before(3)
+    table.checkpoint(version=2)
+    read(table)
+    read(table, 2)
+    with pytest.raises(VersionNotFoundError):
+        open_snapshot(table.uri, 1)
+
+
+def test_version_above_the_latest_is_not_found(table: TableBuilder) -> None:
+    with pytest.raises(VersionNotFoundError) as caught:
+        open_snapshot(table.uri, 5)
+    assert caught.value.version == 5
+
+
+@pytest.mark.parametrize("layout", ["nothing", "no log", "empty log", "other files"])
+def test_directory_without_commits_is_no_table(tmp_path: Path, layout: str) -> None:
+    place = tmp_path / "t"
+    if layout != "nothing":
+        place.mkdir()
+    if layout in ("empty log", "other files"):
+        (place / "_delta_log").mkdir()
+    if layout == "other files":
+        (place / "_delta_log" / "00000000000000000000.crc").write_text("{}")
+        (place / "_delta_log" / "0.json").write_text("{}")
+    with pytest.raises(TableNotFoundError):
+        open_snapshot(place)
+
+
+def test_strange_names_in_the_log_are_passed_over(table: TableBuilder) -> None:
+    table.append({"id": [1]})
+    for name in ("_commits/x.json", ".tmp.json", f"{9:020d}.json.tmp", "99.json", f"{9:020d}.crc.tmp", "notes.txt"):
+        table.write_log(name, "garbage")
+    assert open_snapshot(table.uri).version == 1
+    read(table)
+
+
+def test_paths_are_percent_decoded_once(table: TableBuilder) -> None:
+    names = ["a b.parquet", "a%20b.parquet", "a+b.parquet", "ü/ñ.parquet", "x=1%2F2/f.parquet", "#?.parquet"]
+    for number, path in enumerate(names):
+        table.commit(*table.add_actions({"id": [number]}, path=path))
+    read(table)
+
+
+def test_reserved_characters_may_stay_unencoded_or_be_encoded(table: TableBuilder) -> None:
+    (plain,) = table.add_actions({"id": [1]}, path="k=a:b/f+1.parquet")
+    table.commit({"add": {**plain["add"], "path": "k%3Da%3Ab/f%2b1.parquet"}})
+    assert open_snapshot(table.uri).scan().to_table().to_pylist() == [{"id": 1}]
+
+
+@pytest.mark.parametrize("form", ["file:///", "file:/", "path"])
+def test_absolute_paths_are_used_as_they_are(table: TableBuilder, tmp_path: Path, form: str) -> None:
+    other = TableBuilder(tmp_path / "other place").create({"id": "long"}).append({"id": [7]})
+    (add,) = other.state.files.values()
+    absolute = f"{other.uri}/{add['path']}"
+    text = {"file:///": "file://", "file:/": "file:", "path": ""}[form] + absolute.replace(" ", "%20")
+    table.append({"id": [1]}).commit({"add": {**add, "path": text}})
+    assert sorted(open_snapshot(table.uri).scan().to_table().column("id").to_pylist()) == [1, 7]
+
+
+def test_relative_and_path_like_places_open_too(table: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    table.append({"id": [1]})
+    monkeypatch.chdir(Path(table.uri).parent)
+    for place in (Path("t"), "t", "t/", f"file://{table.uri}", "./t"):
+        assert open_snapshot(place).scan().to_table().num_rows == 1
+
+
+def test_transactions_and_domains_reconcile_by_key(table: TableBuilder) -> None:
+    table.commit({"txn": {"appId": "a", "version": 1}}, {"txn": {"appId": "b", "version": 5}})
+    table.checkpoint().commit({"txn": {"appId": "a", "version": 2, "lastUpdated": 77}})
+    table.commit({"domainMetadata": {"domain": "d", "configuration": {"k": "v"}, "removed": False}})
+    snapshot = open_snapshot(table.uri)
+    assert {k: (t.version, t.last_updated) for k, t in snapshot.transactions().items()} == {"a": (2, 77), "b": (5, None)}
+    assert json.loads(snapshot.domains()["d"]) == {"k": "v"}
+
+
+def test_protocol_named_by_old_examples_is_refused(table: TableBuilder) -> None:
+    """Examples in the protocol's text print readerVersion; real logs hold minReaderVersion."""
+    table.commit({"protocol": {"readerVersion": 1, "writerVersion": 2}})
+    with pytest.raises(LogError, match="minReaderVersion"):
+        open_snapshot(table.uri)
