@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         ConstraintViolationError as ConstraintViolationError, CorruptTableError as CorruptTableError,
         DataFileError as DataFileError, DataFileNotFoundError as DataFileNotFoundError,
         DeltaError as DeltaError, ExpressionError as ExpressionError, FeatureRequirementError as FeatureRequirementError,
-        InvalidArgumentError as InvalidArgumentError, ProtocolError as ProtocolError,
+        InvalidArgumentError as InvalidArgumentError, LogError as LogError, ProtocolError as ProtocolError,
         SchemaError as SchemaError, TypeChangeError as TypeChangeError,
         UnsupportedFeatureError as UnsupportedFeatureError,
         UnsupportedOperationError as UnsupportedOperationError,
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
         conjuncts as conjuncts, leaves as leaves, literal as literal, negate as negate,
         transform as transform,
     )  # fmt: skip
-    from delta_core.features import API_VERSION as API_VERSION, TableFeature as TableFeature
+    from delta_core.features import (
+        API_VERSION as API_VERSION, TableFeature as TableFeature, supported_features as supported_features,
+    )  # fmt: skip
     from delta_core.hookspecs import hookimpl as hookimpl
     from delta_core.log.commits import Commit as Commit
     from delta_core.log.files import FileSet as FileSet
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from delta_core.snapshot import Snapshot as Snapshot, open_snapshot as open_snapshot
     from delta_core.state import TableState as TableState
+    from delta_core.timestamps import parse_ms as parse_ms
     from delta_core.types import (
         TIMESTAMP_NTZ as TIMESTAMP_NTZ, VARIANT as VARIANT, ArrayType as ArrayType, DataType as DataType,
         Field as Field, MapType as MapType, PrimitiveType as PrimitiveType, StructType as StructType,
@@ -70,7 +73,7 @@ _HOMES = {
         "delta_core.errors": (
             "CatalogRequiredError ColumnNotFoundError ConstraintViolationError CorruptTableError "
             "DataFileError DataFileNotFoundError DeltaError ExpressionError FeatureRequirementError "
-            "InvalidArgumentError ProtocolError SchemaError TypeChangeError UnsupportedFeatureError "
+            "InvalidArgumentError LogError ProtocolError SchemaError TypeChangeError UnsupportedFeatureError "
             "UnsupportedOperationError VersionNotFoundError"
         ),
         "delta_core.expressions.ast": (
@@ -78,7 +81,7 @@ _HOMES = {
             "PhysicalColumn RowPosition TaskIndex TaskRow all_of any_of column conjuncts leaves "
             "literal negate transform"
         ),
-        "delta_core.features": "API_VERSION TableFeature",
+        "delta_core.features": "API_VERSION TableFeature supported_features",
         "delta_core.hookspecs": "hookimpl",
         "delta_core.log.commits": "Commit",
         "delta_core.log.files": "FileSet",
@@ -92,6 +95,7 @@ _HOMES = {
         "delta_core.schema": "FIELD_ID ColumnMap Path Schema find format_path leaf_fields walk",
         "delta_core.snapshot": "Snapshot open_snapshot",
         "delta_core.state": "TableState",
+        "delta_core.timestamps": "parse_ms",
         "delta_core.types": (
             "TIMESTAMP_NTZ VARIANT ArrayType DataType Field MapType PrimitiveType StructType TypeDef "
             "parse_decimal"

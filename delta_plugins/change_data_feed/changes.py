@@ -1,0 +1,228 @@
+"""The verb ``changes``: the rows that a range of versions inserted, deleted and updated."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.api import (
+    Commit,
+    FileSet,
+    InvalidArgumentError,
+    LogError,
+    Metadata,
+    Scan,
+    Schema,
+    SchemaError,
+    Snapshot,
+    UnsupportedOperationError,
+    VersionNotFoundError,
+    parse_ms,
+    supported_features,
+)
+from delta_core.kernels.row_set import RowSet
+from delta_plugins.change_data_feed import logic
+
+__all__ = ["changes"]
+
+
+def changes(
+    source: Any,
+    start_version: int | None = None,
+    end_version: int | None = None,
+    *,
+    start_timestamp: str | datetime | None = None,
+    end_timestamp: str | datetime | None = None,
+    columns: Sequence[str] | None = None,
+    predicate: Any = None,
+    limit: int | None = None,
+    allow_out_of_range: bool = False,
+) -> Scan:
+    """Return the rows that a range of versions changed.
+
+    Parameters
+    ----------
+    source : Snapshot, or anything with ``snapshot()``
+        The latest version wanted.
+    start_version, end_version : int, optional
+        Both are part of the range; 0 and the source's version unless given.
+    start_timestamp, end_timestamp : str or datetime, optional
+        In place of a version: the first version committed at or after, the last one at or before.
+    columns, predicate, limit : optional
+        As for a scan.
+    allow_out_of_range : bool
+        Cut a range that reaches beyond the source's version, to nothing where it begins beyond, in place of an error.
+
+    Returns
+    -------
+    Scan
+        The table's columns as at the end of the range, then ``_change_type`` (insert, delete, update_preimage or
+        update_postimage), ``_commit_version`` and ``_commit_timestamp``.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        The change data feed was off at a version of the range, or the table has columns of its own of these names.
+    SchemaError
+        The schema changed within the range so that older rows can't be read by the newer one.
+    VersionNotFoundError
+        A commit of the range is gone or not yet there.
+
+    Notes
+    -----
+    Reads the commits of the range when it is called, and the vectors of files that changed theirs.
+    """
+    snapshot: Snapshot = source.snapshot() if callable(getattr(source, "snapshot", None)) else source
+    start = _first(snapshot, start_version, start_timestamp)
+    end = _last(snapshot, end_version, end_timestamp)
+    if allow_out_of_range:
+        end = min(end, snapshot.version)
+    files, keep = logic.FILES.empty_table(), {}
+    last = snapshot
+    if not (allow_out_of_range and start > end):
+        _check_range(snapshot, start, end)
+        last = snapshot.at(end)
+        commits = list(snapshot.commits(start, end))
+        _check_columns(last.schema)
+        _check_history(last, start, commits)
+        files, keep = _changed_files(last, commits)
+    return last.scan(
+        columns, logic.COLUMNS, predicate, limit, files=FileSet.of(files, keep=keep or None), purpose="changes"
+    )
+
+
+# --- which versions ---
+
+
+def _first(snapshot: Snapshot, version: int | None, timestamp: str | datetime | None) -> int:
+    if version is not None and timestamp is not None:
+        raise InvalidArgumentError("Found both start_version and start_timestamp, expected one of the two.")
+    if timestamp is None:
+        return 0 if version is None else version
+    wanted = parse_ms(timestamp, snapshot.timezone)
+    try:
+        before = snapshot.version_at(wanted)
+    except VersionNotFoundError:  # before the first commit that exists
+        return int(snapshot.history()[-1]["version"])
+    (commit,) = snapshot.commits(before, before)
+    return before if commit.timestamp_ms == wanted else before + 1
+
+
+def _last(snapshot: Snapshot, version: int | None, timestamp: str | datetime | None) -> int:
+    if version is not None and timestamp is not None:
+        raise InvalidArgumentError("Found both end_version and end_timestamp, expected one of the two.")
+    if timestamp is None:
+        return snapshot.version if version is None else version
+    return snapshot.version_at(parse_ms(timestamp, snapshot.timezone))
+
+
+def _check_range(snapshot: Snapshot, start: int, end: int) -> None:
+    if start < 0 or start > end:
+        raise InvalidArgumentError(f"Found changes from version {start} to {end}, expected 0 <= start <= end.")
+    if end > snapshot.version:
+        raise VersionNotFoundError(
+            f"Changes are asked for up to version {end}, the table is at version {snapshot.version}.", version=end
+        )
+
+
+# --- whether they tell their changes ---
+
+
+def _check_columns(schema: Schema) -> None:
+    taken = [f.name for name in logic.COLUMNS if (f := schema.get(name)) is not None]
+    if taken:
+        raise UnsupportedOperationError(
+            f"The table has a column {taken[0]!r} of its own, a name that the change data feed needs. Rename the column.",
+            column=taken[0],
+        )
+
+
+def _check_history(last: Snapshot, start: int, commits: Sequence[Commit]) -> None:
+    """Check that the feed is on at every version, and that each version's rows fit the last one's schema."""
+    first = commits[0]
+    if first.metadata is None or first.protocol is None:
+        before = last.at(start)
+        _check_protocol(last, before.state.reader_features, start)
+        _check_metadata(last, before.metadata, start)
+    for commit in commits:
+        if commit.protocol is not None:
+            _check_protocol(last, supported_features(commit.protocol, last.registry.legacy).reader, commit.version)
+        if commit.metadata is not None:
+            _check_metadata(last, commit.metadata, commit.version)
+
+
+def _check_protocol(last: Snapshot, names: frozenset[str], version: int) -> None:
+    gone = sorted(last.plugins.canonical(names) - last.state.features)
+    if gone:
+        raise UnsupportedOperationError(
+            f"Version {version} needs the reader feature {gone[0]}, which version {last.version} no longer has: its files "
+            "can't be read by the later protocol. End the range before the feature was dropped.",
+            version=version, feature=gone[0],
+        )  # fmt: skip
+
+
+def _check_metadata(last: Snapshot, metadata: Metadata, version: int) -> None:
+    if not logic.is_enabled(metadata.configuration):
+        raise UnsupportedOperationError(
+            f"The change data feed is off at version {version} ({logic.PROPERTY} is not true): its changes were not "
+            "recorded. Choose a range in which it is on.", version=version,
+        )  # fmt: skip
+    old = Schema.from_json(metadata.schema_string)
+    why = logic.unreadable(old, last.schema, last.state.is_supported("typeWidening"))
+    if why is None and metadata.partition_columns != last.metadata.partition_columns:
+        why = f"the partition columns were {list(metadata.partition_columns)}"
+    if why is not None:
+        raise SchemaError(
+            f"The rows of version {version} can't be read with the schema of version {last.version}, the end of the range: "
+            f"{why}. Read the two sides of the change separately.", version=version,
+        )  # fmt: skip
+
+
+# --- where their rows stand ---
+
+
+def _changed_files(last: Snapshot, commits: Sequence[Commit]) -> tuple[pa.Table, dict[int, RowSet]]:
+    """Return the files to read, and of some the rows that changed."""
+    found = [logic.commit_changes(c) for c in commits]
+    whole = pa.concat_tables([c.files for c in found])
+    before, after = (pa.concat_tables([getattr(c, side) for c in found]) for side in ("before", "after"))
+    _check_partitions(last, whole)
+    if not before.num_rows:
+        return whole, {}
+    dropped_before, dropped_after = last.row_sets(before), last.row_sets(after)
+    none = RowSet.empty()
+    deleted, inserted = {}, {}
+    for row in range(before.num_rows):
+        old, new = dropped_before.get(row, none), dropped_after.get(row, none)
+        if rows := new - old:
+            deleted[row] = rows
+        if rows := old - new:
+            inserted[row] = rows
+    # the kept rows tell everything: the vectors themselves and statistics of the whole file no longer apply
+    partial = [
+        _bare(after.take(np.array(list(rows), np.int64)), change)
+        for rows, change in ((deleted, "delete"), (inserted, "insert"))
+    ]
+    kept = [*deleted.values(), *inserted.values()]
+    return pa.concat_tables([whole, *partial]), dict(enumerate(kept, start=whole.num_rows))
+
+
+def _bare(files: pa.Table, change: str) -> pa.Table:
+    for name, value in {"stats": None, "deletionVector": None, "dvId": None, logic.CHANGE_TYPE: change}.items():
+        index = files.schema.get_field_index(name)
+        field = files.schema.field(index)
+        files = files.set_column(index, field, pa.repeat(pa.scalar(value, field.type), files.num_rows))
+    return files
+
+
+def _check_partitions(last: Snapshot, files: pa.Table) -> None:
+    values = files.column("partitionValues")
+    if last.metadata.partition_columns and values.null_count:
+        bad = files.filter(values.is_null()).slice(0, 1).to_pylist()[0]
+        raise LogError(
+            f"File {bad['path']!r} was removed at version {bad[logic.COMMIT_VERSION]} without its partition values "
+            "(extendedFileMetadata is not set): its rows can't be told. Start the range behind that version.",
+            version=bad[logic.COMMIT_VERSION], path=bad["path"],
+        )  # fmt: skip

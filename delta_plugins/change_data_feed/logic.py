@@ -1,0 +1,163 @@
+"""From a commit's file actions to the files that hold its changes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.api import (
+    FILE_COLUMNS,
+    ArrayType,
+    Call,
+    Commit,
+    DataType,
+    FileConstant,
+    MapType,
+    MetadataColumn,
+    PhysicalColumn,
+    PrimitiveType,
+    Schema,
+    StructType,
+)
+
+__all__ = [
+    "CHANGE_TYPE", "COLUMNS", "COMMIT_TIMESTAMP", "COMMIT_VERSION", "FILES", "METADATA_COLUMNS", "PROPERTY",
+    "CommitChanges", "commit_changes", "is_enabled", "unreadable",
+]  # fmt: skip
+
+PROPERTY = "delta.enableChangeDataFeed"
+CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
+_STRING, _LONG, _TIMESTAMP = (PrimitiveType(name) for name in ("string", "long", "timestamp"))
+
+#: A file's kind of change, where it has one, counts for all its rows: data files may hold a column of that name
+#: too, left by whoever wrote them, which says nothing here.
+METADATA_COLUMNS = (
+    MetadataColumn(
+        "changeDataFeed", CHANGE_TYPE, _STRING,
+        Call("coalesce", (FileConstant(CHANGE_TYPE, _STRING), PhysicalColumn(CHANGE_TYPE, _STRING))),
+    ),
+    MetadataColumn("changeDataFeed", COMMIT_VERSION, _LONG, FileConstant(COMMIT_VERSION, _LONG)),
+    MetadataColumn("changeDataFeed", COMMIT_TIMESTAMP, _TIMESTAMP, FileConstant(COMMIT_TIMESTAMP, _TIMESTAMP)),
+)  # fmt: skip
+#: What a file of changes brings: the columns that scans need, and the values of its metadata columns.
+FILES = pa.schema([
+    *((name, FILE_COLUMNS[name]) for name in ("path", "partitionValues", "size", "stats", "deletionVector", "dvId")),
+    (CHANGE_TYPE, pa.string()), (COMMIT_VERSION, pa.int64()), (COMMIT_TIMESTAMP, pa.timestamp("us", "UTC")),
+])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CommitChanges:
+    """Where one commit's changes stand.
+
+    Parameters
+    ----------
+    files : pyarrow.Table
+        `FILES` whose rows, but for those that their vectors drop, are the changes.
+    before, after : pyarrow.Table
+        `FILES` that the commit gave another vector, row for row: a row that is dropped after but not before was
+        deleted, one that is dropped before but not after was inserted (a restore).
+    """
+
+    files: pa.Table
+    before: pa.Table
+    after: pa.Table
+
+
+def is_enabled(configuration: Mapping[str, str]) -> bool:
+    """Whether table properties make writers record changes."""
+    return configuration.get(PROPERTY, "").strip().lower() == "true"
+
+
+def commit_changes(commit: Commit) -> CommitChanges:
+    """Return where a commit's changes stand.
+
+    A commit with change files is told by them alone; another's adds are inserts and its removes deletes, of those
+    that change data. Protocol: Reader Requirements for AddCDCFile.
+    """
+    if commit.cdcs.num_rows:
+        return CommitChanges(_files(commit, commit.cdcs, None), FILES.empty_table(), FILES.empty_table())
+    if _changed_nothing(commit.info or {}):
+        return CommitChanges(*[FILES.empty_table()] * 3)
+    adds, removes = (t.filter(pc.equal(t.column("dataChange"), True)) for t in (commit.adds, commit.removes))
+    kept = pc.is_in(removes.column("path"), value_set=adds.column("path").combine_chunks())
+    remade = pc.is_in(adds.column("path"), value_set=removes.column("path").combine_chunks())
+    files = [
+        _files(commit, removes.filter(pc.invert(kept)), "delete"), _files(commit, adds.filter(pc.invert(remade)), "insert"),
+    ]  # fmt: skip
+    before, after = removes.filter(kept), adds.filter(remade)
+    order = pc.index_in(before.column("path"), value_set=after.column("path").combine_chunks())
+    return CommitChanges(
+        pa.concat_tables(files), _files(commit, before, "delete"), _files(commit, after.take(order), "insert")
+    )
+
+
+def _changed_nothing(info: Mapping[str, Any]) -> bool:
+    """Whether a merge rewrote files and says that it changed no row, as Spark reads its metrics."""
+    metrics = info.get("operationMetrics") or {}
+    counts = [metrics.get(f"numTargetRows{what}") for what in ("Inserted", "Updated", "Deleted")]
+    return info.get("operation") == "MERGE" and all(str(c) == "0" for c in counts)
+
+
+def _files(commit: Commit, actions: pa.Table, change: str | None) -> pa.Table:
+    """Return file actions as `FILES`; ``change`` None: each row says what it is."""
+    count = actions.num_rows
+    given = {
+        CHANGE_TYPE: pa.scalar(change, pa.string()), COMMIT_VERSION: pa.scalar(commit.version, pa.int64()),
+        COMMIT_TIMESTAMP: pa.scalar(commit.timestamp_ms * 1000, pa.timestamp("us", "UTC")),
+    }  # fmt: skip
+    columns = [
+        pa.repeat(given[f.name], count) if f.name in given
+        else actions.column(f.name).cast(f.type) if f.name in actions.column_names
+        else pa.nulls(count, f.type)
+        for f in FILES
+    ]  # fmt: skip
+    return pa.Table.from_arrays(columns, schema=FILES)
+
+
+def unreadable(old: Schema, new: Schema, widened: bool) -> str | None:
+    """Say why rows of an old schema can't be read by a newer one, None if they can.
+
+    Parameters
+    ----------
+    widened : bool
+        Whether types may differ: the table has type widening, and whoever reads its files checks each file's type.
+    """
+    return _unreadable_struct(old, new, "", widened)
+
+
+def _unreadable_struct(old: StructType, new: StructType, prefix: str, widened: bool) -> str | None:
+    names = {f.name: f for f in new.fields}
+    for f in old.fields:
+        column = f"{prefix}{f.name}"
+        if f.name not in names:
+            return f"column {column} was dropped or renamed"
+        other = names.pop(f.name)
+        physical = "delta.columnMapping.physicalName"
+        if f.metadata.get(physical, other.metadata.get(physical)) != other.metadata.get(physical):
+            return f"column {column} was dropped and added again"
+        if f.nullable and not other.nullable:
+            return f"column {column} became NOT NULL"
+        why = _unreadable_type(f.type, other.type, column, widened)
+        if why:
+            return why
+    added = [f.name for f in names.values() if not f.nullable]
+    return f"column {prefix}{added[0]} was added NOT NULL" if added else None
+
+
+def _unreadable_type(old: DataType, new: DataType, column: str, widened: bool) -> str | None:
+    if isinstance(old, StructType) and isinstance(new, StructType):
+        return _unreadable_struct(old, new, f"{column}.", widened)
+    if isinstance(old, ArrayType) and isinstance(new, ArrayType):
+        return _unreadable_type(old.element_type, new.element_type, f"{column}.element", widened)
+    if isinstance(old, MapType) and isinstance(new, MapType):
+        return _unreadable_type(old.key_type, new.key_type, f"{column}.key", widened) or _unreadable_type(
+            old.value_type, new.value_type, f"{column}.value", widened
+        )
+    primitives = isinstance(old, PrimitiveType) and isinstance(new, PrimitiveType)
+    # a void column holds nothing but nulls
+    if old == new or (primitives and (widened or old == PrimitiveType("void"))):
+        return None
+    return f"column {column} changed its type from {old} to {new}"
