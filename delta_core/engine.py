@@ -15,7 +15,7 @@ import pyarrow as pa
 from delta_core.expressions.ast import Expression, Leaf
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.rules import Function
-from delta_core.types import StructType
+from delta_core.types import BASE_TYPES, StructType, TypeDef
 
 __all__ = [
     "ActionQuery", "CheckpointHandle", "Compiled", "DataFiles", "Engine", "Evaluator", "FileRead", "Listing", "LogFiles",
@@ -238,6 +238,10 @@ class FileRead:
     encoded : bool
         Whether string columns may reach ``apply`` as ``dictionary<int32, string>``; the engine decides, batch by
         batch. ``apply`` then decodes only the rows it keeps.
+    types : Mapping
+        What the primitive types' names mean; one with a ``decode`` is read whole and decoded.
+    opened : function(int, int), optional
+        Called on the worker thread with a file's number and its physical rows, before its first batch.
     """
 
     paths: list[str]
@@ -248,6 +252,8 @@ class FileRead:
     prune: Expression | None = None
     batch_rows: int = 131_072
     encoded: bool = False
+    types: Mapping[str, TypeDef] = field(default_factory=lambda: BASE_TYPES)
+    opened: Callable[[int, int], None] | None = None
 
 
 class DataFiles(Protocol):

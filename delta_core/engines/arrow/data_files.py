@@ -24,6 +24,7 @@ from delta_core.engines.arrow.prefetch import Prefetch
 from delta_core.engines.arrow.row_groups import kept_groups
 from delta_core.errors import DataFileError, DataFileNotFoundError, DeltaError
 from delta_core.expressions.ast import leaves
+from delta_core.kernels.nested import empty_rows
 
 __all__ = ["ArrowDataFiles"]
 
@@ -86,6 +87,10 @@ def _naming(path: str) -> Iterator[None]:
     """Turn the reader's errors into ones that name the file."""
     try:
         yield
+    except DataFileError as e:
+        if "path" in e.facts:
+            raise
+        raise DataFileError(f"Data file {path!r} can't be read: {e}", path=path, **e.facts) from e
     except DeltaError:
         raise
     except UnconvertibleError as e:
@@ -161,6 +166,8 @@ class _Job:
         path = self._read.paths[index]
         with _naming(path):
             file, plan = self._open(self._source(index), metadata)
+        if self._read.opened is not None:
+            self._read.opened(index, file.metadata.num_rows)
         try:
             for first, run in self._runs(file.metadata, plan, groups):
                 for position, batch in self._batches(path, file, plan, first, run):
@@ -235,7 +242,9 @@ class _Job:
         plan = self._plans.get(key)
         if plan is None:
             read = self._read
-            plan = plan_file(found, read.schema, read.columns, read.match, encoded=read.encoded, calendar=calendar)
+            plan = plan_file(
+                found, read.schema, read.columns, read.match, encoded=read.encoded, calendar=calendar, types=read.types
+            )
             self._plans[key] = plan
         return plan
 
@@ -270,5 +279,4 @@ def _worth_encoding(file: Any, plan: FilePlan) -> tuple[str, ...]:
 def _empty_batches(rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
     """Yield batches without columns that still count their rows."""
     for start in range(0, rows, batch_rows):
-        count = min(batch_rows, rows - start)
-        yield pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
+        yield empty_rows(min(batch_rows, rows - start))

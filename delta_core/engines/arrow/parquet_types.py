@@ -13,11 +13,11 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from delta_core.engines.arrow.legacy_calendar import Calendar
-from delta_core.engines.arrow.shredded_variant import is_variant, unshred
+from delta_core.kernels.nested import rebuild_list, rebuild_map, rebuild_struct, relabel
 from delta_core.schema import FIELD_ID, Path, format_path
-from delta_core.types import ArrayType, DataType, Field, MapType, StructType
+from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef
 
-__all__ = ["FilePlan", "UnconvertibleError", "is_encoded_string", "plan_file", "relabel"]
+__all__ = ["FilePlan", "UnconvertibleError", "is_encoded_string", "plan_file"]
 
 Convert = Callable[[pa.Array], pa.Array]
 
@@ -56,22 +56,6 @@ class FilePlan:
     stored: Mapping[Path, tuple[int, pa.DataType]]
 
 
-class _Relabelled:
-    def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
-        self._batch, self._schema = batch, schema
-
-    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
-        return self._schema.__arrow_c_schema__(), self._batch.__arrow_c_array__()[1]
-
-
-def relabel(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the same columns under another schema of the same layout: names and nullability at any depth.
-
-    Nothing is copied, and slices keep their offsets.
-    """
-    return pa.record_batch(_Relabelled(batch, schema))
-
-
 def is_encoded_string(t: pa.DataType) -> bool:
     """Whether it is the type in which strings may reach ``apply`` dictionary encoded."""
     return bool(pa.types.is_dictionary(t)) and t.index_type == pa.int32() and t.value_type == pa.string()
@@ -85,6 +69,7 @@ def plan_file(
     *,
     encoded: bool = False,
     calendar: Calendar | None = None,
+    types: Mapping[str, TypeDef] | None = None,
 ) -> FilePlan:
     """Compile the reading of one file schema.
 
@@ -98,6 +83,8 @@ def plan_file(
         Let dictionary encoded strings through.
     calendar : Calendar, optional
         How the file's dates and timestamps are to be rebased.
+    types : Mapping, optional
+        What the primitive types' names mean, for those that bring a ``decode``.
 
     Raises
     ------
@@ -107,7 +94,7 @@ def plan_file(
     """
     if match == "id" and len(found) and any(FIELD_ID in f.metadata for f in columns.fields) and not _has_ids(found):
         raise UnconvertibleError((), "no field ids", "field ids", "the table's columns are matched by id, never by name")
-    matcher = _Matcher(match, encoded, calendar)
+    matcher = _Matcher(match, encoded, calendar, types or {})
     top = matcher.fields(list(found), list(wanted), columns.fields, 0, (), top=True)
     leaves = tuple(sorted(matcher.leaves))
     kept = sorted({i for i, _, _ in top if i is not None})
@@ -171,6 +158,12 @@ def _num_leaves(t: pa.DataType) -> int:
     return sum(_num_leaves(t.field(i).type) for i in range(t.num_fields)) if t.num_fields else 1
 
 
+def _same_layout(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether structs have the same fields, whatever they say of nulls."""
+    names = [(found.field(i).name, found.field(i).type) for i in range(found.num_fields)]
+    return names == [(wanted.field(i).name, wanted.field(i).type) for i in range(wanted.num_fields)]
+
+
 def _is_list(t: pa.DataType) -> bool:
     return bool(pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t))
 
@@ -178,8 +171,11 @@ def _is_list(t: pa.DataType) -> bool:
 class _Matcher:
     """One walk over a file's schema beside the wanted one; collects leaves, returns conversions."""
 
-    def __init__(self, match: Literal["name", "id"], encoded: bool, calendar: Calendar | None) -> None:
+    def __init__(
+        self, match: Literal["name", "id"], encoded: bool, calendar: Calendar | None, types: Mapping[str, TypeDef]
+    ) -> None:
         self.match = match
+        self.types = types
         self.encoded = encoded
         self.calendar = calendar
         self.leaves: set[int] = set()
@@ -225,9 +221,10 @@ class _Matcher:
         if isinstance(found, pa.BaseExtensionType):
             inner = self.column(found.storage_type, wanted, t, first, path)
             return lambda a: inner(a.storage) if inner is not None else a.storage
-        if is_variant(wanted) and pa.types.is_struct(found) and found.get_field_index("typed_value") >= 0:
+        definition = self.types.get(t.type) if isinstance(t, PrimitiveType) else None
+        if definition is not None and definition.decode is not None and not _same_layout(found, wanted):
             self.leaves.update(range(first, first + _num_leaves(found)))
-            return lambda a: unshred(a, wanted)
+            return definition.decode
         if pa.types.is_struct(wanted) and pa.types.is_struct(found):
             return self.struct(found, wanted, t, first, path)
         if pa.types.is_map(wanted) and (pa.types.is_map(found) or _is_list(found)):
@@ -262,7 +259,7 @@ class _Matcher:
         picks = [(None if i is None else kept.index(i), convert) for i, convert, _ in parts]
         if [p for p, _ in picks] == list(range(len(kept))) and all(c is None for _, c in picks):
             return None
-        return lambda a: _rebuild_struct(a, picks, wanted)
+        return lambda a: _convert_struct(a, picks, wanted)
 
     def list(self, found: pa.DataType, wanted: pa.DataType, t: DataType | None, first: int, path: Path) -> Convert | None:
         element = t.element_type if isinstance(t, ArrayType) else None
@@ -273,10 +270,7 @@ class _Matcher:
 
         def convert(array: pa.Array) -> pa.Array:
             a = array if plain else array.cast(pa.list_(array.type.value_field))
-            values = a.values if inner is None else inner(a.values)
-            return pa.Array.from_buffers(
-                pa.list_(values.type), len(a), a.buffers()[:2], a.null_count, a.offset, [values]
-            )
+            return rebuild_list(a, a.values if inner is None else inner(a.values))
 
         return convert
 
@@ -301,15 +295,12 @@ class _Matcher:
             keys, items = (a.keys, a.items) if is_map else (a.values.field(0), a.values.field(1))
             keys = keys if on_key is None else on_key(keys)
             items = items if on_value is None else on_value(items)
-            fields = [pa.field("key", keys.type, False), pa.field("value", items.type)]
-            entries = pa.StructArray.from_arrays([keys, items], fields=fields)
-            rebuilt = pa.map_(keys.type, items.type)
-            return pa.Array.from_buffers(rebuilt, len(a), a.buffers()[:2], a.null_count, a.offset, [entries])
+            return rebuild_map(a, keys, items)
 
         return convert
 
 
-def _rebuild_struct(a: pa.Array, picks: Sequence[tuple[int | None, Convert | None]], wanted: pa.DataType) -> pa.Array:
+def _convert_struct(a: pa.Array, picks: Sequence[tuple[int | None, Convert | None]], wanted: pa.DataType) -> pa.Array:
     children = []
     for k, (index, convert) in enumerate(picks):
         if index is None:
@@ -317,10 +308,7 @@ def _rebuild_struct(a: pa.Array, picks: Sequence[tuple[int | None, Convert | Non
         else:
             child = a.field(index)
             children.append(child if convert is None else convert(child))
-    fields = [pa.field(wanted.field(k).name, c.type) for k, c in enumerate(children)]
-    if a.offset == 0:
-        return pa.Array.from_buffers(pa.struct(fields), len(a), a.buffers()[:1], a.null_count, children=children)
-    return pa.StructArray.from_arrays(children, fields=fields, mask=a.is_null() if a.null_count else None)
+    return rebuild_struct(a, [f.name for f in wanted], children)
 
 
 def _run(steps: Sequence[Convert], a: pa.Array, path: Path, found: pa.DataType, wanted: pa.DataType) -> pa.Array:

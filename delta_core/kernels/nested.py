@@ -1,0 +1,80 @@
+"""Nested Arrow arrays under other names, without copying: relabel, reach into, narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+__all__ = ["empty_rows", "narrow", "rebuild_list", "rebuild_map", "rebuild_struct", "relabel", "reach"]
+
+
+class _Relabelled:
+    def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
+        self._batch, self._schema = batch, schema
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        return self._schema.__arrow_c_schema__(), self._batch.__arrow_c_array__()[1]
+
+
+def relabel(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the same columns under another schema of the same layout: names and nullability at any depth.
+
+    Nothing is copied, and slices keep their offsets.
+    """
+    return pa.record_batch(_Relabelled(batch, schema))
+
+
+def empty_rows(num_rows: int) -> pa.RecordBatch:
+    """Return a batch without columns that still counts its rows."""
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), num_rows, [None]))
+
+
+def rebuild_struct(array: pa.Array, names: Sequence[str], children: Sequence[pa.Array]) -> pa.Array:
+    """Return a struct array of other children with the nulls of ``array``; children are as long as it is."""
+    fields = [pa.field(name, child.type) for name, child in zip(names, children, strict=True)]
+    if array.offset == 0:
+        validity = array.buffers()[:1] if array.null_count else [None]
+        return pa.Array.from_buffers(pa.struct(fields), len(array), validity, array.null_count, children=list(children))
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(list(children), fields=fields, mask=mask)
+
+
+def rebuild_list(array: pa.Array, values: pa.Array) -> pa.Array:
+    """Return a list array over other values; ``values`` are parallel to ``array.values``."""
+    return pa.Array.from_buffers(
+        pa.list_(values.type), len(array), array.buffers()[:2], array.null_count, array.offset, [values]
+    )
+
+
+def rebuild_map(array: pa.Array, keys: pa.Array, items: pa.Array) -> pa.Array:
+    """Return a map array over other keys and items, from a map or a list of entries."""
+    fields = [pa.field("key", keys.type, False), pa.field("value", items.type)]
+    entries = pa.StructArray.from_arrays([keys, items], fields=fields)
+    return pa.Array.from_buffers(
+        pa.map_(keys.type, items.type), len(array), array.buffers()[:2], array.null_count, array.offset, [entries]
+    )
+
+
+def reach(array: pa.Array, path: Sequence[int]) -> pa.Array:
+    """Return a field of a struct by child numbers; null where a struct on the way is."""
+    if not path:
+        return array
+    import pyarrow.compute as pc
+
+    return pc.struct_field(array, list(path))
+
+
+def narrow(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Return the part of a nested array that a type asks for: fields of structs are picked by name, at any depth."""
+    found = array.type
+    if not pa.types.is_nested(wanted) or found.equals(wanted):
+        return array
+    if pa.types.is_struct(wanted):
+        names = [wanted.field(i).name for i in range(wanted.num_fields)]
+        children = [narrow(array.field(name), wanted.field(name).type) for name in names]
+        return rebuild_struct(array, names, children)
+    if pa.types.is_map(wanted):
+        return rebuild_map(array, narrow(array.keys, wanted.key_type), narrow(array.items, wanted.item_type))
+    return rebuild_list(array, narrow(array.values, wanted.value_type))

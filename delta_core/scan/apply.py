@@ -1,0 +1,218 @@
+"""Physical batches to the rows that were asked for: the only place of the Arrow path that does so.
+
+Everything is compiled once per plan. Per batch: rows dropped by selectors are left out (with dictionary encoded
+strings decoded for the kept rows only), what is left is checked, then filtered, then named and typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.engine import Compiled, Evaluator
+from delta_core.errors import DataFileError
+from delta_core.expressions.ast import Expression, Leaf
+from delta_core.kernels.gather import gather
+from delta_core.kernels.nested import empty_rows, narrow, reach, relabel
+from delta_core.kernels.row_set import RowSet
+from delta_core.rules import Function, ReadCheck
+from delta_core.scan.plan import ConstantSource, Output, PhysicalSource, PositionSource, ReadPlan, Source
+
+__all__ = ["Apply", "FileContext"]
+
+
+class FileContext:
+    """What the application of a plan needs to know of each file, by its number in the read.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        For messages.
+    constants : function(int, int) -> pyarrow.Scalar
+        From the file's number and the constant's number among `ReadPlan.constants`.
+    dropped : function(int) -> RowSet or None
+        The rows that selectors drop.
+    kept : Mapping of int to RowSet, optional
+        Where given, the only rows of a file that are wanted.
+    """
+
+    def __init__(
+        self, paths: Sequence[str], constants: Callable[[int, int], pa.Scalar], dropped: Callable[[int], RowSet | None],
+        kept: Mapping[int, RowSet] | None = None,
+    ) -> None:  # fmt: skip
+        self.paths = paths
+        self.constants = constants
+        self.dropped = dropped
+        self.kept = kept
+
+    def rows(self, file: int, first: int, num_rows: int) -> Any | None:
+        """Return the int32 indices of a batch's rows that are wanted, None for all."""
+        dropped = self.dropped(file)
+        if self.kept is not None and file in self.kept:
+            mask = self.kept[file].mask(num_rows, first)
+            if dropped is not None:
+                mask &= ~dropped.mask(num_rows, first)
+            return np.flatnonzero(mask).astype(np.int32)
+        if dropped is None or not dropped.num_between(first, first + num_rows):
+            return None
+        return dropped.keep_indices(first, num_rows)
+
+
+class Apply:
+    """A compiled plan: called per batch on the engine's threads, it keeps no state between calls.
+
+    Raises, when made, UnsupportedExpressionError for an expression that the engine can't evaluate.
+    """
+
+    def __init__(
+        self, plan: ReadPlan, files: FileContext, evaluator: Evaluator, functions: Mapping[str, Function] | None = None
+    ) -> None:
+        self._plan = plan
+        self._files = files
+
+        def build(expression: Expression) -> Compiled:
+            return evaluator.compile(expression, plan.types, functions or {})
+
+        self._checks = [(check, build(check.expression)) for check in plan.checks]
+        self._filter = None if plan.filter is None else build(plan.filter)
+        self._outputs = [_Column(o, plan, None if _is_source(o.value) else build(o.value)) for o in plan.outputs]
+        self._required = [(i, o.field) for i, o in enumerate(plan.outputs) if not o.field.nullable]
+        sources = [o.value for o in plan.outputs]
+        self._is_plain = (
+            not self._checks and self._filter is None and sources == [PhysicalSource(i) for i in range(len(plan.columns))]
+            and all(o.field.type.equals(f.type) for o, f in zip(plan.outputs, plan.logical, strict=True))
+        )  # fmt: skip
+
+    def __call__(self, file: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Return the rows of a batch that are wanted, None where there are none. See `engine.Apply`."""
+        rows = self._files.rows(file, first, batch.num_rows)
+        if rows is not None and not len(rows):
+            return None
+        batch = gather(batch, rows)
+        if self._is_plain:
+            self._check_required(file, batch.columns)
+            return relabel(batch, self._plan.schema)
+        view = _View(self, file, first, batch, rows)
+        for check, compiled in self._checks:
+            self._run_check(check, compiled, view)
+        if self._filter is not None:
+            mask = view.evaluate(self._filter)
+            if not mask.true_count:
+                return None
+            if mask.true_count < view.num_rows:
+                view = view.filtered(mask)
+        arrays = [column(view) for column in self._outputs]
+        self._check_required(file, arrays)
+        if not arrays:
+            return empty_rows(view.num_rows)
+        return relabel(pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), self._plan.schema)
+
+    def _run_check(self, check: ReadCheck, compiled: Compiled, view: _View) -> None:
+        passed = view.evaluate(compiled)
+        if passed.false_count == 0:
+            return
+        path = self._files.paths[view.file]
+        row = view.positions()[passed.index(pa.scalar(False)).as_py()].as_py()
+        raise DataFileError(
+            f"Row {row} of data file {path!r} fails the check {check.name!r} of {check.feature}: {check.message}",
+            path=path, row=row, check=check.name, feature=check.feature,
+        )  # fmt: skip
+
+    def _check_required(self, file: int, arrays: Sequence[pa.Array]) -> None:
+        for index, f in self._required:
+            if arrays[index].null_count:
+                path = self._files.paths[file]
+                raise DataFileError(
+                    f"Column {f.name!r} of data file {path!r} holds {arrays[index].null_count} nulls, but the table's "
+                    "schema says that it has none. Rewrite the file, or make the column nullable.",
+                    path=path, column=f.name,
+                )  # fmt: skip
+
+
+def _is_source(value: Source | Expression) -> bool:
+    return isinstance(value, (PhysicalSource, ConstantSource, PositionSource))
+
+
+class _View:
+    """One batch under evaluation: its columns, constants and positions, each made when first asked for."""
+
+    def __init__(self, owner: Apply, file: int, first: int, batch: pa.RecordBatch, rows: Any | None) -> None:
+        self._owner = owner
+        self.file = file
+        self._first = first
+        self._rows = rows
+        self._batch = batch
+        self.num_rows: int = batch.num_rows
+
+    def filtered(self, mask: pa.BooleanArray) -> _View:
+        """Return the rows where the mask is true."""
+        import pyarrow.compute as pc
+
+        rows = np.flatnonzero(pc.fill_null(mask, False).to_numpy(zero_copy_only=False)).astype(np.int32)
+        kept = rows if self._rows is None else self._rows[rows]
+        return _View(self._owner, self.file, self._first, gather(self._batch, rows), kept)
+
+    def positions(self) -> pa.Array:
+        if self._rows is None:
+            return pa.array(np.arange(self._first, self._first + self.num_rows, dtype=np.int64))
+        return pa.array(self._rows.astype(np.int64) + self._first)
+
+    def physical(self, source: PhysicalSource) -> pa.Array:
+        return reach(self._batch.column(source.index), source.path)
+
+    def constant(self, source: ConstantSource) -> pa.Scalar | None:
+        return None if source.index is None else self._owner._files.constants(self.file, source.index)
+
+    def leaf(self, leaf: Leaf) -> Any:
+        plan = self._owner._plan
+        source = plan.sources[leaf]
+        if isinstance(source, PositionSource):
+            return self.positions()
+        if isinstance(source, ConstantSource):
+            value = self.constant(source)
+            return pa.scalar(None, plan.types[leaf]) if value is None else value
+        return _as(self.physical(source), plan.types[leaf])
+
+    def evaluate(self, compiled: Compiled) -> Any:
+        return compiled([self.leaf(leaf) for leaf in compiled.leaves], self.num_rows)
+
+
+class _Column:
+    """How one output column is made."""
+
+    def __init__(self, output: Output, plan: ReadPlan, compiled: Compiled | None) -> None:
+        self._value = output.value
+        self._type = output.field.type
+        self._compiled = compiled
+        self._narrows = False
+        if isinstance(output.value, PhysicalSource):
+            stored = plan.logical.field(output.value.index).type
+            self._narrows = pa.types.is_nested(stored) and not stored.equals(self._type)
+            self._logical = stored
+
+    def __call__(self, view: _View) -> pa.Array:
+        value = self._value
+        if self._compiled is not None:
+            array = view.evaluate(self._compiled)
+            return array if array.type.equals(self._type) else array.cast(self._type)
+        if isinstance(value, PhysicalSource):
+            array = view.physical(value)
+            return narrow(_as(array, self._logical), self._type) if self._narrows else array
+        if isinstance(value, PositionSource):
+            return view.positions()
+        assert isinstance(value, ConstantSource)
+        scalar = view.constant(value)
+        if scalar is None or not scalar.is_valid:
+            return pa.nulls(view.num_rows, self._type)
+        return pa.repeat(scalar, view.num_rows)
+
+
+def _as(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Return the array under the logical names of its type."""
+    if not pa.types.is_nested(wanted) or array.type.equals(wanted):
+        return array
+    batch = pa.RecordBatch.from_arrays([array], ["x"])
+    return relabel(batch, pa.schema([pa.field("x", wanted)])).column(0)

@@ -1,0 +1,359 @@
+"""plan_scan: what is asked and what the features' rules say, composed into one ReadPlan.
+
+Columns are looked up ignoring case. A dotted name reaches into structs and gives the struct with only the
+fields that were asked, in the schema's order, as pyarrow's Parquet reader does: ``["a.b"]`` gives ``a: {b}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Union
+
+import pyarrow as pa
+
+from delta_core.errors import (
+    ColumnNotFoundError,
+    HookContractError,
+    InvalidArgumentError,
+    PluginConflictError,
+)
+from delta_core.expressions.ast import (
+    Column,
+    Expression,
+    FileConstant,
+    Leaf,
+    PartitionValue,
+    PhysicalColumn,
+    RowPosition,
+    all_of,
+    column,
+    leaves,
+)  # fmt: skip
+from delta_core.expressions.binding import bind
+from delta_core.plans import ReadRequest
+from delta_core.rules import MetadataColumn, ReadCheck, ReadRule, RowFilter, RowSelector
+from delta_core.scan.projection import Tree, add_path, prune
+from delta_core.schema import FIELD_ID, ColumnMap, Path, arrow_schema, find, format_path
+from delta_core.state import TableState
+from delta_core.types import DataType, Field, PrimitiveType, StructType
+
+__all__ = [
+    "FILE_PATH", "ROW_INDEX", "ConstantSource", "Output", "PhysicalSource", "PositionSource", "ReadPlan", "Source",
+    "plan_scan", "resolve_columns",
+]  # fmt: skip
+
+FILE_PATH = "_file_path"
+ROW_INDEX = "_file_row_index"
+#: The file constant behind `FILE_PATH`: no column of the log, made where files are read.
+LOCATION = FileConstant("_file_path", PrimitiveType("string"))
+_VOID = PrimitiveType("void")
+
+
+@dataclass(frozen=True)
+class PhysicalSource:
+    """A physical column of the read, or a field within it by child numbers."""
+
+    index: int
+    path: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ConstantSource:
+    """A value per file, by its number among `ReadPlan.constants`; None: null for every file."""
+
+    index: int | None
+
+
+@dataclass(frozen=True)
+class PositionSource:
+    """The row's physical position."""
+
+
+Source = Union[PhysicalSource, ConstantSource, PositionSource]
+
+
+@dataclass(frozen=True)
+class Output:
+    """One column that is handed out: a source as it is, or an expression."""
+
+    field: pa.Field
+    value: Source | Expression
+
+
+@dataclass(frozen=True)
+class ReadPlan:
+    """How physical batches become the rows that were asked for.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Of the rows handed out.
+    outputs : tuple of Output
+        Parallel to ``schema``.
+    columns : StructType
+        The physical columns to read; ``physical`` holds their Arrow types and ``logical`` their Arrow types under
+        logical names, in the same order.
+    match : "name" or "id"
+    constants : tuple of FileConstant or PartitionValue
+        The values per file that outputs and expressions need.
+    selectors, checks, filter
+        Run in this order: dropped rows are not checked, and every row that is left is checked before any filter.
+    sources : Mapping of Leaf to Source
+        Where each leaf of the expressions comes from; ``types`` holds its Arrow type.
+    pruning : Expression or None
+        What a row must fulfil to be handed out: predicate and row filters, for skipping files and row groups.
+    limit : int or None
+    """
+
+    schema: pa.Schema
+    outputs: tuple[Output, ...]
+    columns: StructType
+    physical: pa.Schema
+    logical: pa.Schema
+    match: Literal["name", "id"]
+    constants: tuple[FileConstant | PartitionValue, ...]
+    selectors: tuple[RowSelector, ...]
+    checks: tuple[ReadCheck, ...]
+    filter: Expression | None
+    sources: Mapping[Leaf, Source]
+    types: Mapping[Leaf, pa.DataType]
+    pruning: Expression | None
+    limit: int | None = None
+
+
+def resolve_columns(schema: StructType, names: Iterable[str | Path]) -> tuple[Path, ...]:
+    """Return the paths of column names, spelled as the schema does.
+
+    A name is a column's, or dotted with backticks around parts that hold dots; a column whose own name holds the
+    dots wins. Raises ColumnNotFoundError, and InvalidArgumentError for a column named twice.
+    """
+    if isinstance(names, str):
+        raise InvalidArgumentError(f"Found columns={names!r}, expected a list of names.")
+    found: dict[Path, None] = {}
+    for name in names:
+        if isinstance(name, str):
+            whole = schema.get(name)
+            path = (whole.name,) if whole is not None else find(schema, column(name).path or (name,))[0]
+        else:
+            path = find(schema, tuple(name))[0]
+        if path in found:
+            raise InvalidArgumentError(f"Column {format_path(path)} is asked for twice.", column=format_path(path))
+        found[path] = None
+    return tuple(found)
+
+
+def plan_scan(
+    table: TableState,
+    request: ReadRequest,
+    rules: Sequence[ReadRule],
+    *,
+    functions: Mapping[str, object] | None = None,
+    constants: Mapping[str, tuple[str | Expression, DataType]] | None = None,
+    limit: int | None = None,
+) -> ReadPlan:
+    """Compose a request with the features' rules.
+
+    Parameters
+    ----------
+    request : ReadRequest
+        With paths as the schema spells them (`resolve_columns`) and a bound predicate.
+    rules : sequence of ReadRule
+        What the hook ``read_rules`` answered.
+    constants : Mapping, optional
+        Further output columns: name to (column of the file table or expression, type).
+
+    Raises
+    ------
+    ColumnNotFoundError
+        A metadata column that nobody offers.
+    InvalidArgumentError
+        A metadata column whose name is a column of the table, which stays readable as such.
+    PluginConflictError
+        Two rules claim one metadata column.
+    """
+    return _Planner(table, request, rules, functions or {}).plan(constants or {}, limit)
+
+
+class _Planner:
+    def __init__(
+        self, table: TableState, request: ReadRequest, rules: Sequence[ReadRule], functions: Mapping[str, object]
+    ) -> None:
+        self.table = table
+        self.request = request
+        self.map: ColumnMap = table.column_map
+        self.partitions = {name.lower() for name in table.partition_columns}
+        self.functions = functions
+        self.rules = [self._bound(r) for r in rules]
+        self.trees: dict[str, Tree] = {}
+        self.hidden: dict[str, PhysicalColumn] = {}
+        self.constants: dict[FileConstant | PartitionValue, int] = {}
+        self.nested: dict[str, StructType] = {}
+
+    def _bound(self, rule: ReadRule) -> ReadRule:
+        if isinstance(rule, RowSelector):
+            return rule
+        if not isinstance(rule, (RowFilter, ReadCheck, MetadataColumn)):
+            raise HookContractError(f"Hook read_rules returned {rule!r}, expected a read rule.", hook="read_rules")
+        expression = bind(rule.expression, self.table.schema, self.functions)  # type: ignore[arg-type]
+        return type(rule)(**{**rule.__dict__, "expression": expression})
+
+    def plan(self, constants: Mapping[str, tuple[str | Expression, DataType]], limit: int | None) -> ReadPlan:
+        checks = tuple(r for r in self.rules if isinstance(r, ReadCheck))
+        filters = [r.expression for r in self.rules if isinstance(r, RowFilter)]
+        condition = all_of([*([self.request.predicate] if self.request.predicate is not None else []), *filters])
+        extra = {n: (FileConstant(v, t) if isinstance(v, str) else v, t) for n, (v, t) in constants.items()}
+        extra |= self._metadata()
+        wanted = self._output_columns()
+        for path in wanted:
+            self._need(path)
+        expressions = [c.expression for c in checks] + ([condition] if condition is not None else [])
+        expressions += [e for e, _ in extra.values()]
+        used = list(dict.fromkeys(leaf for e in expressions for leaf in leaves(e)))
+        for leaf in used:
+            self._need_leaf(leaf)
+        columns, logical = self._physical_columns()
+        sources = {leaf: self._source(leaf) for leaf in used}
+        outputs = self._outputs(wanted, extra, sources)
+        return ReadPlan(
+            pa.schema([o.field for o in outputs]), tuple(outputs), columns, arrow_schema(columns, self.table.types),
+            arrow_schema(logical, self.table.types), self.map.match, tuple(self.constants),
+            tuple(r for r in self.rules if isinstance(r, RowSelector)), checks, condition, sources,
+            {leaf: self._type(leaf) for leaf in used}, condition, limit,
+        )  # fmt: skip
+
+    # --- what is handed out ---
+
+    def _output_columns(self) -> tuple[Path, ...]:
+        if self.request.columns is not None:
+            return self.request.columns
+        return tuple((f.name,) for f in self.table.schema.fields)
+
+    def _metadata(self) -> dict[str, tuple[Expression, DataType]]:
+        """Return the metadata columns asked for, by the names that they are offered under."""
+        offered: dict[str, MetadataColumn] = {
+            FILE_PATH: MetadataColumn("delta_core", FILE_PATH, LOCATION.type, LOCATION),
+            ROW_INDEX: MetadataColumn("delta_core", ROW_INDEX, PrimitiveType("long"), RowPosition()),
+        }
+        for rule in self.rules:
+            if isinstance(rule, MetadataColumn) and offered.setdefault(rule.name, rule) is not rule:
+                raise PluginConflictError(
+                    f"The metadata column {rule.name!r} is claimed by {offered[rule.name].feature} and {rule.feature}.",
+                    column=rule.name,
+                )
+        found = {}
+        for name in self.request.metadata:
+            own = self.table.schema.get(name)
+            if own is not None:
+                raise InvalidArgumentError(
+                    f"The table has a column {own.name!r} of its own: ask for it in columns. The metadata column of that "
+                    "name can't be had.", column=name,
+                )  # fmt: skip
+            if name not in offered:
+                raise ColumnNotFoundError(
+                    f"Metadata column {name!r} is not offered; this table has: {', '.join(sorted(offered))}.", column=name
+                )
+            found[name] = (offered[name].expression, offered[name].type)
+        return found
+
+    def _outputs(
+        self, wanted: Sequence[Path], extra: Mapping[str, tuple[Expression, DataType]], sources: Mapping[Leaf, Source]
+    ) -> list[Output]:
+        trees: dict[str, Tree] = {}
+        for path in wanted:
+            trees[path[0]] = add_path(trees.get(path[0], {}), path[1:])
+        outputs = []
+        for name, tree in trees.items():
+            logical = next(f for f in self.table.schema.fields if f.name == name)
+            t = prune(logical.type, logical.type, tree)[0]
+            f = arrow_schema(StructType([Field(name, t, logical.nullable)]), self.table.types).field(0)
+            outputs.append(Output(f, self._source(Column((name,)))))
+        for name, (expression, t) in extra.items():
+            if name in trees or any(o.field.name == name for o in outputs):
+                raise InvalidArgumentError(f"Two columns of the result are named {name!r}.", column=name)
+            f = arrow_schema(StructType([Field(name, t)]), self.table.types).field(0)
+            direct = sources.get(expression) if not hasattr(expression, "args") else None  # type: ignore[call-overload]
+            outputs.append(Output(f, expression if direct is None else direct))
+        return outputs
+
+    # --- what is read ---
+
+    def _need(self, path: Path) -> None:
+        name = path[0]
+        if name.lower() in self.partitions:
+            self._constant(self._partition(name))
+        elif self._logical(name).type != _VOID:
+            self.trees[name] = add_path(self.trees.get(name, {}), path[1:])
+
+    def _need_leaf(self, leaf: Leaf) -> None:
+        if isinstance(leaf, Column):
+            self._need(leaf.path)
+        elif isinstance(leaf, PhysicalColumn):
+            self.hidden[leaf.name] = leaf
+        elif isinstance(leaf, (FileConstant, PartitionValue)):
+            self._constant(leaf)
+        elif not isinstance(leaf, RowPosition):
+            raise InvalidArgumentError(f"A scan can't evaluate {leaf}: it stands for what is written.")
+
+    def _constant(self, leaf: FileConstant | PartitionValue) -> int:
+        return self.constants.setdefault(leaf, len(self.constants))
+
+    def _logical(self, name: str) -> Field:
+        found = self.table.schema.get(name)
+        assert found is not None
+        return found
+
+    def _partition(self, name: str) -> PartitionValue:
+        physical = self.map.physical_path(self.table.schema, (name,))
+        return PartitionValue(physical[0], self._logical(name).type)
+
+    def _physical_columns(self) -> tuple[StructType, StructType]:
+        """Return the physical columns to read, and the same under logical names, in the table's order."""
+        physical: list[Field] = []
+        logical: list[Field] = []
+        for own, stored in zip(self.table.schema.fields, self.map.physical.fields, strict=True):
+            if own.name in self.trees:
+                own_type, stored_type = prune(own.type, stored.type, self.trees[own.name])
+                logical.append(Field(own.name, own_type, own.nullable))
+                physical.append(Field(stored.name, stored_type, own.nullable, stored.metadata))
+        self.positions = {f.name: i for i, f in enumerate(logical)}
+        self.pruned = StructType(logical)
+        for leaf in self.hidden.values():
+            metadata = {} if leaf.field_id is None else {FIELD_ID: leaf.field_id}
+            physical.append(Field(leaf.name, leaf.type, True, metadata))
+        hidden = [Field(leaf.name, leaf.type) for leaf in self.hidden.values()]
+        return StructType(physical), StructType([*logical, *hidden])
+
+    def _source(self, leaf: Leaf) -> Source:
+        if isinstance(leaf, Column):
+            name = leaf.path[0]
+            if name.lower() in self.partitions:
+                return ConstantSource(self.constants[self._partition(name)])
+            if name not in self.positions:
+                return ConstantSource(None)
+            return PhysicalSource(self.positions[name], self._child_numbers(leaf.path))
+        if isinstance(leaf, PhysicalColumn):
+            return PhysicalSource(len(self.positions) + list(self.hidden).index(leaf.name))
+        if isinstance(leaf, RowPosition):
+            return PositionSource()
+        assert isinstance(leaf, (FileConstant, PartitionValue))
+        return ConstantSource(self.constants[leaf])
+
+    def _child_numbers(self, path: Path) -> tuple[int, ...]:
+        numbers = []
+        current: DataType = self.pruned.fields[self.positions[path[0]]].type
+        for part in path[1:]:
+            if not isinstance(current, StructType):
+                raise InvalidArgumentError(f"{format_path(path)} reaches into a list or map, which no expression can.")
+            numbers.append(current.names.index(part))
+            current = current.fields[numbers[-1]].type
+        return tuple(numbers)
+
+    def _type(self, leaf: Leaf) -> pa.DataType:
+        if isinstance(leaf, Column):
+            t: DataType = find(self.pruned, leaf.path)[1].type if leaf.path[0] in self.positions else find(
+                self.table.schema, leaf.path)[1].type  # fmt: skip
+        else:
+            t = PrimitiveType("long") if isinstance(leaf, RowPosition) else leaf.type  # type: ignore[union-attr]
+        return arrow_schema(StructType([Field("x", t)]), self.table.types).field(0).type
+

@@ -1,0 +1,281 @@
+"""Scan: what users hold of a read that is planned. Rows move only when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal, Protocol
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.actions import FILE_COLUMNS
+from delta_core.engine import Engine, FileRead
+from delta_core.errors import CorruptTableError, DataFileError, InvalidArgumentError
+from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, PartitionValue
+from delta_core.log.files import FileSet
+from delta_core.log.partition_values import parse_partition_values
+from delta_core.plans import ReadRequest
+from delta_core.plugins import PluginSet
+from delta_core.scan.apply import Apply, FileContext
+from delta_core.scan.plan import LOCATION, ReadPlan, plan_scan, resolve_columns
+from delta_core.scan.predicates import plan_pruning, read_predicate
+from delta_core.scan.vectors import Vectors
+from delta_core.schema import Path
+from delta_core.state import TableState
+from delta_core.types import DataType, PrimitiveType
+
+__all__ = ["Scan", "ScanSource"]
+
+_NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
+
+
+class ScanSource(Protocol):
+    """What a scan reads from: a Snapshot."""
+
+    @property
+    def state(self) -> TableState: ...
+    @property
+    def plugins(self) -> PluginSet: ...
+    @property
+    def engine(self) -> Engine: ...
+    @property
+    def files(self) -> FileSet: ...
+    @property
+    def timezone(self) -> str: ...
+
+
+class Scan:
+    """A planned read of a snapshot.
+
+    Parameters
+    ----------
+    source : Snapshot
+    columns : sequence of str or Path, optional
+        Names, ignoring case; dotted ones reach into structs and give the struct with that field alone. None: all.
+    metadata : sequence of str
+        Metadata columns, behind the others: ``_file_path``, ``_file_row_index`` and what features offer.
+    predicate : str, filters or Expression, optional
+        Only rows for which it is true; files and row groups that can't hold one are not read.
+    limit : int, optional
+        At most so many rows.
+    files : FileSet, optional
+        Read these instead of the snapshot's live files; one with ``keep`` gives only those rows of a file.
+    constants : Mapping, optional
+        Further output columns, between columns and metadata: name to (column of the file table or expression, type).
+    purpose : str
+        What hooks are told: ``rows``, or ``changes`` for a change feed.
+    """
+
+    def __init__(
+        self,
+        source: ScanSource,
+        columns: Sequence[str | Path] | None = None,
+        metadata: Sequence[str] = (),
+        predicate: Any = None,
+        limit: int | None = None,
+        *,
+        files: FileSet | None = None,
+        constants: Mapping[str, tuple[str | Expression, DataType]] | None = None,
+        purpose: Literal["rows", "changes"] = "rows",
+    ) -> None:
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+            raise InvalidArgumentError(f"Found limit {limit!r}, expected a whole number from 0 on.")
+        if isinstance(metadata, str):
+            raise InvalidArgumentError(f"Found metadata={metadata!r}, expected a list of names.")
+        state, plugins = source.state, source.plugins
+        self._source = source
+        self._given = files
+        bound = None if predicate is None else read_predicate(predicate, state, plugins.functions)
+        request = ReadRequest(
+            None if columns is None else resolve_columns(state.schema, columns),
+            tuple(dict.fromkeys(metadata)), bound, purpose, tuple(constants or ()),
+        )  # fmt: skip
+        rules = plugins.collect("read_rules", table=state, request=request)
+        self.plan: ReadPlan = plan_scan(
+            state, request, rules, functions=plugins.functions, constants=constants, limit=limit
+        )
+        self._skipping = None if self.plan.pruning is None else plan_pruning(self.plan.pruning, state)
+
+    def __repr__(self) -> str:
+        return f"Scan({', '.join(self.schema.names)})"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        return self.plan.schema
+
+    @cached_property
+    def _files(self) -> FileSet:
+        """The files that may hold a row."""
+        found = self._source.files if self._given is None else self._given
+        if self._skipping is None or found.keep is not None:
+            return found
+        evaluator, zone = self._source.engine.evaluator, self._source.timezone
+        found = found.where(self._skipping.partitions, evaluator, zone, exact=True)
+        return found.where(self._skipping.statistics, evaluator, zone)
+
+    def files(self) -> pa.Table:
+        """Return the planned files, one row each, with the columns of `actions.FILE_COLUMNS`."""
+        return self._files.columns([n for n in FILE_COLUMNS if n not in ("deletionTimestamp", "extendedFileMetadata")])
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream of batches, in bounded memory; files in order, rows in file order."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
+    def to_table(self) -> pa.Table:
+        """Return the rows in memory."""
+        return pa.Table.from_batches(list(self.batches()), self.schema)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as batches; closing the iterator stops the reading."""
+        left = self.plan.limit
+        if left is None:
+            yield from self._read(_Inputs(self))
+            return
+        inputs = _Inputs(self)
+        for part in inputs.split(left):
+            for batch in self._read(part):
+                if left <= 0:
+                    return
+                taken = batch.slice(0, left)
+                left -= taken.num_rows
+                yield taken
+            if left <= 0:
+                return
+
+    def count(self) -> int:
+        """Return the number of rows; from statistics and footers where these tell, else by reading.
+
+        Notes
+        -----
+        Rows are counted without being read where no predicate, filter or check looks at them.
+        """
+        known = self._known_count()
+        if known is None:
+            return sum(batch.num_rows for batch in self._counting().batches())
+        return known if self.plan.limit is None else min(known, self.plan.limit)
+
+    def _counting(self) -> Scan:
+        return self
+
+    def _known_count(self) -> int | None:
+        if self.plan.filter is not None or self.plan.checks or self._files.keep is not None:
+            return None
+        inputs = _Inputs(self)
+        dropped = inputs.vectors.num_dropped()
+        return None if dropped is None else inputs.num_physical_rows() - dropped
+
+    def _read(self, inputs: _Inputs) -> Iterator[pa.RecordBatch]:
+        plan, engine = self.plan, self._source.engine
+        apply = Apply(plan, inputs.context(), engine.evaluator, self._source.plugins.functions)
+        # a file that is read at all is checked whole
+        prune = self._skipping.statistics if self._skipping is not None and not plan.checks else None
+        read = FileRead(
+            inputs.paths, inputs.sizes, plan.columns, plan.match, plan.physical, prune, encoded=True,
+            types=self._source.state.types, opened=inputs.opened,
+        )  # fmt: skip
+        inputs.vectors.start()
+        try:
+            yield from engine.data.read(read, apply)
+        finally:
+            inputs.vectors.close()
+
+
+class _Inputs:
+    """The files of one read as the engine needs them: decoded paths, constants, vectors."""
+
+    def __init__(self, scan: Scan, table: pa.Table | None = None, first: int = 0) -> None:
+        self._scan = scan
+        self._plan = scan.plan
+        self._source = scan._source
+        self._first = first
+        self._table = self._load() if table is None else table
+        self.paths = decode_paths(self._table.column("path"))
+        self.sizes: list[int | None] = self._table.column("size").to_pylist()
+        self.vectors = Vectors(self._source.engine.storage, self._plan.selectors, self._table)
+
+    def _load(self) -> pa.Table:
+        names = ["path", "size", *(c for s in self._plan.selectors for c in s.columns)]
+        for leaf in self._plan.constants:
+            if isinstance(leaf, PartitionValue):
+                names.append(f"partition:{leaf.name}")
+            elif leaf != LOCATION:
+                names.append(leaf.name)
+        return self._scan._files.columns(list(dict.fromkeys(names)))
+
+    def split(self, limit: int) -> Iterator[_Inputs]:
+        """Yield the files that are enough for a limit by their statistics, then the rest."""
+        counts = self._num_records()
+        if self._plan.filter is not None or counts is None or self._scan._files.keep is not None:
+            yield self
+            return
+        dropped = np.zeros(len(counts), np.int64)
+        for _, located in self.vectors.located:
+            np.add.at(dropped, located.column("file").to_numpy(), located.column("cardinality").fill_null(0).to_numpy())
+        enough = int(np.searchsorted(np.cumsum(counts - dropped), limit)) + 1
+        if enough >= len(counts):
+            yield self
+            return
+        yield _Inputs(self._scan, self._table.slice(0, enough))
+        yield _Inputs(self._scan, self._table.slice(enough), enough)
+
+    def _num_records(self) -> np.ndarray[Any, Any] | None:
+        counts = self._scan._files.statistics([_NUM_RECORDS]).column(0)
+        return None if counts.null_count else counts.to_numpy()
+
+    def num_physical_rows(self) -> int:
+        """Return the rows of all files, from statistics, else from footers."""
+        counts = self._scan._files.statistics([_NUM_RECORDS]).column(0)
+        known = int(np.sum(counts.drop_null().to_numpy()))
+        if not counts.null_count:
+            return known
+        missing = np.flatnonzero(counts.is_null().to_numpy())
+        paths, sizes = [self.paths[i] for i in missing], [self.sizes[i] for i in missing]
+        return known + sum(self._source.engine.data.row_counts(paths, sizes))
+
+    def opened(self, file: int, num_rows: int) -> None:
+        """Refuse vectors and row sets that reach beyond the file."""
+        try:
+            self.vectors.check(file, num_rows)
+        except CorruptTableError as e:
+            path = self.paths[file]
+            raise DataFileError(f"The deleted rows of data file {path!r} do not fit it: {e}.", path=path) from e
+
+    def context(self) -> FileContext:
+        """Return what applying the plan asks of each file."""
+        columns = [self._constant(leaf) for leaf in self._plan.constants]
+        uri = self._source.engine.storage.uri
+
+        def constant(file: int, number: int) -> pa.Scalar:
+            column = columns[number]
+            return pa.scalar(uri(self.paths[file])) if column is None else column[file]
+
+        kept = self._scan._files.keep
+        if kept is not None and self._first:
+            kept = {file - self._first: rows for file, rows in kept.items()}
+        return FileContext(self.paths, constant, self.vectors.rows, kept)
+
+    def _constant(self, leaf: FileConstant | PartitionValue) -> pa.Array | None:
+        """Return the typed values of all files, None for the files' own places, which are made when read."""
+        state = self._source.state
+        if isinstance(leaf, PartitionValue):
+            text = self._table.column(f"partition:{leaf.name}")
+            return parse_partition_values(text, leaf.type, self._source.timezone, column=leaf.name, types=state.types)
+        if leaf == LOCATION:
+            return None
+        column = self._table.column(leaf.name).combine_chunks()
+        wanted = leaf.type.to_arrow(state.types)
+        return column if column.type.equals(wanted) else column.cast(wanted)
+
+
+def decode_paths(paths: pa.ChunkedArray) -> list[str]:
+    """Return the log's paths percent-decoded, once. Protocol: Add File (paths are URIs by RFC 2396)."""
+    found: list[str] = paths.to_pylist()
+    if paths.num_chunks and any("%" in p for p in found):
+        return [unquote(p, errors="surrogateescape") if "%" in p else p for p in found]
+    return found

@@ -1,0 +1,160 @@
+"""Vectors of dropped rows: located from the file table, read by ranges, decoded to RowSets, in windows of files."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.engine import RangeRequest, Storage
+from delta_core.errors import DataFileNotFoundError, HookContractError
+from delta_core.kernels.row_set import RowSet
+from delta_core.rules import VECTOR_LOCATION, RowSelector
+
+__all__ = ["Vectors", "read_row_sets"]
+
+#: Vectors of one window; a few windows are in memory at a time.
+WINDOW_VECTORS = 2048
+_WINDOWS_HELD = 4
+
+
+def read_row_sets(storage: Storage, selectors: Sequence[RowSelector], files: pa.Table) -> dict[int, RowSet]:
+    """Return the rows that selectors drop, by row number in the file table; files without a vector are left out.
+
+    All ranges are read in one call, those of one file joined. Raises DataFileNotFoundError naming a missing vector file.
+    """
+    out: dict[int, RowSet] = {}
+    for selector in selectors:
+        _read(storage, selector, locate(selector, files), out)
+    return out
+
+
+def locate(selector: RowSelector, files: pa.Table) -> pa.Table:
+    """Ask a selector where the vectors lie; the answer is sorted by file."""
+    found = selector.locate(files.select(list(selector.columns)))
+    if not isinstance(found, pa.Table) or found.schema.names != VECTOR_LOCATION.names:
+        raise HookContractError(
+            f"The row selector of {selector.feature} located vectors as {getattr(found, 'schema', found)}, expected the "
+            f"columns {', '.join(VECTOR_LOCATION.names)}.", feature=selector.feature,
+        )  # fmt: skip
+    numbers = found.column("file").to_numpy()
+    return found if (numbers[1:] >= numbers[:-1]).all() else found.sort_by("file")
+
+
+def _read(storage: Storage, selector: RowSelector, located: pa.Table, out: dict[int, RowSet]) -> None:
+    columns = {name: located.column(name).to_pylist() for name in VECTOR_LOCATION.names}
+    requests = [
+        RangeRequest(path, offset or 0, length)
+        for path, offset, length, data in zip(
+            columns["path"], columns["offset"], columns["length"], columns["data"], strict=True
+        )
+        if data is None
+    ]
+    ranges = iter(_fetch(storage, requests))
+    for file, path, offset, data, cardinality in zip(
+        columns["file"], columns["path"], columns["offset"], columns["data"], columns["cardinality"], strict=True
+    ):
+        where = "its descriptor" if data is not None else f"{path!r}, byte {offset}"
+        rows = selector.decode(next(ranges) if data is None else data, cardinality, where)
+        out[file] = out[file] | rows if file in out else rows
+
+
+def _fetch(storage: Storage, requests: Sequence[RangeRequest]) -> list[Any]:
+    if not requests:
+        return []
+    try:
+        return list(storage.read(requests))
+    except FileNotFoundError as e:
+        path = next((p for p in dict.fromkeys(r.path for r in requests) if not _exists(storage, p)), requests[0].path)
+        raise DataFileNotFoundError(
+            f"The file {path!r}, which holds deleted rows that the log names, is not there. Restore it: without it the "
+            "rows that are left can't be told.", path=path,
+        ) from e  # fmt: skip
+
+
+def _exists(storage: Storage, path: str) -> bool:
+    try:
+        storage.stat([path])
+    except FileNotFoundError:
+        return False
+    return True
+
+
+class Vectors:
+    """The dropped rows of a scan's files, read window by window, the next one ahead of its use.
+
+    Parameters
+    ----------
+    files : pyarrow.Table
+        The columns that the selectors ask for, one row a file of the read.
+    """
+
+    def __init__(self, storage: Storage, selectors: Sequence[RowSelector], files: pa.Table) -> None:
+        self._storage = storage
+        self.located = [(s, t) for s in selectors if (t := locate(s, files)).num_rows]
+        numbers = [t.column("file").to_numpy() for _, t in self.located]
+        self._files = np.unique(np.concatenate(numbers)) if numbers else np.empty(0, np.int32)
+        self._windows: dict[int, Future[dict[int, RowSet]]] = {}
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __bool__(self) -> bool:
+        return bool(len(self._files))
+
+    def start(self) -> None:
+        """Begin reading the first window."""
+        if self:
+            self._window(0)
+
+    def close(self) -> None:
+        """Start nothing more."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def rows(self, file: int) -> RowSet | None:
+        """Return the rows of a file that are dropped, None for a file without a vector."""
+        at = int(np.searchsorted(self._files, file))
+        if at == len(self._files) or self._files[at] != file:
+            return None
+        return self._window(at // WINDOW_VECTORS).result()[file]
+
+    def check(self, file: int, num_rows: int) -> None:
+        """Refuse a vector that drops rows which the file does not have."""
+        rows = self.rows(file)
+        if rows is not None and rows:
+            rows.check_fits(num_rows)
+
+    def num_dropped(self) -> int | None:
+        """Return how many rows are dropped, None where descriptors alone do not tell."""
+        if not self:
+            return 0
+        if len(self.located) > 1:
+            return None
+        counts = self.located[0][1].column("cardinality")
+        if counts.null_count or len(self._files) != len(counts):
+            return None
+        return int(np.sum(counts.to_numpy()))
+
+    def _window(self, number: int) -> Future[dict[int, RowSet]]:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(1, thread_name_prefix="delta-vectors")
+            for wanted in (number, number + 1):
+                if wanted not in self._windows and wanted * WINDOW_VECTORS < len(self._files):
+                    self._windows[wanted] = self._pool.submit(self._load, wanted)
+            for old in [n for n in self._windows if n < number - _WINDOWS_HELD]:
+                del self._windows[old]
+            return self._windows[number]
+
+    def _load(self, number: int) -> dict[int, RowSet]:
+        chosen = self._files[number * WINDOW_VECTORS : (number + 1) * WINDOW_VECTORS]
+        out: dict[int, RowSet] = {}
+        for selector, located in self.located:
+            numbers = located.column("file").to_numpy()
+            start, stop = np.searchsorted(numbers, chosen[0]), np.searchsorted(numbers, chosen[-1], side="right")
+            _read(self._storage, selector, located.slice(int(start), int(stop - start)), out)
+        return out
