@@ -19,7 +19,7 @@
 
 namespace delta_json {
 
-// 'l' int64, 'd'ouble, 'f'loat, 'b'oolean, 's'tring, 'D'ate, 'T'imestamp in UTC, 'N': timestamp without zone, 'm': decimal.
+// 'l' int64 (of `precision` bits), 'd'ouble, 'f'loat, 'b'oolean, 's'tring, 'D'ate, 'T'imestamp in UTC, 'N': timestamp without zone, 'm': decimal.
 struct StatField {
     char type;
     int precision, scale;
@@ -418,7 +418,8 @@ class StatReader {
         int64_t whole;
         switch (asked.type) {
             case 'l':
-                if (parse_int64(text.p, text.end, whole)) columns_.set(field, row_, whole);
+                if (parse_int64(text.p, text.end, whole) && whole >> (asked.precision - 1) == (whole < 0 ? -1 : 0))
+                    columns_.set(field, row_, whole);
                 break;
             case 'd': {
                 double number;

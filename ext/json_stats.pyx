@@ -80,6 +80,8 @@ cdef class Fields:
         for path, of_type, precision, scale in fields:
             if of_type not in "ldfbsDTNm" or len(of_type) != 1 or not path:
                 raise ValueError(f"no field of type {of_type!r} at path {path!r}")
+            if of_type == "l" and not 1 <= precision <= 64:
+                raise ValueError(f"no whole number has {precision} bits")
             if of_type == "m" and not (1 <= precision <= 38 and 0 <= scale <= precision):
                 raise ValueError(f"no decimal has precision {precision} and scale {scale}")
             node = 0

@@ -40,7 +40,9 @@ _FIELDS: dict[str, dict[str, str]] = {
     "cdc": {"path": "s", "partitionValues": "m", "size": "l", "dataChange": "b", "tags": "m"},
 }  # fmt: skip
 _ALWAYS = {"path", "dvId"}
-_OTHERS = pa.schema([("version", pa.int64()), ("line", pa.int32()), ("kind", pa.string()), ("json", pa.string())])
+_OTHERS = pa.schema(
+    [("version", pa.int64()), ("line", pa.int32()), ("kind", pa.string()), ("json", pa.string())]
+)
 _VECTOR_TYPE = pa.struct([(name, _ARROW[code]) for name, code in _VECTOR.items()])
 
 
@@ -84,7 +86,9 @@ class _Plan:
         self.columns[name] = code
         return len(self.columns) - 1
 
-    def field(self, name: str, code: str, kept_as: str | None, *, parent: int = -1, required: bool = False) -> int:
+    def field(
+        self, name: str, code: str, kept_as: str | None, *, parent: int = -1, required: bool = False
+    ) -> int:
         column = -1 if kept_as is None else self.column(kept_as, {"j": "s", "r": "s"}.get(code, code))
         self.fields.append((name, code, parent, column, required))
         return len(self.fields) - 1
@@ -95,16 +99,22 @@ class _Plan:
             self.field(name, code, column if column in wanted else None, parent=parent, required=code == "s")
             for (name, code), column in zip(_VECTOR.items(), _VECTOR_COLUMNS.values(), strict=True)
         ]
-        self.id = (self.column("dvId", "s"), *parts[:3])
+        self.id = (self.column("dvId", "s"), parts[0], parts[1], parts[2])
 
     def layout(self) -> _Layout:
         spec = (self.kind, "".join(self.columns.values()), self.fields, self.entries, self.id)
         return _Layout(spec, pa.schema([(name, _ARROW[code]) for name, code in self.columns.items()]))
 
 
-def _plan(kind: str, columns: Collection[str] | None, partition_keys: Sequence[str], extra: Iterable[str]) -> _Layout:
+def _plan(
+    kind: str, columns: Collection[str] | None, partition_keys: Sequence[str], extra: Iterable[str]
+) -> _Layout:
     known = _FIELDS[kind]
-    wanted = {*known, *_VECTOR_COLUMNS.values()} - {"deletionVector"} if columns is None else _ALWAYS.union(columns)
+    wanted = (
+        {*known, *_VECTOR_COLUMNS.values()} - {"deletionVector"}
+        if columns is None
+        else _ALWAYS.union(columns)
+    )
     if "deletionVector" in wanted:
         wanted = wanted.union(_VECTOR_COLUMNS.values())
     plan = _Plan(kind)
@@ -117,7 +127,9 @@ def _plan(kind: str, columns: Collection[str] | None, partition_keys: Sequence[s
                 plan.entries = [(index, key, plan.column(f"partition:{key}", "d")) for key in partition_keys]
     for name in extra:
         if name in known:
-            raise InvalidArgumentError(f"{kind}.{name} is a field of the protocol, it can't be declared as an extra one.")
+            raise InvalidArgumentError(
+                f"{kind}.{name} is a field of the protocol, it can't be declared as an extra one."
+            )
         plan.field(name, "r", f"extra:{name}")
     return plan.layout()
 
@@ -161,14 +173,20 @@ class ActionParser:
     ) -> None:
         extra = dict(extra_fields or {})
         if unknown := extra.keys() - _FIELDS.keys():
-            raise InvalidArgumentError(f"Extra fields for {sorted(unknown)}: only {sorted(_FIELDS)} are kept as columns.")
+            raise InvalidArgumentError(
+                f"Extra fields for {sorted(unknown)}: only {sorted(_FIELDS)} are kept as columns."
+            )
         if len(set(partition_keys)) != len(partition_keys):
             raise InvalidArgumentError(f"partition_keys names a key twice: {list(partition_keys)}.")
         self._layouts = {k: _plan(k, columns, partition_keys, extra.get(k, ())) for k in _FIELDS}
         if columns is not None:
-            names = {name for layout in self._layouts.values() for name in layout.schema.names} | {"deletionVector"}
+            names = {name for layout in self._layouts.values() for name in layout.schema.names} | {
+                "deletionVector"
+            }
             if unknown := set(columns) - names:
-                raise InvalidArgumentError(f"No file action has a column {sorted(unknown)}; there are {sorted(names)}.")
+                raise InvalidArgumentError(
+                    f"No file action has a column {sorted(unknown)}; there are {sorted(names)}."
+                )
         self._nested = columns is not None and "deletionVector" in columns
         self._kept = [k for k in _FIELDS if (kinds is None or k in kinds) and k not in skip_others]
         self._parser = Parser([self._layouts[k].spec for k in self._kept], list(skip_others), kinds)
@@ -225,7 +243,9 @@ class ActionParser:
         batches = [pa.record_batch(b) for b in exported]
         if self._nested and "dvId" in schema.names:
             batches = [_nest_vector(b) for b in batches]
-            schema = _nest_vector(pa.record_batch([pa.array([], t) for t in schema.types], schema=schema)).schema
+            schema = _nest_vector(
+                pa.record_batch([pa.array([], t) for t in schema.types], schema=schema)
+            ).schema
         return pa.Table.from_batches(batches, schema)
 
 

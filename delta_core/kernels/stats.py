@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,12 +14,12 @@ from delta_core.types import parse_decimal
 
 __all__ = ["StatField", "parse_stats"]
 
-# Kind: the code of ext/json_stats.h and the column's type.
-_KINDS: dict[str, tuple[str, pa.DataType]] = {
-    "byte": ("l", pa.int64()), "short": ("l", pa.int64()), "integer": ("l", pa.int64()), "long": ("l", pa.int64()),
-    "float": ("f", pa.float32()), "double": ("d", pa.float64()), "boolean": ("b", pa.bool_()),
-    "string": ("s", pa.string()), "date": ("D", pa.date32()), "timestamp": ("T", pa.timestamp("us", "UTC")),
-    "timestamp_ntz": ("N", pa.timestamp("us")),
+# Kind: the code of ext/json_stats.h, the bits of a whole number, and the column's type.
+_KINDS: dict[str, tuple[str, int, pa.DataType]] = {
+    "byte": ("l", 8, pa.int64()), "short": ("l", 16, pa.int64()), "integer": ("l", 32, pa.int64()),
+    "long": ("l", 64, pa.int64()), "float": ("f", 0, pa.float32()), "double": ("d", 0, pa.float64()),
+    "boolean": ("b", 0, pa.bool_()), "string": ("s", 0, pa.string()), "date": ("D", 0, pa.date32()),
+    "timestamp": ("T", 0, pa.timestamp("us", "UTC")), "timestamp_ntz": ("N", 0, pa.timestamp("us")),
 }  # fmt: skip
 
 # A chunk's strings end up in columns with 32-bit offsets.
@@ -42,11 +42,7 @@ class StatField:
     kind: str
 
 
-@overload
-def parse_stats(stats: pa.ChunkedArray, fields: Sequence[StatField], threads: int = 1) -> list[pa.ChunkedArray]: ...
-@overload
-def parse_stats(stats: pa.Array, fields: Sequence[StatField], threads: int = 1) -> list[pa.Array]: ...
-def parse_stats(stats: Any, fields: Sequence[StatField], threads: int = 1) -> Any:
+def parse_stats(stats: Any, fields: Sequence[StatField], threads: int = 1) -> list[Any]:
     """Read fields out of JSON statistics, in one pass over each row.
 
     Parameters
@@ -86,7 +82,9 @@ def parse_stats(stats: Any, fields: Sequence[StatField], threads: int = 1) -> An
     if isinstance(stats, pa.ChunkedArray):
         return [
             pa.chunked_array([piece[i] for piece in pieces], schema.field(i).type)
-            for pieces in [[_read(compiled, part, threads) for chunk in stats.chunks for part in _split(chunk)]]
+            for pieces in [
+                [_read(compiled, part, threads) for chunk in stats.chunks for part in _split(chunk)]
+            ]
             for i in range(len(asked))
         ]
     return _read(compiled, stats, threads)
@@ -94,10 +92,12 @@ def parse_stats(stats: Any, fields: Sequence[StatField], threads: int = 1) -> An
 
 def _code(kind: str) -> tuple[str, int, int, pa.DataType]:
     if found := _KINDS.get(kind):
-        return found[0], 0, 0, found[1]
+        return found[0], found[1], 0, found[2]
     if parsed := parse_decimal(kind):
         return "m", *parsed, pa.decimal128(*parsed)
-    raise InvalidArgumentError(f"Type {kind!r} has no statistics to read; expected decimal(p,s) or one of {sorted(_KINDS)}.")
+    raise InvalidArgumentError(
+        f"Type {kind!r} has no statistics to read; expected decimal(p,s) or one of {sorted(_KINDS)}."
+    )
 
 
 def _split(chunk: pa.Array) -> Iterable[pa.Array]:
