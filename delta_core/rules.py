@@ -7,7 +7,7 @@ and descriptors only. Functions are module-level, so that rules pickle.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Union
 
@@ -18,7 +18,7 @@ from delta_core.kernels.row_set import RowSet
 from delta_core.types import DataType
 
 __all__ = [
-    "ActionColumn", "ChangeCapture", "CommitInfoField", "CommitTimestamp", "ExtraAction", "FileReference",
+    "ActionColumn", "ChangeCapture", "CommitInfoField", "CommitTimestamp", "EncodedRows", "ExtraAction", "FileReference",
     "FileRequirement", "FillColumn", "Function", "HiddenColumn", "MetadataColumn", "ReadCheck", "ReadRule",
     "RemoveRows", "RowCheck", "RowFilter", "RowSelector", "VECTOR_LOCATION", "WriteRule",
 ]  # fmt: skip
@@ -175,11 +175,34 @@ class FileRequirement:
 
 
 @dataclass(frozen=True)
+class EncodedRows:
+    """Dropped rows as they will lie on disk.
+
+    Parameters
+    ----------
+    path : str or None
+        The file that holds them, from the table's root; None where the descriptors hold them.
+    data : bytes
+        The file's content; empty without a file.
+    descriptors : pyarrow.Array
+        `actions.DELETION_VECTOR`, one per row set.
+    """
+
+    path: str | None
+    data: bytes
+    descriptors: pa.Array
+
+
+@dataclass(frozen=True)
 class RemoveRows:
-    """Encode dropped rows: ``encode(RowSet) -> (bytes, descriptor without place)``; the core writes the bytes."""
+    """Drop rows without rewriting files: ``encode(rows: Sequence[RowSet], prefix: str) -> EncodedRows``.
+
+    ``prefix`` is the random directory that the table's files go into, empty for none. The core writes the bytes, and
+    lists the files of lost attempts for deletion.
+    """
 
     feature: str
-    encode: Callable[[RowSet], tuple[bytes, dict[str, Any]]]
+    encode: Callable[[Sequence[RowSet], str], EncodedRows]
 
 
 @dataclass(frozen=True)

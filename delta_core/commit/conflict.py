@@ -51,17 +51,16 @@ class _Check:
 
 
 def check_conflicts(
-    winners: Sequence[Commit], intents: Intents, reads: Reads, isolation: IsolationLevel, matches: Matches
+    winner: Commit, intents: Intents, reads: Reads, isolation: IsolationLevel, matches: Matches
 ) -> None:
     """Raise the error of the first rule that a winner breaks; return where the transaction may go on."""
     check = _Check(intents, reads, isolation, matches)
-    for winner in winners:
-        _check_definition(winner)
-        _check_keys(winner, intents)
-        if not reads.is_blind:
-            _check_appends(winner, check)
-            _check_removed_reads(winner, check)
-        _check_removes(winner, intents)
+    _check_definition(winner)
+    _check_keys(winner, intents)
+    if not reads.is_blind:
+        _check_appends(winner, check)
+        _check_removed_reads(winner, check)
+    _check_removes(winner, intents)
 
 
 def _fail(kind: type[CommitConflictError], winner: Commit, what: str, advice: str) -> NoReturn:
@@ -99,7 +98,7 @@ def _check_appends(winner: Commit, check: _Check) -> None:
     blind = bool((winner.info or {}).get("isBlindAppend")) and not winner.removes.num_rows
     if check.isolation is IsolationLevel.WRITE_SERIALIZABLE and blind:
         return
-    added = winner.adds.filter(winner.adds.column("dataChange"))
+    added = _without(winner.adds.filter(winner.adds.column("dataChange")), _paths(winner.removes))
     for predicate in check.reads.predicates:
         found = check.matches(added, predicate)
         if found.num_rows:
@@ -112,7 +111,9 @@ def _check_appends(winner: Commit, check: _Check) -> None:
 
 
 def _check_removed_reads(winner: Commit, check: _Check) -> None:
-    removed = winner.removes
+    # a file that comes back with fewer rows is judged row by row, where rows of it are to be dropped
+    mine = {path for r in check.intents.row_removals for path in r.file.column("path").to_pylist()}
+    removed = _without(winner.removes, mine & _paths(winner.adds))
     if not removed.num_rows:
         return
     if check.isolation is IsolationLevel.SNAPSHOT_ISOLATION:
@@ -120,7 +121,7 @@ def _check_removed_reads(winner: Commit, check: _Check) -> None:
     keys = _keys(check.reads.files)
     hit = keys.contains(removed.column("path"), removed.column("dvId"))
     whole = any(p is None for p in check.reads.predicates)
-    if hit.any() or whole:
+    if hit.any() or (whole and removed.num_rows):
         path = removed.column("path")[int(np.argmax(hit))].as_py()
         _fail(
             ConcurrentDeleteReadError, winner, f"removed a file that this transaction read, such as {path}",
@@ -129,7 +130,7 @@ def _check_removed_reads(winner: Commit, check: _Check) -> None:
 
 
 def _check_removes(winner: Commit, intents: Intents) -> None:
-    mine = _keys([*intents.removes, *(r.file for r in intents.row_removals)])
+    mine = _keys(intents.removes)
     hit = mine.contains(winner.removes.column("path"), winner.removes.column("dvId"))
     if hit.any():
         path = winner.removes.column("path")[int(np.argmax(hit))].as_py()
@@ -144,3 +145,14 @@ def _keys(tables: Sequence[pa.Table]) -> KeySet:
     for table in tables:
         keys.insert(table.column("path"), table.column("dvId"))
     return keys
+
+
+def _paths(table: pa.Table) -> set[str]:
+    return set(table.column("path").to_pylist())
+
+
+def _without(table: pa.Table, paths: set[str]) -> pa.Table:
+    if not paths:
+        return table
+    keep = [p not in paths for p in table.column("path").to_pylist()]
+    return table.filter(pa.array(keep, pa.bool_()))

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from importlib import metadata as installed
 from typing import Any
 
 import pyarrow as pa
 
-from delta_core.actions import Metadata, Protocol
+from delta_core.actions import Metadata
 from delta_core.commit.attempt import Attempt, CommitHeader, build_attempt
 from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.conflict import IsolationLevel, check_conflicts
 from delta_core.commit.intents import Intents, Reads, RowRemoval
 from delta_core.commit.loop import commit_loop
 from delta_core.commit.outcome import Committed, Committer, Conflict, Proposal
+from delta_core.commit.row_removal import rebase, resolve
 from delta_core.commit.upgrade import NEW_TABLE, check_writable, upgraded
 from delta_core.errors import ConcurrentAppendError, InvalidArgumentError, VersionNotFoundError
 from delta_core.expressions.ast import Expression
@@ -28,12 +30,14 @@ from delta_core.plans import LogFile
 from delta_core.plugins import PluginSet
 from delta_core.snapshot import Snapshot, TableContext
 from delta_core.state import TableState
-from delta_core.version import __version__
+from delta_core.write.names import random_prefix
 from delta_core.write.plan import WritePlan, plan_write
 
 __all__ = ["CommitResult", "Transaction", "begin_create"]
 
 MAX_COMMIT_RETRIES = 15
+#: Who wrote a commit, for history.
+ENGINE_INFO = f"delta_core/{installed.version('delta_core')}"
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,8 @@ class Transaction:
         self.intents = Intents()
         self.reads = Reads()
         self.txn_id = str(uuid.uuid4())
+        #: Vector files of attempts; all but the last one's are nobody's once the commit landed.
+        self.abandoned: list[str] = []
         self._isolation = isolation
         self._committer = committer
         self._committed = False
@@ -214,12 +220,11 @@ class Transaction:
         now = clock or _now_ms
         committer = self._choose_committer()
         header = self._header(user_metadata, custom_metadata or {})
-        rows = _RowRemovals(self)
 
         def build(base: Snapshot | None, lost: int) -> Attempt:
             latest = None if base is None else base.state
             target, plugins = self._definition
-            intents = rows.resolved(base)
+            intents = self._resolved(base)
             previous = None if base is None else base.commit_timestamp_ms
             return build_attempt(intents, header, latest, target, plugins, now(), previous, lost)
 
@@ -230,13 +235,26 @@ class Transaction:
         self._committed = True
         return self._finish(won.base, won.attempt, won.committed)
 
+    def _resolved(self, base: Snapshot | None) -> Intents:
+        """Return the intents with row removals as actions; their vectors are written before the commit is proposed."""
+        if not self.intents.row_removals:
+            return self.intents
+        rule = self.plan.remove_rows
+        assert base is not None and rule is not None
+        prefix = random_prefix() if self.plan.requirements.random_prefix else ""
+        found = resolve(self.intents, base, rule, prefix)
+        if found.encoded is not None and found.encoded.path is not None:
+            self.context.log.engine.storage.put(found.encoded.path, found.encoded.data)
+            self.abandoned.append(found.encoded.path)
+        return found.intents
+
     def _header(self, user_metadata: str | None, custom: Mapping[str, Any]) -> CommitHeader:
         version = None if self.base is None else self.base.version
         blind = self.reads.is_blind and not self.intents.removes and not self.intents.row_removals
         blind = blind and bool(self.intents.adds) and self.base is not None
         return CommitHeader(
             self.operation, self.parameters, self.metrics, version, self.isolation.value, blind,
-            f"delta_core/{__version__}", self.txn_id, user_metadata, custom,
+            ENGINE_INFO, self.txn_id, user_metadata, custom,
         )  # fmt: skip
 
     def _choose_committer(self) -> Committer:
@@ -259,8 +277,9 @@ class Transaction:
         latest = base.update()
         if latest.version <= base.version:
             raise VersionNotFoundError(f"Version {conflict.version} is taken, but the log does not list it.", version=conflict.version)
-        winners = list(latest.commits(base.version + 1, latest.version))
-        check_conflicts(winners, self.intents, self.reads, self.isolation, self._matching(latest))
+        for winner in latest.commits(base.version + 1, latest.version):
+            check_conflicts(winner, self.intents, self.reads, self.isolation, self._matching(latest))
+            self.intents.row_removals = rebase(winner, self.intents.row_removals, latest)
         return latest
 
     def _matching(self, latest: Snapshot) -> Callable[[pa.Table, Expression | None], pa.Table]:
@@ -277,6 +296,7 @@ class Transaction:
 
     def _finish(self, base: Snapshot | None, attempt: Attempt, committed: Committed) -> CommitResult:
         version = committed.version
+        self.abandoned = self.abandoned[:-1]
         file = LogFile(committed.path or commit_name(version), "commit", version, version, data=attempt.data)
         snapshot = self.context.created(file) if base is None else base.with_commits([file])
         self.plugins.check("after_commit", committed=committed)
@@ -295,24 +315,7 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-@dataclass
-class _RowRemovals:
-    """Turns staged row removals into adds with new vectors, anew for each base."""
-
-    transaction: Transaction
-    written: list[str] = field(default_factory=list)
-
-    def resolved(self, base: Snapshot | None) -> Intents:
-        """Return the intents with every row removal as a remove and an add."""
-        staged = self.transaction.intents
-        if not staged.row_removals:
-            return staged
-        raise NotImplementedError
-
-
 def begin_create(context: TableContext, operation: str = "CREATE TABLE", parameters: Mapping[str, Any] | None = None) -> Transaction:
     """Begin a transaction that creates a table."""
     return Transaction(context, None, operation, parameters)
 
-
-_ = (Protocol, Sequence)
