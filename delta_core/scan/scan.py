@@ -240,11 +240,13 @@ class _Inputs:
 
     def opened(self, file: int, num_rows: int) -> None:
         """Refuse vectors and row sets that reach beyond the file."""
+        dropped = self.vectors.rows(file)  # a vector that is missing or broken has its own error
         try:
-            self.vectors.check(file, num_rows)
+            if dropped:
+                dropped.check_fits(num_rows)
         except CorruptTableError as e:
             path = self.paths[file]
-            raise DataFileError(f"The deleted rows of data file {path!r} do not fit it: {e}.", path=path) from e
+            raise DataFileError(f"The deleted rows of data file {path!r} do not fit it: {e}", path=path) from e
 
     def context(self) -> FileContext:
         """Return what applying the plan asks of each file."""

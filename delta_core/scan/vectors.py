@@ -122,12 +122,6 @@ class Vectors:
             return None
         return self._window(at // WINDOW_VECTORS).result()[file]
 
-    def check(self, file: int, num_rows: int) -> None:
-        """Refuse a vector that drops rows which the file does not have."""
-        rows = self.rows(file)
-        if rows is not None and rows:
-            rows.check_fits(num_rows)
-
     def num_dropped(self) -> int | None:
         """Return how many rows are dropped, None where descriptors alone do not tell."""
         if not self:
