@@ -202,7 +202,6 @@ class Column {
    public:
     virtual ~Column() = default;
     virtual void finish(size_t rows, ArrowArray *out) = 0;
-    virtual size_t text_bytes() const { return 0; }
 };
 
 template <class T>
@@ -268,7 +267,6 @@ class StringColumn final : public Column {
         const int32_t *offset = reinterpret_cast<const int32_t *>(offsets_.data()) + row;
         return {text_.data() + offset[0], static_cast<size_t>(offset[1] - offset[0])};
     }
-    size_t text_bytes() const override { return text_.size(); }
     void finish(size_t rows, ArrowArray *out) override {
         Export array;
         if (text_.size()) skip_to(rows);
@@ -297,7 +295,6 @@ class StringColumn final : public Column {
 class DictionaryColumn final : public Column {
    public:
     void put(size_t row, std::string_view value) { codes_.put(row, code(value)); }
-    size_t text_bytes() const override { return values_.text_bytes(); }
     void finish(size_t rows, ArrowArray *out) override {
         size_t distinct = values_.rows();
         codes_.finish(rows, out);
@@ -358,9 +355,6 @@ class MapColumn final : public Column {
         entries_ += added;
         offsets_.push(static_cast<int32_t>(entries_));
         valid_.set(row);
-    }
-    size_t text_bytes() const override {
-        return keys.text_bytes() > values.text_bytes() ? keys.text_bytes() : values.text_bytes();
     }
     void finish(size_t rows, ArrowArray *out) override {
         Export array;

@@ -79,9 +79,8 @@ struct Fault {
     std::string expected, found;
 };
 
-// A batch is closed before a string column can outgrow 32-bit offsets.
+// A batch is closed after so many bytes of JSON, before a string column can outgrow 32-bit offsets.
 constexpr size_t kBatchText = size_t{1} << 30;
-constexpr size_t kBatchRows = size_t{1} << 27;
 
 class Batches {
    public:
@@ -121,14 +120,10 @@ class Rows {
 
     explicit Rows(std::string types) : types_(std::move(types)) { begin(); }
 
-    // Start a row.
-    size_t open(int64_t version, int32_t line) {
-        if (rows_ >= kBatchRows) close();
-        for (size_t i = 2; i < columns_.size(); ++i)
-            if (columns_[i]->text_bytes() >= kBatchText) {
-                close();
-                break;
-            }
+    // Start the row of an action that was so many bytes long.
+    size_t open(int64_t version, int32_t line, size_t bytes) {
+        if (bytes_ >= kBatchText) close();
+        bytes_ += bytes;
         get<NumberColumn<int64_t>>(0).put(rows_, version);
         get<NumberColumn<int32_t>>(1).put(rows_, line);
         return rows_++;
@@ -147,12 +142,13 @@ class Rows {
     void begin() {
         columns_.clear();
         for (char type : types_) columns_.push_back(make_column(type));
-        rows_ = 0;
+        rows_ = bytes_ = 0;
     }
 
     std::string types_;
     std::vector<std::unique_ptr<Column>> columns_;
     size_t rows_ = 0;
+    size_t bytes_ = 0;
 };
 
 struct Entry {
@@ -180,6 +176,7 @@ class KindBuilder {
         const char *start = s.p;
         seen_ = 0;
         if (!members(s, kind_.members)) return false;
+        bytes_ = static_cast<size_t>(s.p - start);
         for (size_t i = 0; i < kind_.fields.size(); ++i) {
             const Field &field = kind_.fields[i];
             if (field.required && !has(static_cast<int>(i)) && (field.parent < 0 || has(field.parent))) {
@@ -191,7 +188,7 @@ class KindBuilder {
     }
 
     bool store(Scanner &s, int64_t version, int32_t line) {
-        size_t row = rows.open(version, line);
+        size_t row = rows.open(version, line, bytes_);
         for (uint64_t left = seen_; left; left &= left - 1) {
             int i = __builtin_ctzll(left);
             if (!store_field(s, row, kind_.fields[static_cast<size_t>(i)], slots_[static_cast<size_t>(i)])) return false;
@@ -407,6 +404,7 @@ class KindBuilder {
     const Kind &kind_;
     std::vector<Slot> slots_;
     uint64_t seen_ = 0;
+    size_t bytes_ = 0;
     std::string scratch_;
 };
 
@@ -533,7 +531,7 @@ class Builder {
         int32_t at = line++;
         std::string_view name = plain(key);
         if (!schema_->keeps(name)) return true;
-        size_t row = others.open(version, at);
+        size_t row = others.open(version, at, raw.size());
         others.get<StringColumn>(2).put(row, name);
         others.get<StringColumn>(3).put(row, raw.view());
         return true;
