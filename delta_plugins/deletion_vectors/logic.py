@@ -113,8 +113,9 @@ def _inline_bytes(vectors: pa.StructArray, inline: NDArray[np.bool_]) -> pa.Arra
     _check(pa.array(fits), chosen, "its text does not hold sizeInBytes bytes of Z85")
     # no text is null, and those of a filtered array stand one behind the other
     _, _, content = texts.buffers()
+    text = _without_tails(bytes(content)[: letters.sum()], np.cumsum(letters)[letters > 0])
     try:
-        whole = np.frombuffer(z85.decode(bytes(content)[: letters.sum()]), np.uint8)
+        whole = np.frombuffer(z85.decode(text), np.uint8)
     except CorruptTableError as e:
         raise DeletionVectorError(f"An inline deletion vector can't be read: {e}.") from e
     position = np.arange(len(whole)) - np.repeat(np.cumsum(held) - held, held)
@@ -123,6 +124,27 @@ def _inline_bytes(vectors: pa.StructArray, inline: NDArray[np.bool_]) -> pa.Arra
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     buffers = [np.packbits(inline, bitorder="little"), offsets, whole[position < np.repeat(sizes, held)]]
     return pa.Array.from_buffers(pa.binary(), len(vectors), [pa.py_buffer(b) for b in buffers])
+
+
+def _without_tails(text: bytes, ends: NDArray[np.int64]) -> bytes:
+    """Replace short last groups by whole ones.
+
+    Some writers do not pad: they end a text with ``#`` for each byte that is missing to a whole group, and with one
+    letter more than the bytes that are there. No whole group starts so: its number would not fit 4 bytes.
+    """
+    tails = ends[np.frombuffer(text, np.uint8)[ends - 5] == ord("#")] if len(ends) else ends
+    if not len(tails):
+        return text
+    out = bytearray(text)
+    for end in tails.tolist():
+        group = text[end - 5 : end]
+        digits = group.lstrip(b"#")
+        number = int.from_bytes(z85.decode(b"0" * (5 - len(digits)) + digits), "big")
+        count = len(digits) - 1
+        if count < 1 or number >> 8 * count:
+            raise DeletionVectorError(f"An inline deletion vector ends in {group!r}, which is not Z85.")
+        out[end - 5 : end] = z85.encode(number.to_bytes(count, "big"), pad=True).encode()
+    return bytes(out)
 
 
 def _check(good: pa.BooleanArray, vectors: pa.StructArray, what: str) -> None:

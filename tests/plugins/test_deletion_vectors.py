@@ -89,6 +89,12 @@ def test_inline_vector_brings_its_bytes_cut_to_its_size() -> None:
     assert padded["data"] == b"abcde"
 
 
+@pytest.mark.parametrize(("tail", "data"), [("##093", b"\x03\x00"), ("###02", b"\x02"), ("#0001", b"\x00\x00\x01")])
+def test_text_of_a_writer_that_does_not_pad_is_read(tail: str, data: bytes) -> None:
+    found = location(vector("i", "00001" + tail, size=4 + len(data)), vector("i", "00002", size=4))
+    assert [f["data"] for f in found] == [b"\x00\x00\x00\x01" + data, b"\x00\x00\x00\x02"]
+
+
 def test_files_without_a_vector_have_no_row() -> None:
     found = location(None, vector("u", UUID_TEXT, 1), None, vector("i", encode_z85(b"wxyz"), size=4), vector("p", "/x", 1))
     assert [f["file"] for f in found] == [1, 3, 4]
@@ -127,7 +133,7 @@ def test_any_mix_of_vectors_is_located(parts: list[bytes | uuid.UUID | None]) ->
     "bad",
     [
         vector("r", "x.bin"), vector("u", "short"), vector("u", '"' * 20),
-        vector("i", "abcdef"), vector("i", "abcde", size=9),
+        vector("i", "abcdef"), vector("i", "abcde", size=9), vector("i", "####1", size=1), vector("i", "###$1", size=1),
         vector("i", "abcde", size=0), vector("i", '""""" ', size=4), vector("u", UUID_TEXT, size=-1),
         {**vector("u", UUID_TEXT), "pathOrInlineDv": None}, {**vector("p", "/x"), "sizeInBytes": None},
     ],
