@@ -3,7 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from delta_core.api import Schema, SchemaError, TypeChangeError, format_path, parse_decimal, walk
+from delta_core.api import (
+    DataType,
+    PrimitiveType,
+    Schema,
+    SchemaError,
+    TypeChangeError,
+    format_path,
+    parse_decimal,
+    walk,
+)
 
 __all__ = ["TYPE_CHANGES", "check_type_changes", "is_widening"]
 
@@ -15,6 +24,7 @@ _OTHERS = frozenset({
     ("float", "double"), ("byte", "double"), ("short", "double"), ("integer", "double"),
     ("date", "timestamp_ntz"), ("date", "timestampNtz"), ("date", "timestampNTZ"),
 })  # fmt: skip
+_KNOWN = frozenset({*_INTEGERS, "float", "double", "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz"})
 
 
 def is_widening(old: str, new: str) -> bool:
@@ -45,14 +55,14 @@ def check_type_changes(schema: Schema) -> None:
         if not isinstance(changes, (list, tuple)):
             raise SchemaError(f"Column {format_path(path)} has {TYPE_CHANGES}={changes!r}, expected a list.")
         for change in changes:
-            _check(format_path(path), change)
+            _check(format_path(path), change, f.type)
 
 
-def _check(column: str, change: Any) -> None:
+def _check(column: str, change: Any, now: DataType) -> None:
     old, new = (change.get(k) if isinstance(change, Mapping) else None for k in ("fromType", "toType"))
     if not isinstance(old, str) or not isinstance(new, str):
         raise SchemaError(f"Column {column} has a type change {change!r}, expected one with fromType and toType.")
-    if not is_widening(old, new):
+    if not is_widening(old, new) and not _leads_nowhere(old, new, change, now):
         where = f"{column}.{change['fieldPath']}" if change.get("fieldPath") else column
         raise TypeChangeError(
             f"Column {where} was changed from {old} to {new}, which feature typeWidening does not provide here: files "
@@ -60,3 +70,13 @@ def _check(column: str, change: Any) -> None:
             "that made the change, or upgrade delta_core.",
             feature="typeWidening", column=where, from_type=old, to_type=new,
         )  # fmt: skip
+
+
+def _leads_nowhere(old: str, new: str, change: Mapping[str, Any], now: DataType) -> bool:
+    """Tell whether a change names a type that does not exist, while the column's own type takes the old values.
+
+    No file holds such a type; each file's own type is checked against the column's when it is read.
+    """
+    if new in _KNOWN or parse_decimal(new) is not None or change.get("fieldPath") or not isinstance(now, PrimitiveType):
+        return False
+    return old == now.type or is_widening(old, now.type)

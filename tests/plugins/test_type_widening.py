@@ -32,10 +32,16 @@ class TestTypeWidening(FeatureContract):
     def check(self, *fields: dict[str, Any]) -> None:
         self.alone().check("check_read", table=table_state([self.name], fields=fields))
 
-    def test_unknown_change_is_refused_by_column_and_change(self) -> None:
-        with pytest.raises(TypeChangeError, match="Column a was changed from byte to unsupported") as caught:
-            self.check(changed(change("byte", "short"), change("byte", "unsupported")))
+    @pytest.mark.parametrize(("old", "new"), [("long", "string"), ("date", "long"), ("string", "unsupported")])
+    def test_change_that_is_no_widening_is_refused_by_column_and_change(self, old: str, new: str) -> None:
+        with pytest.raises(TypeChangeError, match=f"Column a was changed from {old} to {new}") as caught:
+            self.check(changed(change("byte", "short"), change(old, new)))
         assert (caught.value.feature, caught.value.column) == (self.name, "a")
+
+    def test_change_to_a_type_that_does_not_exist_is_judged_by_the_columns_type(self) -> None:
+        self.check(changed(change("byte", "unsupported"), type_="short"))
+        with pytest.raises(TypeChangeError):
+            self.check(changed(change("byte", "unsupported"), type_="string"))
 
     def test_change_inside_a_list_is_refused_by_its_path(self) -> None:
         nested = {"type": "struct", "fields": [changed(change("long", "integer", fieldPath="key.element"), name="x.y")]}
