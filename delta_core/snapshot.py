@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -43,7 +44,7 @@ _TAIL = ActionQuery(BASE_COLUMNS, skip=frozenset({"commitInfo", "cdc"}))
 
 
 def open_snapshot(
-    uri: str,
+    uri: str | os.PathLike[str],
     version: int | None = None,
     timestamp: str | datetime | None = None,
     *,
@@ -86,7 +87,7 @@ def open_snapshot(
         raise InvalidArgumentError("Found both version and timestamp, expected one of the two.")
     if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
         raise InvalidArgumentError(f"Found version {version!r}, expected a whole number from 0 on.")
-    context = open_context(uri, storage_options, engine, commits, plugins, timezone)
+    context = open_context(os.fspath(uri), storage_options, engine, commits, plugins, timezone)
     snapshot = context.read(version)
     if timestamp is None:
         return snapshot

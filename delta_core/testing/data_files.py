@@ -57,7 +57,9 @@ def map_columns(schema: Schema, last_id: int = 0, previous: StructType | None = 
 
 
 def _map_fields(struct: StructType, last_id: int, old: DataType | None) -> tuple[list[Field], int]:
-    known = {f.name: f for f in old.fields} if isinstance(old, StructType) else {}
+    given = {f.metadata[COLUMN_ID] for f in struct.fields if COLUMN_ID in f.metadata}
+    fields = old.fields if isinstance(old, StructType) else ()
+    known = {f.name: f for f in fields if f.metadata.get(COLUMN_ID) not in given}
     out = []
     for f in struct.fields:
         before = known.get(f.name)

@@ -29,8 +29,9 @@ def locate(files: pa.Table) -> pa.Table:
     """Return where each file's vector lies (`VECTOR_LOCATION`), from the column ``deletionVector``.
 
     Paths are percent-decoded: relative to the table's root for storage type ``u``, absolute for ``p``; an inline
-    vector's bytes stand in ``data``. A descriptor without an offset asks for one byte more than it needs, since its
-    vector may stand at 0 or, behind the file's version, at 1: `decode` finds out. Raises DeletionVectorError.
+    vector's bytes stand in ``data``. A descriptor without an offset, or with 0, asks for one byte more than it
+    needs, since its vector may stand at 0 or, behind the file's version, at 1: `decode` finds out. Raises
+    DeletionVectorError.
     Protocol: Deletion Vector Descriptor Schema.
     """
     vectors = files.column("deletionVector").combine_chunks()
@@ -43,7 +44,7 @@ def locate(files: pa.Table) -> pa.Table:
     nothing = pa.scalar(None, pa.string())
     relative = z85.vector_file_names(pc.if_else(in_file, text, nothing))
     given = vectors.field("offset")
-    needed = pc.add(size.cast(pa.int64()), pc.if_else(given.is_valid(), _FRAME, _FRAME + 1))
+    needed = pc.add(size.cast(pa.int64()), pc.if_else(pc.greater(pc.fill_null(given, 0), 0), _FRAME, _FRAME + 1))
     no_number = pa.scalar(None, pa.int64())
     return pa.Table.from_arrays(
         [
