@@ -1,0 +1,37 @@
+"""example.rowTtl: rows older than the table's time to live are hidden from every reader."""
+
+import time
+from collections.abc import Iterable
+
+from delta_core.api import ReadRule, TableFeature, TableState, hookimpl
+from delta_row_ttl import logic
+
+__all__ = ["FEATURE"]
+
+
+def _is_active(table: TableState) -> bool:
+    return logic.COLUMN in table.configuration
+
+
+FEATURE = TableFeature(
+    "example.rowTtl",
+    "reader+writer",
+    "Rows older than the table's time to live are hidden.",
+    properties={
+        logic.COLUMN: "a timestamp or date column: when a row was born",
+        logic.INTERVAL: "how long it lives, such as 30 days or 12 hours",
+    },
+    active=_is_active,
+)
+
+
+@hookimpl
+def check_read(table: TableState) -> None:
+    logic.time_to_live(table)
+
+
+@hookimpl
+def read_rules(table: TableState) -> Iterable[ReadRule]:
+    ttl = logic.time_to_live(table)
+    # the scan's own now: every row is judged by the same moment
+    return () if ttl is None else (logic.row_filter(ttl, time.time_ns() // 1000),)

@@ -1,0 +1,74 @@
+"""From table properties to the filter that hides what is too old."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from delta_core.api import (
+    Call,
+    Column,
+    InvalidArgumentError,
+    Literal,
+    PrimitiveType,
+    RowFilter,
+    SchemaError,
+    TableState,
+    any_of,
+    find,
+)
+
+__all__ = ["COLUMN", "INTERVAL", "TimeToLive", "parse_interval", "row_filter", "time_to_live"]
+
+NAME = "example.rowTtl"
+COLUMN = "example.ttl.column"
+INTERVAL = "example.ttl.interval"
+_TEXT = re.compile(r"(?:interval\s+)?(\d+)\s+(second|minute|hour|day|week)s?\Z", re.IGNORECASE)
+_TYPES = ("timestamp", "timestamp_ntz", "date")
+
+
+@dataclass(frozen=True)
+class TimeToLive:
+    """The column that says when a row was born, its type, and how long a row lives."""
+
+    column: tuple[str, ...]
+    type: str
+    interval: timedelta
+
+
+def parse_interval(text: str) -> timedelta:
+    """Parse ``30 days`` or ``interval 12 hours``; InvalidArgumentError for other text."""
+    match = _TEXT.match(text.strip())
+    if match is None:
+        raise InvalidArgumentError(f"Table property {INTERVAL} is {text!r}, expected a number and a unit such as 30 days.")
+    return timedelta(**{f"{match[2].lower()}s": int(match[1])})
+
+
+def time_to_live(table: TableState) -> TimeToLive | None:
+    """Return what the properties declare, None without them.
+
+    Raises ColumnNotFoundError, SchemaError for a column that holds no time, InvalidArgumentError for a bad interval.
+    """
+    name, text = table.property(COLUMN), table.property(INTERVAL)
+    if name is None and text is None:
+        return None
+    if name is None or text is None:
+        raise InvalidArgumentError(f"Only one of the table properties {COLUMN} and {INTERVAL} is set, expected both.")
+    path, field = find(table.schema, (name,))
+    kind = field.type.type
+    if kind not in _TYPES:
+        raise SchemaError(f"Column {name} of {COLUMN} has type {kind}, expected one of {', '.join(_TYPES)}.", column=name)
+    return TimeToLive(path, kind, parse_interval(text))
+
+
+def row_filter(ttl: TimeToLive, now_us: int) -> RowFilter:
+    """Return the filter that keeps what is not too old at a time (µs since the epoch, UTC); rows without a time stay.
+
+    A row of a date column lives until its whole day is too old.
+    """
+    oldest = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=now_us) - ttl.interval
+    bound = {"timestamp": oldest, "timestamp_ntz": oldest.replace(tzinfo=None), "date": oldest.date()}[ttl.type]
+    column = Column(ttl.column)
+    alive = Call(">=", (column, Literal(bound, PrimitiveType(ttl.type))))
+    keep = any_of([Call("isnull", (column,)), alive])
+    assert keep is not None
+    return RowFilter(NAME, keep)
