@@ -89,7 +89,9 @@ class TaskRow:
     """The row's number within its writing task: int64, from 0."""
 
 
-Leaf = Union[Column, PhysicalColumn, FileConstant, PartitionValue, FileStatistic, RowPosition, TaskIndex, TaskRow]
+Leaf = Union[
+    Column, PhysicalColumn, FileConstant, PartitionValue, FileStatistic, RowPosition, TaskIndex, TaskRow
+]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from delta_core.expressions.typing_rules import Typed, cast_to
 from delta_core.schema import find, format_path
 from delta_core.types import ArrayType, DataType, MapType, PrimitiveType, StructType, arrow_to_type
 
-__all__ = ["ResultOf", "bind", "bind_typed", "leaf_type", "resolve"]
+__all__ = ["ResultOf", "bind", "bind_typed", "leaf_type", "resolve", "resolve_args"]
 
 
 class ResultOf(Protocol):
@@ -121,7 +121,10 @@ def _now(name: str, now: dt.datetime) -> Typed:
 
 
 def resolve(
-    expression: Expression, locate: LeafType, functions: Mapping[str, ResultOf], now: dt.datetime | None = None
+    expression: Expression,
+    locate: LeafType,
+    functions: Mapping[str, ResultOf],
+    now: dt.datetime | None = None,
 ) -> Typed:
     """Bind an expression whose leaves ``locate`` finds and types. See `bind`."""
 
@@ -142,11 +145,19 @@ def resolve(
         simpler = rewrite(name, e.args)
         if simpler is not None:
             return visit(simpler)
-        args = [visit(a) for a in e.args]
-        return resolve_call(name, args) if is_builtin(name) or name not in functions else _foreign(name, args, functions)
+        return resolve_args(name, [visit(a) for a in e.args], functions)
 
     found = visit(expression)
     return _keep_text(expression, found)
+
+
+def resolve_args(name: str, args: list[Typed], functions: Mapping[str, ResultOf]) -> Typed:
+    """Return the call of a function on bound arguments; a plugin's function never hides a built-in."""
+    return (
+        resolve_call(name, args)
+        if is_builtin(name) or name not in functions
+        else _foreign(name, args, functions)
+    )
 
 
 def _keep_text(source: Expression, found: Typed) -> Typed:
@@ -161,11 +172,15 @@ def _cast(e: Cast, arg: Typed) -> Typed:
     target = canonical(e.type)
     if not can_cast(arg.type, target):
         raise UnsupportedExpressionError(
-            f"A cast from {spark_name(arg.type)} to {spark_name(target)} is not supported.", cast=spark_name(target)
+            f"A cast from {spark_name(arg.type)} to {spark_name(target)} is not supported.",
+            cast=spark_name(target),
         )
     if not e.safe or not isinstance(arg.expression, Literal):
         cast = cast_to(arg, target)
-        return Typed(replace(cast, safe=e.safe) if isinstance(cast, Cast) and cast.arg is arg.expression else cast, target)
+        return Typed(
+            replace(cast, safe=e.safe) if isinstance(cast, Cast) and cast.arg is arg.expression else cast,
+            target,
+        )
     try:
         folded = cast_literal(arg.expression, target)
     except ExpressionError:
@@ -182,5 +197,3 @@ def _foreign(name: str, args: list[Typed], functions: Mapping[str, ResultOf]) ->
         types = ", ".join(spark_name(a.type) for a in args)
         raise PluginError(f"Function {name!r} of a plugin refused ({types}): {e}", function=name) from e
     return Typed(Call(name, tuple(a.expression for a in args)), canonical(arrow_to_type(result)))
-
-

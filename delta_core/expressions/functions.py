@@ -74,7 +74,6 @@ concat: string ... -> string
 concat_ws: string string ... -> string
 regexp_replace: string string string -> string
 regexp_extract: string string | integer -> string
-get_json_object: string string -> string
 hex: any -> string
 unhex: string -> binary
 base64: binary -> string
@@ -159,7 +158,9 @@ def _date_part(args: tuple[Expression, ...]) -> Expression:
     unit = args[0].value if isinstance(args[0], Literal) else None
     name = _PARTS.get(str(unit).lower())
     if name is None:
-        raise UnsupportedExpressionError(f"Date part {unit!r} is not supported; use one of: {', '.join(sorted(_PARTS))}.")
+        raise UnsupportedExpressionError(
+            f"Date part {unit!r} is not supported; use one of: {', '.join(sorted(_PARTS))}."
+        )
     return Call(name, args[1:])
 
 
@@ -245,7 +246,8 @@ def refuse_name(name: str) -> UnsupportedExpressionError:
                 f"Function {name!r} is {reason}; an expression over rows can't hold it.", function=name
             )
     return UnsupportedExpressionError(
-        f"Function {name!r} is not known here. Rewrite the expression, or install a plugin that provides it.", function=name
+        f"Function {name!r} is not known here. Rewrite the expression, or install a plugin that provides it.",
+        function=name,
     )
 
 
@@ -301,10 +303,13 @@ def _move_time(name: str, args: list[Typed]) -> Typed | None:
     if count is None or time.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING):
         raise misfit(name, args, "a date or timestamp and a constant INTERVAL")
     if time.type == DATE and step.type == INTERVAL_YEAR_MONTH:
-        return Typed(Call("add_months", (time.expression, Literal(count if name == "+" else -count, INTEGER))), DATE)
+        return Typed(
+            Call("add_months", (time.expression, Literal(count if name == "+" else -count, INTEGER))), DATE
+        )
     if time.type == DATE and step.type == INTERVAL_DAY:
         days = count // 86_400_000_000
-        return Typed(Call("date_add", (time.expression, Literal(days if name == "+" else -days, INTEGER))), DATE)
+        return Typed(
+            Call("date_add", (time.expression, Literal(days if name == "+" else -days, INTEGER))), DATE
+        )
     target = time.type if time.type == TIMESTAMP_NTZ else TIMESTAMP
     return Typed(Call(name, (implicit(name, time, target), step.expression)), target)
-

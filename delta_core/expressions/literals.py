@@ -19,8 +19,8 @@ from delta_core.expressions.coercion import as_decimal, canonical, name_of, spar
 from delta_core.types import DataType, PrimitiveType
 
 __all__ = [
-    "INTEGRAL_RANGES", "cast_literal", "literal_type", "parse_boolean", "parse_date", "parse_decimal_text", "parse_double",
-    "parse_integer", "parse_timestamp", "to_microseconds", "typed",
+    "INTEGRAL_RANGES", "TRIMMED", "cast_literal", "literal_type", "parse_boolean", "parse_date", "parse_decimal_text",
+    "parse_double", "parse_integer", "parse_timestamp", "to_microseconds", "typed",
 ]  # fmt: skip
 
 INTEGRAL_RANGES = {
@@ -29,11 +29,13 @@ INTEGRAL_RANGES = {
 }  # fmt: skip
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 (a timestamp without a zone)
 _MICROSECOND = dt.timedelta(microseconds=1)
-#: What Spark's casts trim: every ISO control character and the ASCII blank.
-TRIMMED = "".join(map(chr, (*range(0x21), *range(0x7F, 0xA0))))
+#: What Spark's casts trim: ASCII control characters and the blank.
+TRIMMED = "".join(map(chr, (*range(0x21), 0x7F)))
 _EXACT = decimal.Context(prec=400, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _CLOCK = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d*))?)?)?"
-_DATE = re.compile(r"(?P<year>[+-]?\d{4,7})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL)
+_DATE = re.compile(
+    r"(?P<year>[+-]?\d{4,7})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL
+)
 _TIMESTAMP = re.compile(
     rf"(?P<year>[+-]?\d{{4,6}})(?:-(?P<month>\d{{1,2}})(?:-(?P<day>\d{{1,2}})"
     rf"(?:[ T]{_CLOCK}\s*(?P<zone>[A-Za-z+-].*)?)?)?)?",
@@ -78,7 +80,9 @@ def _decimal_literal_type(value: decimal.Decimal) -> DataType:
     assert isinstance(exponent, int)
     precision, scale = max(len(digits) + max(exponent, 0), -exponent, 1), max(-exponent, 0)
     if precision > 38:
-        raise ExpressionError(f"The number {value} needs {precision} digits; a decimal has at most 38.", value=value)
+        raise ExpressionError(
+            f"The number {value} needs {precision} digits; a decimal has at most 38.", value=value
+        )
     return PrimitiveType(f"decimal({precision},{scale})")
 
 
@@ -138,7 +142,9 @@ def _convert(value: Any, source: str, target: DataType) -> Any:
 
 
 def _overflow(value: Any, target: DataType) -> ExpressionError:
-    return ExpressionError(f"The number {value} does not fit {spark_name(target)}.", condition="CAST_OVERFLOW")
+    return ExpressionError(
+        f"The number {value} does not fit {spark_name(target)}.", condition="CAST_OVERFLOW"
+    )
 
 
 def _fits(value: int, name: str) -> bool:

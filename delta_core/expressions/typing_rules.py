@@ -69,7 +69,9 @@ def cast_to(arg: Typed, target: DataType) -> Expression:
 def misfit(name: str, args: Sequence[Typed], expected: str) -> ExpressionError:
     """Return the error for arguments that a function does not take."""
     found = describe([a.type for a in args])
-    return ExpressionError(f"Function {name!r} got ({found}), expected {expected}. Add a cast.", function=name)
+    return ExpressionError(
+        f"Function {name!r} got ({found}), expected {expected}. Add a cast.", function=name
+    )
 
 
 def _unify(name: str, args: Sequence[Typed]) -> DataType:
@@ -112,18 +114,23 @@ def _exact(arg: Typed) -> Typed:
 
 def _are_exact(types: Sequence[DataType]) -> bool:
     """Tell whether decimals meet decimals or integers only."""
-    return any(name_of(t) == "decimal" for t in types) and all(as_decimal(t) is not None or t == VOID for t in types)
+    return any(name_of(t) == "decimal" for t in types) and all(
+        as_decimal(t) is not None or t == VOID for t in types
+    )
 
 
 def comparison(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
     """Meet in one type, decimals as they are."""
     if _are_exact([a.type for a in args]):
         # Compared as they are, whatever the scales: a common type of 38 digits could cut or overflow.
-        return [cast_to(a, DOUBLE) if a.type == VOID else _exact(a).expression for a in _fill_void(args)], BOOLEAN
+        return [
+            cast_to(a, DOUBLE) if a.type == VOID else _exact(a).expression for a in _fill_void(args)
+        ], BOOLEAN
     target = _unify(name, args)
     if not isinstance(target, PrimitiveType) or target.type == "variant" or is_interval(target):
         raise UnsupportedExpressionError(
-            f"Values of type {spark_name(target)} can't be compared by {name!r} here; compare their parts.", function=name
+            f"Values of type {spark_name(target)} can't be compared by {name!r} here; compare their parts.",
+            function=name,
         )
     return [cast_to(a, target) for a in args], BOOLEAN
 
@@ -259,7 +266,10 @@ def size(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
 def array_contains(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
     """Take an array and a value like its elements."""
     array = args[0].type
-    if not isinstance(array, ArrayType) or common_type(array.element_type, args[1].type) != array.element_type:
+    if (
+        not isinstance(array, ArrayType)
+        or common_type(array.element_type, args[1].type) != array.element_type
+    ):
         raise misfit(name, args, "an ARRAY and a value of its elements' type")
     return [args[0].expression, cast_to(args[1], array.element_type)], BOOLEAN
 
@@ -276,6 +286,7 @@ def map_part(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
 
 def hashed(result: DataType) -> Rule:
     """Take anything but maps."""
+
     def rule(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
         for a in args:
             if isinstance(a.type, MapType):
@@ -322,12 +333,15 @@ def _parameter(name: str, arg: Typed, kind: str) -> Expression:
 
 def signature(parameters: tuple[str, ...], result: str) -> Rule:
     """Return the rule of a list of parameter kinds."""
+
     def rule(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
         kinds = parameters if len(parameters) >= len(args) else (parameters * len(args))[: len(args)]
         cast = [_parameter(name, a, k) for a, k in zip(args, kinds, strict=False)]
         if result != "first":
             return cast, _NAMED[result]
-        return cast, args[0].type if args[0].type in (BINARY, TIMESTAMP_NTZ) else _NAMED[_FIRST[parameters[0]]]
+        return cast, args[0].type if args[0].type in (BINARY, TIMESTAMP_NTZ) else _NAMED[
+            _FIRST[parameters[0]]
+        ]
 
     return rule
 

@@ -1,0 +1,407 @@
+"""Evaluate expressions on Arrow arrays with Spark's semantics (Spark 4: ANSI mode, session zone UTC).
+
+`compile_expression` types the tree once and builds closures; a call per batch then runs Arrow kernels only.
+Overflow, division by zero and casts that don't read raise ExpressionError, whose ``condition`` is Spark's
+error class. What is never reached (a branch of ``case`` not taken, the right side of a false ``and``) never raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from delta_core.engines.arrow import (
+    casts,
+    functions_compare,
+    functions_hash,
+    functions_nested,
+    functions_numbers,
+    functions_text,
+    functions_times,
+)  # fmt: skip
+from delta_core.engines.arrow import (
+    compute as pc,
+)
+from delta_core.engines.arrow.compute import CallInfo, Kernel, Maker, arrow_type, scalar_of
+from delta_core.errors import ExpressionError, InternalError, PluginError, UnsupportedExpressionError
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, leaves
+from delta_core.expressions.binding import leaf_type, resolve, resolve_args
+from delta_core.expressions.coercion import canonical
+from delta_core.expressions.functions import is_builtin
+from delta_core.expressions.printing import format_sql
+from delta_core.expressions.typing_rules import Typed
+from delta_core.types import DataType, PrimitiveType, arrow_to_type
+
+if TYPE_CHECKING:
+    from delta_core.rules import Function
+
+__all__ = ["ArrowEvaluator", "CompiledExpression", "compile_expression", "keep_mask", "read_column"]
+
+_MAKERS: Mapping[str, Maker] = {
+    **functions_compare.MAKERS, **functions_numbers.MAKERS, **functions_text.MAKERS, **functions_times.MAKERS,
+    **functions_nested.MAKERS, **functions_hash.MAKERS,
+}  # fmt: skip
+_CONDITIONS = (
+    ("divide by zero", "DIVIDE_BY_ZERO"),
+    ("overflow", "ARITHMETIC_OVERFLOW"),
+    ("Failed to parse", "CAST_INVALID_INPUT"),
+)
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """The columns of one evaluation, one a leaf."""
+
+    columns: Sequence[Any]
+    num_rows: int
+
+    def select(self, mask: pa.Array) -> _Batch:
+        columns = [c if isinstance(c, pa.Scalar) else c.filter(mask) for c in self.columns]
+        return _Batch(columns, mask.true_count)
+
+
+Node = Callable[[_Batch], Any]
+
+
+@dataclass(frozen=True)
+class CompiledExpression:
+    """An expression ready to run.
+
+    Parameters
+    ----------
+    leaves : tuple of Leaf
+        What the columns handed in stand for, in order.
+    type : pyarrow.DataType
+        The result's type.
+    """
+
+    leaves: tuple[Leaf, ...]
+    type: pa.DataType
+    _node: Node
+    _inputs: tuple[DataType, ...]
+    _by_distinct: bool
+
+    def __call__(self, columns: Sequence[Any], num_rows: int) -> pa.Array:
+        """Evaluate.
+
+        Parameters
+        ----------
+        columns : sequence of pyarrow.Array, ChunkedArray or Scalar
+            One a leaf; arrays are ``num_rows`` long, a scalar stands for that many equal values.
+
+        Raises
+        ------
+        ExpressionError
+            A value overflows, is divided by zero or does not cast; ``condition`` names which.
+        """
+        if len(columns) != len(self.leaves):
+            raise InternalError(f"{len(columns)} columns were handed in for {len(self.leaves)} leaves.")
+        if (
+            self._by_distinct
+            and isinstance(columns[0], pa.DictionaryArray)
+            and len(columns[0].dictionary) < num_rows
+        ):
+            found = self._on_dictionary(columns[0])
+            if found is not None:
+                return found
+        batch = _Batch([_normal(c, t) for c, t in zip(columns, self._inputs, strict=True)], num_rows)
+        return _as_array(self._node(batch), num_rows, self.type)
+
+    def _on_dictionary(self, column: pa.DictionaryArray) -> pa.Array | None:
+        """Evaluate once a distinct value; None where that raises, since a value may be in no row."""
+        kept = column.dictionary
+        values = pa.concat_arrays([kept, pa.nulls(1, kept.type)])
+        try:
+            out = self((values,), len(values))
+        except ExpressionError:
+            return None
+        return out.take(pc.fill_null(column.indices.cast(pa.int64()), len(kept)))
+
+
+class ArrowEvaluator:
+    """The Arrow engine's evaluator: see `delta_core.engine.Evaluator`."""
+
+    def compile(
+        self,
+        expression: Expression,
+        types: Mapping[Leaf, pa.DataType],
+        functions: Mapping[str, Function] | None = None,
+    ) -> CompiledExpression:
+        """Compile once per plan. UnsupportedExpressionError names a part that can't run here."""
+        return compile_expression(expression, types, functions)
+
+
+def compile_expression(
+    expression: Expression, types: Mapping[Leaf, pa.DataType], functions: Mapping[str, Function] | None = None
+) -> CompiledExpression:
+    """Type an expression and build the function that evaluates it.
+
+    Parameters
+    ----------
+    types : mapping of Leaf to pyarrow.DataType
+        How each leaf's values will come; a leaf that carries its type may be left out.
+    functions : mapping of str to Function
+        Plugins' functions by lower-case name.
+
+    Raises
+    ------
+    ExpressionError, UnsupportedExpressionError
+        A part does not fit its arguments, or can't be evaluated as Spark does.
+    """
+    functions = functions or {}
+
+    def locate(leaf: Leaf) -> Typed:
+        if leaf in types:
+            return Typed(leaf, _delta_type(types[leaf]))
+        if isinstance(leaf, Column):
+            raise ExpressionError(f"No type was given for column {leaf.name!r}.", column=leaf.name)
+        return leaf_type(leaf)
+
+    bound = resolve(expression, locate, functions)
+    order = leaves(bound.expression)
+    inputs = tuple(locate(leaf).type for leaf in order)
+    compiler = _Compiler(
+        {leaf: i for i, leaf in enumerate(order)}, dict(zip(order, inputs, strict=True)), functions
+    )
+    node, _ = compiler.build(bound.expression)
+    result = arrow_type(bound.type)
+    compiled = CompiledExpression(order, result, node, inputs, len(order) == 1 and not compiler.foreign)
+    _rehearse(compiled, bound.expression)
+    return compiled
+
+
+def keep_mask(compiled: CompiledExpression, columns: Sequence[Any], num_rows: int) -> pa.BooleanArray:
+    """Evaluate a predicate to a mask: true where it is true, false where it is false or null."""
+    mask = compiled(columns, num_rows)
+    return mask.fill_null(False) if mask.null_count else mask
+
+
+def read_column(batch: pa.RecordBatch | pa.Table, path: Sequence[str]) -> Any:
+    """Return a column by path; within structs a null parent makes a null."""
+    column = batch.column(path[0])
+    for name in path[1:]:
+        column = pc.struct_field(column, indices=[column.type.get_field_index(name)])
+    return column
+
+
+def _rehearse(compiled: CompiledExpression, expression: Expression) -> None:
+    """Run on no rows, so that a kernel that Arrow lacks is refused before data moves."""
+    try:
+        compiled([pa.array([], arrow_type(t)) for t in compiled._inputs], 0)
+    except pa.ArrowNotImplementedError as e:
+        raise UnsupportedExpressionError(f"{format_sql(expression)} can't be evaluated here: {e}") from e
+
+
+# --- columns in and out --------------------------------------------------------------------
+
+_UNSIGNED = {pa.uint8(): "short", pa.uint16(): "integer", pa.uint32(): "long", pa.uint64(): "decimal(20,0)"}
+
+
+def _delta_type(t: pa.DataType) -> DataType:
+    if pa.types.is_dictionary(t):
+        return _delta_type(t.value_type)
+    if t in _UNSIGNED:
+        return PrimitiveType(_UNSIGNED[t])
+    return canonical(arrow_to_type(t))
+
+
+def _normal(column: Any, t: DataType) -> Any:
+    """Bring a column to the one Arrow type of its logical type."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):
+            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if isinstance(column, pa.DictionaryArray):
+        column = column.dictionary_decode()
+    elif isinstance(column, pa.DictionaryScalar):
+        column = column.value
+    if isinstance(t, PrimitiveType) and t.type != "variant" and column.type != arrow_type(t):
+        return pc.cast(column, arrow_type(t))
+    return column
+
+
+def _as_array(value: Any, num_rows: int, target: pa.DataType) -> pa.Array:
+    if isinstance(value, pa.ChunkedArray):
+        value = value.combine_chunks()
+    if not isinstance(value, pa.Scalar):
+        return value
+    return pa.repeat(value, num_rows) if value.is_valid else pa.nulls(num_rows, target)
+
+
+# --- compiling -----------------------------------------------------------------------------
+
+
+class _Compiler:
+    """Builds nodes from a bound tree."""
+
+    def __init__(
+        self, places: Mapping[Leaf, int], types: Mapping[Leaf, DataType], functions: Mapping[str, Function]
+    ) -> None:
+        self._places, self._types, self._functions = places, types, functions
+        self.foreign = False
+
+    def build(self, e: Expression) -> tuple[Node, DataType]:
+        """Return the node of an expression and its type."""
+        if isinstance(e, Literal):
+            scalar = scalar_of(e)
+            assert e.type is not None
+            return (lambda _: scalar), e.type
+        if isinstance(e, Cast):
+            node, source = self.build(e.arg)
+            return _apply(casts.cast_kernel(source, canonical(e.type), e.safe), [node], e), canonical(e.type)
+        if isinstance(e, Call):
+            return self._call(e)
+        place = self._places[e]
+        return (lambda batch: batch.columns[place]), self._types[e]
+
+    def _call(self, e: Call) -> tuple[Node, DataType]:
+        built = [self.build(a) for a in e.args]
+        nodes, types = [n for n, _ in built], [t for _, t in built]
+        result = resolve_args(
+            e.function, [Typed(a, t) for a, t in zip(e.args, types, strict=True)], self._functions
+        ).type
+        if not is_builtin(e.function):
+            self.foreign = True
+            return _foreign(self._functions[e.function], nodes, arrow_type(result)), result
+        if e.function in _CONTROL:
+            return _CONTROL[e.function](nodes), result
+        if e.function not in _MAKERS:
+            raise UnsupportedExpressionError(
+                f"Function {e.function!r} is not evaluated by the Arrow engine.", function=e.function
+            )
+        kernel = _MAKERS[e.function](CallInfo(e.function, e.args, tuple(types), result))
+        return _apply(kernel, nodes, e), result
+
+
+def _apply(kernel: Kernel, nodes: list[Node], e: Expression) -> Node:
+    def node(batch: _Batch) -> Any:
+        values = [n(batch) for n in nodes]
+        try:
+            return kernel(*values)
+        except (pa.ArrowInvalid, OverflowError) as error:
+            condition = next((c for text, c in _CONDITIONS if text in str(error)), "CAST_OVERFLOW")
+            raise ExpressionError(
+                f"{format_sql(e)} failed with {condition}: {error}. Guard it with try_cast or case for null instead.",
+                condition=condition,
+            ) from error
+
+    if not leaves(e):
+        return _once(node)
+    return node
+
+
+def _once(node: Node) -> Node:
+    """Compute a part without leaves one time; what it raises is raised when it is asked for."""
+    kept: list[Any] = []
+
+    def constant(batch: _Batch) -> Any:
+        if not kept:
+            kept.append(node(batch))
+        return kept[0]
+
+    return constant
+
+
+def _foreign(function: Function, nodes: list[Node], result: pa.DataType) -> Node:
+    def node(batch: _Batch) -> Any:
+        out = function.arrays(*(_as_array(v, batch.num_rows, v.type) for v in (n(batch) for n in nodes)))
+        if len(out) != batch.num_rows or out.type != result:
+            raise PluginError(
+                f"Function {function.name!r} of feature {function.feature!r} returned {len(out)} values of {out.type}; "
+                f"expected {batch.num_rows} of {result}.", function=function.name, feature=function.feature,
+            )  # fmt: skip
+        return out
+
+    return node
+
+
+# --- control flow --------------------------------------------------------------------------
+
+
+def _where_needed(node: Node, batch: _Batch, needed: Callable[[], Any]) -> Any:
+    """Evaluate a part; where that raises, evaluate it again on the rows that need it only."""
+    try:
+        return node(batch)
+    except ExpressionError:
+        mask = _as_array(needed(), batch.num_rows, pa.bool_())
+        if mask.null_count or mask.true_count == batch.num_rows:
+            raise
+        value = node(batch.select(mask))
+        if isinstance(value, pa.Scalar):
+            value = pa.repeat(value, mask.true_count)
+        places = pc.subtract(pc.cumulative_sum(mask.cast(pa.int64())), 1)
+        return value.take(pc.if_else(mask, places, pa.scalar(None, pa.int64())))
+
+
+def _junction(kernel_name: str, decided: bool) -> Callable[[list[Node]], Node]:
+    def make(nodes: list[Node]) -> Node:
+        kernel = getattr(pc, kernel_name)
+
+        def node(batch: _Batch) -> Any:
+            found = nodes[0](batch)
+            for following in nodes[1:]:
+                if isinstance(found, pa.Scalar) and found.is_valid and found.as_py() is decided:
+                    return found
+                found = kernel(found, _where_needed(following, batch, partial(_is_not, found, decided)))
+            return found
+
+        return node
+
+    return make
+
+
+def _is_not(value: Any, decided: bool) -> Any:
+    """Return the mask of rows that are not decided yet (null is not)."""
+    return pc.fill_null(pc.invert(value) if decided else value, True)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _is_null(value: Any) -> Any:
+    return pc.is_null(value)
+
+
+def _case(nodes: list[Node]) -> Node:
+    """Evaluate conditions in order; each part is needed only where no earlier condition was true."""
+    default = nodes[-1] if len(nodes) % 2 else None
+    pairs = list(zip(nodes[0 : len(nodes) - len(nodes) % 2 : 2], nodes[1::2], strict=True))
+
+    def node(batch: _Batch) -> Any:
+        open_rows: Any = pa.scalar(True)
+        taken = []
+        for condition, value in pairs:
+            asked = _where_needed(condition, batch, partial(_same, open_rows))
+            hit = pc.and_(pc.fill_null(asked, False), open_rows)
+            open_rows = pc.and_not(open_rows, hit)
+            taken.append((hit, _where_needed(value, batch, partial(_same, hit))))
+        out = _where_needed(default, batch, partial(_same, open_rows)) if default else None
+        if out is None:
+            out = pa.scalar(None, taken[0][1].type)
+        for hit, value in reversed(taken):
+            out = pc.if_else(hit, value, out)
+        return out
+
+    return node
+
+
+def _coalesce(nodes: list[Node]) -> Node:
+    def node(batch: _Batch) -> Any:
+        out = nodes[0](batch)
+        for following in nodes[1:]:
+            value = _where_needed(following, batch, partial(_is_null, out))
+            out = pc.if_else(pc.is_valid(out), out, value)
+        return out
+
+    return node
+
+
+_CONTROL: Mapping[str, Callable[[list[Node]], Node]] = {
+    "and": _junction("and_kleene", False), "or": _junction("or_kleene", True), "case": _case, "if": _case,
+    "coalesce": _coalesce,
+}  # fmt: skip

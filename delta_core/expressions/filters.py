@@ -1,0 +1,160 @@
+"""The forms in which people write predicates, as expressions.
+
+``to_expression`` is the one entry: SQL text, lists of ``(column, operator, value)``, expressions of our own,
+and pyarrow expressions come out bound to a schema.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args
+
+from delta_core.errors import ExpressionError, UnsupportedExpressionError
+from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of, any_of
+from delta_core.expressions.binding import ResultOf, bind_typed
+from delta_core.expressions.coercion import VOID, spark_name
+from delta_core.expressions.sql import parse_sql
+from delta_core.expressions.substrait import from_pyarrow, is_pyarrow
+from delta_core.types import PrimitiveType, StructType
+
+__all__ = ["from_filters", "to_expression"]
+
+_COMPARE = {
+    "=": "=",
+    "==": "=",
+    "!=": "!=",
+    "<>": "!=",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
+    "<=>": "<=>",
+}
+
+
+def to_expression(
+    predicate: Any,
+    schema: StructType,
+    functions: Mapping[str, ResultOf] | None = None,
+    now: dt.datetime | None = None,
+) -> Expression | None:
+    """Return a predicate of any known form, bound to the schema; None for None and for empty filters.
+
+    Parameters
+    ----------
+    predicate : str, filters, Expression, pyarrow.compute.Expression or None
+        Spark SQL text; ``[("x", ">", 5), ...]`` (all must hold) or a list of such lists (one of them must
+        hold); an expression of our own; a pyarrow expression.
+
+    Raises
+    ------
+    ColumnNotFoundError, ExpressionError, UnsupportedExpressionError
+        See `binding.bind`; ExpressionError too where the predicate is not BOOLEAN.
+    """
+    found = _read(predicate, schema)
+    if found is None:
+        return None
+    bound = bind_typed(found, schema, functions, now)
+    if bound.type not in (PrimitiveType("boolean"), VOID):
+        raise ExpressionError(f"A predicate must be BOOLEAN, found {spark_name(bound.type)}: {predicate!r}.")
+    return bound.expression
+
+
+def _read(predicate: Any, schema: StructType) -> Expression | None:
+    if predicate is None or isinstance(predicate, get_args(Expression)):
+        return predicate
+    if isinstance(predicate, str):
+        return parse_sql(predicate)
+    if is_pyarrow(predicate):
+        return from_pyarrow(predicate, schema)
+    if isinstance(predicate, (list, tuple)):
+        return from_filters(predicate)
+    raise UnsupportedExpressionError(
+        f"Found a predicate of type {type(predicate).__name__}; expected Spark SQL text, a list of (column, operator, "
+        "value), an expression of delta_core or a pyarrow expression."
+    )
+
+
+def from_filters(filters: Sequence[Any]) -> Expression | None:
+    """Return filters in disjunctive normal form as an expression that is not bound yet; None if empty.
+
+    Parameters
+    ----------
+    filters : list of (column, operator, value), or list of such lists
+        Operators: ``= == != < <= > >= in``, ``not in``, ``like``, ``not like``, ``is`` and ``is not`` (null).
+        A column may be a dotted path.
+    """
+    if not filters:
+        return None
+    if _is_test(filters):
+        return _test(filters)
+    if all(_is_test(f) for f in filters):
+        return all_of([_test(f) for f in filters])
+    groups = []
+    for group in filters:
+        if not isinstance(group, (list, tuple)) or not group or not all(_is_test(f) for f in group):
+            raise ExpressionError(
+                f"Found filters {filters!r}; expected a list of (column, operator, value), or a list of such lists."
+            )
+        groups.append(all_of([_test(f) for f in group]))
+    return any_of([g for g in groups if g is not None])
+
+
+def _is_test(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) == 3 and all(isinstance(v, str) for v in value[:2])
+
+
+def _test(test: Sequence[Any]) -> Expression:
+    name, operator, value = test
+    column, symbol = Column((name,)), " ".join(operator.lower().split())
+    make = _OPERATORS.get(symbol)
+    if make is None:
+        raise UnsupportedExpressionError(
+            f"Operator {operator!r} of filter {test!r} is not one of: {', '.join(_OPERATORS)}."
+        )
+    return make(column, value)
+
+
+def _comparison(operator: str) -> Callable[[Column, Any], Expression]:
+    def make(column: Column, value: Any) -> Expression:
+        if value is None and operator != "<=>":
+            raise ExpressionError(
+                f"Filter on {column.name!r} compares with None, which is never true. "
+                "Use (column, 'is', None) or (column, 'is not', None)."
+            )
+        return Call(operator, (column, Literal(value)))
+
+    return make
+
+
+def _members(column: Column, value: Any) -> Expression:
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+        raise ExpressionError(f"Filter on {column.name!r} with 'in' needs a list of values, found {value!r}.")
+    members = tuple(Literal(v) for v in value)
+    return Call("in", (column, *members)) if members else Literal(False)
+
+
+def _no_members(column: Column, value: Any) -> Expression:
+    members = _members(column, value)
+    return Literal(True) if isinstance(members, Literal) else Call("not", (members,))
+
+
+def _null_test(function: str) -> Callable[[Column, Any], Expression]:
+    def make(column: Column, value: Any) -> Expression:
+        if value is not None:
+            raise ExpressionError(f"Filter on {column.name!r} with 'is' takes None only, found {value!r}.")
+        return Call(function, (column,))
+
+    return make
+
+
+_OPERATORS: dict[str, Callable[[Column, Any], Expression]] = {
+    **{symbol: _comparison(function) for symbol, function in _COMPARE.items()},
+    "in": _members,
+    "not in": _no_members,
+    "like": lambda column, value: Call("like", (column, Literal(value))),
+    "not like": lambda column, value: Call("not", (Call("like", (column, Literal(value))),)),
+    "is": _null_test("isnull"),
+    "is not": _null_test("isnotnull"),
+}

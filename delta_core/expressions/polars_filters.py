@@ -1,0 +1,132 @@
+"""Polars predicates, read through the JSON that Polars writes of them, for pushdown.
+
+Nothing is refused here: what does not translate gives None, and Polars filters by itself.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import json
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from delta_core.expressions.ast import Call, Column, Expression, Literal
+from delta_core.types import PrimitiveType
+
+__all__ = ["from_polars"]
+
+_OPERATORS = {
+    "Eq": "=", "NotEq": "!=", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">=", "And": "and",
+    "LogicalAnd": "and", "Or": "or", "LogicalOr": "or", "EqValidity": "<=>",
+}  # fmt: skip
+_BOOLEAN = {"IsNull": "isnull", "IsNotNull": "isnotnull", "Not": "not"}
+_TEXT = {"StartsWith": "startswith", "EndsWith": "endswith"}
+_NAMES = {
+    "Int8": "byte", "Int16": "short", "Int32": "integer", "Int64": "long", "Float32": "float", "Float64": "double",
+    "String": "string", "Boolean": "boolean",
+}  # fmt: skip
+
+
+class _UntranslatableError(Exception):
+    pass
+
+
+def from_polars(expression: Any) -> Expression | None:
+    """Translate a ``polars.Expr`` to an expression that is not bound yet; None where a part does not translate.
+
+    Comparisons agree with Spark's: Polars too takes NaN as equal to itself and above every number.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = json.loads(expression.meta.serialize(format="json"))
+        return _convert(tree)
+    except (_UntranslatableError, KeyError, TypeError, ValueError, IndexError, AttributeError):
+        return None
+    except Exception as e:
+        if type(e).__module__.startswith("polars"):
+            return None
+        raise
+
+
+def _convert(node: Any) -> Expression:
+    (kind, body), *others = node.items()
+    if others or kind not in _KINDS:
+        raise _UntranslatableError(kind)
+    return _KINDS[kind](body)
+
+
+def _binary(body: Any) -> Expression:
+    left, right = _convert(body["left"]), _convert(body["right"])
+    if body["op"] == "NotEqValidity":
+        return Call("not", (Call("<=>", (left, right)),))
+    return Call(_OPERATORS[body["op"]], (left, right))
+
+
+def _function(body: Any) -> Expression:
+    (family, function), *others = body["function"].items()
+    args = tuple(_convert(a) for a in body["input"] if "List" not in a.get("Literal", {}).get("Scalar", {}))
+    if others:
+        raise _UntranslatableError(family)
+    if family == "Boolean" and isinstance(function, str) and function in _BOOLEAN:
+        return Call(_BOOLEAN[function], args)
+    if family == "Boolean" and function == "IsNan":
+        return Call("=", (args[0], Literal(math.nan)))  # null for null, where Spark's isnan is false
+    if family == "Boolean" and function == {"IsIn": {"nulls_equal": False}}:
+        return _members(args[0], body["input"][1])
+    if family == "Boolean" and "IsBetween" in function:
+        ends = {"Both": (">=", "<="), "Left": (">=", "<"), "Right": (">", "<="), "None": (">", "<")}
+        above, below = ends[function["IsBetween"]["closed"]]
+        return Call("and", (Call(above, args[:2]), Call(below, (args[0], args[2]))))
+    if family == "StringExpr" and function in _TEXT:
+        return Call(_TEXT[function], args)
+    raise _UntranslatableError(str(function))
+
+
+def _members(value: Expression, node: Any) -> Expression:
+    """Read ``is_in`` a list of constants, which comes as an Arrow stream of one column."""
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(bytes(node["Literal"]["Scalar"]["List"])) as stream:
+        members = stream.read_all().column(0).to_pylist()
+    return Call("in", (value, *map(Literal, members))) if members else Literal(False)
+
+
+def _literal(body: Any) -> Literal:
+    (kind, value), *others = body.items()
+    if others or kind not in ("Dyn", "Scalar"):
+        raise _UntranslatableError(kind)
+    if value in ("Null", {"Null": "Null"}):
+        return Literal(None)
+    ((name, constant),) = value.items()
+    if kind == "Dyn":
+        if name not in ("Int", "Float", "Str"):
+            raise _UntranslatableError(name)
+        return Literal(constant)
+    if name == "Date":
+        return Literal(dt.date(1970, 1, 1) + dt.timedelta(days=constant))
+    if name == "Datetime":
+        return _datetime(*constant)
+    if name == "Decimal":
+        unscaled, _, scale = constant
+        return Literal(decimal.Decimal(unscaled).scaleb(-scale, decimal.Context(prec=60)))
+    return Literal(constant, PrimitiveType(_NAMES[name]))
+
+
+def _datetime(count: int, unit: str, zone: str | None) -> Literal:
+    if unit != "Microseconds" or zone not in (None, "UTC"):
+        raise _UntranslatableError(unit)
+    time = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=count)  # noqa: DTZ001
+    return Literal(time if zone is None else time.replace(tzinfo=dt.UTC))
+
+
+_KINDS: dict[str, Callable[[Any], Expression]] = {
+    "BinaryExpr": _binary,
+    "Function": _function,
+    "Literal": _literal,
+    "Column": lambda name: Column((name,)),
+    "Alias": lambda body: _convert(body[0]),
+}

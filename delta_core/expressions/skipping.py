@@ -1,0 +1,479 @@
+"""From a predicate over rows, predicates over files: by partition values, and by statistics.
+
+Two different promises. The *partition* predicate is implied by the row predicate: where it is not true, no row
+of the file matches. The *statistics* predicate is false only where no row can match; true and null keep the
+file, so a missing statistic never prunes. Both hold for what writers really record:
+
+- bounds are bounds, not values: text may be cut, bounds may be wide (``tightBounds`` false), and NaN, the greatest
+  of all values, is left out, so the maximum of floats bounds nothing unless the predicate shuts NaN out;
+- timestamps are floored to milliseconds, so the maximum is up to a millisecond larger;
+- ``nullCount`` tells something where it is 0 or equal to ``numRecords``; there, bounds mean nothing.
+
+The same predicate serves Parquet row groups, with a group's bounds, null count and rows in place of a file's.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from delta_core.errors import ExpressionError
+from delta_core.expressions.ast import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    FileStatistic,
+    Literal,
+    PartitionValue,
+    all_of,
+    any_of,
+    conjuncts,
+    leaves,
+    negate,
+    transform,
+)
+from delta_core.expressions.binding import leaf_type, resolve
+from delta_core.expressions.coercion import canonical, name_of
+from delta_core.expressions.functions import COMPARISONS
+from delta_core.expressions.patterns import parse_like
+from delta_core.expressions.typing_rules import Typed
+from delta_core.schema import ColumnMap, find
+from delta_core.types import DataType, Field, PrimitiveType, StructType
+
+__all__ = ["SkippingPlan", "plan_skipping"]
+
+_LONG, _BOOLEAN = PrimitiveType("long"), PrimitiveType("boolean")
+_NUM_RECORDS = FileStatistic("numRecords", (), _LONG)
+_FALSE = Literal(False, _BOOLEAN)
+_INVERSE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_FLIPPED = {"=": "=", "!=": "!=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+#: Above so many members, ``in`` is pruned by its least and greatest member only.
+_MANY = 24
+_MILLISECOND = dt.timedelta(milliseconds=1)
+_UNBOUNDED_TYPES = ("binary", "void", "variant")
+
+
+@dataclass(frozen=True)
+class SkippingPlan:
+    """How to choose files before reading them; None where nothing is to be tested.
+
+    Parameters
+    ----------
+    partition : Expression, optional
+        Over PartitionValue leaves. Drop the file unless it is true.
+    statistics : Expression, optional
+        Over FileStatistic and PartitionValue leaves. Drop the file only if it is false.
+    """
+
+    partition: Expression | None
+    statistics: Expression | None
+
+
+def plan_skipping(
+    predicate: Expression | None, schema: StructType, column_map: ColumnMap, partition_columns: Sequence[str]
+) -> SkippingPlan:
+    """Plan which files a predicate needs.
+
+    Parameters
+    ----------
+    predicate : Expression
+        Bound to ``schema``: logical columns, typed constants. Parts over other leaves prune nothing.
+    partition_columns : sequence of str
+        Logical names, as in ``metaData.partitionColumns``.
+    """
+    scope = _Scope(schema, column_map, frozenset(partition_columns))
+    by_partition: list[Expression] = []
+    by_statistics: list[Expression] = []
+    for part in conjuncts(predicate):
+        exact = scope.as_partition(part)
+        if exact is not None:
+            by_partition.append(exact)
+            continue
+        weaker = _weaken(part, scope, positive=True)
+        if weaker is not None:
+            by_partition.append(weaker)
+        by_statistics.append(part)
+    joined = all_of(by_statistics)
+    statistics = None if joined is None else _may_match(joined, scope, frozenset())
+    return SkippingPlan(all_of(by_partition), statistics)
+
+
+# --- columns -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """What holds for every non-null value of an expression in a file.
+
+    ``low`` and ``high`` are null where unknown; ``low`` holds for NaN too, ``high`` only where ``may_be_nan`` is
+    false. ``late``: the true values may lie up to a millisecond above ``high``.
+    """
+
+    low: Expression
+    high: Expression
+    column: Column | None = None
+    may_be_nan: bool = False
+    late: bool = False
+
+    @property
+    def is_constant(self) -> bool:
+        return not leaves(self.low)
+
+
+class _Scope:
+    """The table's columns, as partition values and statistics."""
+
+    def __init__(self, schema: StructType, column_map: ColumnMap, partition_columns: frozenset[str]) -> None:
+        self._schema, self._map, self._partitions = schema, column_map, partition_columns
+
+    def is_partition(self, leaf: Expression) -> bool:
+        return isinstance(leaf, PartitionValue) or (
+            isinstance(leaf, Column) and len(leaf.path) == 1 and leaf.path[0] in self._partitions
+        )
+
+    def as_partition(self, e: Expression) -> Expression | None:
+        """Return the expression over partition values, None where it has other leaves."""
+        if not all(self.is_partition(leaf) for leaf in leaves(e)):
+            return None
+        return transform(e, self._partition_value)
+
+    def _partition_value(self, leaf: Any) -> Expression:
+        if isinstance(leaf, PartitionValue):
+            return leaf
+        path, found = find(self._schema, leaf.path)
+        return PartitionValue(self._map.physical_path(self._schema, path)[0], canonical(found.type))
+
+    def type_of(self, e: Expression) -> DataType | None:
+        """Return the type of a bound expression, None where a plugin's function is in it."""
+
+        def locate(leaf: Any) -> Typed:
+            if isinstance(leaf, Column):
+                return Typed(leaf, canonical(find(self._schema, leaf.path)[1].type))
+            return leaf_type(leaf)
+
+        try:
+            return resolve(e, locate, {}).type
+        except ExpressionError:
+            return None
+
+    def may_be_nan(self, e: Expression) -> bool:
+        """Tell whether a value may be NaN."""
+        if isinstance(e, Literal):
+            return bool(e.value != e.value)
+        t = self.type_of(e)
+        return t is None or name_of(t) in ("float", "double")
+
+    def statistic(self, kind: str, column: Column, t: DataType) -> FileStatistic:
+        return FileStatistic(kind, self._map.physical_path(self._schema, column.path), t)
+
+    def bounds(self, column: Column) -> _Bounds | None:
+        """Return the bounds of a data column; None for types and collations whose bounds can't be compared."""
+        _, found = find(self._schema, column.path)
+        t = canonical(found.type)
+        if not isinstance(t, PrimitiveType) or t.type in _UNBOUNDED_TYPES or self._is_collated(column):
+            return None
+        low: Expression = self.statistic("min", column, t)
+        high: Expression = self.statistic("max", column, t)
+        if t.type in ("float", "double"):
+            # Some writers let NaN spoil their bounds.
+            low, high = (Call("if", (Call("isnan", (b,)), Literal(None, t), b)) for b in (low, high))
+            return _Bounds(low, high, column, may_be_nan=True)
+        return _Bounds(low, high, column, late=t.type in ("timestamp", "timestamp_ntz"))
+
+    def has_null_count(self, column: Column) -> bool:
+        return not isinstance(find(self._schema, column.path)[1].type, StructType)
+
+    def nulls(self, column: Column) -> Expression:
+        """Return what is false only where the column has no null."""
+        if self.is_partition(column):
+            return Call("isnull", (self._partition_value(column),))
+        return Call(">", (self.statistic("nullCount", column, _LONG), Literal(0, _LONG)))
+
+    def values(self, column: Column) -> Expression:
+        """Return what is false only where the column is all null."""
+        if self.is_partition(column):
+            return Call("isnotnull", (self._partition_value(column),))
+        return Call("!=", (self.statistic("nullCount", column, _LONG), _NUM_RECORDS))
+
+    def _is_collated(self, column: Column) -> bool:
+        ancestors: list[Field] = [
+            find(self._schema, column.path[: i + 1])[1] for i in range(len(column.path))
+        ]
+        return any("__COLLATIONS" in f.metadata for f in ancestors)
+
+
+# --- partition values ----------------------------------------------------------------------
+
+
+def _weaken(e: Expression, scope: _Scope, positive: bool) -> Expression | None:
+    """Return what follows from the expression (or its negation) and has partition leaves only."""
+    if isinstance(e, Call) and e.function == "not":
+        return _weaken(e.args[0], scope, not positive)
+    if isinstance(e, Call) and e.function in ("and", "or"):
+        parts = [_weaken(a, scope, positive) for a in e.args]
+        if (e.function == "and") == positive:
+            return all_of([p for p in parts if p is not None])
+        known = [p for p in parts if p is not None]
+        return any_of(known) if len(known) == len(parts) else None
+    exact = scope.as_partition(e)
+    return exact if exact is None or positive else negate(exact)
+
+
+# --- statistics ----------------------------------------------------------------------------
+
+
+def _may_match(
+    e: Expression, scope: _Scope, no_nan: frozenset[Column], positive: bool = True
+) -> Expression | None:
+    """Return what is false only where no row makes the expression true (or false, if not ``positive``).
+
+    ``no_nan`` are the columns that are no NaN in any row that matches.
+    """
+    if isinstance(e, Literal):
+        return None if e.value is positive else _FALSE
+    if isinstance(e, Column):
+        return _compare("=", e, Literal(positive, _BOOLEAN), scope, no_nan)
+    if not isinstance(e, Call):
+        return None
+    if e.function == "not":
+        return _may_match(e.args[0], scope, no_nan, not positive)
+    if e.function in ("and", "or"):
+        return _junction(e, scope, no_nan, positive)
+    if e.function in ("isnull", "isnotnull"):
+        return _null_test(e.args[0], scope, (e.function == "isnull") == positive)
+    if e.function == "<=>":
+        return _null_safe(e.args[0], e.args[1], scope, no_nan, positive)
+    if e.function in COMPARISONS:
+        return _compare(e.function if positive else _INVERSE[e.function], e.args[0], e.args[1], scope, no_nan)
+    if e.function == "in":
+        return _within(e, scope, no_nan, positive)
+    if e.function in ("like", "startswith"):
+        return _prefix(e, scope) if positive else None
+    return None
+
+
+def _junction(e: Call, scope: _Scope, no_nan: frozenset[Column], positive: bool) -> Expression | None:
+    if (e.function == "and") == positive:
+        shut_out = no_nan.union(*(_without_nan(a, positive) for a in e.args))
+        parts = [_may_match(a, scope, shut_out, positive) for a in e.args]
+        tests = [test for p in parts if p is not None for test in conjuncts(p)]
+        return all_of(list(dict.fromkeys(tests)))
+    parts = [_may_match(a, scope, no_nan, positive) for a in e.args]
+    known = [p for p in parts if p is not None]
+    return any_of(known) if len(known) == len(parts) else None
+
+
+def _without_nan(e: Expression, positive: bool) -> frozenset[Column]:
+    """Return the columns that are not NaN where the expression is true (or false)."""
+    if not isinstance(e, Call):
+        return frozenset()
+    if e.function == "not":
+        return _without_nan(e.args[0], not positive)
+    if (e.function == "and" and positive) or (e.function == "or" and not positive):
+        return frozenset().union(*(_without_nan(a, positive) for a in e.args))
+    if e.function == "isnan" and not positive and isinstance(e.args[0], Column):
+        return frozenset((e.args[0],))
+    if e.function in _INVERSE:
+        operator = e.function if positive else _INVERSE[e.function]
+        left, right = e.args
+        if operator in (">", ">="):
+            operator, left, right = _FLIPPED[operator], right, left
+        column = left.arg if isinstance(left, Cast) and name_of(left.type) == "double" else left
+        if operator in ("<", "<=", "=") and isinstance(column, Column) and _is_value(right):
+            return frozenset((column,))
+    return frozenset()
+
+
+def _is_value(e: Expression) -> bool:
+    return isinstance(e, Literal) and e.value is not None and e.value == e.value
+
+
+def _null_test(e: Expression, scope: _Scope, is_null: bool) -> Expression | None:
+    if not isinstance(e, Column) or not scope.has_null_count(e):
+        return None
+    return scope.nulls(e) if is_null else scope.values(e)
+
+
+def _null_safe(
+    left: Expression, right: Expression, scope: _Scope, no_nan: frozenset[Column], positive: bool
+) -> Expression | None:
+    if isinstance(left, Literal):
+        left, right = right, left
+    if isinstance(right, Literal):
+        if right.value is None:
+            return _null_test(left, scope, positive)
+        compared = _compare("=" if positive else "!=", left, right, scope, no_nan)
+        return compared if positive else _either(compared, _null_test(left, scope, True))
+    if not positive:
+        return None
+    both_null = [_null_test(e, scope, True) for e in (left, right)]
+    known = [t for t in both_null if t is not None]
+    return _either(_compare("=", left, right, scope, no_nan), all_of(known))
+
+
+def _either(a: Expression | None, b: Expression | None) -> Expression | None:
+    return None if a is None or b is None else Call("or", (a, b))
+
+
+def _within(e: Call, scope: _Scope, no_nan: frozenset[Column], positive: bool) -> Expression | None:
+    value, candidates = e.args[0], list(e.args[1:])
+    nulls = [c for c in candidates if isinstance(c, Literal) and c.value is None]
+    if not positive:
+        if nulls:
+            return _FALSE  # never true: unknown at best
+        if len(candidates) > _MANY:
+            return None
+        return _may_match(Call("and", tuple(Call("!=", (value, c)) for c in candidates)), scope, no_nan)
+    candidates = [c for c in candidates if c not in nulls]
+    if not candidates:
+        return _FALSE
+    if len(candidates) <= _MANY:
+        return _may_match(Call("or", tuple(Call("=", (value, c)) for c in candidates)), scope, no_nan)
+    if not all(_is_value(c) for c in candidates):
+        return None
+    shut_out = no_nan | ({value} if isinstance(value, Column) else frozenset())
+    least, greatest = (Call(name, tuple(candidates)) for name in ("least", "greatest"))
+    return _may_match(
+        Call("and", (Call(">=", (value, least)), Call("<=", (value, greatest)))), scope, shut_out
+    )
+
+
+def _prefix(e: Call, scope: _Scope) -> Expression | None:
+    """Prune ``like 'abc%'`` and ``startswith``: such text lies from the prefix up to the prefix's successor."""
+    text = _bounds(e.args[0], scope)
+    if text is None or text.column is None or not all(isinstance(a, Literal) for a in e.args[1:]):
+        return None
+    constants = [a.value for a in e.args[1:] if isinstance(a, Literal)]
+    if any(not isinstance(c, str) for c in constants):
+        return None if any(c is not None for c in constants if not isinstance(c, str)) else _FALSE
+    parts: list[str | None] = [*constants[0], None] if e.function == "startswith" else parse_like(*constants)
+    fixed = next((i for i, p in enumerate(parts) if not p), len(parts))
+    prefix = "".join(p or "" for p in parts[:fixed])
+    tests = [scope.values(text.column)]
+    if prefix:
+        tests.append(Call(">=", (text.high, Literal(prefix, PrimitiveType("string")))))
+        following = prefix if fixed == len(parts) else _successor(prefix)
+        if following is not None:
+            operator = "<=" if fixed == len(parts) else "<"
+            tests.append(Call(operator, (text.low, Literal(following, PrimitiveType("string")))))
+    return all_of(tests)
+
+
+def _successor(prefix: str) -> str | None:
+    """Return the least text above everything that starts with the prefix; None if there is none."""
+    kept = prefix.rstrip("\U0010ffff")
+    if not kept:
+        return None
+    code = ord(kept[-1]) + 1
+    return kept[:-1] + chr(0xE000 if 0xD800 <= code <= 0xDFFF else code)
+
+
+# --- comparisons ---------------------------------------------------------------------------
+
+
+def _compare(
+    operator: str, left: Expression, right: Expression, scope: _Scope, no_nan: frozenset[Column]
+) -> Expression | None:
+    if any(isinstance(e, Literal) and e.value is None for e in (left, right)):
+        return _FALSE
+    a, b = _bounds(left, scope), _bounds(right, scope)
+    tests = [scope.values(x.column) for x in (a, b) if x is not None and x.column is not None]
+    if a is not None and b is not None and not (a.is_constant and b.is_constant):
+        a, b = (replace(x, may_be_nan=False) if x.column in no_nan else x for x in (a, b))
+        tests += _range_tests(operator, a, b)
+    return all_of(tests)
+
+
+def _range_tests(operator: str, a: _Bounds, b: _Bounds) -> list[Expression]:
+    """Return tests of which one is false only if no value of ``a`` compares so with one of ``b``."""
+    if operator in (">", ">="):
+        return _range_tests(_FLIPPED[operator], b, a)
+    if operator in ("<", "<="):
+        # NaN is the greatest value: the upper bound of what may be NaN is unknown.
+        return [] if b.may_be_nan else [_below(operator, a.low, b)]
+    if operator == "=":
+        if a.may_be_nan and b.may_be_nan:
+            return []
+        # One side is never NaN, so NaN on the other side never equals it.
+        return [_below("<=", a.low, b), _below("<=", b.low, a)]
+    if a.may_be_nan or b.may_be_nan or a.late or b.late:
+        return []
+    return [Call("or", (Call("!=", (a.low, b.high)), Call("!=", (a.high, b.low))))]
+
+
+def _below(operator: str, low: Expression, bounds: _Bounds) -> Expression:
+    """Return ``low operator high``, with a millisecond added to a high that was cut down to one."""
+    if not bounds.late:
+        return Call(operator, (low, bounds.high))
+    if isinstance(low, Literal) and isinstance(low.value, dt.datetime) and low.value.year > 1:
+        # Taken from the constant instead, which costs nothing a file and can't overflow.
+        return Call(operator, (replace(low, value=low.value - _MILLISECOND), bounds.high))
+    return Call(operator, (low, _raised(bounds.high)))
+
+
+def _raised(high: Expression) -> Expression:
+    """Return the bound plus a millisecond; unknown where that leaves the calendar."""
+    assert isinstance(high, FileStatistic)
+    zone = dt.UTC if name_of(high.type) == "timestamp" else None
+    last = Literal(dt.datetime(9999, 12, 31, tzinfo=zone), high.type)
+    step = Literal(1_000, PrimitiveType("interval day to second"))
+    return Call("if", (Call("<=", (high, last)), Call("+", (high, step)), Literal(None, high.type)))
+
+
+def _bounds(e: Expression, scope: _Scope) -> _Bounds | None:
+    """Return the bounds of a constant, a partition value, a column, or a monotone function of a column."""
+    exact = scope.as_partition(e)
+    if exact is not None:
+        return _Bounds(exact, exact, may_be_nan=scope.may_be_nan(e))
+    if isinstance(e, Column):
+        return scope.bounds(e)
+    found = _monotone(e, scope)
+    inner = None if found is None else _bounds(found[0], scope)
+    if found is None or inner is None:
+        return None
+    _, change = found
+    high = change(_raised(inner.high) if inner.late else inner.high)
+    return _Bounds(change(inner.low), high, inner.column, inner.may_be_nan)
+
+
+_NUMBERS = frozenset(("byte", "short", "integer", "long", "decimal", "float", "double"))
+_MONOTONE_CASTS = {
+    **dict.fromkeys(("byte", "short", "integer", "long", "decimal"), _NUMBERS),
+    **dict.fromkeys(("float", "double"), frozenset(("float", "double"))),
+    "date": frozenset(("timestamp", "timestamp_ntz")),
+    "timestamp": frozenset(("date", "timestamp_ntz", "long")),
+    "timestamp_ntz": frozenset(("date", "timestamp")),
+}
+_MONOTONE_CALLS = {
+    "year",
+    "trunc",
+    "date_trunc",
+    "unix_timestamp",
+    "unix_seconds",
+    "unix_millis",
+    "unix_micros",
+    "unix_date",
+}
+
+
+def _monotone(e: Expression, scope: _Scope) -> tuple[Expression, Callable[[Expression], Expression]] | None:
+    """Return the operand of a function that never falls as its operand grows, and the function itself."""
+    if isinstance(e, Cast):
+        source, target = scope.type_of(e.arg), e.type
+        if source is None or name_of(target) not in _MONOTONE_CASTS.get(name_of(source), ()):
+            return None
+        # A bound that does not fit becomes unknown.
+        return e.arg, lambda bound: Cast(bound, target, safe=True)
+    if not isinstance(e, Call):
+        return None
+    varying = [i for i, a in enumerate(e.args) if leaves(a)]
+    prefix = e.function == "substring" and [a.value for a in e.args[1:2] if isinstance(a, Literal)] == [1]
+    if len(varying) != 1 or not (prefix or e.function in _MONOTONE_CALLS) or (prefix and varying != [0]):
+        return None
+    place = varying[0]
+    return e.args[place], lambda bound: replace(
+        e, args=(*e.args[:place], bound, *e.args[place + 1 :]), sql=""
+    )

@@ -1,0 +1,417 @@
+"""Spark SQL text to expressions; `printing` goes the other way.
+
+sqlglot reads the text; every function call is kept by name and place of its arguments, so that nothing but
+`functions` decides what a function means. Texts that Spark and sqlglot would group differently are refused.
+"""
+
+from __future__ import annotations
+
+import decimal
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from delta_core.errors import ExpressionError, UnsupportedExpressionError
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal
+from delta_core.expressions.coercion import INTERVAL_DAY, INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH, name_of
+from delta_core.expressions.literals import cast_literal, literal_type
+from delta_core.types import ArrayType, DataType, MapType, PrimitiveType
+
+__all__ = ["parse_sql"]
+
+
+def parse_sql(text: str) -> Expression:
+    """Parse one predicate or scalar expression in Spark's dialect.
+
+    Returns
+    -------
+    Expression
+        Not bound to any schema; the root carries ``text`` in ``sql``. ``current_date`` and the like are
+        calls, which `binding.bind` replaces by constants.
+
+    Raises
+    ------
+    ExpressionError
+        The text is not one expression.
+    UnsupportedExpressionError
+        It holds a part that can't be evaluated over single rows, such as a subquery, or that is not known.
+    """
+    found = _convert(_syntax_tree(text), text)
+    return replace(found, sql=text) if isinstance(found, (Call, Cast)) else found
+
+
+# --- sqlglot's side ------------------------------------------------------------------------
+
+
+@functools.cache
+def _parser() -> tuple[Any, Any]:
+    """Return (dialect, parser class); made on first use, because sqlglot takes 0.1 s to import."""
+    from sqlglot.dialects.spark import Spark
+
+    base = Spark.parser_class if hasattr(Spark, "parser_class") else Spark.Parser
+    kept = {name: base.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT", "TRIM")}
+
+    class ByNameParser(base):  # type: ignore[misc, valid-type]
+        """Spark's grammar with all functions left as they are written."""
+
+        FUNCTIONS: dict[str, Any] = {}  # noqa: RUF012
+        FUNCTION_PARSERS = kept
+        NO_PAREN_FUNCTIONS: dict[Any, Any] = {}  # noqa: RUF012
+        STRICT_CAST = True
+
+    return Spark(), ByNameParser
+
+
+def _syntax_tree(text: str) -> Any:
+    from sqlglot import errors, exp
+
+    dialect, parser = _parser()
+    if not text.strip():
+        raise ExpressionError(
+            "The expression is empty; expected Spark SQL text such as \"x > 5 AND s = 'a'\"."
+        )
+    try:
+        tokens = [_reread(token, text) for token in dialect.tokenize(text)]
+        trees = parser(dialect=dialect).parse_into(exp.Condition, tokens, text)
+    except (errors.ParseError, errors.TokenError) as e:
+        raise ExpressionError(
+            f"The expression {_short(text)!r} can't be parsed: {_reason(e)}.", sql=text
+        ) from e
+    if len(trees) != 1 or trees[0] is None:
+        raise ExpressionError(f"The text {_short(text)!r} is not one expression.", sql=text)
+    return trees[0]
+
+
+def _reread(token: Any, text: str) -> Any:
+    """Return the token, a string's text read from the source: sqlglot's escapes are not quite Spark's."""
+    if token.token_type.name != "STRING":
+        return token
+    body = _unescape(text[token.start + 1 : token.end])
+    return type(token)(
+        token.token_type, body, line=token.line, col=token.col, start=token.start, end=token.end
+    )
+
+
+def _reason(error: Exception) -> str:
+    details = getattr(error.__cause__ or error, "errors", None) or [{}]
+    found = details[0]
+    if found.get("description"):
+        return f"{found['description']} at line {found.get('line')}, column {found.get('col')}"
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0].rstrip(".")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-3][0-7]{2})|(.))|''|\"\"", re.DOTALL)
+
+
+def _unescape(body: str) -> str:
+    """Read a string literal's escapes as Spark does: ``\\%`` and ``\\_`` keep their backslash, for LIKE."""
+
+    def read(match: re.Match[str]) -> str:
+        short, long, octal, single = match.groups()
+        if short or long or octal:
+            return chr(int(short or long, 16) if short or long else int(octal, 8))
+        return _ESCAPES.get(single, single) if single else match[0][0]
+
+    return _ESCAPE.sub(read, body)
+
+
+# --- the tree ------------------------------------------------------------------------------
+
+_BINARY = {
+    "And": "and", "Or": "or", "EQ": "=", "NEQ": "!=", "NullSafeEQ": "<=>", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<=",
+    "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%", "IntDiv": "div", "DPipe": "concat", "RegexpLike": "rlike",
+    "BitwiseAnd": "&", "BitwiseOr": "|", "BitwiseXor": "^", "ILike": "ilike", "Like": "like",
+}  # fmt: skip
+_COMPARING = ("EQ", "NEQ", "NullSafeEQ", "NullSafeNEQ", "GT", "GTE", "LT", "LTE")
+_RANGES = ("Is", "In", "Between", "Like", "ILike", "RegexpLike", "Escape")
+_BITS = ("BitwiseAnd", "BitwiseOr", "BitwiseXor")
+_REFUSED = {
+    "Subquery": "a subquery", "Select": "a subquery", "Exists": "a subquery (EXISTS)", "Union": "a subquery",
+    "Window": "a window function", "Filter": "an aggregate's FILTER", "Distinct": "DISTINCT", "Lambda": "a lambda",
+    "Star": "a star (*)", "Parameter": "a parameter", "Placeholder": "a parameter", "Tuple": "a tuple",
+    "Any": "ANY", "All": "ALL", "Collate": "COLLATE", "AtTimeZone": "AT TIME ZONE", "Array": "an array constructor",
+    "JSONExtract": "the operator ->",
+}  # fmt: skip
+
+
+def _convert(node: Any, text: str) -> Expression:
+    kind = type(node).__name__
+    if kind in _BINARY:
+        return _binary(node, kind, text)
+    if kind in _NODES:
+        return _NODES[kind](node, text)
+    what = _REFUSED.get(kind, f"{kind} ({_short(node.sql(dialect='spark'))})")
+    raise UnsupportedExpressionError(
+        f"The expression {_short(text)!r} holds {what}, which is not supported here. Rewrite it without.",
+        part=kind,
+        sql=text,
+    )
+
+
+def _binary(node: Any, kind: str, text: str) -> Expression:
+    left, right = node.this, node.expression
+    names = type(left).__name__, type(right).__name__
+    ambiguous = (
+        (kind in _COMPARING and names[1] in _RANGES)
+        or (kind in _BITS and any(n in _BITS and n != kind for n in names))
+        or (kind == "DPipe" and any(n in ("Add", "Sub") for n in names))
+    )
+    if ambiguous:
+        raise UnsupportedExpressionError(
+            f"In {_short(text)!r} it is not plain how {_short(node.sql(dialect='spark'))} is grouped: put parentheses.",
+            sql=text,
+        )
+    a, b = _convert(left, text), _convert(right, text)
+    if kind == "Add" and isinstance(a, Literal) and isinstance(b, Literal) and _are_spans(a, b):
+        # INTERVAL 1 DAY 2 HOURS comes as a sum.
+        return Literal(a.value + b.value, a.type if a.type == b.type else INTERVAL_DAY_TIME)
+    call = Call(_BINARY[kind], (a, b))
+    return Call("not", (call,)) if node.args.get("negate") else call
+
+
+def _are_spans(*literals: Literal) -> bool:
+    return all(e.type in (INTERVAL_DAY, INTERVAL_DAY_TIME) for e in literals)
+
+
+def _escape(node: Any, text: str) -> Expression:
+    like = _convert(node.this, text)
+    negated = isinstance(like, Call) and like.function == "not"
+    inner = like.args[0] if negated and isinstance(like, Call) else like
+    if not isinstance(inner, Call) or inner.function not in ("like", "ilike"):
+        raise UnsupportedExpressionError(f"ESCAPE in {_short(text)!r} does not follow a LIKE.", sql=text)
+    call = Call(inner.function, (*inner.args, _convert(node.expression, text)))
+    return Call("not", (call,)) if negated else call
+
+
+def _null_safe_not_equal(node: Any, text: str) -> Expression:
+    return Call("not", (Call("<=>", (_convert(node.this, text), _convert(node.expression, text))),))
+
+
+def _is(node: Any, text: str) -> Expression:
+    value, target = _convert(node.this, text), type(node.expression).__name__
+    if target == "Null":
+        return Call("isnull", (value,))
+    if target == "Boolean":
+        return Call("<=>", (value, Literal(bool(node.expression.this), PrimitiveType("boolean"))))
+    raise UnsupportedExpressionError(f"IS {target.upper()} in {_short(text)!r} is not supported.", sql=text)
+
+
+def _not(node: Any, text: str) -> Expression:
+    inner = _convert(node.this, text)
+    if type(node.this).__name__ == "Is" and isinstance(inner, Call) and inner.function == "isnull":
+        return Call("isnotnull", inner.args)
+    return Call("not", (inner,))
+
+
+def _in(node: Any, text: str) -> Expression:
+    if node.args.get("query") or node.args.get("unnest") or not node.expressions:
+        raise UnsupportedExpressionError(
+            f"IN takes a list of values in {_short(text)!r}; found something else.", sql=text
+        )
+    return Call("in", tuple(_convert(e, text) for e in (node.this, *node.expressions)))
+
+
+def _between(node: Any, text: str) -> Expression:
+    if node.args.get("symmetric"):
+        raise UnsupportedExpressionError(f"BETWEEN SYMMETRIC in {_short(text)!r} is not supported.", sql=text)
+    value = _convert(node.this, text)
+    return Call(
+        "and",
+        (
+            Call(">=", (value, _convert(node.args["low"], text))),
+            Call("<=", (value, _convert(node.args["high"], text))),
+        ),
+    )
+
+
+def _case(node: Any, text: str) -> Expression:
+    subject = _convert(node.this, text) if node.this is not None else None
+    args: list[Expression] = []
+    for branch in node.args["ifs"]:
+        condition = _convert(branch.this, text)
+        args += [
+            condition if subject is None else Call("=", (subject, condition)),
+            _convert(branch.args["true"], text),
+        ]
+    default = node.args.get("default")
+    return Call("case", tuple(args) + ((_convert(default, text),) if default is not None else ()))
+
+
+def _if(node: Any, text: str) -> Expression:
+    otherwise = node.args.get("false")
+    last = _convert(otherwise, text) if otherwise is not None else Literal(None)
+    return Call("if", (_convert(node.this, text), _convert(node.args["true"], text), last))
+
+
+def _negative(node: Any, text: str) -> Expression:
+    inner = _convert(node.this, text)
+    if isinstance(inner, Literal) and type(node.this).__name__ in ("Literal", "Cast"):
+        return (
+            Literal(-inner.value)
+            if type(node.this).__name__ == "Literal"
+            else Literal(-inner.value, inner.type)
+        )
+    return Call("negative", (inner,))
+
+
+def _literal(node: Any, text: str) -> Expression:
+    if node.is_string:
+        return Literal(node.this, PrimitiveType("string"))
+    try:
+        if re.search("[eE]", node.this):
+            return Literal(float(node.this), PrimitiveType("double"))
+        value = decimal.Decimal(node.this) if "." in node.this else int(node.this)
+    except (ValueError, decimal.InvalidOperation) as e:
+        raise ExpressionError(f"The number {node.this!r} in {_short(text)!r} can't be read.", sql=text) from e
+    found = literal_type(value)
+    return Literal(decimal.Decimal(value) if name_of(found) == "decimal" else value, found)
+
+
+def _cast(node: Any, text: str) -> Expression:
+    inner, target = _convert(node.this, text), _data_type(node.args["to"], text)
+    safe = type(node).__name__ == "TryCast"
+    plain = isinstance(inner, Literal) and type(node.this).__name__ == "Literal" and inner.type is not None
+    if not safe and plain and node.args.get("default") is None:
+        # DATE '...', 5L and CAST('5' AS INT) are all constants.
+        assert isinstance(inner, Literal)
+        return cast_literal(inner, target)
+    return Cast(inner, target, safe)
+
+
+_TYPES = {
+    "BOOLEAN": "boolean", "TINYINT": "byte", "SMALLINT": "short", "INT": "integer", "BIGINT": "long", "FLOAT": "float",
+    "DOUBLE": "double", "TEXT": "string", "VARCHAR": "string", "CHAR": "string", "BINARY": "binary", "VARBINARY": "binary",
+    "DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMPTZ": "timestamp", "TIMESTAMPLTZ": "timestamp",
+    "TIMESTAMPNTZ": "timestamp_ntz",
+}  # fmt: skip
+
+
+def _data_type(node: Any, text: str) -> DataType:
+    kind = getattr(node.this, "name", str(node.this))
+    parts = node.expressions
+    if kind == "DECIMAL":
+        digits = [int(p.name) for p in parts] or [10]
+        name = f"decimal({digits[0]},{digits[1] if len(digits) > 1 else 0})"
+        PrimitiveType(name).to_arrow()
+        return PrimitiveType(name)
+    if kind == "ARRAY" and len(parts) == 1:
+        return ArrayType(_data_type(parts[0], text))
+    if kind == "MAP" and len(parts) == 2:
+        return MapType(_data_type(parts[0], text), _data_type(parts[1], text))
+    if kind in _TYPES and not parts:
+        return PrimitiveType(_TYPES[kind])
+    raise UnsupportedExpressionError(
+        f"Type {node.sql(dialect='spark')} in {_short(text)!r} is not supported in a cast.", sql=text
+    )
+
+
+def _column(node: Any, text: str) -> Expression:
+    parts = node.parts
+    if any(type(p).__name__ == "Star" for p in parts):
+        raise UnsupportedExpressionError(f"The expression {_short(text)!r} holds a star (*).", sql=text)
+    return Column(tuple(p.name for p in parts))
+
+
+def _dot(node: Any, text: str) -> Expression:
+    if type(node.expression).__name__ != "Identifier":
+        raise UnsupportedExpressionError(
+            f"{node.sql(dialect='spark')} in {_short(text)!r} is not supported.", sql=text
+        )
+    if type(node.this).__name__ == "Identifier":
+        return Column((node.this.name, node.expression.name))
+    holder, name = _convert(node.this, text), node.expression.name
+    if isinstance(holder, Column):
+        return Column((*holder.path, name))
+    return Call("get_field", (holder, Literal(name, PrimitiveType("string"))))
+
+
+def _bracket(node: Any, text: str) -> Expression:
+    if len(node.expressions) != 1 or node.args.get("offset"):
+        raise UnsupportedExpressionError(
+            f"{node.sql(dialect='spark')} in {_short(text)!r} is not supported.", sql=text
+        )
+    return Call("[]", (_convert(node.this, text), _convert(node.expressions[0], text)))
+
+
+def _function(node: Any, text: str) -> Expression:
+    name, args = str(node.this).lower(), node.expressions
+    if name == "position" and len(args) == 1 and type(args[0]).__name__ == "In":
+        inside = args[0]
+        return Call("locate", (_convert(inside.this, text), _convert(inside.args["field"], text)))
+    if any(type(a).__name__ in ("Star", "Distinct") for a in args):
+        args = []
+    if name in ("date_add", "dateadd", "datediff", "date_diff") and len(args) == 3:
+        raise UnsupportedExpressionError(
+            f"{name} with a unit in {_short(text)!r} is not supported.", sql=text
+        )
+    return Call(name, tuple(_convert(a, text) for a in args))
+
+
+def _trim(node: Any, text: str) -> Expression:
+    position = (node.args.get("position") or "BOTH").upper()
+    name = {"BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}[position]
+    characters = node.args.get("expression")
+    if characters is None:
+        return Call("trim" if name == "btrim" else name, (_convert(node.this, text),))
+    return Call(name, (_convert(node.this, text), _convert(characters, text)))
+
+
+def _extract(node: Any, text: str) -> Expression:
+    return Call(
+        "date_part", (Literal(node.this.name, PrimitiveType("string")), _convert(node.expression, text))
+    )
+
+
+_INTERVAL_US = {
+    "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000, "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000, "WEEK": 7 * 86_400_000_000,
+}  # fmt: skip
+
+
+def _interval(node: Any, text: str) -> Expression:
+    unit = (node.args["unit"].name if node.args.get("unit") is not None else "").upper().removesuffix("S")
+    amount = node.this
+    negative = type(amount).__name__ == "Neg"
+    number = (amount.this if negative else amount).name
+    if not re.fullmatch(r"-?\d+(\.\d{1,6})?", number) or ("." in number and unit != "SECOND"):
+        raise UnsupportedExpressionError(
+            f"The interval {node.sql(dialect='spark')} in {_short(text)!r} is not supported.", sql=text
+        )
+    count = decimal.Decimal(number) * (-1 if negative else 1)
+    if unit in ("YEAR", "MONTH"):
+        return Literal(int(count) * (12 if unit == "YEAR" else 1), INTERVAL_YEAR_MONTH)
+    if unit in _INTERVAL_US:
+        return Literal(
+            int(count * _INTERVAL_US[unit]), INTERVAL_DAY if unit in ("DAY", "WEEK") else INTERVAL_DAY_TIME
+        )
+    raise UnsupportedExpressionError(
+        f"The interval {node.sql(dialect='spark')} in {_short(text)!r} is not supported.", sql=text
+    )
+
+
+def _hex(node: Any, text: str) -> Expression:
+    digits = str(node.this)
+    return Literal(bytes.fromhex("0" * (len(digits) % 2) + digits), PrimitiveType("binary"))
+
+
+def _concat(node: Any, text: str) -> Expression:
+    return Literal("".join(e.this for e in node.expressions), PrimitiveType("string"))
+
+
+_NODES: dict[str, Callable[[Any, str], Expression]] = {
+    "Paren": lambda n, t: _convert(n.this, t), "Not": _not, "Is": _is, "In": _in, "Between": _between, "Case": _case,
+    "If": _if, "Escape": _escape, "NullSafeNEQ": _null_safe_not_equal, "Neg": _negative, "Literal": _literal,
+    "Cast": _cast, "TryCast": _cast, "Column": _column, "Dot": _dot, "Bracket": _bracket, "Anonymous": _function,
+    "Trim": _trim,
+    "Extract": _extract, "Interval": _interval, "HexString": _hex, "Concat": _concat,
+    "Boolean": lambda n, _: Literal(bool(n.this), PrimitiveType("boolean")), "Null": lambda n, _: Literal(None),
+    "RawString": lambda n, _: Literal(str(n.this), PrimitiveType("string")),
+    "BitwiseNot": lambda n, t: Call("~", (_convert(n.this, t),)),
+}  # fmt: skip
