@@ -1,0 +1,77 @@
+"""The door itself: what plugins may import, and what they do import."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import delta_core.api
+import delta_plugins
+from delta_core.plugins import PluginRegistry
+
+ROOT = Path(delta_plugins.__file__).parent
+MODULES = sorted(ROOT.rglob("*.py"))
+FOLDERS = sorted(p.name for p in ROOT.iterdir() if (p / "__init__.py").exists())
+NEEDED = {"numpy", "pyarrow"}
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            yield str(node.module)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_plugins_import_the_api_and_kernels_and_themselves_only(path: Path) -> None:
+    own = ".".join(("delta_plugins", path.relative_to(ROOT).parts[0]))
+    for name in imports(path):
+        top = name.partition(".")[0]
+        allowed = (
+            top in NEEDED or top in sys.stdlib_module_names or name in ("delta_core.api", own)
+            or name.startswith(("delta_core.kernels", f"{own}."))
+        )  # fmt: skip
+        assert allowed, f"{path} imports {name}"
+
+
+def exported() -> set[str]:
+    """Return the names that type checkers see."""
+    tree = ast.parse(Path(delta_core.api.__file__).read_text())
+    return {
+        str(name.asname)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("delta_core.")
+        for name in node.names
+    }
+
+
+def test_names_for_type_checkers_are_those_that_load() -> None:
+    assert exported() == set(delta_core.api.__all__)
+
+
+@pytest.mark.parametrize("name", delta_core.api.__all__)
+def test_every_name_loads_from_its_home(name: str) -> None:
+    assert getattr(delta_core.api, name) is not None
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = delta_core.api.nothing  # type: ignore[attr-defined]
+
+
+def test_every_folder_is_found_by_the_name_of_its_feature() -> None:
+    registry = PluginRegistry()
+    modules = {registry.load(name).__name__ for name in registry.names()}
+    bundled = {name.rpartition(".")[2] for name in modules if name.startswith("delta_plugins.")}
+    assert bundled == set(FOLDERS)
+
+
+def test_every_bundled_feature_has_its_tests() -> None:
+    here = Path(__file__).parent
+    assert [name for name in FOLDERS if not (here / f"test_{name}.py").exists()] == []
