@@ -145,7 +145,7 @@ class FeatureContract:
             assert pickle.loads(pickle.dumps(answer)) == answer, f"{hook}: {answer!r}"  # noqa: S301
 
     def test_hooks_answer_with_what_the_core_knows(self) -> None:
-        allowed = {
+        allowed: dict[str, Any] = {
             "primitive_types": TypeDef, "functions": Function, "read_rules": READ_RULES, "column_map": ColumnMap,
             "commit_timestamps": CommitTimestamp,
         }  # fmt: skip

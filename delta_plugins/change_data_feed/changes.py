@@ -79,8 +79,8 @@ def changes(
     end = _last(snapshot, end_version, end_timestamp)
     if allow_out_of_range:
         end = min(end, snapshot.version)
-    files, keep = logic.FILES.empty_table(), {}
-    last = snapshot
+    files, last = logic.FILES.empty_table(), snapshot
+    keep: dict[int, RowSet] = {}
     if not (allow_out_of_range and start > end):
         _check_range(snapshot, start, end)
         last = snapshot.at(end)
