@@ -1,26 +1,121 @@
-"""File actions to the JSON lines of a commit."""
+"""File actions, and any other rows, to lines of JSON as commits and JSON checkpoints hold them."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pyarrow as pa
 
+from delta_core.errors import InvalidArgumentError
+from delta_core.kernels._json_lines import Rows, format_rows
+
 __all__ = ["format_actions"]
+
+_NO_BUFFERS = (None, None, None)
+_TROUBLE = {
+    "utf8": "holds bytes that are not UTF-8",
+    "key": "has a null key",
+    "number": "is NaN or infinite, which JSON can't hold",
+}
 
 
 def format_actions(kind: str, table: pa.Table) -> bytes:
-    """Return one line ``{"<kind>":{...}}`` a row; null columns are left out, maps become objects.
+    """Return one line ``{"<kind>":{...}}`` a row.
 
     Parameters
     ----------
+    kind : str
+        The action: ``add``, ``remove``, ``cdc``, or a plugin's kind.
     table : pyarrow.Table
-        Columns by the action's field names: strings, integers, booleans, string maps, structs of these.
+        Columns by the action's field names: strings, integers, floats, booleans, maps with string keys, lists and
+        structs of these, dictionaries of them. Null fields of the action, and of structs in it, are left out; null
+        values of maps and lists stay.
+
+    Raises
+    ------
+    InvalidArgumentError
+        A column of another type; text that is not UTF-8, a null key, NaN or an infinity, with column and row.
+
+    Notes
+    -----
+    Linear in the bytes written; without the interpreter lock; text is passed over twice and copied once.
     """
-    lines = []
-    for row in table.to_pylist(maps_as_pydicts="strict"):
-        value = {k: v for k, v in row.items() if v is not None}
-        if isinstance(value.get("deletionVector"), dict):
-            value["deletionVector"] = {k: v for k, v in value["deletionVector"].items() if v is not None}
-        lines.append(json.dumps({kind: value}, separators=(",", ":"), ensure_ascii=False))
-    return "".join(line + "\n" for line in lines).encode()
+    batches = table.to_batches()
+    specs = [_node("struct", 0, b"", b.num_rows, 0, _NO_BUFFERS, _columns(b)) for b in batches]
+    written = format_rows(b'{"%b":' % _name(kind), [Rows(s) for s in specs])
+    if isinstance(written, bytes):
+        return written
+    trouble, batch, row, label = written
+    row += sum(b.num_rows for b in batches[:batch])
+    column = label.decode()[1:-2]
+    raise InvalidArgumentError(
+        f"Row {row} of {kind} actions can't be written as JSON: {column or 'a value'} {_TROUBLE[trouble]}.",
+        action=kind, row=row, column=column,
+    )  # fmt: skip
+
+
+def _name(name: str) -> bytes:
+    return json.dumps(name, ensure_ascii=False)[1:-1].encode()
+
+
+def _label(name: str) -> bytes:
+    return b'"%b":' % _name(name)
+
+
+def _node(
+    shape: str, width: int, label: bytes, length: int, offset: int, buffers: tuple[Any, Any, Any], children: list[Any]
+) -> tuple[Any, ...]:
+    return shape, width, label, length, offset, *buffers, children
+
+
+def _columns(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
+    return [_describe(name, batch.column(i)) for i, name in enumerate(batch.schema.names)]
+
+
+_PLAIN = (
+    (pa.types.is_boolean, "bool"), (pa.types.is_signed_integer, "int"), (pa.types.is_unsigned_integer, "uint"),
+    (pa.types.is_float32, "float"), (pa.types.is_float64, "float"),
+)  # fmt: skip
+
+
+def _describe(name: str, array: pa.Array) -> tuple[Any, ...]:
+    """Return an array as the compiled half takes it."""
+    kind, label = array.type, _label(name)
+    if pa.types.is_dictionary(kind):
+        return _describe(name, array.dictionary_decode())
+    if pa.types.is_string_view(kind):
+        return _describe(name, array.cast(pa.large_string()))
+    if pa.types.is_null(kind):
+        return _node("null", 0, label, len(array), 0, _NO_BUFFERS, [])
+    for is_kind, shape in _PLAIN:
+        if is_kind(kind):
+            valid, values = array.buffers()
+            width = 0 if shape == "bool" else kind.bit_width // 8
+            return _node(shape, width, label, len(array), array.offset, (valid, values, None), [])
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _node("string", _width(kind), label, len(array), array.offset, tuple(array.buffers()), [])
+    return _describe_nested(name, label, array)
+
+
+def _describe_nested(name: str, label: bytes, array: pa.Array) -> tuple[Any, ...]:
+    kind = array.type
+    if pa.types.is_struct(kind):
+        fields = [_describe(f.name, array.field(i)) for i, f in enumerate(kind)]
+        return _node("struct", 0, label, len(array), array.offset, (array.buffers()[0], None, None), fields)
+    if pa.types.is_map(kind):
+        entries = array.values
+        children = [_describe(name, entries.field(0)), _describe(name, entries.field(1))]
+        if pa.types.is_string(kind.key_type) or pa.types.is_dictionary(kind.key_type):
+            return _node("map", 4, label, len(array), array.offset, (*array.buffers()[:2], None), children)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        child = [_describe(name, array.values)]
+        return _node("list", _width(kind), label, len(array), array.offset, (*array.buffers()[:2], None), child)
+    raise InvalidArgumentError(
+        f"Column {name!r} has type {kind}, which has no JSON form here; use strings, numbers, booleans, and maps with "
+        "string keys, lists and structs of them.", column=name,
+    )  # fmt: skip
+
+
+def _width(kind: pa.DataType) -> int:
+    return 8 if pa.types.is_large_string(kind) or pa.types.is_large_list(kind) else 4

@@ -1,0 +1,6 @@
+from typing import Any
+
+class Rows:
+    def __init__(self, source: tuple[Any, ...]) -> None: ...
+
+def format_rows(head: bytes, batches: list[Rows]) -> bytes | tuple[str, int, int, bytes]: ...
