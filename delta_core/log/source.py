@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -97,14 +98,11 @@ class TableLog:
         if listing.start > 0:
             # a dangling hint must not fail the load: without a checkpoint here, look at the whole log
             covered = any(f.kind == "checkpoint" for f in listing.files)
-            try:
+            with contextlib.suppress(VersionNotFoundError, LogError):
                 if covered:
                     segment = choose_segment(listing.files, version, hint=hint, where=self.uri)
                     if segment.checkpoint is not None:
                         return _with_embedded(segment, listing)
-            except (VersionNotFoundError, LogError):
-                if version is not None:
-                    raise
             listing = list_log(self.engine.storage, 0, hint)
         return _with_embedded(choose_segment(listing.files, version, hint=hint, where=self.uri, rejected=rejected), listing)
 
