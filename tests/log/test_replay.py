@@ -179,6 +179,14 @@ def test_reserved_characters_may_stay_unencoded_or_be_encoded(table: TableBuilde
     assert open_snapshot(table.uri).scan().to_table().to_pylist() == [{"id": 1}]
 
 
+def test_keys_ignore_the_case_of_percent_escapes(table: TableBuilder) -> None:
+    (add,) = table.add_actions({"id": [1]}, path="a b%.parquet")
+    table.commit(add, {"add": {**table.add_actions({"id": [2]}, path="x=ü.parquet")[0]["add"]}})
+    upper = next(path for path in table.paths() if "%C3%BC" in path)
+    table.commit({"remove": {"path": upper.replace("%C3%BC", "%c3%bc"), "deletionTimestamp": 1, "dataChange": True}})
+    assert open_snapshot(table.uri).scan().to_table().to_pylist() == [{"id": 1}]
+
+
 @pytest.mark.parametrize("form", ["file:///", "file:/", "path"])
 def test_absolute_paths_are_used_as_they_are(table: TableBuilder, tmp_path: Path, form: str) -> None:
     other = TableBuilder(tmp_path / "other place").create({"id": "long"}).append({"id": [7]})

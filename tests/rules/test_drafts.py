@@ -112,3 +112,14 @@ def test_list_of_statistics_columns_never_hinders_reading(tmp_path: Path, value:
         {"a": "long"}, properties={"delta.dataSkippingStatsColumns": value, "delta.dataSkippingStringPrefixLength": "5"}
     ).append([{"a": 1}])
     assert open_snapshot(table.uri).scan(predicate="a = 1").to_table().num_rows == 1
+
+
+def test_any_property_is_kept_as_written(tmp_path: Path) -> None:
+    properties = {
+        "delta.parquet.compression.codec": "zstd", "delta.enableTypeWidening": "true", "mine": "ü = 1",
+        "delta.unknown": "x", "delta.enableInCommitTimestamps": "TRUE",
+    }  # fmt: skip
+    table = TableBuilder(tmp_path).create({"a": "long"}, properties=properties).append([{"a": 1}])
+    snapshot = open_snapshot(table.uri)
+    assert snapshot.metadata.configuration == properties
+    assert snapshot.scan().to_table().num_rows == 1

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from delta_core.engine import RangeRequest
 from delta_core.errors import CorruptTableError
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.comparison import assert_same_rows
@@ -200,3 +202,32 @@ def test_count_is_of_rows_not_of_records(table: TableBuilder) -> None:
     table.append({"id": [100]}, statistics=False).delete_rows(lambda row: row["id"] < 7)
     assert open_snapshot(table.uri).scan().count() == 34
     assert open_snapshot(table.uri).scan(predicate="id >= 100").count() == 1
+
+
+def test_vectors_of_one_file_are_read_by_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = TableBuilder(tmp_path).create({"id": "long"}, features=["deletionVectors"]).append({"id": range(400)}, files=40)
+    table.delete_rows(lambda row: row["id"] % 7 == 0)
+    snapshot = open_snapshot(tmp_path)
+    asked: list[list[RangeRequest]] = []
+    read = snapshot.engine.storage.read
+
+    def spy(requests: Sequence[RangeRequest]) -> list[bytes | memoryview]:
+        asked.append(list(requests))
+        return read(requests)
+
+    monkeypatch.setattr(snapshot.engine.storage, "read", spy)
+    assert_same_rows(snapshot.scan().to_table(), table.expected())
+    vectors = [requests for requests in asked if any(r.path.endswith(".bin") for r in requests)]
+    assert [len(requests) for requests in vectors] == [40]
+
+
+@pytest.mark.parametrize("keys", [[1, 0], [0, 0], [2**31], [2**32 - 1]], ids=str)
+def test_bucket_keys_out_of_order_or_out_of_range_are_refused(table: TableBuilder, keys: list[int]) -> None:
+    one = encode_vector([5])
+    payload = one[:4] + len(keys).to_bytes(8, "little")
+    for key in keys:
+        payload += key.to_bytes(4, "little") + one[16:]
+    size = len(payload)
+    with_descriptor(table, storageType="i", pathOrInlineDv=encode_z85(payload), sizeInBytes=size, cardinality=len(keys))
+    with pytest.raises(CorruptTableError):
+        ids(table)
