@@ -32,9 +32,9 @@ class Schema(StructType):
     __slots__ = ()
 
     @staticmethod
-    def from_json(text: str) -> Schema:
+    def from_json(schema_json: str) -> Schema:
         """Parse ``schemaString``."""
-        return Schema(StructType.from_json(text).fields)
+        return Schema(StructType.from_json(schema_json).fields)
 
     def json(self) -> dict[str, Any]:
         """Return the schema as decoded JSON."""
@@ -46,9 +46,9 @@ class Schema(StructType):
         schema = data_type if isinstance(data_type, pa.Schema) else pa.schema(data_type)
         return Schema(Field.from_arrow(f) for f in schema)
 
-    def to_arrow(self, *args: Any, as_large_types: bool = False, **kwargs: Any) -> pa.Schema:
+    def to_arrow(self, as_large_types: bool = False, **kwargs: Any) -> pa.Schema:  # type: ignore[override]
         """Return the Arrow schema; with ``as_large_types`` strings, binaries and lists have 64-bit offsets."""
-        schema = pa.schema([f.to_arrow(*args, **kwargs) for f in self.fields])
+        schema = pa.schema([f.to_arrow(**kwargs) for f in self.fields])
         return pa.schema([f.with_type(_large(f.type)) for f in schema]) if as_large_types else schema
 
 

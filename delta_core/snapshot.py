@@ -32,7 +32,7 @@ from delta_core.plugins import PluginRegistry, PluginSet, default_registry
 from delta_core.rules import CommitTimestamp, RowSelector
 from delta_core.scan.scan import Scan
 from delta_core.scan.vectors import read_row_sets
-from delta_core.schema import Schema, check_types
+from delta_core.schema import Path, Schema, check_types
 from delta_core.state import TableState, advance
 from delta_core.timestamps import parse_ms
 
@@ -431,7 +431,7 @@ class Snapshot:
 
     def scan(
         self,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[str | Path] | None = None,
         metadata: Sequence[str] = (),
         predicate: str | Sequence[Any] | Expression | Any = None,
         limit: int | None = None,

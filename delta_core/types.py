@@ -123,11 +123,11 @@ class PrimitiveType(_ArrowExportable):
         return _dump(self.type)
 
     @staticmethod
-    def from_json(text: str) -> PrimitiveType:
+    def from_json(type_json: str) -> PrimitiveType:
         """Parse the JSON text of a primitive type."""
-        found = parse_type(json.loads(text))
+        found = parse_type(json.loads(type_json))
         if not isinstance(found, PrimitiveType):
-            raise SchemaError(f"Found {text}, expected the name of a primitive type.")
+            raise SchemaError(f"Found {type_json}, expected the name of a primitive type.")
         return found
 
     def to_arrow(self, types: Mapping[str, TypeDef] = _KNOWN) -> pa.DataType:
@@ -183,11 +183,11 @@ class ArrayType(_ArrowExportable):
         return _dump(type_to_json(self))
 
     @staticmethod
-    def from_json(text: str) -> ArrayType:
+    def from_json(type_json: str) -> ArrayType:
         """Parse the JSON text of an array type."""
-        found = parse_type(json.loads(text))
+        found = parse_type(json.loads(type_json))
         if not isinstance(found, ArrayType):
-            raise SchemaError(f"Found {text}, expected an array type.")
+            raise SchemaError(f"Found {type_json}, expected an array type.")
         return found
 
     def to_arrow(self, types: Mapping[str, TypeDef] = _KNOWN) -> pa.DataType:
@@ -224,11 +224,11 @@ class MapType(_ArrowExportable):
         return _dump(type_to_json(self))
 
     @staticmethod
-    def from_json(text: str) -> MapType:
+    def from_json(type_json: str) -> MapType:
         """Parse the JSON text of a map type."""
-        found = parse_type(json.loads(text))
+        found = parse_type(json.loads(type_json))
         if not isinstance(found, MapType):
-            raise SchemaError(f"Found {text}, expected a map type.")
+            raise SchemaError(f"Found {type_json}, expected a map type.")
         return found
 
     def to_arrow(self, types: Mapping[str, TypeDef] = _KNOWN) -> pa.DataType:
@@ -271,9 +271,9 @@ class Field(_ArrowExportable):
         return _dump(_field_to_json(self))
 
     @staticmethod
-    def from_json(text: str) -> Field:
+    def from_json(field_json: str) -> Field:
         """Parse the JSON text of a field."""
-        return _parse_field(json.loads(text))
+        return _parse_field(json.loads(field_json))
 
     def to_arrow(self, types: Mapping[str, TypeDef] = _KNOWN) -> pa.Field:
         """Return the Arrow field; metadata values become JSON text unless they are strings."""
@@ -281,9 +281,9 @@ class Field(_ArrowExportable):
         return pa.field(self.name, self.type.to_arrow(types), self.nullable, meta or None)
 
     @staticmethod
-    def from_arrow(arrow_field: Any) -> Field:
+    def from_arrow(field: Any) -> Field:
         """Return the Delta field that stores an Arrow field (anything with ``__arrow_c_schema__``)."""
-        f = arrow_field if isinstance(arrow_field, pa.Field) else pa.field(arrow_field)
+        f = field if isinstance(field, pa.Field) else pa.field(field)
         return _arrow_to_field(f)
 
 
@@ -335,11 +335,11 @@ class StructType(_ArrowExportable):
         return _dump(type_to_json(self))
 
     @staticmethod
-    def from_json(text: str) -> StructType:
+    def from_json(type_json: str) -> StructType:
         """Parse the JSON text of a struct type."""
-        found = parse_type(json.loads(text))
+        found = parse_type(json.loads(type_json))
         if not isinstance(found, StructType):
-            raise SchemaError(f"Found {text[:200]}, expected a struct type.")
+            raise SchemaError(f"Found {type_json[:200]}, expected a struct type.")
         return found
 
     def to_arrow(self, types: Mapping[str, TypeDef] = _KNOWN) -> Any:

@@ -1,0 +1,297 @@
+"""Commands that say what a table is: info, schema, history, files, features, log."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from delta_core import interop
+from delta_core.cli.options import Target, as_json, table_command
+from delta_core.cli.output import plain, print_facts, print_json, print_note, print_table, quantity
+from delta_core.expressions.coercion import spark_name
+from delta_core.features import TableFeature
+from delta_core.plans import LogFile, LogSegment
+from delta_core.plugins import default_registry
+from delta_core.snapshot import Snapshot
+from delta_core.timestamps import format_ms
+from delta_core.types import StructType
+
+__all__ = ["features", "files", "history", "info", "log", "schema"]
+
+
+@click.command()
+@table_command()
+@as_json
+def info(target: Target, json_output: bool) -> None:
+    """Show what a table is: version, size, protocol, properties.
+
+    \b
+    Examples:
+      delta-core info sales
+      delta-core info s3://bucket/sales --storage-option anon=true
+      delta-core info sales --timestamp 2024-05-01T00:00:00Z --json
+    """
+    snapshot = target.snapshot()
+    facts = _describe(snapshot)
+    if json_output:
+        print_json(facts)
+        return
+    protocol = facts["protocol"]
+    print_facts({
+        "Table": facts["uri"],
+        "Version": f"{facts['version']} ({facts['timestamp'] or 'time unknown'})",
+        "Name": facts["name"], "Description": facts["description"], "Id": facts["id"],
+        "Created": facts["createdTime"],
+        "Files": f"{facts['numFiles']:,} ({quantity(facts['sizeInBytes'])})",
+        "Rows": _rows(facts),
+        "Columns": f"{len(snapshot.schema)}",
+        "Partitioned by": ", ".join(facts["partitionColumns"]) or None,
+        "Protocol": f"reader {protocol['minReaderVersion']}, writer {protocol['minWriterVersion']}",
+        "Features": ", ".join(facts["features"]) or None,
+        "Properties": facts["properties"],
+    })  # fmt: skip
+
+
+def _describe(snapshot: Snapshot) -> dict[str, Any]:
+    metadata, protocol = snapshot.metadata, snapshot.protocol
+    counted = interop.sizes(snapshot)
+    return {
+        "uri": interop.root_uri(snapshot), "version": snapshot.version,
+        "timestamp": format_ms(snapshot.timestamp_ms, snapshot.timezone),
+        "id": metadata.id, "name": metadata.name, "description": metadata.description,
+        "createdTime": format_ms(metadata.created_time, snapshot.timezone),
+        "numFiles": counted.files, "sizeInBytes": counted.size_bytes, "numRows": counted.rows,
+        "numDeletedRows": counted.deleted_rows,
+        "partitionColumns": list(snapshot.state.partition_columns), "protocol": protocol.to_json(),
+        "features": sorted(snapshot.state.features), "properties": dict(sorted(metadata.configuration.items())),
+    }  # fmt: skip
+
+
+def _rows(facts: dict[str, Any]) -> str:
+    if facts["numRows"] is None:
+        return "unknown (files without statistics)"
+    deleted = facts["numDeletedRows"]
+    return f"{facts['numRows']:,}" + (f" (and {deleted:,} deleted, still in the files)" if deleted else "")
+
+
+@click.command()
+@table_command()
+@as_json
+def schema(target: Target, json_output: bool) -> None:
+    """Show the columns. With --json, the schema as the protocol writes it.
+
+    \b
+    Examples:
+      delta-core schema sales
+      delta-core schema sales --json --version 3
+    """
+    snapshot = target.snapshot()
+    if json_output:
+        print_json(json.loads(snapshot.schema.to_json()))
+        return
+    partitioned = set(snapshot.state.partition_columns)
+    rows = list(_columns(snapshot.schema, partitioned))
+    print_table(["column", "type", "nullable", "notes"], rows)
+
+
+def _columns(struct: StructType, partitioned: set[str], depth: int = 0) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for f in struct.fields:
+        notes = ["partition column"] if not depth and f.name in partitioned else []
+        notes += [f"{key} = {plain(value)}" for key, value in f.metadata.items()]
+        kind = "STRUCT" if isinstance(f.type, StructType) else spark_name(f.type)
+        rows.append(("  " * depth + f.name, kind, "yes" if f.nullable else "no", "; ".join(notes)))
+        if isinstance(f.type, StructType):
+            rows += _columns(f.type, partitioned, depth + 1)
+    return rows
+
+
+@click.command()
+@table_command()
+@click.option("--limit", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="How many commits.")
+@click.option("--all", "everything", is_flag=True, help="Every commit that the log still holds.")
+@as_json
+def history(target: Target, limit: int, everything: bool, json_output: bool) -> None:
+    """Show the commits, newest first.
+
+    \b
+    Examples:
+      delta-core history sales -n 5
+      delta-core history sales --all --json
+    """
+    snapshot = target.snapshot()
+    commits = snapshot.history(None if everything else limit)
+    if json_output:
+        print_json(commits)
+        return
+    rows = [
+        (
+            c["version"], format_ms(c.get("timestamp"), snapshot.timezone), c.get("operation"),
+            _parameters(c.get("operationParameters")), c.get("userName") or c.get("engineInfo"),
+        )
+        for c in commits
+    ]  # fmt: skip
+    print_table(
+        ["version", "time", "operation", "parameters", "by"], rows, ["version"], whole=["version", "time", "operation"]
+    )
+
+
+def _parameters(value: Any) -> str:
+    if not isinstance(value, dict):
+        return ""
+    return ", ".join(f"{k}={v}" for k, v in value.items() if v not in (None, "", "[]", "{}"))
+
+
+@click.command()
+@table_command()
+@click.option("--where", metavar="SQL", help="Only files that may hold rows for which a predicate is true.")
+@click.option("--limit", "-n", type=click.IntRange(min=0), help="How many files.")
+@as_json
+def files(target: Target, where: str | None, limit: int | None, json_output: bool) -> None:
+    """Show the data files of a version, and which of them a predicate leaves.
+
+    \b
+    Examples:
+      delta-core files sales
+      delta-core files sales --where "day >= '2024-05-01' AND amount > 100"
+    """
+    snapshot = target.snapshot()
+    listed = interop.file_table(snapshot, where)
+    shown = listed if limit is None else listed.slice(0, limit)
+    records = shown.to_pylist(maps_as_pydicts="lossy")
+    if json_output:
+        print_json(records)
+        return
+    partitioned = snapshot.state.partition_columns
+    rows = [
+        (r["path"], quantity(r["size"]), r["numRecords"], r["numDeleted"], *(r["partition"].get(p) for p in partitioned))
+        for r in records
+    ]
+    print_table(["path", "size", "rows", "deleted", *partitioned], rows, ["size", "rows", "deleted"], null="-")
+    rest = listed.num_rows - shown.num_rows
+    total = snapshot.files.count
+    print_note(f"{listed.num_rows:,} of {total:,} files" + (f", {rest:,} not shown" if rest else ""))
+
+
+@click.command()
+@table_command(required=False)
+@as_json
+def features(target: Target | None, json_output: bool) -> None:
+    """Show the table's features and the plugins that serve them; without TABLE, all that are installed.
+
+    \b
+    Examples:
+      delta-core features
+      delta-core features sales
+    """
+    registry = default_registry()
+    if target is None:
+        found = [_installed(f, registry.source(f.name)) for f in registry.everything.features.values()]
+        found.sort(key=lambda r: str(r["name"]))
+        if json_output:
+            print_json(found)
+            return
+        print_table(["feature", "kind", "plugin", "what it does"], [
+            (r["name"], r["kind"], r["plugin"], r["summary"]) for r in found
+        ], whole=["feature", "kind", "plugin"])  # fmt: skip
+        return
+    table = target.snapshot()
+    rows = [_supported(table, name, registry.source(name)) for name in sorted(table.state.features)]
+    if json_output:
+        print_json({"protocol": table.protocol.to_json(), "features": rows})
+        return
+    p = table.protocol
+    click.echo(f"Protocol: reader {p.min_reader_version}, writer {p.min_writer_version}")
+    if rows:
+        print_table(["feature", "needed by", "active", "plugin", "what it does"], [
+            (r["name"], "readers and writers" if r["reader"] else "writers", "yes" if r["active"] else "no",
+             r["plugin"] or "none: reading ignores it", r["summary"])
+            for r in rows
+        ], whole=["feature", "needed by"])  # fmt: skip
+
+
+def _installed(feature: TableFeature, source: str | None) -> dict[str, Any]:
+    return {
+        "name": feature.name, "kind": feature.kind, "plugin": source, "summary": feature.summary,
+        "aliases": list(feature.aliases), "requires": list(feature.requires), "properties": dict(feature.properties),
+        "operations": sorted(feature.verbs),
+    }  # fmt: skip
+
+
+def _supported(table: Snapshot, name: str, source: str | None) -> dict[str, Any]:
+    feature = table.plugins.features.get(name)
+    return {
+        "name": name, "reader": name in table.state.reader_features, "active": table.state.is_active(name),
+        "plugin": source, "summary": feature.summary if feature else "",
+        "operations": sorted(feature.verbs) if feature else [],
+    }  # fmt: skip
+
+
+@click.command()
+@table_command()
+@as_json
+def log(target: Target, json_output: bool) -> None:
+    """Show which log files a version is built from, and why these.
+
+    \b
+    Examples:
+      delta-core log sales
+      delta-core log sales --version 12 --json
+    """
+    snapshot = target.snapshot()
+    segment = _measured(snapshot)
+    if json_output:
+        print_json(_segment(segment))
+        return
+    checkpoint = segment.checkpoint
+    print_facts({
+        "Version": segment.version,
+        "Checkpoint": f"version {checkpoint.version}, {checkpoint.kind}" if checkpoint else "none",
+        "Commits above it": len(segment.deltas),
+        "Checksum": segment.checksum.name if segment.checksum else None,
+        "Why": list(segment.notes),
+    })  # fmt: skip
+    parts = checkpoint.files if checkpoint else ()
+    click.echo()
+    rows = [(f.name, f.kind, _span(f), None if f.size is None else quantity(f.size)) for f in (*parts, *segment.deltas)]
+    print_table(["file", "kind", "versions", "size"], rows, ["size"], null="-")
+
+
+def _measured(snapshot: Snapshot) -> LogSegment:
+    """Return the segment with sizes and times where the listing did not tell them."""
+    segment = snapshot.segment
+    files = [*(segment.checkpoint.files if segment.checkpoint else ()), *segment.deltas]
+    unknown = [f for f in files if f.size is None and f.data is None]
+    stats = snapshot.engine.storage.stat([f"_delta_log/{f.name}" for f in unknown])
+    known = {f: f._replace(size=size, modified_ms=ms) for f, (size, ms) in zip(unknown, stats, strict=True)}
+    checkpoint = segment.checkpoint
+    if checkpoint is not None:
+        checkpoint = replace(checkpoint, files=tuple(known.get(f, f) for f in checkpoint.files))
+    return replace(segment, checkpoint=checkpoint, deltas=tuple(known.get(f, f) for f in segment.deltas))
+
+
+def _span(file: LogFile) -> str:
+    return str(file.version) if file.version == file.end_version else f"{file.version}-{file.end_version}"
+
+
+def _segment(segment: LogSegment) -> dict[str, Any]:
+    checkpoint = segment.checkpoint
+    return {
+        "version": segment.version,
+        "checkpoint": None if checkpoint is None else {
+            "version": checkpoint.version, "kind": checkpoint.kind, "files": [_log_file(f) for f in checkpoint.files],
+        },
+        "deltas": [_log_file(f) for f in segment.deltas],
+        "checksum": segment.checksum and segment.checksum.name,
+        "notes": list(segment.notes),
+    }  # fmt: skip
+
+
+def _log_file(file: LogFile) -> dict[str, Any]:
+    return {
+        "name": file.name, "kind": file.kind, "version": file.version, "endVersion": file.end_version,
+        "size": file.size, "modified": format_ms(file.modified_ms),
+    }  # fmt: skip

@@ -1,0 +1,118 @@
+"""Options that several commands share, and opening the table that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from delta_core.snapshot import Snapshot
+from delta_core.table import DeltaTable
+
+__all__ = ["Target", "as_json", "selection", "table_command"]
+
+Command = Callable[..., Any]
+
+
+@dataclass
+class Target:
+    """The table that a command names, and which version of it."""
+
+    uri: str
+    version: int | None = None
+    timestamp: str | None = None
+    storage_options: dict[str, str] = field(default_factory=dict)
+    timezone: str = "UTC"
+
+    def table(self) -> DeltaTable:
+        """Open the latest version."""
+        return DeltaTable(self.uri, storage_options=self.storage_options or None, timezone=self.timezone)
+
+    def snapshot(self) -> Snapshot:
+        """Open the version that is asked for."""
+        if self.timestamp is not None:
+            return self.table().snapshot(timestamp=self.timestamp)
+        options = self.storage_options or None
+        return DeltaTable(self.uri, self.version, options, timezone=self.timezone).snapshot()
+
+
+def _pairs(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for value in values:
+        key, equals, text = value.partition("=")
+        if not equals or not key:
+            raise click.BadParameter(f"{value!r} is not KEY=VALUE.", context, parameter)
+        found[key] = text
+    return found
+
+
+def _directories(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="dir")]
+
+
+def table_command(required: bool = True, versioned: bool = True) -> Callable[[Command], Command]:
+    """Give a command the argument TABLE and the options that open it; it gets them as one `Target`."""
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def run(
+            uri: str | None, storage_options: dict[str, str], timezone: str, version: int | None = None,
+            timestamp: str | None = None, **kwargs: Any,
+        ) -> Any:  # fmt: skip
+            if version is not None and timestamp is not None:
+                raise click.UsageError("--version and --timestamp exclude each other.")
+            target = None if uri is None else Target(uri, version, timestamp, storage_options, timezone)
+            return command(target, **kwargs)
+
+        decorated: Command = run
+        decorated = click.option(
+            "--timezone", default="UTC", metavar="ZONE", show_default=True,
+            help="Zone of times that name none: --timestamp, and partition values of other writers.",
+        )(decorated)  # fmt: skip
+        decorated = click.option(
+            "--storage-option", "storage_options", multiple=True, metavar="KEY=VALUE", callback=_pairs,
+            help="Pass an option to the file system (fsspec's names); repeatable. Credentials of the environment are used.",
+        )(decorated)  # fmt: skip
+        if versioned:
+            decorated = click.option("--timestamp", metavar="TIME", help="Read as of a time (ISO 8601).")(decorated)
+            number = click.IntRange(min=0)
+            decorated = click.option("--version", type=number, metavar="N", help="Read this version.")(decorated)
+        return click.argument("uri", metavar="TABLE", required=required, shell_complete=_directories)(decorated)
+
+    return decorate
+
+
+def as_json(command: Command) -> Command:
+    """Give a command ``--json``."""
+    return click.option("--json", "json_output", is_flag=True, help="Print JSON in place of text.")(command)
+
+
+def selection(command: Command) -> Command:
+    """Give a command the options that choose columns and rows."""
+    command = click.option("--where", metavar="SQL", help="Keep rows for which a predicate is true (Spark's SQL).")(command)
+    return click.option(
+        "--columns", metavar="A,B,C", callback=_names, help="Read these columns only; a.b reaches into structs."
+    )(command)
+
+
+def _names(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str] | None:
+    if value is None:
+        return None
+    names: list[str] = []
+    quoted = False
+    current = ""
+    for char in value:
+        quoted ^= char == "`"
+        if char == "," and not quoted:
+            names.append(current.strip())
+            current = ""
+        else:
+            current += char
+    names.append(current.strip())
+    if not all(names):
+        raise click.BadParameter(f"{value!r} holds an empty name.", context, parameter)
+    return names

@@ -1,0 +1,166 @@
+"""What commands print: JSON documents, and tables and facts for people."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import decimal
+import json
+import math
+import os
+import sys
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+__all__ = [
+    "console", "plain", "print_facts", "print_json", "print_note", "print_rows", "print_table",
+    "quantity", "row_dicts", "to_text",
+]  # fmt: skip
+
+#: Control characters are shown, never sent: a value must not steer the terminal.
+_SHOWN = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {9: "\\t", 10: "\\n", 13: "\\r"}
+
+
+def console(stderr: bool = False) -> Console:
+    """Return where text goes. Without a terminal there are no colours, and no line is cut or wrapped."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else 100_000
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can say it.
+
+    Times become ISO 8601 text, decimals text, bytes base64, maps objects, NaN and the infinities text.
+    """
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dt.datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Mapping):
+        return {k if isinstance(k, str) else to_text(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, frozenset, set)):
+        return [plain(v) for v in (sorted(value) if isinstance(value, (set, frozenset)) else value)]
+    if isinstance(value, (dt.date, dt.time)):
+        return value.isoformat()
+    return str(value) if isinstance(value, (decimal.Decimal, dt.timedelta, uuid.UUID)) else repr(value)
+
+
+def row_dicts(batch: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
+    """Return rows as JSON can say them; of a map's equal keys the last counts."""
+    return [plain(row) for row in batch.to_pylist(maps_as_pydicts="lossy")]
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document."""
+    sys.stdout.write(json.dumps(plain(value), indent=2, ensure_ascii=False) + "\n")
+
+
+def to_text(value: Any) -> str:
+    """Return a value as one line of text; null is empty."""
+    if value is None:
+        return ""
+    value = plain(value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.translate(_SHOWN)
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], numeric: Sequence[str] = (), null: str = "",
+    whole: Sequence[str] = (),
+) -> None:  # fmt: skip
+    """Print a table; numeric columns are set to the right, long values fold unless their column is kept whole."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for name in columns:
+        justify: Any = "right" if name in numeric else "left"
+        table.add_column(Text(to_text(name)), justify=justify, overflow="fold", no_wrap=name in whole)
+    for row in rows:
+        table.add_row(*(_cell(v, null) for v in row))
+    _show(console(), table)
+
+
+def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], numeric: Sequence[str] = ()) -> None:
+    """Print rows of data: as a table where the terminal is wide enough for one, else field by field."""
+    from rich.text import Text
+
+    out = console()
+    texts = [[to_text(v) for v in row] for row in rows]
+    widths = [max(map(len, (name, *column))) for name, *column in zip(columns, *texts, strict=True)]
+    if not out.is_terminal or sum(min(w, 20) + 3 for w in widths) <= out.width:
+        print_table(columns, rows, numeric, null="NULL")
+        return
+    pad = max(map(len, columns))
+    for number, row in enumerate(rows, 1):
+        out.print(Text(f"row {number}", style="dim"))
+        for name, value in zip(columns, row, strict=True):
+            out.print(Text.assemble((to_text(name).ljust(pad + 2), "bold"), _cell(value, "NULL")))
+
+
+def _cell(value: Any, null: str) -> Text:
+    from rich.text import Text
+
+    return Text(null, style="dim") if value is None else Text(to_text(value))
+
+
+def _show(out: Console, table: Any) -> None:
+    if out.is_terminal:
+        out.print(table)
+        return
+    with out.capture() as captured:
+        out.print(table)
+    sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
+
+
+def print_facts(facts: Mapping[str, Any]) -> None:
+    """Print names and values, one a line; a Mapping or list as value takes a line each."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in facts.items():
+        lines: list[Any] = [value]
+        if isinstance(value, Mapping):
+            lines = [f"{k} = {to_text(v)}" for k, v in value.items()] or ["-"]
+        elif isinstance(value, (list, tuple)):
+            lines = list(value) or ["-"]
+        for i, line in enumerate(lines):
+            grid.add_row(Text("" if i else name), Text("-" if line is None else to_text(line)))
+    _show(console(), grid)
+
+
+def print_note(text: str) -> None:
+    """Print a remark on stderr, so that it never mixes with data."""
+    from rich.text import Text
+
+    console(stderr=True).print(Text(text, style="dim"))
+
+
+def quantity(size: int | None) -> str:
+    """Return bytes for people: ``1.5 MiB``."""
+    if size is None:
+        return "-"
+    value = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(value) < 1024 or unit == "TiB":
+            break
+        value /= 1024
+    return f"{size} B" if unit == "B" else f"{value:,.1f} {unit}"

@@ -1,0 +1,164 @@
+"""Commands that print or export rows: head, cat, changes."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+import pyarrow as pa
+
+from delta_core.cli.options import Target, as_json, selection, table_command
+from delta_core.cli.output import console, print_json, print_note, print_rows, row_dicts
+from delta_core.cli.sinks import FORMATS, export, format_of
+
+__all__ = ["cat", "changes", "head"]
+
+_METADATA = click.option(
+    "--metadata", metavar="A,B", help="Metadata columns to add, such as _file_path, _row_id.",
+    callback=lambda c, p, v: tuple(v.split(",")) if v else (),
+)  # fmt: skip
+
+
+def _destination(command: Callable[..., Any]) -> Callable[..., Any]:
+    command = click.option(
+        "--output", "-o", metavar="FILE", type=click.Path(dir_okay=False),
+        help="Write to a file; its ending says the format, and it appears when it is complete.",
+    )(command)  # fmt: skip
+    return click.option("--format", "-f", "kind", type=click.Choice(FORMATS), help="How rows are written.")(command)
+
+
+@click.command()
+@table_command()
+@click.option("--limit", "-n", type=click.IntRange(min=0), default=10, show_default=True, help="How many rows.")
+@selection
+@_METADATA
+@as_json
+def head(
+    target: Target, limit: int, columns: list[str] | None, where: str | None, metadata: tuple[str, ...], json_output: bool
+) -> None:  # fmt: skip
+    """Show some rows.
+
+    \b
+    Examples:
+      delta-core head sales
+      delta-core head sales -n 3 --columns id,amount --where "amount > 100"
+    """
+    scan = target.snapshot().scan(columns, metadata, where, limit)
+    _show(scan.to_table(), json_output)
+
+
+def _show(table: pa.Table, json_output: bool) -> None:
+    if json_output:
+        print_json(row_dicts(table))
+        return
+    numeric = [f.name for f in table.schema if pa.types.is_integer(f.type) or pa.types.is_floating(f.type)
+               or pa.types.is_decimal(f.type)]  # fmt: skip
+    rows = list(zip(*(c.to_pylist(maps_as_pydicts="lossy") for c in table.columns), strict=True))
+    print_rows(table.column_names, rows, numeric)
+
+
+@click.command()
+@table_command()
+@selection
+@_METADATA
+@click.option("--limit", "-n", type=click.IntRange(min=0), help="How many rows.")
+@_destination
+def cat(
+    target: Target, columns: list[str] | None, where: str | None, metadata: tuple[str, ...], limit: int | None,
+    kind: str | None, output: str | None,
+) -> None:  # fmt: skip
+    """Write rows as CSV, JSON lines, Parquet or Arrow, streaming.
+
+    The format is --format, else the ending of --output, else CSV.
+
+    \b
+    Examples:
+      delta-core cat sales > sales.csv
+      delta-core cat sales -o may.parquet --where "month(day) = 5"
+      delta-core cat sales --format json --columns id,amount --limit 100 | jq .amount
+    """
+    scan = target.snapshot().scan(columns, metadata, where, limit)
+    _export(scan.to_reader(), format_of(output, kind, "csv"), output)
+
+
+@click.command()
+@table_command(versioned=False)
+@click.option("--start", type=click.IntRange(min=0), help="First version.  [default: 0]")
+@click.option("--end", type=click.IntRange(min=0), help="Last version, inclusive.  [default: the latest]")
+@click.option("--start-timestamp", metavar="TIME", help="Begin with the first commit at or after a time (ISO 8601).")
+@click.option("--end-timestamp", metavar="TIME", help="End with the last commit at or before a time.")
+@selection
+@click.option("--limit", "-n", type=click.IntRange(min=0), help="How many rows.  [default: 50 as a table, else all]")
+@_destination
+@as_json
+def changes(
+    target: Target, start: int | None, end: int | None, start_timestamp: str | None, end_timestamp: str | None,
+    columns: list[str] | None, where: str | None, limit: int | None, kind: str | None, output: str | None,
+    json_output: bool,
+) -> None:  # fmt: skip
+    """Show or write the rows that changed, commit by commit.
+
+    Rows carry _change_type, _commit_version and _commit_timestamp. They are shown as a table unless --format
+    or --output say otherwise.
+
+    \b
+    Examples:
+      delta-core changes sales --start 3 --end 5
+      delta-core changes sales --start-timestamp 2024-05-01 --where "_change_type = 'delete'"
+      delta-core changes sales --start 3 -o changes.parquet
+    """
+    if start is not None and start_timestamp is not None:
+        raise click.UsageError("--start and --start-timestamp exclude each other.")
+    if end is not None and end_timestamp is not None:
+        raise click.UsageError("--end and --end-timestamp exclude each other.")
+    reader = target.table().load_cdf(start or 0, end, start_timestamp, end_timestamp, columns, where)
+    if kind is not None or output is not None:
+        _export(_limited(reader, limit), format_of(output, kind, "csv"), output)
+        return
+    shown = 50 if limit is None and not json_output else limit
+    table = _limited(reader, None if shown is None else shown + 1).read_all()
+    _show(table if shown is None else table.slice(0, shown), json_output)
+    if shown is not None and table.num_rows > shown and not json_output:
+        print_note(f"The first {shown} rows; --limit or --format shows more.")
+
+
+def _limited(reader: pa.RecordBatchReader, limit: int | None) -> pa.RecordBatchReader:
+    if limit is None:
+        return reader
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        left = limit
+        for batch in reader if left else itertools.chain():
+            yield batch.slice(0, left)
+            left -= batch.num_rows
+            if left <= 0:
+                return
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())
+
+
+def _export(reader: pa.RecordBatchReader, kind: str, output: str | None) -> None:
+    if output is None and kind in ("parquet", "arrow") and sys.stdout.isatty():
+        raise click.UsageError(f"{kind} is binary: name a file with --output, or send it on to a program.")
+    with _progress(output) as advance:
+        rows = export(reader, kind, output, advance)
+    if output is not None:
+        print_note(f"{rows:,} rows written to {output}")
+
+
+@contextmanager
+def _progress(output: str | None) -> Iterator[Callable[[int], None] | None]:
+    """Count rows on stderr while a file is written, where someone can see it."""
+    if output is None or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    text = TextColumn("{task.completed:,} rows")
+    with Progress(SpinnerColumn(), text, TimeElapsedColumn(), console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("rows", total=None)
+        yield lambda rows: bar.advance(task, rows)

@@ -1,0 +1,187 @@
+"""Streams of record batches to CSV, JSON lines, Parquet or Arrow IPC, in a file or on stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import pyarrow as pa
+
+from delta_core.cli.output import plain, row_dicts
+from delta_core.errors import InvalidArgumentError
+
+__all__ = ["FORMATS", "export", "format_of"]
+
+FORMATS = ("csv", "json", "parquet", "arrow")
+_SUFFIXES = {
+    ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".arrow": "arrow",
+    ".feather": "arrow", ".ipc": "arrow",
+}  # fmt: skip
+
+
+class Sink(Protocol):
+    """What a format's writer does."""
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        ...
+
+    def close(self) -> None:
+        """Finish; the stream below stays open."""
+        ...
+
+
+def format_of(output: str | None, given: str | None, default: str) -> str:
+    """Return the format that an option names, else the one of the file's ending, else the default."""
+    if given is not None:
+        return given
+    if output is None:
+        return default
+    suffix = Path(output).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise InvalidArgumentError(
+            f"The ending of {output!r} says no format; expected one of {', '.join(_SUFFIXES)}, or --format.", path=output
+        )
+    return _SUFFIXES[suffix]
+
+
+def export(reader: pa.RecordBatchReader, kind: str, output: str | None, progress: Any = None) -> int:
+    """Write a stream and return its rows; a file appears under its name only when it is complete."""
+    rows = 0
+    with _target(output) as stream:
+        sink = _open(kind, stream, reader.schema, seekable=output is not None)
+        for batch in reader:
+            sink.write_batch(batch)
+            rows += batch.num_rows
+            if progress is not None:
+                progress(batch.num_rows)
+        sink.close()
+    return rows
+
+
+@contextmanager
+def _target(output: str | None) -> Iterator[BinaryIO]:
+    if output is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    final = Path(output)
+    handle, name = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(final)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _open(kind: str, stream: BinaryIO, schema: pa.Schema, seekable: bool) -> Sink:
+    if kind == "csv":
+        return _Csv(stream, schema)
+    if kind == "json":
+        return _Json(stream)
+    if kind == "parquet":
+        return _Parquet(stream, schema)
+    return _Ipc(stream, schema, seekable)
+
+
+class _Json:
+    """One JSON object a line."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        lines = (json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in row_dicts(batch))
+        text = "\n".join(lines)
+        if text:
+            self._stream.write(text.encode() + b"\n")
+
+    def close(self) -> None:
+        pass
+
+
+class _Csv:
+    """A header, then rows; what is nested becomes JSON text, bytes base64, null an empty unquoted field."""
+
+    def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
+        import pyarrow.csv
+
+        self._schema = pa.schema([pa.field(f.name, _flat(f.type)) for f in schema])
+        self._writer = pyarrow.csv.CSVWriter(pa.PythonFile(stream, "w"), self._schema)
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        columns = [_flatten(c) for c in batch.columns]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _flat(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_null(kind):
+        return pa.string()
+    return kind
+
+
+def _flatten(column: pa.Array) -> pa.Array:
+    if _flat(column.type) == column.type:
+        return column
+    if pa.types.is_null(column.type):
+        return column.cast(pa.string())
+    values = (plain(v) for v in column.to_pylist(maps_as_pydicts="lossy"))
+    texts = [v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values]
+    return pa.array(texts, pa.string())
+
+
+class _Parquet:
+    """Zstandard-compressed Parquet; row groups gather small batches."""
+
+    def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
+        import pyarrow.parquet
+
+        self._schema = pa.schema([pa.field(f.name, f.type, f.nullable) for f in schema])
+        self._writer = pyarrow.parquet.ParquetWriter(pa.PythonFile(stream, "w"), self._schema, compression="zstd")
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        self._waiting.append(batch)
+        self._rows += batch.num_rows
+        if self._rows >= 1 << 20:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self._writer.write_table(pa.Table.from_batches(self._waiting).cast(self._schema))
+        self._waiting, self._rows = [], 0
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+
+
+class _Ipc:
+    """Arrow IPC: the stream format on stdout, the file format (Feather 2) in files."""
+
+    def __init__(self, stream: BinaryIO, schema: pa.Schema, seekable: bool) -> None:
+        make = pa.ipc.new_file if seekable else pa.ipc.new_stream
+        self._writer = make(pa.PythonFile(stream, "w"), schema)
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        self._writer.close()
+
+

@@ -1,0 +1,41 @@
+"""What other libraries take of a table: pyarrow datasets, Polars frames, and the tables that deltalake returns.
+
+Names are resolved on first use, since each needs a third-party module that opening a table does not.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from delta_core.interop.changes import read_changes
+    from delta_core.interop.dataset_of_files import parquet_dataset
+    from delta_core.interop.dataset_of_scan import read_table, scan_dataset
+    from delta_core.interop.file_tables import (
+        add_actions,
+        file_table,
+        file_uris,
+        keep_masks,
+        partition_values,
+        root_uri,
+        row_count,
+        sizes,
+    )  # fmt: skip
+    from delta_core.interop.polars_source import scan_polars
+
+__all__ = [
+    "add_actions", "file_table", "file_uris", "keep_masks", "parquet_dataset", "partition_values", "read_changes",
+    "read_table", "root_uri", "row_count", "scan_dataset", "scan_polars", "sizes",
+]  # fmt: skip
+
+_HOME = {
+    **dict.fromkeys(__all__, "file_tables"), "parquet_dataset": "dataset_of_files", "scan_polars": "polars_source",
+    "read_changes": "changes", "read_table": "dataset_of_scan", "scan_dataset": "dataset_of_scan",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'delta_core.interop' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"delta_core.interop.{_HOME[name]}"), name)

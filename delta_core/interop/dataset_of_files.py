@@ -1,0 +1,228 @@
+"""A table's data files as a real pyarrow dataset, for tables whose files alone tell the rows.
+
+Each fragment carries its partition values, and its statistics as guarantees that pyarrow prunes by. Whatever a
+plain Parquet reader would get wrong is refused by name.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from delta_core.engine import Storage
+from delta_core.errors import UnsupportedOperationError
+from delta_core.expressions.ast import FileStatistic
+from delta_core.interop.file_tables import typed_partitions
+from delta_core.interop.predicates import plan_files
+from delta_core.log.files import FileSet
+from delta_core.plans import ReadRequest
+from delta_core.rules import MetadataColumn, RowSelector
+from delta_core.schema import walk
+from delta_core.snapshot import Snapshot
+from delta_core.types import BASE_TYPES, Field, PrimitiveType, parse_decimal
+
+__all__ = ["parquet_dataset"]
+
+#: Before this every calendar question is open; from here on all calendars and zones agree.
+_SAFE_YEAR = 1900
+_MILLISECOND = dt.timedelta(milliseconds=1)
+
+
+def parquet_dataset(
+    snapshot: Snapshot, predicate: Any, filesystem: Any, read_options: Any, schema: pa.Schema | None, as_large_types: bool
+) -> ds.FileSystemDataset:  # fmt: skip
+    """Return the dataset; see `DeltaTable.to_pyarrow_dataset`."""
+    _check_columns(snapshot)
+    files = plan_files(snapshot, predicate)
+    table = files.columns(["path", "size", "deletionVector"])
+    _check_rules(snapshot, files)
+    _check_calendar(snapshot, files, table)
+    storage = snapshot.engine.storage
+    own = filesystem is None
+    read_options = read_options or ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+    reading = ds.ParquetFileFormat(
+        read_options=read_options, default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True)
+    )
+    schema = schema or snapshot.schema.to_arrow(as_large_types=as_large_types)
+    paths = [unquote(p) for p in table.column("path").to_pylist()]
+    if own:
+        local = [storage.local_path(p) for p in paths]
+        on_disk = None not in local
+        filesystem = pafs.LocalFileSystem() if on_disk else pafs.PyFileSystem(_Files(storage))
+        paths = [p for p in local if p is not None] if on_disk else paths
+    fragments = [
+        reading.make_fragment(path, filesystem=filesystem, partition_expression=promise, file_size=size if own else None)
+        for path, promise, size in zip(paths, _promises(snapshot, files), table.column("size").to_pylist(), strict=True)
+    ]
+    for i, f in enumerate(schema):
+        if f.name in (read_options.dictionary_columns or ()):
+            schema = schema.set(i, f.with_type(pa.dictionary(pa.int32(), f.type)))
+    return ds.FileSystemDataset(fragments, schema, reading, filesystem)
+
+
+# --- what a plain Parquet reader can't do ---------------------------------------------------
+
+
+def _refusal(why: str, **facts: Any) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"A pyarrow dataset would give wrong rows for this table: {why}. Use to_pyarrow_table, scan, or dataset(), "
+        "which DuckDB and DataFusion take in its place.", **facts,
+    )  # fmt: skip
+
+
+def _check_columns(snapshot: Snapshot) -> None:
+    state = snapshot.state
+    logical, physical = walk(state.schema), walk(state.column_map.physical)
+    for (path, f), (physical_path, _) in zip(logical, physical, strict=True):
+        if path != physical_path or state.column_map.match != "name":
+            raise _refusal(f"column {'.'.join(path)!r} has another name in its files (column mapping)", column=path)
+        if isinstance(f.type, PrimitiveType) and _is_composed(f.type, state.types):
+            raise _refusal(f"column {'.'.join(path)!r} of type {f.type.type!r} lies in several layouts", column=path)
+
+
+def _is_composed(kind: PrimitiveType, types: Mapping[str, Any]) -> bool:
+    return parse_decimal(kind.type) is None and kind.type not in BASE_TYPES and pa.types.is_nested(types[kind.type].arrow)
+
+
+def _check_rules(snapshot: Snapshot, files: FileSet) -> None:
+    rules = snapshot.plugins.collect("read_rules", table=snapshot.state, request=ReadRequest())
+    for rule in rules:
+        if isinstance(rule, MetadataColumn):
+            continue
+        if not isinstance(rule, RowSelector):
+            raise _refusal(f"feature {rule.feature} decides about its rows one by one", feature=rule.feature)
+        if rule.locate(files.columns(["path", *rule.columns])).num_rows:
+            raise _refusal(f"feature {rule.feature} drops rows of its files", feature=rule.feature)
+
+
+def _check_calendar(snapshot: Snapshot, files: FileSet, table: pa.Table) -> None:
+    """Refuse files of old Spark with dates in the Julian calendar; footers are read only where bounds leave it open."""
+    partitioned = snapshot.state.partition_columns
+    timed = [(path, f) for path, f in walk(snapshot.schema) if _is_time(f) and path[0] not in partitioned]
+    if not timed:
+        return
+    if any(len(path) > 1 for path, _ in timed):
+        suspects = list(range(table.num_rows))
+    else:
+        found = files.statistics([FileStatistic("min", path, f.type) for path, f in timed])
+        safe = [pc.fill_null(pc.greater_equal(pc.year(c), _SAFE_YEAR), False) for c in found.columns]
+        suspects = [i for i in range(table.num_rows) if not all(s[i].as_py() for s in safe)]
+    storage = snapshot.engine.storage
+    places = [(unquote(table.column("path")[i].as_py()), table.column("size")[i].as_py()) for i in suspects]
+    legacy = snapshot.engine.map(lambda place: _is_legacy(storage, *place), places)
+    for (path, _), is_legacy in zip(places, legacy, strict=True):
+        if is_legacy:
+            raise _refusal(f"data file {path!r} may hold dates in the Julian calendar", path=path)
+
+
+def _is_time(f: Field) -> bool:
+    return isinstance(f.type, PrimitiveType) and f.type.type in ("date", "timestamp")
+
+
+def _is_legacy(storage: Storage, path: str, size: int | None) -> bool:
+    metadata = pq.read_metadata(storage.local_path(path) or storage.open(path, size))
+    pairs = metadata.metadata or {}
+    match = re.match(rb"(\d+)\.(\d+)", pairs.get(b"org.apache.spark.version", b""))
+    if match is None:
+        return False
+    if (int(match[1]), int(match[2])) < (3, 1):
+        return True
+    return b"org.apache.spark.legacyDateTime" in pairs or b"org.apache.spark.legacyINT96" in pairs
+
+
+# --- what each file promises ----------------------------------------------------------------
+
+
+def _promises(snapshot: Snapshot, files: FileSet) -> Iterator[ds.Expression]:
+    """Yield an expression per file that is true of all its rows."""
+    parts: list[list[ds.Expression | None]] = [
+        [_equals(name, value) for value in values] for name, values in typed_partitions(snapshot, files).items()
+    ]
+    bounded = [
+        f for f in snapshot.schema.fields
+        if f.name not in snapshot.state.partition_columns and _has_sound_bounds(f)
+    ]  # fmt: skip
+    for f in bounded[:32]:
+        found = files.statistics([FileStatistic(k, (f.name,), f.type) for k in ("min", "max", "nullCount")])
+        parts.append([_between(f, *row) for row in zip(*found.columns, strict=True)])
+    for row in zip(*parts, strict=True) if parts else [()] * files.count:
+        promise: ds.Expression | None = None
+        for part in row:
+            promise = part if promise is None else promise if part is None else promise & part
+        yield ds.scalar(True) if promise is None else promise
+
+
+def _equals(name: str, value: pa.Scalar) -> ds.Expression:
+    return pc.field((name,)) == value if value.is_valid else pc.field((name,)).is_null()
+
+
+def _has_sound_bounds(f: Field) -> bool:
+    """Whether bounds bind every row: those of floats leave NaN out."""
+    kind = f.type.type
+    return isinstance(f.type, PrimitiveType) and kind not in ("float", "double", "binary", "void") and (
+        kind in BASE_TYPES or parse_decimal(kind) is not None or kind == "timestamp_ntz"
+    )  # fmt: skip
+
+
+def _between(f: Field, low: pa.Scalar, high: pa.Scalar, nulls: pa.Scalar) -> ds.Expression | None:
+    if not (low.is_valid and high.is_valid):
+        return None
+    column = pc.field((f.name,))
+    if pa.types.is_timestamp(high.type):
+        try:
+            # writers cut bounds to milliseconds, downwards
+            high = pa.scalar(high.as_py() + _MILLISECOND, high.type)
+        except (OverflowError, ValueError):
+            return None
+    promise = (column >= low) & (column <= high)
+    if nulls.is_valid and nulls.as_py() == 0:
+        return column.is_valid() & promise
+    return promise | column.is_null()
+
+
+# --- storage as a pyarrow file system -------------------------------------------------------
+
+
+class _Files(pafs.FileSystemHandler):  # type: ignore[misc]
+    """The engine's storage, to read from."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Files) and other._storage is self._storage
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def get_type_name(self) -> str:
+        return "delta_core"
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def get_file_info(self, paths: Sequence[str]) -> list[pafs.FileInfo]:
+        stats = self._storage.stat(list(paths))
+        return [pafs.FileInfo(p, pafs.FileType.File, size=size) for p, (size, _) in zip(paths, stats, strict=True)]
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        return self._storage.open(path)
+
+    def open_input_stream(self, path: str) -> pa.NativeFile:
+        return self._storage.open(path)
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedOperationError("The files of a table's dataset can only be read.")
+
+    get_file_info_selector = create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = _refuse
+    delete_file = move = copy_file = open_output_stream = open_append_stream = _refuse
+
+

@@ -1,0 +1,166 @@
+"""A `pyarrow.dataset.Dataset` that scans through this library.
+
+DuckDB and DataFusion recognise the class and push columns and filters into `scanner`. The filter keeps pyarrow's
+semantics: it is evaluated by pyarrow on every batch, and only what certainly means the same prunes files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from delta_core.errors import UnsupportedOperationError
+from delta_core.interop.predicates import all_filters, file_filter, prunable, referenced_columns
+from delta_core.snapshot import Snapshot
+
+__all__ = ["ScanDataset", "read_table", "scan_dataset"]
+
+Columns = Sequence[str] | Mapping[str, ds.Expression] | None
+
+
+def scan_dataset(snapshot: Snapshot, predicate: Any = None) -> ScanDataset:
+    """Return a dataset of a snapshot's rows, of those for which a predicate is true."""
+    return ScanDataset(snapshot, file_filter(snapshot, predicate))
+
+
+def read_table(source: ds.Dataset, columns: Sequence[str] | None, filters: Any) -> pa.Table:
+    """Read a dataset into memory; filters are pyarrow's expressions, or anything else that a scan takes."""
+    wanted = None if columns is None else list(dict.fromkeys(columns))
+    if isinstance(source, ScanDataset) and not isinstance(filters, ds.Expression):
+        table = source.narrowed(filters).to_table(columns=wanted)
+    else:
+        if isinstance(filters, (list, tuple)):
+            import pyarrow.parquet as pq
+
+            filters = pq.filters_to_expression(filters)
+        table = source.to_table(columns=wanted, filter=filters)
+    return table if columns is None or wanted == list(columns) else table.select(list(columns))
+
+
+class ScanDataset(ds.Dataset):  # type: ignore[misc]
+    """A snapshot as a dataset.
+
+    Nothing of pyarrow's own dataset stands behind it: what would need one raises UnsupportedOperationError.
+    """
+
+    def __init__(self, snapshot: Snapshot, predicate: Any = None) -> None:
+        # the base class holds no dataset, and its constructor refuses; every public method is defined here
+        self._snapshot = snapshot
+        self._predicate = predicate
+        self._schema: pa.Schema | None = None
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedOperationError("A dataset of a table can't be pickled; pickle the table's URI and version.")
+
+    def narrowed(self, predicate: Any) -> ScanDataset:
+        """Return the dataset of the rows for which a further predicate, of the kind that scans take, is true."""
+        if predicate is None:
+            return self
+        return ScanDataset(self._snapshot, all_filters(self._snapshot, self._predicate, predicate))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        if self._schema is None:
+            self._schema = self._snapshot.scan().schema
+        return self._schema
+
+    @property
+    def partition_expression(self) -> ds.Expression:
+        """True: nothing is promised of all rows."""
+        return ds.scalar(True)
+
+    def scanner(self, columns: Columns = None, filter: ds.Expression | None = None, **options: Any) -> ds.Scanner:
+        """Return a scanner; options of pyarrow's own Parquet reader have no meaning here."""
+        reader = self._reader(columns, filter)
+        return ds.Scanner.from_batches(reader, columns=columns, filter=filter)
+
+    def _reader(self, columns: Columns, filter: ds.Expression | None) -> pa.RecordBatchReader:
+        names = self.schema.names
+        if columns is not None:
+            needed = set() if isinstance(columns, Mapping) else set(columns)
+            asked = [*(columns.values() if isinstance(columns, Mapping) else ()), *(() if filter is None else (filter,))]
+            needed |= referenced_columns(asked, self.schema)
+            names = [n for n in names if n in needed]
+        pruned = None if filter is None else prunable(self._snapshot, filter)
+        predicate = all_filters(self._snapshot, self._predicate, pruned)
+        return self._snapshot.scan([(n,) for n in names or self.schema.names[:1]], predicate=predicate).to_reader()
+
+    def get_fragments(self, filter: ds.Expression | None = None) -> Iterator[Any]:
+        """Return one fragment: the scan divides its work itself."""
+        return iter([_Fragment(self)])
+
+    _get_fragments = get_fragments
+
+    def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:
+        """Return the rows as batches."""
+        return iter(self.scanner(**options).to_batches())
+
+    def to_table(self, **options: Any) -> pa.Table:
+        """Return the rows in memory."""
+        return self.scanner(**options).to_table()
+
+    def head(self, num_rows: int, columns: Columns = None, filter: ds.Expression | None = None, **options: Any) -> pa.Table:
+        """Return the first rows."""
+        return self.scanner(columns, filter).head(num_rows)
+
+    def take(self, indices: Any, **options: Any) -> pa.Table:
+        """Return rows by number."""
+        return self.to_table(**options).take(indices)
+
+    def count_rows(self, filter: ds.Expression | None = None, **options: Any) -> int:
+        """Return the number of rows."""
+        if filter is None:
+            return self._snapshot.scan(predicate=self._predicate).count()
+        return int(self.scanner([], filter).count_rows())
+
+    def filter(self, expression: ds.Expression) -> ds.Dataset:
+        """Refuse: pass the filter to `scanner`."""
+        raise self._refusal("filter", "scanner(filter=...)")
+
+    def replace_schema(self, schema: pa.Schema) -> ds.Dataset:
+        """Refuse: the schema is the table's."""
+        raise self._refusal("replace_schema", "to_table().cast(...)")
+
+    def sort_by(self, sorting: Any, **options: Any) -> ds.Dataset:
+        """Return the rows sorted, in memory."""
+        return ds.InMemoryDataset(self.to_table(**options).sort_by(sorting))
+
+    def join(self, right_dataset: ds.Dataset, *args: Any, **kwargs: Any) -> ds.Dataset:
+        """Return a join, in memory."""
+        right = right_dataset.to_table() if isinstance(right_dataset, ds.Dataset) else right_dataset
+        return ds.InMemoryDataset(self.to_table().join(right, *args, **kwargs))
+
+    def join_asof(self, right_dataset: ds.Dataset, *args: Any, **kwargs: Any) -> ds.Dataset:
+        """Return an as-of join, in memory."""
+        right = right_dataset.to_table() if isinstance(right_dataset, ds.Dataset) else right_dataset
+        return ds.InMemoryDataset(self.to_table().join_asof(right, *args, **kwargs))
+
+    def _refusal(self, name: str, instead: str) -> UnsupportedOperationError:
+        return UnsupportedOperationError(f"A table's dataset has no {name!r}; use {instead}.", method=name)
+
+
+class _Fragment:
+    """The whole dataset as a fragment, which is what DataFusion scans."""
+
+    def __init__(self, dataset: ScanDataset) -> None:
+        self._dataset = dataset
+
+    @property
+    def physical_schema(self) -> pa.Schema:
+        """The columns."""
+        return self._dataset.schema
+
+    @property
+    def partition_expression(self) -> ds.Expression:
+        """True: nothing is promised of all rows."""
+        return ds.scalar(True)
+
+    def scanner(
+        self, schema: pa.Schema | None = None, columns: Columns = None, filter: ds.Expression | None = None, **options: Any
+    ) -> ds.Scanner:
+        """Return a scanner of the dataset."""
+        return self._dataset.scanner(columns, filter)

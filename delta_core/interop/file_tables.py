@@ -1,0 +1,241 @@
+"""A snapshot's files as tables and lists for users: add actions, URIs, partitions, keep masks, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_core.expressions.ast import FileStatistic, column
+from delta_core.interop.predicates import plan_files
+from delta_core.log.files import FileSet
+from delta_core.log.partition_values import parse_partition_values
+from delta_core.schema import Path, leaf_fields
+from delta_core.snapshot import Snapshot
+from delta_core.types import Field, PrimitiveType
+
+__all__ = [
+    "Sizes", "add_actions", "file_table", "file_uris", "keep_masks", "partition_values", "root_uri", "row_count", "sizes",
+    "typed_partitions",
+]  # fmt: skip
+
+NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
+
+
+class Sizes(NamedTuple):
+    """What a version holds; rows are None where a file has no statistics."""
+
+    files: int
+    size_bytes: int
+    rows: int | None
+    deleted_rows: int
+
+
+def root_uri(snapshot: Snapshot) -> str:
+    """Return the table's root as a URI that ends in a slash; local paths become ``file://``."""
+    return as_uri(snapshot.engine.storage.uri("")).rstrip("/") + "/"
+
+
+def as_uri(place: str) -> str:
+    """Return a local path as a ``file://`` URI, any URI as it is."""
+    return place if "://" in place else "file://" + quote(place, safe="/~!$&'()*+,;=:@")
+
+
+def file_uris(snapshot: Snapshot, predicate: Any = None) -> list[str]:
+    """Return where the data files are, of those that may hold rows for a predicate."""
+    paths = plan_files(snapshot, predicate).columns(["path"]).column("path")
+    uri = snapshot.engine.storage.uri
+    return [uri(unquote(p)) for p in paths.to_pylist()]
+
+
+def partition_values(snapshot: Snapshot, predicate: Any = None) -> list[dict[str, Any]]:
+    """Return the distinct partitions as the log's text, None for null, by logical name."""
+    names = _partition_names(snapshot)
+    if not names:
+        return []
+    table = plan_files(snapshot, predicate).columns([f"partition:{physical}" for _, physical in names])
+    columns = [_plain_text(c) for c in table.columns]
+    distinct = pa.table(columns, [logical for logical, _ in names]).group_by([n for n, _ in names]).aggregate([])
+    found: list[dict[str, Any]] = distinct.to_pylist()
+    return found
+
+
+def _plain_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    text = column.cast(pa.string())
+    return pc.if_else(pc.equal(text, ""), None, text)
+
+
+def _partition_names(snapshot: Snapshot) -> list[tuple[str, str]]:
+    """Return (logical, physical) names of the partition columns."""
+    state = snapshot.state
+    return [(name, state.column_map.physical_path(state.schema, (name,))[0]) for name in state.partition_columns]
+
+
+def typed_partitions(snapshot: Snapshot, files: FileSet) -> dict[str, pa.Array]:
+    """Return the files' partition values, typed, by logical name."""
+    found = {}
+    for logical, physical in _partition_names(snapshot):
+        text = files.columns([f"partition:{physical}"]).column(0)
+        kind = snapshot.schema.get(logical)
+        assert kind is not None
+        found[logical] = parse_partition_values(
+            text, kind.type, snapshot.timezone, column=logical, types=snapshot.state.types
+        )
+    return found
+
+
+def row_count(snapshot: Snapshot) -> int:
+    """Return the sum of numRecords where files have it."""
+    return pc.sum(snapshot.files.statistics([NUM_RECORDS]).column(0), min_count=0).as_py() or 0
+
+
+def sizes(snapshot: Snapshot) -> Sizes:
+    """Return how much a version holds."""
+    files = snapshot.files
+    table = files.columns(["size", "deletionVector"])
+    records = files.statistics([NUM_RECORDS]).column(0)
+    deleted = pc.sum(_deleted(table), min_count=0).as_py() or 0
+    rows = None if records.null_count else (pc.sum(records, min_count=0).as_py() or 0) - deleted
+    return Sizes(table.num_rows, pc.sum(table.column("size"), min_count=0).as_py() or 0, rows, deleted)
+
+
+def _deleted(table: pa.Table) -> pa.ChunkedArray:
+    vectors = table.column("deletionVector")
+    if vectors.null_count == len(vectors):
+        return pa.chunked_array([pa.nulls(len(vectors), pa.int64())])
+    return pc.struct_field(vectors, "cardinality")
+
+
+def file_table(snapshot: Snapshot, predicate: Any = None) -> pa.Table:
+    """Return path, size, modificationTime (ms), numRecords, numDeleted and partition of each file."""
+    files = plan_files(snapshot, predicate)
+    table = files.columns(["path", "size", "modificationTime", "deletionVector"])
+    partition = _struct(typed_partitions(snapshot, files), table.num_rows)
+    columns = [
+        table.column("path"), table.column("size"), table.column("modificationTime"),
+        files.statistics([NUM_RECORDS]).column(0), _deleted(table), partition,
+    ]  # fmt: skip
+    return pa.table(columns, ["path", "size", "modificationTime", "numRecords", "numDeleted", "partition"])
+
+
+def add_actions(snapshot: Snapshot, flatten: bool = False) -> pa.Table:
+    """Return a row per file, in the shape of `deltalake`'s ``get_add_actions``.
+
+    Statistics stand under logical names, for the columns that the table's properties say have them.
+    """
+    files = snapshot.files
+    base = files.columns(["path", "size", "modificationTime"]).rename_columns(["path", "size_bytes", "modification_time"])
+    table = base.append_column("num_records", files.statistics([NUM_RECORDS]).column(0))
+    table = _not_null(table, ("path", "size_bytes", "modification_time"))
+    for name, kind in (("null_count", "nullCount"), ("min", "min"), ("max", "max")):
+        table = _append(table, name, _statistics(snapshot, files, kind), flatten)
+    partition: dict[Path, pa.Array] = {(name,): values for name, values in typed_partitions(snapshot, files).items()}
+    return _append(table, "partition", partition, flatten)
+
+
+def _not_null(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    fields = [pa.field(f.name, f.type, f.name not in names) for f in table.schema]
+    return pa.table(table.columns, schema=pa.schema(fields))
+
+
+def _statistics(snapshot: Snapshot, files: FileSet, kind: str) -> dict[Path, pa.Array]:
+    state = snapshot.state
+    wanted = [(path, f) for path, f in _statistics_columns(snapshot) if kind == "nullCount" or _has_bounds(f)]
+    leaves = [FileStatistic(kind, state.column_map.physical_path(state.schema, path), f.type) for path, f in wanted]
+    if not leaves:
+        return {}
+    return {path: c.combine_chunks() for (path, _), c in zip(wanted, files.statistics(leaves).columns, strict=True)}
+
+
+def _has_bounds(f: Field) -> bool:
+    return isinstance(f.type, PrimitiveType) and f.type.type not in ("binary", "void", "variant")
+
+
+def _statistics_columns(snapshot: Snapshot) -> list[tuple[Path, Field]]:
+    """Return the columns that have statistics by the table's properties. Protocol: Per-file Statistics."""
+    state = snapshot.state
+    partitioned = set(state.partition_columns)
+    columns = [(path, f) for path, f in leaf_fields(snapshot.schema) if path[0] not in partitioned]
+    named = state.property("delta.dataSkippingStatsColumns")
+    if named is not None:
+        prefixes = [tuple(p.lower() for p in path) for path in _paths(named)]
+        return [(path, f) for path, f in columns if any(_lower(path)[: len(p)] == p for p in prefixes)]
+    try:
+        count = int(state.property("delta.dataSkippingNumIndexedCols") or 32)
+    except ValueError:
+        count = 32
+    return columns if count < 0 else columns[:count]
+
+
+def _lower(path: Path) -> Path:
+    return tuple(p.lower() for p in path)
+
+
+def _paths(text: str) -> Iterator[Path]:
+    quoted, current = False, ""
+    for char in text + ",":
+        quoted ^= char == "`"
+        if char == "," and not quoted:
+            if current.strip():
+                yield column(current.strip()).path
+            current = ""
+        else:
+            current += char
+
+
+def _append(table: pa.Table, name: str, columns: dict[Path, pa.Array], flatten: bool) -> pa.Table:
+    if not columns:
+        return table
+    if flatten:
+        for path, values in columns.items():
+            table = table.append_column(".".join((name, *path)), values)
+        return table
+    return table.append_column(name, _nest(columns, table.num_rows))
+
+
+def _nest(columns: dict[Path, pa.Array], count: int) -> pa.Array:
+    """Build structs of columns by path."""
+    heads: dict[str, dict[Path, pa.Array]] = {}
+    for path, values in columns.items():
+        heads.setdefault(path[0], {})[path[1:]] = values
+    parts = {head: below[()] if () in below else _nest(below, count) for head, below in heads.items()}
+    return _struct(parts, count)
+
+
+def _struct(parts: dict[str, pa.Array], count: int) -> pa.Array:
+    if not parts:
+        return pa.array([{}] * count, pa.struct([]))
+    arrays = [p.combine_chunks() if isinstance(p, pa.ChunkedArray) else p for p in parts.values()]
+    return pa.StructArray.from_arrays(arrays, fields=[pa.field(n, a.type) for n, a in zip(parts, arrays, strict=True)])
+
+
+KEEP_MASKS = pa.schema([
+    pa.field("filepath", pa.string(), False),
+    pa.field("selection_vector", pa.list_(pa.field("item", pa.bool_(), False)), False),
+])  # fmt: skip
+
+
+def keep_masks(snapshot: Snapshot) -> pa.RecordBatchReader:
+    """Return a row per file that has dropped rows: its URI and, row by row, whether the row is there."""
+    files = snapshot.files.columns(["path", "size", "deletionVector"])
+    records = snapshot.files.statistics([NUM_RECORDS]).column(0)
+    dropped = snapshot.row_sets(files)
+    return pa.RecordBatchReader.from_batches(KEEP_MASKS, _masks(snapshot, files, records, dropped))
+
+
+def _masks(snapshot: Snapshot, files: pa.Table, records: pa.ChunkedArray, dropped: Any) -> Iterable[pa.RecordBatch]:
+    storage = snapshot.engine.storage
+    for row, rows in dropped.items():
+        path = unquote(files.column("path")[row].as_py())
+        count = records[row].as_py()
+        if count is None:
+            count = snapshot.engine.data.row_counts([path], [files.column("size")[row].as_py()])[0]
+        keep = pa.array(np.logical_not(rows.mask(count)))
+        lists = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), keep, type=KEEP_MASKS.field(1).type)
+        yield pa.record_batch([pa.array([as_uri(storage.uri(path))]), lists], schema=KEEP_MASKS)
+
+

@@ -1,0 +1,126 @@
+"""Filters of users and of other libraries, as far as they choose files here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from delta_core.errors import ExpressionError, InvalidArgumentError
+from delta_core.expressions import to_expression
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, all_of, conjuncts, leaves
+from delta_core.expressions.skipping import plan_skipping
+from delta_core.log.files import FileSet
+from delta_core.schema import find
+from delta_core.snapshot import Snapshot
+
+__all__ = ["all_filters", "exact_parts", "file_filter", "plan_files", "prunable", "referenced_columns"]
+
+#: What means the same to Spark, Arrow, Polars, DuckDB and DataFusion, for columns that hold no NaN.
+_SHARED = frozenset(("and", "or", "not", "=", "!=", "<", "<=", ">", ">=", "in", "isnull", "isnotnull"))
+_FLOATING = ("float", "double")
+
+
+def plan_files(snapshot: Snapshot, predicate: Any = None) -> FileSet:
+    """Return the files that may hold rows for a predicate: exact for partitions, by statistics as far as they tell."""
+    bound = file_filter(snapshot, predicate)
+    if bound is None:
+        return snapshot.files
+    state, evaluator = snapshot.state, snapshot.engine.evaluator
+    skipping = plan_skipping(bound, state.schema, state.column_map, state.partition_columns)
+    files = snapshot.files.where(skipping.partition, evaluator, snapshot.timezone, exact=True)
+    return files.where(skipping.statistics, evaluator, snapshot.timezone)
+
+
+def file_filter(snapshot: Snapshot, predicate: Any) -> Expression | None:
+    """Return a filter on files as an expression; for partition columns the empty string stands for null."""
+    return all_filters(snapshot, _empty_is_null(predicate, snapshot.state.partition_columns))
+
+
+def _empty_is_null(predicate: Any, partition_columns: Sequence[str]) -> Any:
+    """Read the empty string as null in filters on partition columns, as the log does."""
+    if not isinstance(predicate, (list, tuple)):
+        return predicate
+    nested = [isinstance(p, list) for p in predicate]
+    if any(nested) and not all(nested):
+        raise InvalidArgumentError(
+            "Found filters that mix tuples and lists, expected a list of (column, op, value) tuples, all of which hold, "
+            "or a list of such lists, of which one holds."
+        )
+    if any(nested):
+        return [_empty_is_null(p, partition_columns) for p in predicate]
+    names = {n.lower() for n in partition_columns}
+    tests = {"=": "is", "==": "is", "!=": "is not"}
+    return [
+        (p[0], tests[p[1]], None) if len(p) == 3 and p[2] == "" and p[1] in tests and str(p[0]).lower() in names else p
+        for p in predicate
+    ]
+
+
+def all_filters(snapshot: Snapshot, *predicates: Any) -> Expression | None:
+    """Join predicates of any kind that scans take by AND; None where there are none."""
+    schema, functions = snapshot.state.schema, snapshot.plugins.functions
+    bound = [to_expression(p, schema, functions=functions) for p in predicates]
+    return all_of([b for b in bound if b is not None])
+
+
+def prunable(snapshot: Snapshot, filter: ds.Expression) -> Expression | None:
+    """Return what of a pyarrow expression certainly drops the same rows here, None for nothing."""
+    try:
+        return exact_parts(snapshot, all_filters(snapshot, filter))
+    except ExpressionError:
+        return None
+
+
+def exact_parts(snapshot: Snapshot, expression: Expression | None) -> Expression | None:
+    """Keep the parts that AND joins whose meaning no engine disputes; None where none is left.
+
+    Floats are left to whoever asked: engines differ about NaN.
+    """
+    parts = [p for p in conjuncts(expression) if _is_shared(snapshot, p)]
+    try:
+        return all_filters(snapshot, all_of(parts))
+    except ExpressionError:
+        return None
+
+
+def _is_shared(snapshot: Snapshot, expression: Expression) -> bool:
+    if isinstance(expression, Call):
+        return expression.function in _SHARED and all(_is_shared(snapshot, a) for a in expression.args)
+    if isinstance(expression, Cast):
+        # a widening that binding has put in
+        kinds = [_type_of(snapshot, expression.arg), expression.type.type]
+        return all(k in ("byte", "short", "integer", "long") for k in kinds)
+    if isinstance(expression, Literal):
+        return True
+    return isinstance(expression, Column) and _type_of(snapshot, expression) not in (*_FLOATING, None)
+
+
+def _type_of(snapshot: Snapshot, expression: Expression) -> str | None:
+    found = leaves(expression)
+    if not isinstance(expression, Column) or len(found) != 1:
+        return None
+    kind = find(snapshot.schema, expression.path)[1].type
+    return str(kind.type)
+
+
+def referenced_columns(expressions: Iterable[ds.Expression], schema: pa.Schema) -> set[str]:
+    """Return the top-level columns that pyarrow expressions need: those without which they don't bind."""
+    used: set[str] = set()
+    for expression in expressions:
+        if not _binds(expression, schema):
+            return set(schema.names)
+        for i, name in enumerate(schema.names):
+            if name not in used and not _binds(expression, schema.remove(i)):
+                used.add(name)
+    return used
+
+
+def _binds(expression: ds.Expression, schema: pa.Schema) -> bool:
+    try:
+        expression.to_substrait(schema)
+    except (pa.ArrowException, KeyError, TypeError):
+        return False
+    return True

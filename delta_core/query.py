@@ -1,0 +1,91 @@
+"""SQL over tables, by whichever engine is installed: DataFusion, else DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from delta_core.errors import EngineError, MissingDependencyError
+from delta_core.table import DeltaTable
+
+__all__ = ["QueryBuilder"]
+
+
+class QueryBuilder:
+    """Register tables by name, then execute SQL over them.
+
+    Columns and filters are pushed into the tables' scans, so every table that this library reads can be queried.
+
+    Parameters
+    ----------
+    session_config : Mapping, optional
+        Settings of the engine: DataFusion's session configuration, or DuckDB's.
+    engine : "datafusion" or "duckdb", optional
+        Which engine; by default the first of them that is installed.
+
+    Raises MissingDependencyError where neither is installed.
+    """
+
+    def __init__(self, session_config: Mapping[str, str] | None = None, *, engine: str | None = None) -> None:
+        name = engine or next((n for n in _SESSIONS if find_spec(n) is not None), "")
+        if name not in _SESSIONS or find_spec(name) is None:
+            raise MissingDependencyError(
+                f"SQL needs an engine: {name or 'none'} is not one of datafusion and duckdb, or is not installed. "
+                "Run: pip install datafusion", engine=name,
+            )  # fmt: skip
+        self._session = _SESSIONS[name](dict(session_config or {}))
+
+    def register(self, table_name: str, delta_table: DeltaTable) -> QueryBuilder:
+        """Make a table, at the version that it is on now, known by a name; returns the builder."""
+        self._session.register(table_name, delta_table.dataset())
+        return self
+
+    def execute(self, sql: str) -> pa.RecordBatchReader:
+        """Run a query and stream its result."""
+        return self._session.execute(sql)
+
+
+class _Session(Protocol):
+    def __init__(self, settings: dict[str, str]) -> None: ...
+    def register(self, name: str, dataset: Any) -> None: ...
+    def execute(self, sql: str) -> pa.RecordBatchReader: ...
+
+
+class _DataFusion:
+    def __init__(self, settings: dict[str, str]) -> None:
+        import datafusion
+
+        self._context = datafusion.SessionContext(datafusion.SessionConfig(settings))
+
+    def register(self, name: str, dataset: Any) -> None:
+        if self._context.table_exist(name):
+            self._context.deregister_table(name)
+        self._context.register_dataset(name, dataset)
+
+    def execute(self, sql: str) -> pa.RecordBatchReader:
+        try:
+            return pa.RecordBatchReader.from_stream(self._context.sql(sql))
+        except Exception as e:
+            raise EngineError(f"DataFusion can't run the query: {e}", sql=sql) from e
+
+
+class _DuckDB:
+    def __init__(self, settings: dict[str, str]) -> None:
+        import duckdb
+
+        self._connection = duckdb.connect(config=settings)
+
+    def register(self, name: str, dataset: Any) -> None:
+        self._connection.register(name, dataset)
+
+    def execute(self, sql: str) -> pa.RecordBatchReader:
+        try:
+            return pa.RecordBatchReader.from_stream(self._connection.sql(sql))
+        except Exception as e:
+            raise EngineError(f"DuckDB can't run the query: {e}", sql=sql) from e
+
+
+_SESSIONS: Mapping[str, type[_Session]] = {"datafusion": _DataFusion, "duckdb": _DuckDB}

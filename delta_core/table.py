@@ -1,0 +1,429 @@
+"""The face: DeltaTable, with the names and call forms of `deltalake`, over Snapshot and Scan.
+
+A table holds one snapshot and moves it; everything that is computed is computed below.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from delta_core import interop
+from delta_core.errors import (
+    CorruptTableError,
+    InvalidArgumentError,
+    ProtocolError,
+    SchemaError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)  # fmt: skip
+from delta_core.plugins import default_registry
+from delta_core.schema import Schema
+from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.timestamps import parse_ms
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+__all__ = ["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions", "open_table"]
+
+FORMATS_GROUP = "delta_core.formats"
+
+
+class ProtocolVersions(NamedTuple):
+    """The table's protocol; the lists are None where the versions stand for the features."""
+
+    min_reader_version: int
+    min_writer_version: int
+    writer_features: list[str] | None
+    reader_features: list[str] | None
+
+
+class DeltaTableConfig(NamedTuple):
+    """How the table was opened; accepted for moved scripts and without effect, since files load on demand."""
+
+    without_files: bool = False
+    log_buffer_size: int | None = None
+    skip_stats: bool = False
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """The table's metadata; ``created_time`` in ms since the epoch."""
+
+    id: str
+    name: str | None
+    description: str | None
+    partition_columns: list[str]
+    created_time: int | None
+    configuration: dict[str, str]
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{name}: {getattr(self, name)}" for name in self.__dataclass_fields__)
+        return f"Metadata({parts})"
+
+
+class DeltaTable:
+    """One version of a Delta table.
+
+    Parameters
+    ----------
+    table_uri : str or path
+        A local path or the URI of any file system that fsspec knows.
+    version : int, optional
+        The version to load; the latest if not given.
+    storage_options : Mapping, optional
+        What the file system takes: credentials, endpoints.
+    without_files, log_buffer_size, skip_stats
+        Accepted for scripts written for `deltalake`; without effect, since files and statistics load on demand.
+    engine : str or Engine
+        What does I/O and evaluates: the name of an entry point of ``delta_core.engines``, or an engine.
+    commits : CommitSource, optional
+        The catalog's view of the commits, which a catalog-managed table needs.
+    committer : Committer, optional
+        What commits; only writes use it.
+    timezone : str
+        The zone of partition timestamps, and of points in time, that name none.
+    plugins : PluginRegistry, optional
+        Which table features there are; by default those installed.
+
+    Raises
+    ------
+    TableNotFoundError
+        There is no Delta log.
+    VersionNotFoundError
+        The version does not exist, or can't be built any more.
+    ProtocolError
+        The table needs a protocol version or a feature that is not there.
+    CorruptTableError
+        What is on disk breaks the protocol.
+    """
+
+    def __init__(
+        self,
+        table_uri: str | os.PathLike[str],
+        version: int | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        without_files: bool = False,
+        log_buffer_size: int | None = None,
+        skip_stats: bool = False,
+        *,
+        engine: Any = "arrow",
+        commits: Any = None,
+        committer: Any = None,
+        timezone: str = "UTC",
+        plugins: Any = None,
+    ) -> None:
+        self._uri = os.fspath(table_uri)
+        self._options = {
+            "storage_options": storage_options, "engine": engine, "commits": commits, "timezone": timezone,
+            "plugins": plugins,
+        }  # fmt: skip
+        self._config = DeltaTableConfig(without_files, log_buffer_size, skip_stats)
+        self._committer = committer
+        self._snapshot = open_snapshot(self._uri, version, **self._options)
+
+    def __repr__(self) -> str:
+        return f"DeltaTable({self.table_uri!r}, version={self.version()})"
+
+    # --- which version ---------------------------------------------------------------------
+
+    def version(self) -> int:
+        """Return the version that is loaded."""
+        return self._snapshot.version
+
+    def snapshot(self, version: int | None = None, timestamp: str | datetime | None = None) -> Snapshot:
+        """Return the snapshot of a version or a point in time; the one that is loaded if neither is given."""
+        if version is None and timestamp is None:
+            return self._snapshot
+        if version is not None and timestamp is not None:
+            raise InvalidArgumentError("Found both a version and a timestamp, expected one of the two.")
+        if timestamp is not None:
+            version = self._snapshot.update().version_at(parse_ms(timestamp, self._snapshot.timezone))
+        if version == self._snapshot.version:
+            return self._snapshot
+        return open_snapshot(self._uri, version, **self._options)
+
+    def load_as_version(self, version: int | str | datetime) -> None:
+        """Move to a version, or to the version of a point in time.
+
+        Parameters
+        ----------
+        version : int, str or datetime
+            A version; or ISO 8601 text or a datetime, in the table's ``timezone`` if they name no zone.
+
+        Raises VersionNotFoundError where there is none.
+        """
+        if isinstance(version, bool) or not isinstance(version, (int, str, datetime)):
+            raise TypeError(f"Found a version of type {type(version).__name__}, expected int, str or datetime.")
+        if isinstance(version, int):
+            self._snapshot = self.snapshot(version)
+        else:
+            self._snapshot = self.snapshot(timestamp=version)
+
+    def update_incremental(self) -> None:
+        """Move to the latest version, reading only the commits that are new."""
+        self._snapshot = self._snapshot.update()
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """Return the commits' ``commitInfo``, newest first, each with its ``version`` and ``timestamp`` (ms)."""
+        if limit is not None and limit < 0:
+            raise InvalidArgumentError(f"Found limit {limit}, expected a number from 0 on.")
+        return self._snapshot.history(limit)
+
+    @staticmethod
+    def is_deltatable(table_uri: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> bool:
+        """Whether there is a Delta log; a log that can't be read counts as one."""
+        try:
+            open_snapshot(os.fspath(table_uri), storage_options=storage_options)
+        except TableNotFoundError:
+            return False
+        except (CorruptTableError, ProtocolError, SchemaError):
+            return True
+        return True
+
+    # --- what the table is -----------------------------------------------------------------
+
+    @property
+    def table_uri(self) -> str:
+        """The table's root as a URI that ends in a slash."""
+        return interop.root_uri(self._snapshot)
+
+    @property
+    def table_config(self) -> DeltaTableConfig:
+        """The options for loading that the table was opened with."""
+        return self._config
+
+    def schema(self) -> Schema:
+        """Return the table's schema."""
+        return self._snapshot.schema
+
+    def metadata(self) -> Metadata:
+        """Return the table's metadata."""
+        m = self._snapshot.metadata
+        return Metadata(
+            m.id, m.name, m.description, list(m.partition_columns), m.created_time, dict(m.configuration)
+        )
+
+    def protocol(self) -> ProtocolVersions:
+        """Return the protocol's versions and features."""
+        p = self._snapshot.protocol
+        writer, reader = (None if names is None else list(names) for names in (p.writer_features, p.reader_features))
+        return ProtocolVersions(p.min_reader_version, p.min_writer_version, writer, reader)
+
+    def transaction_version(self, app_id: str) -> int | None:
+        """Return the last version that an application wrote, None if it wrote none."""
+        found = self._snapshot.transactions().get(app_id)
+        return None if found is None else found.version
+
+    # --- its files -------------------------------------------------------------------------
+
+    def file_uris(self, partition_filters: Any = None, *, file_pruning_predicate: Any = None) -> list[str]:
+        """Return the absolute URIs of the data files; local ones are plain paths.
+
+        Parameters
+        ----------
+        file_pruning_predicate : str or filters
+            SQL, or tuples such as ``[("year", "=", "2021")]`` (a list of lists is OR over AND). It chooses files by
+            partition exactly and by statistics as far as they tell: rows are not filtered. ``("year", "=", "")``
+            matches null.
+        partition_filters
+            The older name of the same.
+        """
+        return interop.file_uris(self._snapshot, _one_of(partition_filters, file_pruning_predicate))
+
+    def partitions(self, partition_filters: Any = None, *, file_pruning_predicate: Any = None) -> list[dict[str, Any]]:
+        """Return the distinct partitions, each column's value as the text of the log, None for null."""
+        return interop.partition_values(self._snapshot, _one_of(partition_filters, file_pruning_predicate))
+
+    def get_add_actions(self, flatten: bool = False) -> pa.Table:
+        """Return a row for each data file: path, size, time, rows, statistics and partition values.
+
+        Parameters
+        ----------
+        flatten : bool
+            Columns ``null_count.a``, ``min.a``, ``max.a`` and ``partition.p`` in place of four structs.
+        """
+        return interop.add_actions(self._snapshot, flatten)
+
+    def count(self) -> int:
+        """Return the rows as far as statistics tell them; files without statistics and deleted rows are not seen."""
+        return interop.row_count(self._snapshot)
+
+    def deletion_vectors(self) -> pa.RecordBatchReader:
+        """Return ``filepath`` and ``selection_vector`` (true: the row is there) of each file with deleted rows."""
+        return interop.keep_masks(self._snapshot)
+
+    # --- its rows --------------------------------------------------------------------------
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        *,
+        metadata: Sequence[str] = (),
+        limit: int | None = None,
+    ) -> pa.RecordBatchReader:
+        """Stream rows; see `Snapshot.scan` for the arguments."""
+        return self._snapshot.scan(columns, tuple(metadata), predicate, limit).to_reader()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._snapshot.scan().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> Any:
+        return self._snapshot.scan().schema.__arrow_c_schema__()
+
+    def to_pyarrow_table(
+        self, partitions: Any = None, columns: Sequence[str] | None = None, filesystem: Any = None, filters: Any = None
+    ) -> pa.Table:
+        """Read rows into memory.
+
+        Parameters
+        ----------
+        partitions : filters, optional
+            Filters on partition columns; the same as putting them into ``filters``.
+        columns : sequence of str, optional
+            In this order; a name may stand twice.
+        filesystem : pyarrow.fs.FileSystem, optional
+            Reads the data files in place of the table's own storage; its root is the table's. Only for tables that
+            `to_pyarrow_dataset` serves.
+        filters : filters, SQL text, or a pyarrow expression
+            Rows for which it is true are returned. A pyarrow expression keeps pyarrow's semantics.
+        """
+        source = (
+            interop.scan_dataset(self._snapshot, partitions)
+            if filesystem is None
+            else self.to_pyarrow_dataset(partitions, filesystem)
+        )
+        return interop.read_table(source, columns, filters)
+
+    def to_pyarrow_dataset(
+        self,
+        partitions: Any = None,
+        filesystem: Any = None,
+        parquet_read_options: Any = None,
+        schema: pa.Schema | None = None,
+        as_large_types: bool = False,
+        file_pruning_predicate: Any = None,
+    ) -> Any:
+        """Return a pyarrow dataset of the data files, with each file's partition values and bounds as guarantees.
+
+        Raises UnsupportedOperationError for a table whose files alone don't tell its rows (deletion vectors, column
+        mapping, hidden rows ...): `dataset` serves those.
+        """
+        return interop.parquet_dataset(
+            self._snapshot, _one_of(partitions, file_pruning_predicate), filesystem, parquet_read_options, schema,
+            as_large_types,
+        )  # fmt: skip
+
+    def dataset(self) -> Any:
+        """Return a ``pyarrow.dataset.Dataset`` that scans through this library, for any table.
+
+        DuckDB and DataFusion push columns and filters into it.
+        """
+        return interop.scan_dataset(self._snapshot)
+
+    def to_pandas(
+        self,
+        partitions: Any = None,
+        columns: Sequence[str] | None = None,
+        filesystem: Any = None,
+        filters: Any = None,
+        types_mapper: Callable[[pa.DataType], Any] | None = None,
+    ) -> pd.DataFrame:
+        """Read rows into a pandas data frame; the arguments are `to_pyarrow_table`'s."""
+        table = self.to_pyarrow_table(partitions, columns, filesystem, filters)
+        return table.to_pandas(types_mapper=types_mapper)
+
+    def to_polars(self) -> pl.LazyFrame:
+        """Return a Polars lazy frame that pushes columns, predicate and limit into the scan."""
+        return interop.scan_polars(self._snapshot)
+
+    def load_cdf(
+        self,
+        starting_version: int = 0,
+        ending_version: int | None = None,
+        starting_timestamp: str | datetime | None = None,
+        ending_timestamp: str | datetime | None = None,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        allow_out_of_range: bool = False,
+    ) -> pa.RecordBatchReader:
+        """Stream the rows that changed, with ``_change_type``, ``_commit_version`` and ``_commit_timestamp``.
+
+        Parameters
+        ----------
+        starting_version, ending_version : int
+            Both inclusive; the latest that is loaded unless given. A version goes before a timestamp.
+        starting_timestamp, ending_timestamp : str or datetime
+            The first commit at or after, and the last at or before.
+        columns : sequence of str, optional
+            Of the table and of the feed, in this order.
+        predicate : str, filters or Expression
+            Over the columns of the table and of the feed.
+        allow_out_of_range : bool
+            Return no rows for a range above the latest version in place of an error.
+        """
+        by_time = starting_timestamp is not None and starting_version == 0
+        return interop.read_changes(
+            self.verb("changes"), self._snapshot, columns, predicate,
+            start_version=None if by_time else starting_version, end_version=ending_version,
+            start_timestamp=starting_timestamp if by_time else None,
+            end_timestamp=ending_timestamp if ending_version is None else None, allow_out_of_range=allow_out_of_range,
+        )  # fmt: skip
+
+    def verb(self, name: str) -> Callable[..., Any]:
+        """Return a feature's own operation, bound to the snapshot that is loaded.
+
+        Raises UnsupportedOperationError naming the feature that would bring it, where the table has none.
+        """
+        served = {verb: target for f in self._snapshot.plugins.features.values() for verb, target in f.verbs.items()}
+        if name not in served:
+            raise _no_verb(name, served, self._options["plugins"])
+        module, _, function = served[name].partition(":")
+        operation = getattr(importlib.import_module(module), function)
+        return lambda *args, **kwargs: operation(self._snapshot, *args, **kwargs)
+
+
+def _one_of(older: Any, newer: Any) -> Any:
+    if older is not None and newer is not None:
+        raise InvalidArgumentError("Found two filters, expected one: pass file_pruning_predicate alone.")
+    return newer if older is None else older
+
+
+def _no_verb(name: str, served: Mapping[str, str], plugins: Any) -> UnsupportedOperationError:
+    everything = (plugins or default_registry()).everything.features.values()
+    feature = next((f.name for f in everything if name in f.verbs), None)
+    why = f"it comes with the feature {feature}, which the table does not have" if feature else "no plugin brings it"
+    there = ", ".join(sorted(served)) or "none"
+    return UnsupportedOperationError(
+        f"The table has no operation {name!r}: {why}. Operations of its features: {there}.", verb=name, feature=feature
+    )
+
+
+def open_table(table_uri: str | os.PathLike[str], **options: Any) -> Any:
+    """Open whatever table lies at a place and return the class of its format.
+
+    A format is an entry point of the group ``delta_core.formats``: a class with ``is_table(uri, storage_options)``
+    that is called with the URI and the options. Delta itself is built in and asked first.
+
+    Raises TableNotFoundError naming the formats that were tried.
+    """
+    storage_options = options.get("storage_options")
+    if DeltaTable.is_deltatable(table_uri, storage_options):
+        return DeltaTable(table_uri, **options)
+    points = importlib.metadata.entry_points(group=FORMATS_GROUP)
+    for point in points:
+        found = point.load()
+        if found.is_table(os.fspath(table_uri), storage_options):
+            return found(table_uri, **options)
+    tried = ", ".join(["delta", *sorted(p.name for p in points)])
+    raise TableNotFoundError(f"No table at {os.fspath(table_uri)}; formats tried: {tried}.", path=os.fspath(table_uri))

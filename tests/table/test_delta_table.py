@@ -1,0 +1,430 @@
+"""DeltaTable: what it says of a table, and moving through its versions."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pytest
+
+import delta_core
+from delta_core import DeltaTable, exceptions, open_table
+from delta_core.errors import (
+    InvalidArgumentError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+    VersionNotFoundError,
+)  # fmt: skip
+from delta_core.testing.table_builder import TableBuilder
+
+
+def _ids(table: DeltaTable) -> list[int]:
+    return sorted(table.to_pyarrow_table(columns=["id"]).column("id").to_pylist())
+
+
+# --- opening -------------------------------------------------------------------------------
+
+
+def test_path_object_and_uri_open_the_same_table(builder: TableBuilder) -> None:
+    path = Path(builder.uri)
+    assert DeltaTable(path).version() == DeltaTable(path.as_uri()).version() == 2
+    assert DeltaTable(path).table_uri == DeltaTable(str(path)).table_uri == path.as_uri() + "/"
+
+
+def test_relative_path_opens(builder: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(builder.uri).parent)
+    assert DeltaTable("sales").file_uris() == DeltaTable(builder.uri).file_uris()
+
+
+def test_missing_table_raises_the_error_of_both_families(tmp_path: Path) -> None:
+    with pytest.raises(exceptions.TableNotFoundError, match="nothing"):
+        DeltaTable(tmp_path / "nothing")
+    with pytest.raises(FileNotFoundError):
+        DeltaTable(tmp_path / "nothing")
+
+
+def test_version_that_does_not_exist_is_refused_with_the_latest(builder: TableBuilder) -> None:
+    with pytest.raises(VersionNotFoundError, match="latest is 2"):
+        DeltaTable(builder.uri, version=7)
+
+
+def test_loading_options_of_the_peer_change_nothing(builder: TableBuilder) -> None:
+    table = DeltaTable(builder.uri, without_files=True, log_buffer_size=4, skip_stats=True)
+    assert len(table.file_uris()) == 4
+    assert table.table_config == (True, 4, True)
+
+
+def test_is_deltatable_tells_tables_from_other_places(builder: TableBuilder, tmp_path: Path) -> None:
+    assert DeltaTable.is_deltatable(builder.uri)
+    assert not DeltaTable.is_deltatable(tmp_path)
+    assert not DeltaTable.is_deltatable(str(tmp_path / "nothing"))
+
+
+def test_table_whose_log_is_broken_counts_as_a_table(builder: TableBuilder) -> None:
+    builder.write_log("00000000000000000003.json", "{broken")
+    assert DeltaTable.is_deltatable(builder.uri)
+
+
+# --- what it says --------------------------------------------------------------------------
+
+
+def test_metadata_protocol_and_schema_say_what_the_log_says(builder: TableBuilder) -> None:
+    table = DeltaTable(builder.uri)
+    metadata = table.metadata()
+    assert metadata.id == builder.state.metadata["id"]
+    assert (metadata.name, metadata.description, metadata.configuration) == (None, None, {})
+    assert metadata.partition_columns == ["kind"]
+    assert metadata.created_time == builder.timestamp_ms(0)
+    assert str(metadata).startswith(f"Metadata(id: {metadata.id}, name: None")
+    assert table.protocol() == (1, 2, None, None)
+    assert table.schema() == builder.schema
+    assert pa.schema(table.schema()).names == ["id", "kind", "amount"]
+
+
+def test_protocol_lists_features_writers_first(vectors: TableBuilder) -> None:
+    protocol = DeltaTable(vectors.uri).protocol()
+    assert protocol._fields == ("min_reader_version", "min_writer_version", "writer_features", "reader_features")
+    assert protocol.reader_features == ["deletionVectors"]
+
+
+def test_history_is_newest_first_and_cut_by_its_limit(builder: TableBuilder) -> None:
+    table = DeltaTable(builder.uri)
+    assert [h["version"] for h in table.history()] == [2, 1, 0]
+    newest = table.history(1)
+    assert newest[0]["operation"] == "WRITE"
+    assert newest[0]["timestamp"] == builder.timestamp_ms(2)
+    assert table.history(0) == []
+    with pytest.raises(InvalidArgumentError):
+        table.history(-1)
+
+
+def test_transaction_version_is_the_last_of_the_application(builder: TableBuilder) -> None:
+    for version in (3, 7):
+        builder.commit({"txn": {"appId": "etl", "version": version}})
+    table = DeltaTable(builder.uri)
+    assert table.transaction_version("etl") == 7
+    assert table.transaction_version("other") is None
+
+
+# --- versions ------------------------------------------------------------------------------
+
+
+def test_version_argument_and_load_as_version_show_older_rows(builder: TableBuilder) -> None:
+    table = DeltaTable(builder.uri, version=1)
+    assert (table.version(), _ids(table)) == (1, [1, 2])
+    table.load_as_version(2)
+    assert _ids(table) == [1, 2, 3, 4]
+    table.load_as_version(0)
+    assert _ids(table) == []
+
+
+def test_load_as_version_takes_text_and_datetimes(builder: TableBuilder) -> None:
+    table = DeltaTable(builder.uri)
+    moment = datetime.fromtimestamp(builder.timestamp_ms(1) / 1000, UTC)
+    for value in (moment, moment.replace(tzinfo=None), moment.isoformat(), moment.isoformat().replace("+00:00", "Z")):
+        table.load_as_version(2)
+        table.load_as_version(value)
+        assert table.version() == 1
+
+
+def test_time_without_a_zone_is_read_in_the_tables_zone(builder: TableBuilder) -> None:
+    moment = datetime.fromtimestamp(builder.timestamp_ms(1) / 1000, UTC)
+    table = DeltaTable(builder.uri, timezone="Asia/Tokyo")
+    table.load_as_version(moment.astimezone(ZoneInfo("Asia/Tokyo")).replace(tzinfo=None))
+    assert table.version() == 1
+
+
+def test_time_after_the_last_commit_loads_the_latest(builder: TableBuilder) -> None:
+    table = DeltaTable(builder.uri, version=0)
+    table.load_as_version(datetime(2100, 1, 1, tzinfo=UTC))
+    assert table.version() == 2
+
+
+def test_time_before_the_first_commit_is_refused(builder: TableBuilder) -> None:
+    with pytest.raises(VersionNotFoundError):
+        DeltaTable(builder.uri).load_as_version("2001-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize("value", [1.5, None, True, b"1"])
+def test_version_of_another_type_is_refused(builder: TableBuilder, value: object) -> None:
+    with pytest.raises(TypeError):
+        DeltaTable(builder.uri).load_as_version(value)  # type: ignore[arg-type]
+
+
+def test_text_that_is_no_time_is_refused_as_the_peer_does(builder: TableBuilder) -> None:
+    with pytest.raises(ValueError, match="ISO 8601"):
+        DeltaTable(builder.uri).load_as_version("1")
+
+
+def test_update_incremental_moves_to_the_latest(builder: TableBuilder) -> None:
+    table = DeltaTable(builder.uri)
+    builder.append([{"id": 5, "kind": "c", "amount": 0.0}])
+    assert table.version() == 2
+    table.update_incremental()
+    assert (table.version(), _ids(table)) == (3, [1, 2, 3, 4, 5])
+
+
+def test_snapshot_leaves_the_table_where_it_is(builder: TableBuilder) -> None:
+    table = DeltaTable(builder.uri)
+    assert table.snapshot() is table.snapshot(2)
+    assert table.snapshot(1).version == 1
+    assert table.snapshot(timestamp=datetime.fromtimestamp(builder.timestamp_ms(1) / 1000, UTC)).version == 1
+    assert table.version() == 2
+    with pytest.raises(InvalidArgumentError):
+        table.snapshot(1, "2024-01-01")
+
+
+# --- files ---------------------------------------------------------------------------------
+
+
+def test_file_uris_are_plain_paths_of_files_that_exist(builder: TableBuilder) -> None:
+    uris = DeltaTable(builder.uri).file_uris()
+    assert len(uris) == 4
+    assert all(os.path.isabs(u) and os.path.exists(u) for u in uris)  # noqa: PTH110, PTH117
+
+
+@pytest.mark.parametrize(
+    ("predicate", "count"),
+    [
+        ([("kind", "=", "a")], 2), ("kind = 'a'", 2), ([("kind", "in", ["a", "b"])], 3), ([("kind", "!=", "a")], 1),
+        ([("kind", "not in", ["a"])], 1), ([[("id", "=", 1)], [("id", ">", 3)]], 2), ([("id", ">", 2)], 2),
+        ([("kind", "=", "")], 1), ("kind IS NULL", 1), ([("id", ">=", "3")], 2), ([], 4), (None, 4),
+    ],
+)  # fmt: skip
+def test_file_uris_are_pruned_by_partitions_and_statistics(builder: TableBuilder, predicate: object, count: int) -> None:
+    table = DeltaTable(builder.uri)
+    assert len(table.file_uris(file_pruning_predicate=predicate)) == count
+    assert len(table.file_uris(predicate)) == count
+
+
+def test_two_filters_or_a_mixed_one_are_refused(builder: TableBuilder) -> None:
+    table = DeltaTable(builder.uri)
+    with pytest.raises(ValueError, match="two filters"):
+        table.file_uris([("kind", "=", "a")], file_pruning_predicate="kind = 'a'")
+    with pytest.raises(ValueError, match="mix"):
+        table.file_uris([("kind", "=", "a"), [("kind", "=", "b")]])
+
+
+def test_filter_on_an_unknown_column_names_it(builder: TableBuilder) -> None:
+    with pytest.raises(exceptions.DeltaError, match="nope"):
+        DeltaTable(builder.uri).file_uris([("nope", "=", "a")])
+
+
+def test_partitions_are_distinct_and_hold_the_logs_text(builder: TableBuilder) -> None:
+    table = DeltaTable(builder.uri)
+    found = [p["kind"] for p in table.partitions()]
+    assert sorted(found, key=str) == [None, "a", "b"]
+    assert table.partitions(file_pruning_predicate="kind = 'a'") == [{"kind": "a"}]
+
+
+def test_table_without_partitions_has_none(vectors: TableBuilder) -> None:
+    assert DeltaTable(vectors.uri).partitions() == []
+
+
+def test_count_is_what_statistics_tell(builder: TableBuilder, vectors: TableBuilder) -> None:
+    assert DeltaTable(builder.uri).count() == 4
+    assert DeltaTable(vectors.uri).count() == 6, "deleted rows are still in the files"
+    builder.append([{"id": 9, "kind": "z", "amount": 1.0}], statistics=False)
+    assert DeltaTable(builder.uri).count() == 4
+
+
+def test_deletion_vectors_say_which_rows_are_there(vectors: TableBuilder) -> None:
+    found = DeltaTable(vectors.uri).deletion_vectors().read_all()
+    assert found.schema.names == ["filepath", "selection_vector"]
+    (row,) = found.to_pylist()
+    assert row["selection_vector"] == [True, False, True, True, False, True]
+    assert row["filepath"] == Path(DeltaTable(vectors.uri).file_uris()[0]).as_uri()
+
+
+def test_deletion_vectors_of_files_without_statistics_cover_every_row(tmp_path: Path) -> None:
+    made = TableBuilder(tmp_path / "t").create({"id": "long"}, features=["deletionVectors"])
+    made.append([{"id": i} for i in range(5)], statistics=False).delete_rows(lambda row: row["id"] == 1)
+    (row,) = DeltaTable(made.uri).deletion_vectors().read_all().to_pylist()
+    assert row["selection_vector"] == [True, False, True, True, True]
+
+
+def test_table_without_vectors_has_an_empty_stream_of_them(builder: TableBuilder) -> None:
+    assert DeltaTable(builder.uri).deletion_vectors().read_all().num_rows == 0
+
+
+# --- rows ----------------------------------------------------------------------------------
+
+
+def test_to_pyarrow_table_gives_columns_in_the_order_asked_twice_if_asked(builder: TableBuilder) -> None:
+    table = DeltaTable(builder.uri)
+    assert table.to_pyarrow_table().sort_by("id").equals(builder.expected().sort_by("id"))
+    found = table.to_pyarrow_table(columns=["amount", "id", "amount"])
+    assert found.column_names == ["amount", "id", "amount"]
+    assert found.column(0).equals(found.column(2))
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        [("id", ">", 2)], [[("id", "=", 3)], [("id", "=", 4)]], "id > 2", pa.compute.field("id") > 2,
+        (pa.compute.field("amount") >= 2.5) & pa.compute.field("id").isin([3, 4]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_filters_of_every_kind_keep_the_same_rows(builder: TableBuilder, filters: object) -> None:
+    found = DeltaTable(builder.uri).to_pyarrow_table(columns=["kind"], filters=filters)
+    assert found.column_names == ["kind"]
+    assert sorted(found.column("kind").to_pylist(), key=str) == [None, "a"]
+
+
+def test_pyarrow_expression_that_has_no_counterpart_still_filters(builder: TableBuilder) -> None:
+    expression = pa.compute.utf8_reverse(pa.compute.field("kind")) == "a"
+    assert DeltaTable(builder.uri).to_pyarrow_table(filters=expression).num_rows == 2
+
+
+def test_partitions_argument_filters_exactly(builder: TableBuilder) -> None:
+    found = DeltaTable(builder.uri).to_pyarrow_table(partitions=[("kind", "=", "a")], filters=[("id", ">", 1)])
+    assert found.column("id").to_pylist() == [4]
+
+
+def test_to_pandas_takes_a_types_mapper(builder: TableBuilder) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = DeltaTable(builder.uri).to_pandas(columns=["id"], types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+    assert frame["id"].dtype == pd.Int64Dtype()
+    assert sorted(frame["id"]) == [1, 2, 3, 4]
+
+
+def test_scan_streams_rows_with_metadata_columns_and_limit(vectors: TableBuilder) -> None:
+    reader = DeltaTable(vectors.uri).scan(["id"], "id > 0", metadata=["_file_row_index"], limit=2)
+    assert isinstance(reader, pa.RecordBatchReader)
+    assert reader.read_all().to_pylist() == [{"id": 2, "_file_row_index": 2}, {"id": 3, "_file_row_index": 3}]
+
+
+# --- changes and verbs ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def fed(tmp_path: Path) -> TableBuilder:
+    """Return a table with a change feed: two inserts, one removal."""
+    properties = {"delta.enableChangeDataFeed": "true"}
+    made = TableBuilder(tmp_path / "fed").create({"id": "long"}, properties=properties, protocol=(1, 4))
+    made.append([{"id": 1}]).append([{"id": 2}])
+    return made.remove(made.paths()[0])
+
+
+def _changes(reader: pa.RecordBatchReader) -> list[tuple[int, str, int]]:
+    table = reader.read_all()
+    names = ("id", "_change_type", "_commit_version")
+    return sorted(zip(*(table.column(n).to_pylist() for n in names), strict=True), key=lambda c: (c[2], c[0]))
+
+
+def test_load_cdf_gives_the_changes_of_a_range(fed: TableBuilder) -> None:
+    table = DeltaTable(fed.uri)
+    assert _changes(table.load_cdf()) == [(1, "insert", 1), (2, "insert", 2), (1, "delete", 3)]
+    assert _changes(table.load_cdf(2, 2)) == [(2, "insert", 2)]
+
+
+def test_load_cdf_takes_times(fed: TableBuilder) -> None:
+    at = [datetime.fromtimestamp(fed.timestamp_ms(v) / 1000, UTC).isoformat() for v in range(4)]
+    table = DeltaTable(fed.uri)
+    assert _changes(table.load_cdf(starting_timestamp=at[2])) == [(2, "insert", 2), (1, "delete", 3)]
+    assert _changes(table.load_cdf(starting_timestamp=at[1], ending_timestamp=at[1])) == [(1, "insert", 1)]
+
+
+def test_load_cdf_gives_the_columns_asked_for_only(fed: TableBuilder) -> None:
+    table = DeltaTable(fed.uri)
+    assert table.load_cdf(columns=["id"]).schema.names == ["id"]
+    assert table.load_cdf(columns=["_change_type", "id"]).schema.names == ["_change_type", "id"]
+    assert table.load_cdf(columns=["_change_type"]).read_all().num_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("predicate", "expected"),
+    [
+        ("_change_type = 'delete'", [(1, "delete", 3)]), ("id = 2", [(2, "insert", 2)]),
+        ("id = 1 AND _commit_version < 3", [(1, "insert", 1)]),
+        ([("_change_type", "=", "insert"), ("id", ">", 1)], [(2, "insert", 2)]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_load_cdf_filters_by_its_own_columns_too(fed: TableBuilder, predicate: object, expected: list[object]) -> None:
+    assert _changes(DeltaTable(fed.uri).load_cdf(predicate=predicate)) == expected
+
+
+def test_load_cdf_filter_on_a_column_that_is_not_returned(fed: TableBuilder) -> None:
+    found = DeltaTable(fed.uri).load_cdf(columns=["id"], predicate="_change_type = 'delete' OR id = 2")
+    assert sorted(found.read_all().column("id").to_pylist()) == [1, 2]
+
+
+def test_load_cdf_beyond_the_latest_version_is_empty_or_refused(fed: TableBuilder) -> None:
+    table = DeltaTable(fed.uri)
+    with pytest.raises(exceptions.DeltaError):
+        table.load_cdf(9)
+    assert table.load_cdf(9, allow_out_of_range=True).read_all().num_rows == 0
+
+
+def test_verb_of_a_feature_that_the_table_lacks_names_the_feature(builder: TableBuilder) -> None:
+    with pytest.raises(UnsupportedOperationError, match="changeDataFeed"):
+        DeltaTable(builder.uri).load_cdf()
+    with pytest.raises(UnsupportedOperationError, match="no plugin"):
+        DeltaTable(builder.uri).verb("fly")
+
+
+def test_verb_is_bound_to_the_version_that_is_loaded(fed: TableBuilder) -> None:
+    table = DeltaTable(fed.uri, version=2)
+    assert table.verb("changes")(1).count() == 2
+
+
+# --- formats and the package ---------------------------------------------------------------
+
+
+class OtherFormat:
+    """A format for `test_open_table_asks_installed_formats`."""
+
+    def __init__(self, uri: object, **options: object) -> None:
+        self.uri, self.options = uri, options
+
+    @staticmethod
+    def is_table(uri: str, storage_options: object = None) -> bool:
+        return Path(uri, "other").exists()
+
+
+def test_open_table_gives_the_class_of_what_lies_there(builder: TableBuilder) -> None:
+    table = open_table(builder.uri, version=1)
+    assert isinstance(table, DeltaTable)
+    assert table.version() == 1
+
+
+def test_open_table_asks_installed_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Point:
+        name = "other"
+
+        def load(self) -> type[OtherFormat]:
+            return OtherFormat
+
+    monkeypatch.setattr("importlib.metadata.entry_points", _with_formats([Point()]))
+    (tmp_path / "other").touch()
+    assert open_table(tmp_path, timezone="UTC").options == {"timezone": "UTC"}
+    with pytest.raises(TableNotFoundError, match="delta, other"):
+        open_table(tmp_path / "nothing")
+
+
+def _with_formats(points: list[object]):  # type: ignore[no-untyped-def]
+    from importlib.metadata import entry_points
+
+    return lambda **select: points if select.get("group") == "delta_core.formats" else entry_points(**select)
+
+
+def test_every_name_of_the_package_resolves() -> None:
+    for name in delta_core.__all__:
+        assert getattr(delta_core, name) is not None
+    assert set(delta_core.__all__) <= set(dir(delta_core))
+    with pytest.raises(AttributeError, match="nope"):
+        delta_core.nope  # noqa: B018
+
+
+def test_exceptions_of_the_peer_catch_ours(builder: TableBuilder) -> None:
+    from delta_core import errors
+
+    assert issubclass(errors.TooManyAttemptsError, exceptions.CommitFailedError)
+    assert issubclass(errors.UnsupportedFeatureError, exceptions.DeltaProtocolError)
+    with pytest.raises(exceptions.DeltaError):
+        DeltaTable(builder.uri, version=99)
