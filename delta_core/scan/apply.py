@@ -19,7 +19,7 @@ from delta_core.kernels.gather import gather
 from delta_core.kernels.nested import empty_rows, narrow, reach, relabel
 from delta_core.kernels.row_set import RowSet
 from delta_core.rules import Function, ReadCheck
-from delta_core.scan.plan import ConstantSource, Output, PhysicalSource, PositionSource, ReadPlan, Source
+from delta_core.scan.plan import ConstantSource, Output, PhysicalSource, PositionSource, ReadPlan
 
 __all__ = ["Apply", "FileContext"]
 
@@ -78,7 +78,7 @@ class Apply:
 
         self._checks = [(check, build(check.expression)) for check in plan.checks]
         self._filter = None if plan.filter is None else build(plan.filter)
-        self._outputs = [_Column(o, plan, None if _is_source(o.value) else build(o.value)) for o in plan.outputs]
+        self._outputs = [_Column(o, plan, build) for o in plan.outputs]
         self._required = [(i, o.field) for i, o in enumerate(plan.outputs) if not o.field.nullable]
         sources = [o.value for o in plan.outputs]
         self._is_plain = (
@@ -132,10 +132,6 @@ class Apply:
                 )  # fmt: skip
 
 
-def _is_source(value: Source | Expression) -> bool:
-    return isinstance(value, (PhysicalSource, ConstantSource, PositionSource))
-
-
 class _View:
     """One batch under evaluation: its columns, constants and positions, each made when first asked for."""
 
@@ -183,13 +179,14 @@ class _View:
 class _Column:
     """How one output column is made."""
 
-    def __init__(self, output: Output, plan: ReadPlan, compiled: Compiled | None) -> None:
-        self._value = output.value
+    def __init__(self, output: Output, plan: ReadPlan, build: Callable[[Expression], Compiled]) -> None:
+        value = self._value = output.value
         self._type = output.field.type
-        self._compiled = compiled
+        is_source = isinstance(value, (PhysicalSource, ConstantSource, PositionSource))
+        self._compiled = None if is_source else build(value)  # type: ignore[arg-type]
         self._narrows = False
-        if isinstance(output.value, PhysicalSource):
-            stored = plan.logical.field(output.value.index).type
+        if isinstance(value, PhysicalSource):
+            stored = plan.logical.field(value.index).type
             self._narrows = pa.types.is_nested(stored) and not stored.equals(self._type)
             self._logical = stored
 

@@ -19,6 +19,8 @@ from delta_core.errors import (
     PluginConflictError,
 )
 from delta_core.expressions.ast import (
+    Call,
+    Cast,
     Column,
     Expression,
     FileConstant,
@@ -28,8 +30,10 @@ from delta_core.expressions.ast import (
     RowPosition,
     all_of,
     column,
+    conjuncts,
     leaves,
 )  # fmt: skip
+from delta_core.expressions.ast import Literal as LiteralValue
 from delta_core.expressions.binding import bind
 from delta_core.plans import ReadRequest
 from delta_core.rules import MetadataColumn, ReadCheck, ReadRule, RowFilter, RowSelector
@@ -151,6 +155,7 @@ def plan_scan(
     functions: Mapping[str, object] | None = None,
     constants: Mapping[str, tuple[str | Expression, DataType]] | None = None,
     limit: int | None = None,
+    prunes_files: bool = True,
 ) -> ReadPlan:
     """Compose a request with the features' rules.
 
@@ -162,6 +167,9 @@ def plan_scan(
         What the hook ``read_rules`` answered.
     constants : Mapping, optional
         Further output columns: name to (column of the file table or expression, type).
+    prunes_files : bool
+        Whether the files are chosen by ``pruning`` before they are read, so that what partition values alone decide
+        need not be asked of rows again.
 
     Raises
     ------
@@ -172,7 +180,7 @@ def plan_scan(
     PluginConflictError
         Two rules claim one metadata column.
     """
-    return _Planner(table, request, rules, functions or {}).plan(constants or {}, limit)
+    return _Planner(table, request, rules, functions or {}).plan(constants or {}, limit, prunes_files)
 
 
 class _Planner:
@@ -198,10 +206,14 @@ class _Planner:
         expression = bind(rule.expression, self.table.schema, self.functions)  # type: ignore[arg-type]
         return type(rule)(**{**rule.__dict__, "expression": expression})
 
-    def plan(self, constants: Mapping[str, tuple[str | Expression, DataType]], limit: int | None) -> ReadPlan:
+    def plan(
+        self, constants: Mapping[str, tuple[str | Expression, DataType]], limit: int | None, prunes_files: bool
+    ) -> ReadPlan:
         checks = tuple(r for r in self.rules if isinstance(r, ReadCheck))
         filters = [r.expression for r in self.rules if isinstance(r, RowFilter)]
-        condition = all_of([*([self.request.predicate] if self.request.predicate is not None else []), *filters])
+        pruning = all_of([*([self.request.predicate] if self.request.predicate is not None else []), *filters])
+        parts = [p for p in conjuncts(pruning) if not (prunes_files and self._is_of_partitions(p))]
+        condition = all_of(parts)
         extra = {n: (FileConstant(v, t) if isinstance(v, str) else v, t) for n, (v, t) in constants.items()}
         extra |= self._metadata()
         wanted = self._output_columns()
@@ -214,13 +226,19 @@ class _Planner:
             self._need_leaf(leaf)
         columns, logical = self._physical_columns()
         sources = {leaf: self._source(leaf) for leaf in used}
-        outputs = self._outputs(wanted, extra, sources)
+        outputs = self._outputs(wanted, extra)
         return ReadPlan(
             pa.schema([o.field for o in outputs]), tuple(outputs), columns, arrow_schema(columns, self.table.types),
             arrow_schema(logical, self.table.types), self.map.match, tuple(self.constants),
             tuple(r for r in self.rules if isinstance(r, RowSelector)), checks, condition, sources,
-            {leaf: self._type(leaf) for leaf in used}, condition, limit,
+            {leaf: self._type(leaf) for leaf in used}, pruning, limit,
         )  # fmt: skip
+
+    def _is_of_partitions(self, expression: Expression) -> bool:
+        return all(
+            isinstance(leaf, PartitionValue) or (isinstance(leaf, Column) and leaf.path[0].lower() in self.partitions)
+            for leaf in leaves(expression)
+        )
 
     # --- what is handed out ---
 
@@ -256,9 +274,7 @@ class _Planner:
             found[name] = (offered[name].expression, offered[name].type)
         return found
 
-    def _outputs(
-        self, wanted: Sequence[Path], extra: Mapping[str, tuple[Expression, DataType]], sources: Mapping[Leaf, Source]
-    ) -> list[Output]:
+    def _outputs(self, wanted: Sequence[Path], extra: Mapping[str, tuple[Expression, DataType]]) -> list[Output]:
         trees: dict[str, Tree] = {}
         for path in wanted:
             trees[path[0]] = add_path(trees.get(path[0], {}), path[1:])
@@ -272,8 +288,8 @@ class _Planner:
             if name in trees or any(o.field.name == name for o in outputs):
                 raise InvalidArgumentError(f"Two columns of the result are named {name!r}.", column=name)
             f = arrow_schema(StructType([Field(name, t)]), self.table.types).field(0)
-            direct = sources.get(expression) if not hasattr(expression, "args") else None  # type: ignore[call-overload]
-            outputs.append(Output(f, expression if direct is None else direct))
+            is_made = isinstance(expression, (Call, Cast, LiteralValue))
+            outputs.append(Output(f, expression if is_made else self._source(expression)))
         return outputs
 
     # --- what is read ---
@@ -324,7 +340,7 @@ class _Planner:
         hidden = [Field(leaf.name, leaf.type) for leaf in self.hidden.values()]
         return StructType(physical), StructType([*logical, *hidden])
 
-    def _source(self, leaf: Leaf) -> Source:
+    def _source(self, leaf: Expression) -> Source:
         if isinstance(leaf, Column):
             name = leaf.path[0]
             if name.lower() in self.partitions:

@@ -14,13 +14,14 @@ from delta_core.actions import FILE_COLUMNS
 from delta_core.engine import Engine, FileRead
 from delta_core.errors import CorruptTableError, DataFileError, InvalidArgumentError
 from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, PartitionValue
+from delta_core.expressions.filters import to_expression
+from delta_core.expressions.skipping import plan_skipping
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.plans import ReadRequest
 from delta_core.plugins import PluginSet
 from delta_core.scan.apply import Apply, FileContext
 from delta_core.scan.plan import LOCATION, ReadPlan, plan_scan, resolve_columns
-from delta_core.scan.predicates import plan_pruning, read_predicate
 from delta_core.scan.vectors import Vectors
 from delta_core.schema import Path
 from delta_core.state import TableState
@@ -87,16 +88,18 @@ class Scan:
         state, plugins = source.state, source.plugins
         self._source = source
         self._given = files
-        bound = None if predicate is None else read_predicate(predicate, state, plugins.functions)
+        bound = to_expression(predicate, state.schema, plugins.functions)
         request = ReadRequest(
             None if columns is None else resolve_columns(state.schema, columns),
             tuple(dict.fromkeys(metadata)), bound, purpose, tuple(constants or ()),
         )  # fmt: skip
         rules = plugins.collect("read_rules", table=state, request=request)
+        # file sets that carry row sets can't be filtered: their rows are
+        prunes = files is None or files.keep is None
         self.plan: ReadPlan = plan_scan(
-            state, request, rules, functions=plugins.functions, constants=constants, limit=limit
+            state, request, rules, functions=plugins.functions, constants=constants, limit=limit, prunes_files=prunes
         )
-        self._skipping = None if self.plan.pruning is None else plan_pruning(self.plan.pruning, state)
+        self._skipping = plan_skipping(self.plan.pruning, state.schema, state.column_map, state.partition_columns)
 
     def __repr__(self) -> str:
         return f"Scan({', '.join(self.schema.names)})"
@@ -110,10 +113,10 @@ class Scan:
     def _files(self) -> FileSet:
         """The files that may hold a row."""
         found = self._source.files if self._given is None else self._given
-        if self._skipping is None or found.keep is not None:
+        if found.keep is not None:
             return found
         evaluator, zone = self._source.engine.evaluator, self._source.timezone
-        found = found.where(self._skipping.partitions, evaluator, zone, exact=True)
+        found = found.where(self._skipping.partition, evaluator, zone, exact=True)
         return found.where(self._skipping.statistics, evaluator, zone)
 
     def files(self) -> pa.Table:
@@ -157,11 +160,8 @@ class Scan:
         """
         known = self._known_count()
         if known is None:
-            return sum(batch.num_rows for batch in self._counting().batches())
+            return sum(batch.num_rows for batch in self.batches())
         return known if self.plan.limit is None else min(known, self.plan.limit)
-
-    def _counting(self) -> Scan:
-        return self
 
     def _known_count(self) -> int | None:
         if self.plan.filter is not None or self.plan.checks or self._files.keep is not None:
@@ -174,7 +174,7 @@ class Scan:
         plan, engine = self.plan, self._source.engine
         apply = Apply(plan, inputs.context(), engine.evaluator, self._source.plugins.functions)
         # a file that is read at all is checked whole
-        prune = self._skipping.statistics if self._skipping is not None and not plan.checks else None
+        prune = None if plan.checks else self._skipping.statistics
         read = FileRead(
             inputs.paths, inputs.sizes, plan.columns, plan.match, plan.physical, prune, encoded=True,
             types=self._source.state.types, opened=inputs.opened,

@@ -26,7 +26,8 @@ def engine(uri: str, storage_options: Mapping[str, Any] | None = None) -> Engine
     remote = storage.local_path("") is None
     run = map_threads_wide if remote else map_threads
     logs = ArrowLogFiles(storage, run)
-    return Engine("arrow", storage, logs, ArrowDataFiles(storage), ArrowEvaluator(), map=run)  # type: ignore[arg-type]
+    evaluator = ArrowEvaluator()
+    return Engine("arrow", storage, logs, ArrowDataFiles(storage, evaluator), evaluator, map=run)  # type: ignore[arg-type]
 
 
 def map_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:

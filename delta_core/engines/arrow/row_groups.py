@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.engine import Compiled
-from delta_core.expressions.ast import FileStatistic
+from delta_core.expressions.ast import FileStatistic, Leaf
 from delta_core.schema import Path
 
 __all__ = ["kept_groups"]
@@ -30,20 +30,15 @@ def kept_groups(metadata: Any, stored: Stored, prune: Compiled) -> list[bool]:
         Over FileStatistic leaves; false drops a group, null keeps it.
     """
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    columns = [_column(groups, leaf, t, stored) for leaf, t in _leaves(prune)]
+    columns = [_column(groups, leaf, stored) for leaf in prune.leaves]
     result = prune(columns, len(groups))
     return [value is not False for value in result.to_pylist()]
 
 
-def _leaves(prune: Compiled) -> list[tuple[FileStatistic, pa.DataType]]:
-    found = []
-    for leaf in prune.leaves:
-        assert isinstance(leaf, FileStatistic)
-        found.append((leaf, leaf.type.to_arrow()))
-    return found
-
-
-def _column(groups: list[Any], leaf: FileStatistic, t: pa.DataType, stored: Stored) -> pa.Array:
+def _column(groups: list[Any], leaf: Leaf, stored: Stored) -> pa.Array:
+    t = leaf.type.to_arrow()  # type: ignore[union-attr]
+    if not isinstance(leaf, FileStatistic):  # a partition value was asked of the file already
+        return pa.nulls(len(groups), t)
     if leaf.kind == "numRecords":
         return pa.array([g.num_rows for g in groups], t)
     if leaf.kind == "tightBounds":

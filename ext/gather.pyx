@@ -1,0 +1,161 @@
+"""Rows of columns picked by index; `delta_core.kernels.gather` is its face."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport calloc, free
+
+import pyarrow as pa
+
+from delta_core.errors import DataFileError, InvalidArgumentError
+
+
+cdef extern from "gather.h" nogil:
+    enum: SHORT_STRING
+    ctypedef struct text_column:
+        const int32_t* offsets
+        const uint8_t* data
+        int64_t length
+        int64_t data_bytes
+    ctypedef struct picks_t:
+        const int32_t* codes
+        const int32_t* rows
+        const uint8_t* valid
+        int64_t valid_offset
+        int64_t n
+    int rows_in_range(const int32_t*, int64_t, int64_t)
+    int gather_fixed(const uint8_t*, int, const int32_t*, int64_t, uint8_t*)
+    int64_t gather_bits(const uint8_t*, int64_t, const int32_t*, int64_t, uint8_t*)
+    int text_is_sound(const text_column*)
+    int64_t text_offsets(const text_column*, const picks_t*, int32_t*)
+    void text_copy(const text_column*, const picks_t*, const int32_t*, uint8_t*)
+    int text_is_short(const text_column*)
+    void text_slots(const text_column*, uint8_t*)
+    void text_copy_slots(const uint8_t*, const picks_t*, const int32_t*, uint8_t*)
+
+#: Dictionaries up to this many strings are laid out in slots.
+cdef int64_t MOST_SLOTS = 1 << 16
+
+
+cdef class View:
+    """The bytes of one buffer, held while it lives; None is no buffer."""
+
+    cdef Py_buffer view
+    cdef bint held
+    cdef uint8_t* data
+    cdef int64_t size
+
+    def __cinit__(self, source, bint writable=False):
+        if source is not None:
+            PyObject_GetBuffer(source, &self.view, PyBUF_WRITABLE if writable else PyBUF_SIMPLE)
+            self.held = True
+            self.data = <uint8_t*>self.view.buf
+            self.size = self.view.len
+
+    def __dealloc__(self):
+        if self.held:
+            PyBuffer_Release(&self.view)
+
+
+cdef int check(bint fits, str what) except -1:
+    if not fits:
+        raise InvalidArgumentError(f"the array's {what} is shorter than its length says")
+    return 0
+
+
+cdef const int32_t* row_pointer(const int32_t[::1] rows):
+    return &rows[0] if rows is not None and rows.shape[0] else NULL
+
+
+def check_rows(const int32_t[::1] rows, int64_t num_rows):
+    """Refuse indices that are not rows of a batch."""
+    cdef int good = 1
+    if rows.shape[0]:
+        with nogil:
+            good = rows_in_range(&rows[0], rows.shape[0], num_rows)
+    if not good:
+        raise InvalidArgumentError(f"row indices lie within 0 and {num_rows - 1}")
+
+
+def fixed(source, int64_t offset, int64_t length, int width, const int32_t[::1] rows, out):
+    """Pick values of `width` bytes; rows were checked against `length`."""
+    cdef View values = View(source), target = View(out, True)
+    cdef int64_t n = rows.shape[0]
+    cdef int known = 1
+    check(offset >= 0 and (offset + length) * width <= values.size, "data")
+    check(n * width <= target.size, "output")
+    if n:
+        with nogil:
+            known = gather_fixed(values.data + offset * width, width, &rows[0], n, target.data)
+    if not known:
+        raise InvalidArgumentError(f"values have 1, 2, 4, 8 or 16 bytes, not {width}")
+
+
+def bits(source, int64_t offset, int64_t length, const int32_t[::1] rows, out):
+    """Pick bits (all of `length` where rows is None) and return how many of them are set."""
+    cdef View values = View(source), target = View(out, True)
+    cdef int64_t n = length if rows is None else rows.shape[0], found
+    cdef const int32_t* chosen = row_pointer(rows)
+    check(offset >= 0 and (offset + length + 7) // 8 <= values.size, "validity")
+    check((n + 7) // 8 <= target.size, "output")
+    if rows is not None and n == 0:
+        return 0
+    with nogil:
+        found = gather_bits(values.data, offset, chosen, n, target.data)
+    return found
+
+
+def text(offsets, data, int64_t first, int64_t length, codes, int64_t codes_first, valid, int64_t valid_offset,
+         int64_t num_rows, const int32_t[::1] rows):
+    """Pick strings and return (offsets, data) as Arrow buffers.
+
+    Parameters
+    ----------
+    offsets, data, first, length
+        The strings: 32-bit offsets of which the array's begin at `first`.
+    codes, codes_first
+        32-bit numbers of strings, one a row; None: row i is string i.
+    valid, valid_offset
+        Validity of the rows; None: no nulls.
+    num_rows, rows
+        Rows there are, and indices of those wanted (checked); None: all.
+    """
+    cdef View ends = View(offsets), content = View(data), numbers = View(codes), validity = View(valid)
+    cdef View out_ends, out_content
+    cdef text_column column
+    cdef picks_t picks
+    cdef int64_t total
+    cdef int sound
+    cdef uint8_t* slots = NULL
+    check(first >= 0 and length >= 0 and (length == 0 or (first + length + 1) * 4 <= ends.size), "offsets")
+    check(codes is None or (codes_first + num_rows) * 4 <= numbers.size, "codes")
+    check(codes is not None or num_rows <= length, "length")
+    check(valid is None or (valid_offset + num_rows + 7) // 8 <= validity.size, "validity")
+    column.offsets = <const int32_t*>ends.data + first
+    column.data, column.length, column.data_bytes = content.data, length, content.size
+    picks.codes = NULL
+    if codes is not None:
+        picks.codes = <const int32_t*>numbers.data + codes_first
+    picks.rows = row_pointer(rows)
+    picks.valid, picks.valid_offset = validity.data, valid_offset
+    picks.n = num_rows if rows is None else rows.shape[0]
+    out_offsets = pa.allocate_buffer((picks.n + 1) * 4)
+    out_ends = View(out_offsets, True)
+    with nogil:
+        sound = text_is_sound(&column)
+        total = text_offsets(&column, &picks, <int32_t*>out_ends.data) if sound else -1
+    if total == -1:
+        raise DataFileError("a string column's offsets or dictionary codes do not fit its data")
+    if total == -2:
+        raise DataFileError("a batch of a string column has more than 2 GiB")
+    out_data = pa.allocate_buffer(total + SHORT_STRING, resizable=True)
+    out_content = View(out_data, True)
+    if codes is not None and length <= MOST_SLOTS and length < picks.n and text_is_short(&column):
+        slots = <uint8_t*>calloc(length + 1, SHORT_STRING)
+    with nogil:
+        if slots != NULL:
+            text_slots(&column, slots)
+            text_copy_slots(slots, &picks, <const int32_t*>out_ends.data, out_content.data)
+        else:
+            text_copy(&column, &picks, <const int32_t*>out_ends.data, out_content.data)
+    free(slots)
+    return out_offsets, out_data
