@@ -129,7 +129,7 @@ class FeatureRequirementError(ProtocolError):
     """A feature is listed without another one that it requires."""
 
 
-class CatalogRequiredError(ProtocolError):
+class CatalogRequiredError(UnsupportedFeatureError):
     """A catalog-managed table was opened by path, without its catalog."""
 
 

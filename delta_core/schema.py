@@ -181,36 +181,53 @@ def walk(t: DataType, path: Path = ()) -> Iterator[tuple[Path, Field]]:
         yield from walk(f.type, (*path, f.name))
 
 
+def unknown_types(schema: StructType, types: Mapping[str, TypeDef]) -> Iterator[tuple[Path, str]]:
+    """Yield path and name of each primitive type that is not among the known ones."""
+
+    def visit(t: DataType, path: Path) -> Iterator[tuple[Path, str]]:
+        if isinstance(t, StructType):
+            for f in t.fields:
+                yield from visit(f.type, (*path, f.name))
+        elif isinstance(t, ArrayType):
+            yield from visit(t.element_type, (*path, "element"))
+        elif isinstance(t, MapType):
+            yield from visit(t.key_type, (*path, "key"))
+            yield from visit(t.value_type, (*path, "value"))
+        elif parse_decimal(t.type) is not None:
+            t.to_arrow()
+        elif t.type not in types:
+            yield path, t.type
+
+    yield from visit(schema, ())
+
+
 def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
     """Refuse a schema with a type that neither the core nor a feature of the table knows.
 
     Raises UnsupportedFeatureError naming column and type, SchemaError for names that differ by case only.
     """
+    _check_names(schema, ())
+    for path, name in unknown_types(schema, types):
+        raise UnsupportedFeatureError(
+            f"Column {format_path(path)} has type {name!r}, which no feature of this table provides. "
+            "Install a plugin that provides the type, or upgrade delta_core.",
+            column=format_path(path), type=name,
+        )  # fmt: skip
 
-    def visit(t: DataType, path: Path) -> None:
-        if isinstance(t, StructType):
-            lower: dict[str, str] = {}
-            for f in t.fields:
-                if lower.setdefault(f.name.lower(), f.name) is not f.name:
-                    other = lower[f.name.lower()]
-                    where = format_path(path) or "the table"
-                    raise SchemaError(f"Columns {other!r} and {f.name!r} of {where} differ by case only.")
-                visit(f.type, (*path, f.name))
-        elif isinstance(t, ArrayType):
-            visit(t.element_type, (*path, "element"))
-        elif isinstance(t, MapType):
-            visit(t.key_type, (*path, "key"))
-            visit(t.value_type, (*path, "value"))
-        elif parse_decimal(t.type) is not None:
-            t.to_arrow()
-        elif t.type not in types:
-            raise UnsupportedFeatureError(
-                f"Column {format_path(path)} has type {t.type!r}, which no feature of this table provides. "
-                "Install a plugin that provides the type, or upgrade delta_core.",
-                column=format_path(path), type=t.type,
-            )  # fmt: skip
 
-    visit(schema, ())
+def _check_names(t: DataType, path: Path) -> None:
+    if isinstance(t, ArrayType):
+        _check_names(t.element_type, (*path, "element"))
+    elif isinstance(t, MapType):
+        _check_names(t.key_type, (*path, "key"))
+        _check_names(t.value_type, (*path, "value"))
+    elif isinstance(t, StructType):
+        lower: dict[str, str] = {}
+        for f in t.fields:
+            other = lower.setdefault(f.name.lower(), f.name)
+            if other is not f.name:
+                raise SchemaError(f"Columns {other!r} and {f.name!r} of {format_path(path) or 'the table'} differ by case only.")
+            _check_names(f.type, (*path, f.name))
 
 
 def arrow_schema(struct: StructType, types: Mapping[str, TypeDef]) -> pa.Schema:

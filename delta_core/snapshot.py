@@ -32,9 +32,10 @@ from delta_core.plugins import PluginRegistry, PluginSet, default_registry
 from delta_core.rules import CommitTimestamp, RowSelector
 from delta_core.scan.scan import Scan
 from delta_core.scan.vectors import read_row_sets
-from delta_core.schema import Path, Schema, check_types
+from delta_core.schema import Path, Schema, check_types, format_path, unknown_types
 from delta_core.state import TableState, advance
 from delta_core.timestamps import parse_ms
+from delta_core.types import KNOWN_TYPES
 
 __all__ = ["ENGINES_GROUP", "Snapshot", "TableContext", "open_context", "open_snapshot"]
 
@@ -137,7 +138,10 @@ class TableContext:
     ) -> tuple[TableState, PluginSet]:
         """Build a state from protocol and metadata: features, then what they say of types, activity and columns."""
         supported = supported_features(protocol, self.registry.legacy)
-        plugins = self.registry.resolve(supported)
+        try:
+            plugins = self.registry.resolve(supported)
+        except UnsupportedFeatureError as e:
+            raise _naming_types(e, metadata) from None
         self._check_catalog(plugins)
         _check_format(metadata)
         schema = _parse_schema(metadata, version, plugins)
@@ -169,6 +173,16 @@ class TableContext:
                 f"The versions of {self.log.uri} are decided by a catalog: its log alone may hold commits that were never "
                 "ratified. Open it with commits=..., the catalog's CommitSource.", path=self.log.uri,
             )  # fmt: skip
+
+
+def _naming_types(error: UnsupportedFeatureError, metadata: Metadata) -> UnsupportedFeatureError:
+    """Return the error with the columns whose types the missing feature would bring."""
+    try:
+        found = [f"{format_path(p)} has type {t!r}" for p, t in unknown_types(Schema.from_json(metadata.schema_string), KNOWN_TYPES)]
+    except (ValueError, SchemaError):
+        found = []
+    note = f" Columns of unknown type: {', '.join(found[:5])}." if found else ""
+    return UnsupportedFeatureError(error.message + note, **error.facts)
 
 
 def _check_format(metadata: Metadata) -> None:

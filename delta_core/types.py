@@ -17,7 +17,7 @@ import pyarrow as pa
 from delta_core.errors import SchemaError
 
 __all__ = [
-    "BASE_TYPES", "TIMESTAMP_NTZ", "VARIANT", "ArrayType", "DataType", "Field", "MapType", "PrimitiveType",
+    "BASE_TYPES", "KNOWN_TYPES", "TIMESTAMP_NTZ", "VARIANT", "ArrayType", "DataType", "Field", "MapType", "PrimitiveType",
     "StructType", "TypeDef", "VariantType", "parse_decimal", "parse_type", "type_to_json",
 ]  # fmt: skip
 
@@ -78,7 +78,7 @@ TIMESTAMP_NTZ = TypeDef(
     aliases=("timestampNTZ", "timestampWithoutTimezone"),
 )  # fmt: skip
 VARIANT = TypeDef("variant", VARIANT_ARROW, "VARIANT", ordered=False)
-_KNOWN: Mapping[str, TypeDef] = {
+KNOWN_TYPES: Mapping[str, TypeDef] = {
     **BASE_TYPES,
     **dict.fromkeys((TIMESTAMP_NTZ.name, *TIMESTAMP_NTZ.aliases), TIMESTAMP_NTZ),
     "variant": VARIANT,
@@ -130,7 +130,7 @@ class PrimitiveType(_ArrowExportable):
             raise SchemaError(f"Found {type_json}, expected the name of a primitive type.")
         return found
 
-    def to_arrow(self, types: Mapping[str, TypeDef] = _KNOWN) -> pa.DataType:
+    def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.DataType:
         """Return the Arrow type; a name not in ``types`` raises SchemaError."""
         decimal = parse_decimal(self.type)
         if decimal is not None:
@@ -190,7 +190,7 @@ class ArrayType(_ArrowExportable):
             raise SchemaError(f"Found {type_json}, expected an array type.")
         return found
 
-    def to_arrow(self, types: Mapping[str, TypeDef] = _KNOWN) -> pa.DataType:
+    def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.DataType:
         """Return the Arrow list type."""
         return pa.list_(pa.field("element", self.element_type.to_arrow(types), self.contains_null))
 
@@ -231,7 +231,7 @@ class MapType(_ArrowExportable):
             raise SchemaError(f"Found {type_json}, expected a map type.")
         return found
 
-    def to_arrow(self, types: Mapping[str, TypeDef] = _KNOWN) -> pa.DataType:
+    def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.DataType:
         """Return the Arrow map type."""
         value = pa.field("value", self.value_type.to_arrow(types), self.value_contains_null)
         return pa.map_(pa.field("key", self.key_type.to_arrow(types), False), value)
@@ -275,7 +275,7 @@ class Field(_ArrowExportable):
         """Parse the JSON text of a field."""
         return _parse_field(json.loads(field_json))
 
-    def to_arrow(self, types: Mapping[str, TypeDef] = _KNOWN) -> pa.Field:
+    def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.Field:
         """Return the Arrow field; metadata values become JSON text unless they are strings."""
         meta = {k: v if isinstance(v, str) else _dump(v) for k, v in self.metadata.items()}
         return pa.field(self.name, self.type.to_arrow(types), self.nullable, meta or None)
@@ -342,7 +342,7 @@ class StructType(_ArrowExportable):
             raise SchemaError(f"Found {type_json[:200]}, expected a struct type.")
         return found
 
-    def to_arrow(self, types: Mapping[str, TypeDef] = _KNOWN) -> Any:
+    def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> Any:
         """Return the Arrow struct type."""
         return pa.struct([f.to_arrow(types) for f in self.fields])
 
