@@ -23,7 +23,7 @@ def test_quickstart_hides_the_deleted_row_and_plans_one_file() -> None:
     out = _run()
     assert "version 2, 2 files" in out
     every, warm = out.split("warm on Tuesday, from 1 of 2 files:")
-    assert every.count("'city'") == 4
+    assert every.count("{'city'") == 4
     assert "'celsius': 21.0" not in every
     assert "version 0 had 3 rows" in warm
     assert [line.split(": ")[1] for line in out.splitlines() if line.startswith("  version")] == [
