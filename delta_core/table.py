@@ -39,7 +39,7 @@ FORMATS_GROUP = "delta_core.formats"
 
 
 class ProtocolVersions(NamedTuple):
-    """The table's protocol; the lists are None where the versions stand for the features."""
+    """The table's protocol; a list is None where no feature is listed."""
 
     min_reader_version: int
     min_writer_version: int
@@ -216,7 +216,7 @@ class DeltaTable:
     def protocol(self) -> ProtocolVersions:
         """Return the protocol's versions and features."""
         p = self._snapshot.protocol
-        writer, reader = (None if names is None else list(names) for names in (p.writer_features, p.reader_features))
+        writer, reader = (list(names) if names else None for names in (p.writer_features, p.reader_features))
         return ProtocolVersions(p.min_reader_version, p.min_writer_version, writer, reader)
 
     def transaction_version(self, app_id: str) -> int | None:

@@ -80,7 +80,7 @@ def _conjunction(node: Any) -> Expression | None:
         return Call("and", tuple(parts)) if len(parts) == 2 else parts[0] if parts else None
     try:
         return _convert(node)
-    except (_UnknownError, KeyError, TypeError):
+    except (_UnknownError, KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
@@ -103,7 +103,7 @@ def _convert(node: Any) -> Expression:
 
 def _function(value: Any) -> Expression:
     what = value["function"]["Boolean"]
-    if what in _TESTS:
+    if isinstance(what, str):
         return Call(_TESTS[what], (_convert(value["input"][0]),))
     ((name, options),) = what.items()
     if name == "IsIn" and not options["nulls_equal"]:

@@ -1,0 +1,136 @@
+"""Add actions, file URIs, partitions and keep masks are the ones that deltalake gives, on real tables."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_core import DeltaTable
+from delta_core.testing.table_builder import TableBuilder
+from tests.conftest import GOLDEN
+
+deltalake = pytest.importorskip("deltalake")
+pytestmark = [pytest.mark.peer, pytest.mark.golden]
+
+#: Where the peer knows of a column what we do not.
+PEER_KNOWS_MORE = {
+    "trino/databricks153__type_widening": "reads the text of a date as a bound of the timestamp that its column became",
+}
+
+
+def _tables() -> Iterator[Any]:
+    manifest = GOLDEN / "manifest.json"
+    records = json.loads(manifest.read_text(encoding="utf-8"))["tables"] if manifest.exists() else []
+    for record in records:
+        if record["expect"]["read"] in ("rows", "state-only") and record["column_mapping"] == "none":
+            yield pytest.param(record["id"], id=record["id"])
+
+
+def _open(golden: Path, name: str) -> tuple[DeltaTable, Any]:
+    path = str(golden / "tables" / name)
+    try:
+        return DeltaTable(path), deltalake.DeltaTable(path)
+    except deltalake.exceptions.DeltaError as e:
+        pytest.skip(f"the peer can't open it: {str(e)[:100]}")
+
+
+def _known(table: pa.Table) -> Iterator[tuple[str, str, Any]]:
+    """Yield (path, column, value) of every value that is known."""
+    paths = table.column("path").to_pylist()
+    for name in table.column_names:
+        for path, value in zip(paths, table.column(name).to_pylist(), strict=True):
+            if value is not None and not (isinstance(value, float) and math.isnan(value)):
+                yield path, name, value
+
+
+@pytest.mark.parametrize("name", list(_tables()))
+def test_add_actions_have_the_peers_columns_and_values(golden: Path, name: str) -> None:
+    ours, theirs = _open(golden, name)
+    found, expected = ours.get_add_actions(flatten=True), pa.table(theirs.get_add_actions(flatten=True))
+    assert [(f.name, f.type) for f in found.schema] == [(f.name, f.type) for f in expected.schema]
+    missing = set(_known(expected)) - set(_known(found))
+    assert not missing or name in PEER_KNOWS_MORE, missing
+    assert {(p, "path", p) for p in found.column("path").to_pylist()} == {k for k in _known(expected) if k[1] == "path"}
+
+
+@pytest.mark.parametrize("name", list(_tables())[::6])
+def test_nested_add_actions_have_the_peers_types(golden: Path, name: str) -> None:
+    ours, theirs = _open(golden, name)
+    found, expected = ours.get_add_actions().schema, pa.schema(pa.table(theirs.get_add_actions()).schema)
+    assert [f.name for f in found] == [f.name for f in expected]
+    for mine, other in zip(found, expected, strict=True):
+        assert _names(mine.type) == _names(other.type)
+
+
+def _names(kind: pa.DataType) -> Any:
+    """Return a type without nullability and metadata."""
+    return [(f.name, _names(f.type)) for f in kind] if pa.types.is_struct(kind) else kind
+
+
+@pytest.mark.parametrize("name", list(_tables())[::3])
+def test_files_partitions_and_counts_are_the_peers(golden: Path, name: str) -> None:
+    ours, theirs = _open(golden, name)
+    assert sorted(ours.file_uris()) == sorted(theirs.file_uris())
+    assert sorted(map(_sorted, ours.partitions())) == sorted(map(_sorted, theirs.partitions()))
+    assert ours.count() >= theirs.count(), "the peer does not see statistics that checkpoints keep as structs"
+    assert ours.table_uri == theirs.table_uri
+    assert pa.schema(ours.schema()).equals(pa.schema(theirs.schema()), check_metadata=False)
+    assert tuple(ours.protocol()) == tuple(theirs.protocol())
+    assert json.loads(ours.schema().to_json()) == json.loads(theirs.schema().to_json())
+    assert (ours.metadata().id, ours.metadata().created_time) == (theirs.metadata().id, theirs.metadata().created_time)
+    assert ours.metadata().configuration == theirs.metadata().configuration
+
+
+def _sorted(partition: dict[str, Any]) -> str:
+    return str(sorted(partition.items()))
+
+
+@pytest.mark.parametrize("name", list(_tables())[::10])
+def test_history_holds_what_the_peer_says(golden: Path, name: str) -> None:
+    ours, theirs = _open(golden, name)
+    mine = {h["version"]: h for h in ours.history()}
+    for entry in theirs.history():
+        assert {k: v for k, v in mine[entry["version"]].items() if k in entry} == entry
+
+
+@pytest.mark.parametrize("name", ["delta/kernel__basic-dv-no-checkpoint", "delta/kernel__basic-dv-with-checkpoint"])
+def test_keep_masks_are_the_peers(golden: Path, name: str) -> None:
+    ours, theirs = _open(golden, name)
+    found, expected = ours.deletion_vectors().read_all(), pa.table(theirs.deletion_vectors())
+    assert found.schema.names == expected.schema.names
+    assert found.num_rows
+    key = "filepath"
+    assert sorted(found.to_pylist(), key=lambda r: r[key]) == sorted(expected.to_pylist(), key=lambda r: r[key])
+
+
+def test_statistics_under_column_mapping_have_logical_names(tmp_path: Path) -> None:
+    made = TableBuilder(tmp_path / "t").create({"id": "long", "p": "string"}, partition_by=["p"], column_mapping="name")
+    made.append([{"id": 3, "p": "a"}])
+    (row,) = DeltaTable(made.uri).get_add_actions(flatten=True).to_pylist()
+    assert (row["min.id"], row["max.id"], row["null_count.id"], row["partition.p"]) == (3, 3, 0, "a")
+
+
+@pytest.mark.parametrize(
+    ("properties", "columns"),
+    [
+        ({}, ["a", "s.x", "s.y", "b"]), ({"delta.dataSkippingNumIndexedCols": "2"}, ["a", "s.x"]),
+        ({"delta.dataSkippingNumIndexedCols": "-1"}, ["a", "s.x", "s.y", "b"]),
+        ({"delta.dataSkippingStatsColumns": "S, `b`"}, ["s.x", "s.y", "b"]),
+        ({"delta.dataSkippingStatsColumns": "s.y", "delta.dataSkippingNumIndexedCols": "0"}, ["s.y"]),
+        ({"delta.dataSkippingNumIndexedCols": "0"}, []),
+    ],
+)  # fmt: skip
+def test_statistics_columns_are_those_of_the_tables_properties(
+    tmp_path: Path, properties: dict[str, str], columns: list[str]
+) -> None:
+    schema = pa.schema([("a", pa.int64()), ("s", pa.struct([("x", pa.int32()), ("y", pa.string())])), ("b", pa.string())])
+    made = TableBuilder(tmp_path / "t").create(schema, properties=properties)
+    made.append([{"a": 1, "s": {"x": 2, "y": "z"}, "b": "c"}])
+    found = DeltaTable(made.uri).get_add_actions(flatten=True).column_names
+    assert [n.removeprefix("min.") for n in found if n.startswith("min.")] == columns

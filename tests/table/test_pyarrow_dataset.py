@@ -1,0 +1,184 @@
+"""to_pyarrow_dataset: right rows with pyarrow's own pruning, or a refusal that says why."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_core import DeltaTable
+from delta_core.errors import UnsupportedOperationError
+from delta_core.testing.table_builder import TableBuilder
+
+
+def _ids(table: pa.Table) -> list[int]:
+    return sorted(table.column("id").to_pylist())
+
+
+def test_dataset_is_pyarrows_own_with_the_tables_rows(builder: TableBuilder) -> None:
+    dataset = DeltaTable(builder.uri).to_pyarrow_dataset()
+    assert type(dataset) is ds.FileSystemDataset
+    assert dataset.to_table().sort_by("id").equals(builder.expected().sort_by("id"))
+
+
+def test_fragments_promise_partition_values_and_bounds(builder: TableBuilder) -> None:
+    promises = {str(f.partition_expression) for f in DeltaTable(builder.uri).to_pyarrow_dataset().get_fragments()}
+    assert any("is_null(kind" in p for p in promises)
+    assert any('kind == "a"' in p and "id >= 1" in p and "id <= 1" in p for p in promises)
+    assert not any("amount" in p for p in promises), "bounds of floats leave NaN out"
+
+
+def test_pyarrow_opens_only_files_that_may_match(builder: TableBuilder) -> None:
+    table = DeltaTable(builder.uri)
+    Path(table.file_uris(file_pruning_predicate="id = 1")[0]).unlink()
+    dataset = table.to_pyarrow_dataset()
+    assert _ids(dataset.to_table(filter=(pc.field("id") > 2) & (pc.field("kind") == "a"))) == [4]
+    assert _ids(dataset.to_table(filter=pc.field("kind") == "b")) == [2]
+
+
+def test_predicate_and_partitions_choose_the_files(builder: TableBuilder) -> None:
+    table = DeltaTable(builder.uri)
+    assert len(table.to_pyarrow_dataset(file_pruning_predicate="kind = 'a'").files) == 2
+    assert len(table.to_pyarrow_dataset([("kind", "=", "")]).files) == 1
+
+
+def test_file_system_of_the_caller_is_rooted_at_the_table(builder: TableBuilder) -> None:
+    rooted = pafs.SubTreeFileSystem(builder.uri, pafs.LocalFileSystem())
+    table = DeltaTable(builder.uri)
+    assert _ids(table.to_pyarrow_dataset(filesystem=rooted).to_table()) == [1, 2, 3, 4]
+    found = table.to_pyarrow_table(filesystem=rooted, columns=["id"], filters=[("id", ">", 2)])
+    assert _ids(found) == [3, 4]
+
+
+def test_table_on_another_store_is_read_through_its_storage() -> None:
+    made = TableBuilder("memory://dataset/t").create({"id": "long", "p": "string"}, partition_by=["p"])
+    made.append([{"id": 1, "p": "a b"}, {"id": 2, "p": "c%"}])
+    assert _ids(DeltaTable(made.uri).to_pyarrow_dataset().to_table(filter=pc.field("p") == "c%")) == [2]
+
+
+def test_schema_of_the_caller_and_large_types_are_used(builder: TableBuilder) -> None:
+    table = DeltaTable(builder.uri)
+    assert table.to_pyarrow_dataset(as_large_types=True).to_table().schema.field("kind").type == pa.large_string()
+    own = pa.schema([("id", pa.int64()), ("kind", pa.large_string())])
+    assert table.to_pyarrow_dataset(schema=own).to_table().schema == own
+
+
+def test_dictionary_columns_of_the_read_options_stay_encoded(tmp_path: Path) -> None:
+    made = TableBuilder(tmp_path / "t").create({"name": "string"}).append([{"name": "a"}, {"name": "a"}])
+    options = ds.ParquetReadOptions(dictionary_columns=["name"])
+    found = DeltaTable(made.uri).to_pyarrow_dataset(parquet_read_options=options).to_table()
+    assert pa.types.is_dictionary(found.schema.field("name").type)
+
+
+def test_int96_beyond_nanoseconds_is_read_right(tmp_path: Path) -> None:
+    made = TableBuilder(tmp_path / "t").create({"t": "timestamp"})
+    far = dt.datetime(9999, 12, 31, tzinfo=dt.UTC)
+    made.append([{"t": far}], parquet={"use_deprecated_int96_timestamps": True})
+    assert DeltaTable(made.uri).to_pyarrow_dataset().to_table().column("t").to_pylist() == [far]
+
+
+def test_older_files_fill_new_columns_and_nested_fields_with_null(tmp_path: Path) -> None:
+    made = TableBuilder(tmp_path / "t").create(pa.schema([("id", pa.int64()), ("s", pa.struct([("x", pa.int32())]))]))
+    made.append([{"id": 1, "s": {"x": 1}}])
+    grown = pa.struct([("x", pa.int32()), ("y", pa.string())])
+    made.alter(pa.schema([("id", pa.int64()), ("s", grown), ("n", pa.string())]))
+    made.append([{"id": 2, "s": {"x": 2, "y": "b"}, "n": "c"}])
+    table = DeltaTable(made.uri)
+    assert table.to_pyarrow_dataset().to_table().sort_by("id").equals(table.to_pyarrow_table().sort_by("id"))
+
+
+# --- refusals ------------------------------------------------------------------------------
+
+
+def _refused(table: DeltaTable, words: str) -> None:
+    with pytest.raises(UnsupportedOperationError, match=words) as caught:
+        table.to_pyarrow_dataset()
+    assert "to_pyarrow_table" in str(caught.value), "the message says what serves instead"
+
+
+def test_files_with_deleted_rows_are_refused(vectors: TableBuilder) -> None:
+    _refused(DeltaTable(vectors.uri), "deletionVectors drops rows")
+
+
+def test_table_that_could_have_vectors_but_has_none_is_served(vectors: TableBuilder) -> None:
+    assert _ids(DeltaTable(vectors.uri, version=1).to_pyarrow_dataset().to_table()) == list(range(6))
+
+
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_mapped_columns_are_refused(tmp_path: Path, mode: Any) -> None:
+    made = TableBuilder(tmp_path / "t").create({"id": "long"}, column_mapping=mode).append([{"id": 1}])
+    _refused(DeltaTable(made.uri), "another name")
+
+
+def test_variants_are_refused(tmp_path: Path) -> None:
+    made = TableBuilder(tmp_path / "t").create({"v": "variant"}, features=["variantType"])
+    _refused(DeltaTable(made.uri), "variant")
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+def test_files_that_may_use_the_julian_calendar_are_refused(tmp_path: Path, statistics: bool) -> None:
+    legacy = {b"org.apache.spark.version": b"2.4.5"}
+    table = pa.table({"d": pa.array([dt.date(1500, 1, 1)])}).replace_schema_metadata(legacy)
+    made = TableBuilder(tmp_path / "t").create({"d": "date"}).append([{"d": dt.date(1500, 1, 1)}], statistics=statistics)
+    import pyarrow.parquet as pq
+
+    writer = pq.ParquetWriter(made.location(made.paths()[0]), table.schema, store_schema=False)
+    writer.add_key_value_metadata({"org.apache.spark.version": "2.4.5"})
+    writer.write_table(table)
+    writer.close()
+    _refused(DeltaTable(made.uri), "Julian")
+
+
+# --- promises never lose a row -------------------------------------------------------------
+
+VALUES = st.fixed_dictionaries({
+    "i": st.none() | st.integers(-3, 3), "f": st.none() | st.sampled_from([-1.0, 0.0, 1.0, math.nan, math.inf]),
+    "s": st.none() | st.text("ab\U0001f600", max_size=3), "b": st.none() | st.booleans(),
+    "t": st.none() | st.datetimes(dt.datetime(1960, 1, 1), dt.datetime(1980, 1, 1)),
+    "p": st.none() | st.sampled_from(["x", "y"]),
+})  # fmt: skip
+FILES = st.lists(st.lists(VALUES, min_size=1, max_size=4), min_size=1, max_size=3)
+
+
+def _tests() -> st.SearchStrategy[ds.Expression]:
+    def compare(column: str, values: st.SearchStrategy[Any]) -> st.SearchStrategy[ds.Expression]:
+        field = pc.field(column)
+        makers = (field.__eq__, field.__ne__, field.__lt__, field.__le__, field.__gt__, field.__ge__)
+        return st.builds(lambda make, value: make(value), st.sampled_from(makers), values)
+
+    leaf = st.one_of(
+        compare("i", st.integers(-3, 3)), compare("f", st.sampled_from([0.0, 1.0])), compare("s", st.text("ab", max_size=2)),
+        compare("t", st.datetimes(dt.datetime(1960, 1, 1), dt.datetime(1980, 1, 1))), compare("p", st.sampled_from("xy")),
+        st.sampled_from([pc.field(c).is_null() for c in "ifsbtp"] + [pc.field("b"), pc.is_nan(pc.field("f"))]),
+    )  # fmt: skip
+    return st.recursive(
+        leaf, lambda e: st.one_of(e.map(lambda x: ~x), st.builds(lambda a, b: a & b, e, e), st.builds(lambda a, b: a | b, e, e))
+    )
+
+
+@given(FILES, _tests())
+def test_dataset_and_scan_keep_the_rows_that_pyarrow_keeps_in_memory(
+    tmp_path_factory: pytest.TempPathFactory, files: list[list[dict[str, Any]]], test: ds.Expression
+) -> None:
+    schema = {"i": "integer", "f": "double", "s": "string", "b": "boolean", "t": "timestamp_ntz", "p": "string"}
+    made = TableBuilder(tmp_path_factory.mktemp("t") / "t")
+    made.create(schema, partition_by=["p"], features=["timestampNtz"])
+    for rows in files:
+        made.append(rows)
+    table = DeltaTable(made.uri)
+    expected = _rows(ds.dataset(pa.table(table)).to_table(filter=test))
+    assert _rows(table.to_pyarrow_dataset().to_table(filter=test)) == expected
+    assert _rows(table.dataset().to_table(filter=test)) == expected
+
+
+def _rows(table: pa.Table) -> list[str]:
+    return sorted(map(str, table.to_pylist()))
