@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_core.api import (
     FILE_COLUMNS,
@@ -77,6 +76,8 @@ def commit_changes(commit: Commit) -> CommitChanges:
     A commit with change files is told by them alone; another's adds are inserts and its removes deletes, of those
     that change data. Protocol: Reader Requirements for AddCDCFile.
     """
+    import pyarrow.compute as pc  # takes long to load, and not every table of the feature is read so
+
     if commit.cdcs.num_rows:
         return CommitChanges(_files(commit, commit.cdcs, None), FILES.empty_table(), FILES.empty_table())
     if _changed_nothing(commit.info or {}):

@@ -5,7 +5,6 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from delta_core.api import VECTOR_LOCATION, CorruptTableError
@@ -34,6 +33,8 @@ def locate(files: pa.Table) -> pa.Table:
     DeletionVectorError.
     Protocol: Deletion Vector Descriptor Schema.
     """
+    import pyarrow.compute as pc  # takes long to load: not before a table with vectors is read
+
     vectors = files.column("deletionVector").combine_chunks()
     rows = np.flatnonzero(is_valid(vectors) & is_valid(vectors.field("storageType")))
     vectors = vectors.take(pa.array(rows))
@@ -107,7 +108,8 @@ def _inline_bytes(vectors: pa.StructArray, inline: NDArray[np.bool_]) -> pa.Arra
         return pa.nulls(len(vectors), pa.binary())
     chosen = vectors.filter(pa.array(inline))
     texts, sizes = chosen.field("pathOrInlineDv"), chosen.field("sizeInBytes").to_numpy().astype(np.int64)
-    letters = pc.binary_length(texts).to_numpy().astype(np.int64)
+    ends = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    letters = np.diff(ends).astype(np.int64)
     held = letters // 5 * 4
     # the text is padded to whole groups of 4 bytes
     fits = (letters % 5 == 0) & (sizes <= held) & (held - sizes < 4)

@@ -1,9 +1,15 @@
 """Feature rowIds: the draft of row tracking, with its own properties and action."""
 
+from pathlib import Path
+
+import pyarrow as pa
+
 from delta_core.expressions.ast import Call, FileConstant, PhysicalColumn, RowPosition
 from delta_core.plans import ReadRequest
+from delta_core.snapshot import open_snapshot
 from delta_core.state import TableState
 from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.testing.table_builder import TableBuilder
 from delta_core.types import PrimitiveType
 
 LONG = PrimitiveType("long")
@@ -31,3 +37,15 @@ class TestRowIds(FeatureContract):
     def test_high_water_mark_is_one_action_a_table(self) -> None:
         (mark,) = self.feature.actions
         assert (mark.name, mark.key, mark.in_checkpoint) == ("rowIdHighWaterMark", (), True)
+
+
+def test_table_of_the_draft_gives_ids_and_its_high_water_mark(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path / "t").create({"id": "long"}, features=["rowIds"], properties=NAMED)
+    table.append([{"id": 1}, {"id": 2}], baseRowId=5)
+    table.commit({"rowIdHighWaterMark": {"highWaterMark": 6, "preservedRowIds": True}})
+    table.append(pa.table({"id": [3, 4], "_id_1": pa.array([5, None], pa.int64())}), baseRowId=7)
+    table.commit({"rowIdHighWaterMark": {"highWaterMark": 8, "preservedRowIds": False}})
+    snapshot = open_snapshot(table.uri)
+    found = snapshot.scan(metadata=["_row_id"]).to_table().to_pylist()
+    assert sorted((r["id"], r["_row_id"]) for r in found) == [(1, 5), (2, 6), (3, 5), (4, 8)]
+    assert snapshot.others("rowIdHighWaterMark") == [{"highWaterMark": 8, "preservedRowIds": False}]

@@ -4,6 +4,7 @@ import decimal
 import json
 import uuid
 from datetime import date, time
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.errors import DataFileError
+from delta_core.snapshot import open_snapshot
 from delta_core.state import TableState
 from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.testing.table_builder import TableBuilder
 from delta_core.testing.variant_bytes import encode_metadata, encode_value, names_of
 from delta_core.types import VARIANT
 from delta_plugins.variant_type.logic import unshred, variant_to_json
@@ -197,3 +200,28 @@ def test_whatever_was_shredded_comes_back(values: list[Any]) -> None:
 def test_column_that_does_not_fit_together_is_refused(row: dict[str, Any], typed: pa.DataType, what: str) -> None:
     with pytest.raises(DataFileError, match=what):
         unshred(stored([row], typed))
+
+
+def test_files_of_every_layout_make_one_column_at_any_depth(tmp_path: Path) -> None:
+    field = {"type": "struct", "fields": [{"name": "v", "type": "variant", "nullable": True, "metadata": {}}]}
+    many = {"type": "array", "elementType": "variant", "containsNull": True}
+    table = TableBuilder(tmp_path / "t")
+    table.create({"v": "variant", "s": field, "l": many}, features=["variantType", "variantShredding"])
+    names = ["a", "b"]
+    metadata = encode_metadata(names)
+    plain = {"metadata": metadata, "value": encode_value({"a": "p"}, names)}
+    shredded = {"metadata": metadata, "typed_value": {"a": {"typed_value": "s"}, "b": {"typed_value": 1}}}
+    for one, typed in ((plain, None), (shredded, FIELDS)):
+        t = VARIANT.arrow if typed is None else pa.struct([("metadata", pa.binary()), *group(typed)])
+        rows = {
+            "v": pa.array([one, None], t), "s": pa.array([{"v": one}, {"v": None}], pa.struct([("v", t)])),
+            "l": pa.array([[one, None], None], pa.list_(t)),
+        }  # fmt: skip
+        table.append(pa.table(rows), statistics=False)
+    found = open_snapshot(table.uri).scan().to_table().combine_chunks()
+    top, inner, elements = found["v"], pa.chunked_array([c.field("v") for c in found["s"].chunks]), found["l"]
+    wanted = [{"a": "s", "b": 1}, None, {"a": "p"}, None]
+    for column in (top, inner, pa.chunked_array([c.flatten() for c in elements.chunks])):
+        texts_found = variant_to_json(column.combine_chunks()).to_pylist()
+        decoded = [None if t is None else json.loads(t) for t in texts_found]
+        assert sorted(map(str, decoded)) == sorted(map(str, wanted))

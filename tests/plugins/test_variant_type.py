@@ -5,6 +5,7 @@ import json
 import math
 import struct
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.errors import DataFileError, ExpressionError, UnsupportedFeatureError
+from delta_core.expressions.ast import Call, Column
 from delta_core.schema import check_types
+from delta_core.snapshot import open_snapshot
 from delta_core.state import TableState
 from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.testing.table_builder import TableBuilder
 from delta_core.testing.variant_bytes import encode_metadata, encode_value, names_of, variants
-from delta_core.types import VARIANT
+from delta_core.types import VARIANT, PrimitiveType
 from delta_plugins.variant_type.logic import json_type, unshred, variant_to_json
 
 NO_NAMES = encode_metadata([])
@@ -211,3 +215,16 @@ def test_order_and_binary_kind_of_a_file_do_not_matter() -> None:
 def test_layout_that_is_no_variant_is_refused(stored: pa.Array) -> None:
     with pytest.raises(DataFileError, match="variant column"):
         unshred(stored)
+
+
+# --- in tables ---
+
+
+def test_json_text_is_asked_for_in_predicates_and_as_a_column(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path / "t").create({"id": "long", "v": "variant"}, features=["variantType"])
+    table.append(pa.table({"id": [1, 2], "v": variants([{"a": 1}, [2]])}), statistics=False)
+    snapshot = open_snapshot(table.uri)
+    assert snapshot.scan(["id"], predicate="variant_json(v) = '[2]'").to_table().to_pylist() == [{"id": 2}]
+    text = {"text": (Call("variant_json", (Column(("v",)),)), PrimitiveType("string"))}
+    found = snapshot.scan(["id"], constants=text).to_table()
+    assert found.to_pylist() == [{"id": 1, "text": '{"a":1}'}, {"id": 2, "text": "[2]"}]
