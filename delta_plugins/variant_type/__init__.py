@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from delta_core.api import VARIANT, Function, PrimitiveType, TableFeature, TableState, TypeDef, hookimpl, walk
-from delta_plugins.variant_type import logic
+from delta_plugins.variant_type.logic import json_type, unshred, variant_to_json
 
 __all__ = ["FEATURE"]
 
 #: Files may hold variants shredded, each in its own way.
-_VARIANT = replace(VARIANT, decode=logic.unshred)
-_VARIANT_JSON = Function("variantType", "variant_json", logic.json_type, logic.variant_to_json, spark="to_json({0})")
+_VARIANT = replace(VARIANT, decode=unshred)
+_VARIANT_JSON = Function("variantType", "variant_json", json_type, variant_to_json, spark="to_json({0})")
 
 
 def _is_active(table: TableState) -> bool:
