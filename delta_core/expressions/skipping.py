@@ -71,6 +71,20 @@ class SkippingPlan:
     partition: Expression | None
     statistics: Expression | None
 
+    @property
+    def row_groups(self) -> Expression | None:
+        """The statistics predicate over FileStatistic leaves alone, for the parts of one file.
+
+        What asks for partition values is unknown there: a null value in their place would make ``isnotnull`` false.
+        """
+        return None if self.statistics is None else _unpartitioned(self.statistics)
+
+
+def _unpartitioned(e: Expression) -> Expression:
+    if isinstance(e, Call) and e.function in ("and", "or", "not"):
+        return replace(e, args=tuple(map(_unpartitioned, e.args)), sql="")
+    return Literal(None, _BOOLEAN) if any(isinstance(leaf, PartitionValue) for leaf in leaves(e)) else e
+
 
 def plan_skipping(
     predicate: Expression | None, schema: StructType, column_map: ColumnMap, partition_columns: Sequence[str]

@@ -174,7 +174,7 @@ class Scan:
         plan, engine = self.plan, self._source.engine
         apply = Apply(plan, inputs.context(), engine.evaluator, self._source.plugins.functions)
         # a file that is read at all is checked whole
-        prune = None if plan.checks else self._skipping.statistics
+        prune = None if plan.checks else self._skipping.row_groups
         read = FileRead(
             inputs.paths, inputs.sizes, plan.columns, plan.match, plan.physical, prune, encoded=True,
             types=self._source.state.types, opened=inputs.opened,

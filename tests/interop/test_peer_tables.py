@@ -51,7 +51,7 @@ def assert_every_version_equal(path: Path) -> None:
         assert our_rows(path, version) == peer_rows(path, version), version
 
 
-@pytest.mark.parametrize("partition_by", [None, ["p"], ["flag"], ["d"], ["t"], ["c"], ["i8", "p"]], ids=str)
+@pytest.mark.parametrize("partition_by", [None, ["p"], ["flag"], ["d"], ["t"], ["i8", "p"]], ids=str)
 def test_every_type_and_partition_is_read_equal(tmp_path: Path, partition_by: Any) -> None:
     deltalake.write_deltalake(tmp_path, TABLE, partition_by=partition_by)
     deltalake.write_deltalake(tmp_path, TABLE.slice(2, 2), mode="append")
@@ -81,14 +81,14 @@ def test_life_of_a_table_is_read_equal_at_every_version(tmp_path: Path) -> None:
 
 
 def test_change_feed_is_read_equal(tmp_path: Path) -> None:
-    plain = TABLE.select(["id", "s", "p"])
-    deltalake.write_deltalake(tmp_path, plain, partition_by=["p"], configuration={"delta.enableChangeDataFeed": "true"})
+    plain = TABLE.select(["id", "s", "flag"])
+    deltalake.write_deltalake(tmp_path, plain, partition_by=["flag"], configuration={"delta.enableChangeDataFeed": "true"})
     table = deltalake.DeltaTable(str(tmp_path))
     table.delete("id = 2")
     table.update(updates={"s": "'new'"}, predicate="id > 3")
     deltalake.write_deltalake(tmp_path, plain.slice(0, 3), mode="append")
     table.update_incremental()
-    columns = ["id", "s", "p", "_change_type", "_commit_version"]
+    columns = ["id", "s", "flag", "_change_type", "_commit_version"]
     theirs = pa.table(table.load_cdf(starting_version=0).read_all()).select(columns)
     ours = pa.table(DeltaTable(str(tmp_path)).load_cdf(0)).select(columns)
     assert sorted(map(repr, ours.to_pylist())) == sorted(map(repr, theirs.to_pylist()))
