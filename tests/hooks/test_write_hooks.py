@@ -1,0 +1,162 @@
+"""Hooks of changing metadata, writing and committing: whom they ask, and how answers combine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from delta_core.api import (
+    CommitInfoField,
+    FileReference,
+    InvalidArgumentError,
+    Metadata,
+    Protocol,
+    RowCheck,
+    Schema,
+    TableState,
+    literal,
+)
+from delta_core.errors import HookContractError, PluginConflictError
+from delta_core.plugins import PluginRegistry
+from tests.hooks.strangers import Stranger, plugin_set
+
+SCHEMA = Schema.from_json('{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}')
+METADATA = Metadata("m", SCHEMA.to_json())
+STATE = TableState(3, Protocol(3, 7, ("one", "two"), ("one", "two")), METADATA, SCHEMA)
+ATTEMPT = object()
+
+
+def marked(name: str) -> Any:
+    """Return a fold hook's function that appends a name to the description."""
+
+    def mark(metadata: Metadata) -> Metadata:
+        return replace(metadata, description=f"{metadata.description or ''}{name}")
+
+    return mark
+
+
+def refuse(table: Any = None, metadata: Any = None, attempt: Any = None) -> None:
+    raise InvalidArgumentError("refused by a plugin")
+
+
+def test_hook_required_features_asks_every_installed_plugin() -> None:
+    one = Stranger("one", required_features=lambda metadata: ["one"] if metadata.id == "m" else [])
+    two = Stranger("two", required_features=lambda metadata: ["two", "three"])
+    installed = PluginRegistry([one, two], installed=False).everything
+    assert sorted(installed.collect("required_features", metadata=METADATA)) == ["one", "three", "two"]
+
+
+def test_hook_prepare_metadata_passes_each_the_answer_before() -> None:
+    def hook(name: str) -> Any:
+        return lambda table, metadata: marked(name)(metadata)
+
+    later = Stranger("one", after=("two",), prepare_metadata=hook("1"))
+    both = plugin_set(later, Stranger("two", prepare_metadata=hook("2")))
+    assert both.fold("prepare_metadata", "metadata", METADATA, table=STATE).description == "21"
+
+
+def test_hook_prepare_metadata_without_a_plugin_changes_nothing() -> None:
+    assert plugin_set(Stranger("one")).fold("prepare_metadata", "metadata", METADATA, table=STATE) is METADATA
+
+
+def test_hook_check_metadata_refuses() -> None:
+    strict = Stranger("one", check_metadata=lambda table, metadata: refuse(table, metadata))
+    with pytest.raises(InvalidArgumentError, match="refused by a plugin"):
+        plugin_set(strict).check("check_metadata", table=STATE, metadata=METADATA)
+
+
+def test_hook_check_metadata_must_not_answer() -> None:
+    wrong = plugin_set(Stranger("one", check_metadata=lambda table, metadata: metadata))
+    with pytest.raises(HookContractError, match="check_metadata"):
+        wrong.check("check_metadata", table=STATE, metadata=METADATA)
+
+
+def test_hook_accept_type_change_refuses_unless_one_plugin_accepts() -> None:
+    change = {"table": STATE, "path": ("id",), "old": "integer", "new": "long"}
+    accept = {"accept_type_change": lambda table, path, old, new: (old, new) == ("integer", "long") or None}
+    assert plugin_set(Stranger("one")).sole("accept_type_change", False, **change) is False
+    assert plugin_set(Stranger("one", **accept)).sole("accept_type_change", False, **change) is True
+    with pytest.raises(PluginConflictError, match="one, two"):
+        plugin_set(Stranger("one", **accept), Stranger("two", **accept)).sole("accept_type_change", **change)
+
+
+def test_hook_feature_steps_come_from_the_feature_alone() -> None:
+    plan = Stranger("one", feature_steps=lambda table, change: ["step"] if change == "drop" else [])
+    assert plugin_set(plan).collect("feature_steps", table=STATE, change="drop") == ["step"]
+    assert plugin_set(plan).collect("feature_steps", table=STATE, change="enable") == []
+
+
+def test_hook_write_rules_join_in_the_order_that_features_ask() -> None:
+    def hook(name: str) -> Any:
+        return lambda table, operation: [RowCheck(name, operation, literal(True))]
+
+    later = Stranger("one", after=("two",), write_rules=hook("one"))
+    both = plugin_set(later, Stranger("two", write_rules=hook("two")))
+    rules = both.collect("write_rules", table=STATE, operation="append")
+    assert [(r.feature, r.name) for r in rules] == [("two", "append"), ("one", "append")]
+
+
+def test_hook_write_rules_must_be_a_list() -> None:
+    wrong = plugin_set(Stranger("one", write_rules=lambda table, operation: "rules"))
+    with pytest.raises(HookContractError, match="write_rules"):
+        wrong.collect("write_rules", table=STATE, operation="append")
+
+
+def test_hook_commit_rules_see_the_attempt() -> None:
+    seen = []
+
+    def rules(attempt: Any) -> list[CommitInfoField]:
+        seen.append(attempt)
+        return [CommitInfoField("one", "probe", 1)]
+
+    assert plugin_set(Stranger("one", commit_rules=rules)).collect("commit_rules", attempt=ATTEMPT)[0].value == 1
+    assert seen == [ATTEMPT]
+
+
+def test_hook_finish_metadata_sees_the_attempt() -> None:
+    class Attempt:
+        metadata = METADATA
+
+    finish = plugin_set(Stranger("one", finish_metadata=lambda attempt: marked("1")(attempt.metadata)))
+    assert finish.fold("finish_metadata", "metadata", METADATA, attempt=Attempt()).description == "1"
+
+
+def test_hook_check_commit_refuses() -> None:
+    with pytest.raises(InvalidArgumentError, match="refused by a plugin"):
+        plugin_set(Stranger("one", check_commit=lambda attempt: refuse(attempt=attempt))).check(
+            "check_commit", attempt=ATTEMPT
+        )
+
+
+def test_hook_committer_has_one_answer_or_the_default() -> None:
+    default, own = object(), object()
+    asked = {"table": STATE, "commits": None}
+    assert plugin_set(Stranger("one")).sole("committer", default, **asked) is default
+    assert plugin_set(Stranger("one", committer=lambda table, commits: own)).sole("committer", default, **asked) is own
+
+
+def test_hook_after_commit_is_told_once_and_answers_nothing() -> None:
+    told: list[Any] = []
+    plugin_set(Stranger("one", after_commit=lambda committed: told.append(committed))).check("after_commit", committed=4)
+    assert told == [4]
+
+
+def test_hook_plan_checkpoint_has_one_answer_or_the_default() -> None:
+    planned = Stranger("one", plan_checkpoint=lambda table: ("v2", table.version))
+    assert plugin_set(planned).sole("plan_checkpoint", table=STATE) == ("v2", 3)
+    assert plugin_set(Stranger("one")).sole("plan_checkpoint", table=STATE) is None
+
+
+def test_hook_file_references_join() -> None:
+    def hook(name: str) -> Any:
+        return lambda table: [FileReference(name, "deletionVector", lambda c: c, lambda c: c)]
+
+    both = plugin_set(Stranger("one", file_references=hook("one")), Stranger("two", file_references=hook("two")))
+    assert sorted(r.feature for r in both.collect("file_references", table=STATE)) == ["one", "two"]
+
+
+def test_hook_retention_limits_join_so_that_the_strictest_can_win() -> None:
+    one, two = (Stranger(n, retention_limits=lambda table, v=v: [v]) for n, v in (("one", 7), ("two", 2)))
+    assert min(plugin_set(one, two).collect("retention_limits", table=STATE)) == 2
