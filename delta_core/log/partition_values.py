@@ -15,7 +15,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_core.errors import InvalidArgumentError, LogError, SchemaError
 from delta_core.types import BASE_TYPES, TIMESTAMP_NTZ, DataType, PrimitiveType, TypeDef, parse_decimal
@@ -85,6 +84,8 @@ def parse_dictionary(
     pyarrow.Array, **as long as the dictionary**
         Null where no row has the value: a dictionary may hold another column's texts.
     """
+    import pyarrow.compute as pc
+
     if not isinstance(type, PrimitiveType):
         raise _not_partitioning(type, column)
     parse, arrow = _codec(type, types, column)
@@ -192,6 +193,8 @@ def _parse_timestamp(distinct: pa.Array, arrow: pa.DataType, zone: str, column: 
 
 
 def _parse_utc(distinct: pa.Array) -> pa.Array:
+    import pyarrow.compute as pc
+
     zoned = pc.match_substring_regex(distinct, _ZONED)
     with_zone = pc.if_else(zoned, distinct, None).cast(pa.timestamp("us", "UTC"))
     without = pc.if_else(zoned, None, distinct).cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))

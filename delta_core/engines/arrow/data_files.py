@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from delta_core.engine import Apply, Compiled, Evaluator, FileRead, Storage
 from delta_core.engines.arrow.legacy_calendar import Calendar, read_calendar
@@ -70,6 +69,7 @@ class ArrowDataFiles:
 
     def row_counts(self, paths: Sequence[str], sizes: Sequence[int | None]) -> list[int]:
         """Return the number of physical rows of each file, from footers."""
+        import pyarrow.parquet as pq
 
         def one(path: str, size: int | None) -> int:
             with _naming(path):
@@ -141,6 +141,8 @@ class _Job:
 
     def _parts(self, index: int) -> Iterator[Task]:
         """Split a big file into runs of row groups that are read on their own."""
+        import pyarrow.parquet as pq
+
         with _naming(self._read.paths[index]):
             metadata = pq.read_metadata(self._source(index))
         run: list[int] = []
@@ -230,6 +232,8 @@ class _Job:
         return file, plan
 
     def _parquet(self, source: Any, encoded: tuple[str, ...], metadata: Any) -> Any:
+        import pyarrow.parquet as pq
+
         return pq.ParquetFile(
             source, metadata=metadata, read_dictionary=list(encoded) or None, pre_buffer=not isinstance(source, str),
             coerce_int96_timestamp_unit="us",

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 __all__ = ["Calendar", "read_calendar"]
 
@@ -60,6 +59,8 @@ class Calendar:
         return self._rebase_timestamps if legacy else None
 
     def _rebase_timestamps(self, a: pa.Array) -> pa.Array:
+        import pyarrow.compute as pc
+
         micros = a.view(pa.int64())
         low = pc.min(micros).as_py()
         if low is None or low >= _SAFE_US:
@@ -94,6 +95,8 @@ def _mask(a: pa.Array) -> np.ndarray | None:
 
 
 def _rebase_dates(a: pa.Array) -> pa.Array:
+    import pyarrow.compute as pc
+
     days = a.cast(pa.date32()).view(pa.int32())
     low = pc.min(days).as_py()
     if low is None or low >= _FIRST_DAY:
