@@ -35,6 +35,9 @@ Kernel = Callable[..., Any]
 
 
 def __getattr__(name: str) -> Any:
+    # The import system asks every module for ``__path__``: that must not load what is loaded late.
+    if name.startswith("__"):
+        raise AttributeError(name)
     # Not kept in this module's namespace: ``all``, ``any`` and ``sum`` would hide Python's own.
     import pyarrow.compute
 
