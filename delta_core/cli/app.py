@@ -20,7 +20,21 @@ PROGRAM = "delta-core"
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _ReaderGoneError(Exception):
+    """Whoever read our output closed the pipe."""
+
+
+class _Program(click.Group):
+    """Keeps a closed pipe from click, which would exit with 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as e:
+            raise _ReaderGoneError from e
+
+
+@click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="delta_core", prog_name=PROGRAM)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error; may stand anywhere.")
 def cli(debug: bool) -> None:
@@ -71,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return MISUSED
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:
+    except (_ReaderGoneError, BrokenPipeError):
         # whoever read has seen enough; what Python still holds must not fail at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

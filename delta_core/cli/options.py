@@ -10,6 +10,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from delta_core.errors import InvalidArgumentError
+from delta_core.log.partition_values import time_zone
 from delta_core.snapshot import Snapshot
 from delta_core.table import DeltaTable
 
@@ -50,6 +52,14 @@ def _pairs(context: click.Context, parameter: click.Parameter, values: tuple[str
     return found
 
 
+def _zone(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    try:
+        time_zone(value)
+    except InvalidArgumentError as e:
+        raise click.BadParameter(str(e), context, parameter) from e
+    return value
+
+
 def _directories(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(incomplete, type="dir")]
 
@@ -70,7 +80,7 @@ def table_command(required: bool = True, versioned: bool = True) -> Callable[[Co
 
         decorated: Command = run
         decorated = click.option(
-            "--timezone", default="UTC", metavar="ZONE", show_default=True,
+            "--timezone", default="UTC", metavar="ZONE", show_default=True, callback=_zone,
             help="Zone of times that name none: --timestamp, and partition values of other writers.",
         )(decorated)  # fmt: skip
         decorated = click.option(

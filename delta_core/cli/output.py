@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "console", "plain", "print_facts", "print_json", "print_note", "print_rows", "print_table",
-    "quantity", "row_dicts", "to_text",
+    "quantity", "row_dicts", "to_text", "values",
 ]  # fmt: skip
 
 #: Control characters are shown, never sent: a value must not steer the terminal.
@@ -60,8 +60,43 @@ def plain(value: Any) -> Any:
 
 
 def row_dicts(batch: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
-    """Return rows as JSON can say them; of a map's equal keys the last counts."""
-    return [plain(row) for row in batch.to_pylist(maps_as_pydicts="lossy")]
+    """Return rows as JSON can say them."""
+    names, columns = batch.schema.names, [[plain(v) for v in values(c)] for c in batch.columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Return a column's values as Python's; of a map's equal keys the last counts.
+
+    A time beyond what Python has dates for becomes the text of its number: days, or microseconds, since 1970.
+    """
+    try:
+        found: list[Any] = column.to_pylist(maps_as_pydicts="lossy")
+    except (OverflowError, ValueError):
+        found = [_value(scalar) for scalar in column]
+    return found
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py(maps_as_pydicts="lossy")
+    except (OverflowError, ValueError):
+        number = scalar.cast(_numbers(scalar.type)).as_py(maps_as_pydicts="lossy")
+        return str(number) if isinstance(number, int) else number
+
+
+def _numbers(kind: pa.DataType) -> pa.DataType:
+    """Return a type with numbers in place of times."""
+    if pa.types.is_temporal(kind):
+        return pa.int32() if pa.types.is_date32(kind) else pa.int64()
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_numbers(f.type)) for f in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_numbers(kind.value_type)))
+    if pa.types.is_map(kind):
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(key.with_type(_numbers(key.type)), item.with_type(_numbers(item.type)))
+    return kind
 
 
 def print_json(value: Any) -> None:

@@ -12,7 +12,7 @@ import click
 import pyarrow as pa
 
 from delta_core.cli.options import Target, as_json, selection, table_command
-from delta_core.cli.output import console, print_json, print_note, print_rows, row_dicts
+from delta_core.cli.output import console, print_json, print_note, print_rows, row_dicts, values
 from delta_core.cli.sinks import FORMATS, export, format_of
 
 __all__ = ["cat", "changes", "head"]
@@ -57,7 +57,7 @@ def _show(table: pa.Table, json_output: bool) -> None:
         return
     numeric = [f.name for f in table.schema if pa.types.is_integer(f.type) or pa.types.is_floating(f.type)
                or pa.types.is_decimal(f.type)]  # fmt: skip
-    rows = list(zip(*(c.to_pylist(maps_as_pydicts="lossy") for c in table.columns), strict=True))
+    rows = list(zip(*map(values, table.columns), strict=True))
     print_rows(table.column_names, rows, numeric)
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from delta_core.cli.output import plain, row_dicts
-from delta_core.errors import InvalidArgumentError
+from delta_core.cli.output import plain, row_dicts, values
+from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 
 __all__ = ["FORMATS", "export", "format_of"]
 
@@ -23,6 +24,8 @@ _SUFFIXES = {
     ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".arrow": "arrow",
     ".feather": "arrow", ".ipc": "arrow",
 }  # fmt: skip
+#: The first and last microsecond of the years -32767 to 32767.
+_LEAST_US, _GREATEST_US = -1_096_193_779_200_000_000, 971_890_963_199_999_999
 
 
 class Sink(Protocol):
@@ -72,7 +75,11 @@ def _target(output: str | None) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     final = Path(output)
-    handle, name = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name}.")
+    try:
+        handle, name = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name}.")
+    except OSError as e:
+        reason = f"{e.strerror}: {str(final.parent)!r}"
+        raise InvalidArgumentError(f"{output!r} can't be written: {reason}.", path=output) from e
     try:
         with os.fdopen(handle, "wb") as stream:
             yield stream
@@ -121,7 +128,7 @@ class _Csv:
         self._writer = pyarrow.csv.CSVWriter(pa.PythonFile(stream, "w"), self._schema)
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
-        columns = [_flatten(c) for c in batch.columns]
+        columns = [_flatten(c, f.name) for c, f in zip(batch.columns, batch.schema, strict=True)]
         self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
 
     def close(self) -> None:
@@ -134,14 +141,27 @@ def _flat(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _flatten(column: pa.Array) -> pa.Array:
+def _flatten(column: pa.Array, name: str) -> pa.Array:
+    if pa.types.is_timestamp(column.type):
+        _check_year(column, name)
     if _flat(column.type) == column.type:
         return column
     if pa.types.is_null(column.type):
         return column.cast(pa.string())
-    values = (plain(v) for v in column.to_pylist(maps_as_pydicts="lossy"))
-    texts = [v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values]
+    said = (plain(v) for v in values(column))
+    texts = [v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in said]
     return pa.array(texts, pa.string())
+
+
+def _check_year(column: pa.Array, name: str) -> None:
+    """Refuse times whose year the text would get wrong: it has 16 bits."""
+    found = pc.min_max(column.cast(pa.int64()))
+    low, high = found["min"].as_py(), found["max"].as_py()
+    if low is not None and not (low >= _LEAST_US and high <= _GREATEST_US):
+        raise UnsupportedOperationError(
+            f"Column {name} holds a time whose year CSV can't say; use another --format, or leave it out by --columns.",
+            column=name,
+        )  # fmt: skip
 
 
 class _Parquet:

@@ -1,0 +1,159 @@
+"""What a table is: info, schema, history, files, features, log."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from delta_core.testing.table_builder import TableBuilder
+
+
+def _moment(table: TableBuilder, version: int) -> str:
+    return datetime.fromtimestamp(table.timestamp_ms(version) / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def test_info_says_version_size_and_protocol(run: Any, table: TableBuilder) -> None:
+    text = run("info", table.uri).out
+    assert "Version         2 (2023-11-14T22:13:22.000Z)" in text
+    assert "Files           2 (" in text
+    assert "Rows            3 (and 1 deleted, still in the files)" in text
+    assert "Protocol        reader 3, writer 7" in text
+    assert "delta.enableChangeDataFeed = true" in text
+
+
+def test_info_as_json_has_stable_keys(run: Any, table: TableBuilder) -> None:
+    found = run("info", table.uri, "--json").json
+    assert set(found) == {
+        "uri", "version", "timestamp", "id", "name", "description", "createdTime", "numFiles", "sizeInBytes", "numRows",
+        "numDeletedRows", "partitionColumns", "protocol", "features", "properties",
+    }  # fmt: skip
+    assert (found["version"], found["numFiles"], found["numRows"], found["numDeletedRows"]) == (2, 2, 3, 1)
+    assert found["features"] == ["changeDataFeed", "deletionVectors"]
+
+
+def test_info_says_where_statistics_leave_rows_unknown(run: Any, tmp_path: Path) -> None:
+    made = TableBuilder(tmp_path / "t").create({"id": "long"}).append([{"id": 1}], statistics=False)
+    assert "unknown" in run("info", made.uri).out
+    assert run("info", made.uri, "--json").json["numRows"] is None
+
+
+def test_version_and_timestamp_choose_the_version(run: Any, table: TableBuilder) -> None:
+    assert run("info", table.uri, "--version", 0, "--json").json["version"] == 0
+    assert run("info", table.uri, "--timestamp", _moment(table, 1), "--json").json["version"] == 1
+
+
+def test_timestamp_without_a_zone_takes_the_one_given(run: Any, table: TableBuilder) -> None:
+    local = "2023-11-15 07:13:21"
+    assert run("info", table.uri, "--timestamp", local, "--timezone", "Asia/Tokyo", "--json").json["version"] == 1
+
+
+def test_schema_shows_types_of_nested_columns_and_partitions(run: Any, tmp_path: Path) -> None:
+    fields = [
+        {"name": "p", "type": "string", "nullable": False, "metadata": {}},
+        {
+            "name": "s", "nullable": True, "metadata": {"comment": "where"},
+            "type": {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True, "metadata": {}}]},
+        },
+    ]  # fmt: skip
+    schema = {"type": "struct", "fields": fields}
+    made = TableBuilder(tmp_path / "t").create(schema, partition_by=["p"])
+    lines = run("schema", made.uri).lines
+    assert [line.split()[:3] for line in lines[2:]] == [["p", "STRING", "no"], ["s", "STRUCT", "yes"], ["x", "INT", "yes"]]
+    assert lines[2].endswith("partition column")
+    assert lines[3].endswith("comment = where")
+    assert run("schema", made.uri, "--json").json == schema
+
+
+def test_history_is_newest_first_and_limited(run: Any, table: TableBuilder) -> None:
+    assert [h["version"] for h in run("history", table.uri, "--json").json] == [2, 1, 0]
+    assert [line.split()[0] for line in run("history", table.uri, "-n", 2).lines[2:]] == ["2", "1"]
+    assert len(run("history", table.uri, "-n", 1, "--all", "--json").json) == 3
+
+
+def test_files_shows_size_rows_deleted_rows_and_partitions(run: Any, table: TableBuilder) -> None:
+    result = run("files", table.uri)
+    assert result.lines[0].split() == ["path", "size", "rows", "deleted", "kind"]
+    assert sorted(line.split()[-3:] for line in result.lines[2:]) == [["2", "-", "b"], ["2", "1", "a"]]
+    assert "2 of 2 files" in result.err
+
+
+def test_files_as_json_holds_values(run: Any, table: TableBuilder) -> None:
+    (record,) = run("files", table.uri, "--where", "kind = 'a'", "--json").json
+    assert set(record) == {"path", "size", "modificationTime", "numRecords", "numDeleted", "partition"}
+    assert (record["numRecords"], record["numDeleted"], record["partition"]) == (2, 1, {"kind": "a"})
+
+
+def test_files_that_a_predicate_leaves_and_those_not_shown_are_counted(run: Any, table: TableBuilder) -> None:
+    assert "1 of 2 files" in run("files", table.uri, "--where", "id = 3").err
+    assert "2 of 2 files, 1 not shown" in run("files", table.uri, "-n", 1).err
+
+
+def test_features_of_a_table_say_who_serves_them(run: Any, table: TableBuilder) -> None:
+    found = run("features", table.uri, "--json").json
+    by_name = {f["name"]: f for f in found["features"]}
+    assert set(by_name) == {"changeDataFeed", "deletionVectors"}
+    assert by_name["deletionVectors"]["reader"]
+    assert not by_name["deletionVectors"]["active"], "supported, but not switched on by the table's properties"
+    assert by_name["changeDataFeed"] == {
+        "name": "changeDataFeed", "reader": False, "active": True, "operations": ["changes"],
+        "plugin": by_name["deletionVectors"]["plugin"], "summary": by_name["changeDataFeed"]["summary"],
+    }  # fmt: skip
+    assert by_name["changeDataFeed"]["plugin"].startswith("delta_core ")
+    assert "readers and writers" in run("features", table.uri).out
+
+
+def test_writer_feature_that_nobody_provides_is_shown_as_such(run: Any, tmp_path: Path) -> None:
+    made = TableBuilder(tmp_path / "t").create({"id": "long"}, features=["strangers"])
+    assert "none: reading ignores it" in run("features", made.uri).out
+
+
+def test_features_without_a_table_lists_what_is_installed(run: Any) -> None:
+    found = run("features", "--json").json
+    assert {"columnMapping", "deletionVectors", "v2Checkpoint"} <= {f["name"] for f in found}
+    assert all(f["summary"] and f["plugin"] for f in found)
+    assert [f["name"] for f in found] == sorted(f["name"] for f in found)
+
+
+def test_log_says_which_files_make_a_version_and_why(run: Any, table: TableBuilder) -> None:
+    text = run("log", table.uri).out
+    assert "version 1, single" in text
+    assert "00000000000000000001.checkpoint.parquet" in text
+    assert "00000000000000000002.json" in text
+    found = run("log", table.uri, "--json").json
+    assert set(found) == {"version", "checkpoint", "deltas", "checksum", "notes"}
+    assert found["notes"]
+    (delta,) = found["deltas"]
+    assert set(delta) == {"name", "kind", "version", "endVersion", "size", "modified"}
+    assert delta["size"] == len(table.bodies[2])
+
+
+def test_log_of_an_older_version_needs_no_checkpoint(run: Any, table: TableBuilder) -> None:
+    found = run("log", table.uri, "--version", 0, "--json").json
+    assert found["checkpoint"] is None
+    assert [d["name"] for d in found["deltas"]] == ["00000000000000000000.json"]
+
+
+@pytest.mark.parametrize("command", ["info", "schema", "history", "files", "features", "log", "head", "changes"])
+def test_text_that_is_piped_has_no_colours_and_no_trailing_blanks(run: Any, table: TableBuilder, command: str) -> None:
+    result = run(command, table.uri)
+    assert result.code == 0
+    assert "\x1b" not in result.out
+    assert all(line == line.rstrip() for line in result.lines)
+
+
+@pytest.mark.parametrize("command", ["info", "schema", "history", "files", "features", "log", "head", "changes"])
+def test_every_command_prints_one_json_document(run: Any, table: TableBuilder, command: str) -> None:
+    result = run(command, table.uri, "--json")
+    assert result.code == 0
+    json.loads(result.out)
+    assert not result.err
+
+
+def test_control_characters_of_a_value_never_reach_the_terminal(run: Any, tmp_path: Path) -> None:
+    made = TableBuilder(tmp_path / "t").create({"s": "string"}).append([{"s": "a\x1b[31mred\nnext\t[bold]"}])
+    text = run("head", made.uri).out
+    assert r"a\x1b[31mred\nnext\t[bold]" in text

@@ -1,0 +1,107 @@
+"""The program itself: exit codes, errors, help, completion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from delta_core.cli.app import cli
+from delta_core.testing.table_builder import TableBuilder
+
+
+def test_fault_of_the_table_is_one_line_and_exit_code_1(run: Any, tmp_path: Path) -> None:
+    result = run("info", tmp_path / "nothing")
+    assert result.code == 1
+    assert result.out == ""
+    assert result.err.startswith("delta-core: No Delta table")
+    assert result.err.count("\n") == 1
+
+
+def test_debug_shows_the_traceback_wherever_it_stands(run: Any, tmp_path: Path) -> None:
+    for arguments in (("--debug", "info", tmp_path / "nothing"), ("info", tmp_path / "nothing", "--debug")):
+        result = run(*arguments)
+        assert result.code == 1
+        assert "Traceback" in result.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fly",), ("info",), ("head", "t", "-n", "-1"), ("info", "t", "--version", "x"), ("cat", "t", "-f", "xml"),
+        ("info", "t", "--version", "1", "--timestamp", "2024-01-01"), ("info", "t", "--storage-option", "key"),
+        ("changes", "t", "--start", "1", "--start-timestamp", "2024-01-01"), ("completion", "tcsh"),
+        ("head", "t", "--columns", "a,,b"), ("head", "t", "--timezone", "Mars"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_misuse_shows_the_usage_and_exits_with_2(run: Any, arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    assert result.code == 2
+    assert "Usage: delta-core" in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("head", "--where", "id >"), 2), (("head", "--where", "nope = 1"), 1), (("head", "--columns", "nope"), 1),
+        (("head", "--version", "9"), 1), (("head", "--timestamp", "soon"), 2),
+        (("cat", "-o", "out.xml"), 2), (("cat", "-o", "/no/such/place/out.csv"), 2), (("changes", "--start", "9"), 2),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_at_fault_decides_the_exit_code(
+    run: Any, table: TableBuilder, arguments: tuple[str, ...], code: int
+) -> None:
+    command, *options = arguments
+    result = run(command, table.uri, *options)
+    assert result.code == code, result.err
+    assert result.err.startswith("delta-core: ")
+    assert "Traceback" not in result.err
+
+
+def test_unexpected_error_asks_for_a_report(run: Any, table: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("delta_core.cli.inspect._describe", lambda snapshot: 1 / 0)
+    result = run("info", table.uri)
+    assert result.code == 1
+    assert "internal error: ZeroDivisionError" in result.err
+    assert "report" in result.err
+
+
+def test_interrupt_exits_with_130(run: Any, table: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(snapshot: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("delta_core.cli.inspect._describe", interrupt)
+    assert run("info", table.uri).code == 130
+
+
+def test_storage_options_reach_the_file_system(run: Any) -> None:
+    made = TableBuilder("memory://cli/t").create({"id": "long"}).append([{"id": 1}])
+    assert run("head", made.uri, "--storage-option", "skip_instance_cache=true", "--json").json == [{"id": 1}]
+
+
+@pytest.mark.parametrize("name", sorted(cli.commands))
+def test_help_of_every_command_has_examples(run: Any, name: str) -> None:
+    result = run(name, "--help")
+    assert result.code == 0
+    assert f"delta-core {name}" in result.out.split("Examples:")[1]
+
+
+def test_help_states_the_exit_codes_and_every_command(run: Any) -> None:
+    text = run("--help").out
+    assert "Exit codes: 0 done, 1" in text
+    assert all(f"\n  {name} " in text for name in cli.commands)
+
+
+def test_version_of_the_program(run: Any) -> None:
+    assert run("--version").out.startswith("delta-core, version ")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_the_shells_script(run: Any, shell: str) -> None:
+    result = run("completion", shell)
+    assert result.code == 0
+    assert "_DELTA_CORE_COMPLETE" in result.out
+    assert "delta-core" in result.out

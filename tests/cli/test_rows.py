@@ -1,0 +1,154 @@
+"""Rows on the screen and in files: head, cat, changes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from delta_core.testing.table_builder import TableBuilder
+
+
+def test_head_shows_rows_with_numbers_to_the_right(run: Any, table: TableBuilder) -> None:
+    lines = run("head", table.uri, "--columns", "kind,id,price", "--where", "id >= 1").lines
+    assert lines[0].split() == ["kind", "id", "price"]
+    assert sorted(line.split() for line in lines[2:]) == [["b", "1", "1.00"], ["b", "3", "NULL"]]
+
+
+def test_head_stops_at_its_limit(run: Any, table: TableBuilder) -> None:
+    assert len(run("head", table.uri, "-n", 1, "--json").json) == 1
+
+
+def test_head_as_json_keeps_values_that_json_lacks(run: Any, table: TableBuilder) -> None:
+    found = run("head", table.uri, "--where", "id = 1", "--metadata", "_file_row_index", "--json").json
+    assert found == [{"id": 1, "kind": "b", "day": "2024-05-01", "price": "1.00", "_file_row_index": 0}]
+
+
+def test_columns_reach_into_structs_and_keep_quoted_commas(run: Any, tmp_path: Path) -> None:
+    schema = pa.schema([("s", pa.struct([("x", pa.int32()), ("y", pa.int32())])), ("a,b", pa.int32())])
+    made = TableBuilder(tmp_path / "t").create(schema).append([{"s": {"x": 1, "y": 2}, "a,b": 3}])
+    found = run("head", made.uri, "--columns", "s.x, `a,b`", "--json")
+    assert found.json == [{"s": {"x": 1}, "a,b": 3}]
+
+
+def test_cat_writes_csv_by_default(run: Any, table: TableBuilder) -> None:
+    rows = list(csv.DictReader(io.StringIO(run("cat", table.uri).out)))
+    assert sorted(r["id"] for r in rows) == ["0", "1", "3"]
+    assert {r["price"] for r in rows} == {"0.00", "1.00", ""}
+
+
+def test_cat_json_is_one_object_a_line(run: Any, table: TableBuilder) -> None:
+    lines = run("cat", table.uri, "--format", "json", "--columns", "id", "--limit", 2).lines
+    assert len(lines) == 2
+    assert all(set(json.loads(line)) == {"id"} for line in lines)
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.parquet", "out.arrow", "out.feather"])
+def test_output_files_ending_says_the_format(run: Any, table: TableBuilder, tmp_path: Path, name: str) -> None:
+    target = tmp_path / name
+    result = run("cat", table.uri, "-o", target)
+    assert (result.code, result.out) == (0, "")
+    assert f"3 rows written to {target}" in result.err
+    if name.endswith("parquet"):
+        assert pq.read_table(target).sort_by("id").equals(table.expected().sort_by("id"))
+    elif name.endswith(("arrow", "feather")):
+        assert pa.ipc.open_file(target).read_all().num_rows == 3
+    else:
+        assert target.read_text().count("\n") == (4 if name.endswith("csv") else 3)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_binary_formats_stream_to_a_pipe(run: Any, table: TableBuilder, kind: str) -> None:
+    data = run("cat", table.uri, "--format", kind).data
+    read = pq.read_table(io.BytesIO(data)) if kind == "parquet" else pa.ipc.open_stream(data).read_all()
+    assert sorted(read.column("id").to_pylist()) == [0, 1, 3]
+
+
+def test_nested_and_binary_values_fit_into_csv(run: Any, tmp_path: Path) -> None:
+    kinds = {"b": pa.binary(), "l": pa.list_(pa.int32()), "m": pa.map_(pa.string(), pa.int32()), "n": pa.null()}
+    made = TableBuilder(tmp_path / "t").create(pa.schema(list(kinds.items())))
+    made.append([{"b": b"\x00\xff", "l": [1, None], "m": {"k": 1}}, {"b": None, "l": None, "m": None}])
+    rows = list(csv.reader(io.StringIO(run("cat", made.uri).out)))
+    assert rows == [["b", "l", "m", "n"], ["AP8=", "[1, null]", '{"k": 1}', ""], ["", "", "", ""]]
+
+
+def test_floats_that_json_lacks_become_text(run: Any, tmp_path: Path) -> None:
+    made = TableBuilder(tmp_path / "t").create({"x": "double"})
+    made.append([{"x": v} for v in (float("nan"), float("inf"), float("-inf"), 0.1)])
+    lines = run("cat", made.uri, "-f", "json").lines
+    assert [json.loads(line)["x"] for line in lines] == ["NaN", "Infinity", "-Infinity", 0.1]
+
+
+def test_timestamps_that_python_has_no_date_for_are_written(run: Any, tmp_path: Path) -> None:
+    made = TableBuilder(tmp_path / "t").create({"t": "timestamp"})
+    made.append(pa.table({"t": pa.array([2**62, 0], pa.timestamp("us", "UTC"))}), statistics=False)
+    for arguments in (("head", made.uri), ("head", made.uri, "--json"), ("cat", made.uri, "-f", "json")):
+        result = run(*arguments)
+        assert result.code == 0, result.err
+        assert str(2**62) in result.out
+        assert "1970-01-01T00:00:00Z" in result.out
+    result = run("cat", made.uri)
+    assert (result.code, "Column t" in result.err) == (1, True)
+
+
+def test_failed_export_leaves_no_file_and_keeps_the_older(run: Any, table: TableBuilder, tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    target.write_text("older")
+    for path in table.paths():
+        Path(table.location(path)).unlink()
+    assert run("cat", table.uri, "-o", target).code == 1
+    assert target.read_text() == "older"
+    assert [p.name for p in tmp_path.iterdir() if p.name != "sales"] == ["out.csv"]
+
+
+def test_changes_shows_the_feed_and_cuts_it_with_a_note(run: Any, table: TableBuilder) -> None:
+    result = run("changes", table.uri, "--start", 1, "--where", "_change_type = 'delete'")
+    assert result.lines[2].split()[:5] == ["2", "a", "2024-05-01", "2.00", "delete"]
+    assert len(result.lines) == 3
+    cut = run("changes", table.uri, "--start", 1, "--limit", 2)
+    assert len(cut.lines) == 4
+    assert "first 2 rows" in cut.err
+
+
+def test_changes_takes_times_and_formats(run: Any, table: TableBuilder) -> None:
+    found = run("changes", table.uri, "--start-timestamp", "2023-11-14T22:13:22Z", "-f", "json")
+    assert [json.loads(line)["_commit_version"] for line in found.lines] == [2]
+    found = run("changes", table.uri, "--end", 1, "-f", "json", "--columns", "id,_change_type", "-n", 3)
+    assert [set(json.loads(line)) for line in found.lines] == [{"id", "_change_type"}] * 3
+
+
+def test_reader_that_closes_the_pipe_is_no_error(table: TableBuilder) -> None:
+    table.append([{"id": i, "kind": "c", "day": None, "price": None} for i in range(50_000)])
+    command = [sys.executable, "-c", "import sys; from delta_core.cli import main; sys.exit(main())", "cat", table.uri]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(b'"id"')
+        process.stdout.close()
+        assert process.wait(timeout=60) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
+def test_wide_rows_on_a_terminal_are_shown_field_by_field(table: TableBuilder) -> None:
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    code = "import sys; from delta_core.cli import main; sys.exit(main())"
+    environment = {**os.environ, "COLUMNS": "30", "TERM": "xterm", "NO_COLOR": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, "head", table.uri, "-n", "1"], stdout=theirs, env=environment, check=True, timeout=60
+    )
+    os.close(theirs)
+    text = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert done.returncode == 0
+    assert "row 1" in text
+    assert "kind" in text
