@@ -305,11 +305,20 @@ class _Planner:
         if isinstance(leaf, Column):
             self._need(leaf.path)
         elif isinstance(leaf, PhysicalColumn):
-            self.hidden[leaf.name] = leaf
+            own = self._own_column(leaf)
+            if own is None:
+                self.hidden[leaf.name] = leaf
+            else:
+                self._need((own,))
         elif isinstance(leaf, (FileConstant, PartitionValue)):
             self._constant(leaf)
         elif not isinstance(leaf, RowPosition):
             raise InvalidArgumentError(f"A scan can't evaluate {leaf}: it stands for what is written.")
+
+    def _own_column(self, leaf: PhysicalColumn) -> str | None:
+        """Return the name of the table's column that a rule reads under its physical name."""
+        pairs = zip(self.table.schema.fields, self.map.physical.fields, strict=True)
+        return next((a.name for a, b in pairs if b.name == leaf.name and a.type == leaf.type != _VOID), None)
 
     def _constant(self, leaf: FileConstant | PartitionValue) -> int:
         return self.constants.setdefault(leaf, len(self.constants))
@@ -349,6 +358,9 @@ class _Planner:
                 return ConstantSource(None)
             return PhysicalSource(self.positions[name], self._child_numbers(leaf.path))
         if isinstance(leaf, PhysicalColumn):
+            own = self._own_column(leaf)
+            if own is not None:
+                return PhysicalSource(self.positions[own])
             return PhysicalSource(len(self.positions) + list(self.hidden).index(leaf.name))
         if isinstance(leaf, RowPosition):
             return PositionSource()

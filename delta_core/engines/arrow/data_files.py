@@ -269,8 +269,8 @@ def _worth_encoding(file: Any, plan: FilePlan) -> tuple[str, ...]:
         return ()
     group = metadata.row_group(0)
     found = []
-    for name, leaf in plan.names:
-        t = plan.schema.field(name).type
+    for number, leaf in plan.found:
+        t = plan.schema.field(number).type
         if t != pa.string() and not is_encoded_string(t):
             continue
         chunk = group.column(leaf)

@@ -39,8 +39,8 @@ class FilePlan:
     ----------
     leaves : tuple of int
         The Parquet columns to decode, ascending.
-    names : tuple of (str, int)
-        The wanted columns that are found, each with the first of its leaves.
+    found : tuple of (int, int)
+        The numbers of the wanted columns that the file has, each with the first of its leaves.
     convert : function(pyarrow.RecordBatch) -> pyarrow.RecordBatch
         From a batch of the leaves to one of ``schema``.
     schema : pyarrow.Schema
@@ -50,7 +50,7 @@ class FilePlan:
     """
 
     leaves: tuple[int, ...]
-    names: tuple[tuple[str, int], ...]
+    found: tuple[tuple[int, int], ...]
     convert: Callable[[pa.RecordBatch], pa.RecordBatch]
     schema: pa.Schema
     stored: Mapping[Path, tuple[int, pa.DataType]]
@@ -101,7 +101,7 @@ def plan_file(
     position = {index: k for k, index in enumerate(kept)}
     picks = [(None if i is None else position[i], convert) for i, convert, _ in top]
     pairs = list(zip(wanted, top, strict=True))
-    names = tuple((w.name, first) for w, (i, _, first) in pairs if i is not None)
+    first = tuple((k, first) for k, (i, _, first) in enumerate(top) if i is not None)
     schema = wanted
     if encoded:
         stored = [found.field(i).type if i is not None and convert is None else w.type for w, (i, convert, _) in pairs]
@@ -110,7 +110,7 @@ def plan_file(
         ])  # fmt: skip
     plain = [p for p, _ in picks] == list(range(len(kept))) and all(c is None for _, c in picks)
     convert = _Plain(schema) if plain else _Converting(picks, schema)
-    return FilePlan(leaves, names, convert, schema, matcher.stored)
+    return FilePlan(leaves, first, convert, schema, matcher.stored)
 
 
 @dataclass(frozen=True)

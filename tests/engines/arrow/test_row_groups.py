@@ -12,7 +12,7 @@ from delta_core.expressions.ast import FileStatistic
 from delta_core.types import PrimitiveType
 
 #: More digits than Python's default context keeps.
-WIDE = Decimal("-1234567890123456789012345678901234567")
+WIDE = Decimal(-1234567890123456789012345678901234567)
 
 
 class Recorder:
