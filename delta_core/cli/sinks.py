@@ -26,6 +26,7 @@ _SUFFIXES = {
 }  # fmt: skip
 #: The first and last microsecond of the years -32767 to 32767.
 _LEAST_US, _GREATEST_US = -1_096_193_779_200_000_000, 971_890_963_199_999_999
+_DAY_US = 86_400_000_000
 
 
 class Sink(Protocol):
@@ -142,7 +143,7 @@ def _flat(kind: pa.DataType) -> pa.DataType:
 
 
 def _flatten(column: pa.Array, name: str) -> pa.Array:
-    if pa.types.is_timestamp(column.type):
+    if pa.types.is_timestamp(column.type) or pa.types.is_date32(column.type):
         _check_year(column, name)
     if _flat(column.type) == column.type:
         return column
@@ -155,9 +156,11 @@ def _flatten(column: pa.Array, name: str) -> pa.Array:
 
 def _check_year(column: pa.Array, name: str) -> None:
     """Refuse times whose year the text would get wrong: it has 16 bits."""
-    found = pc.min_max(column.cast(pa.int64()))
+    is_date = pa.types.is_date32(column.type)
+    found = pc.min_max(column.cast(pa.int32() if is_date else pa.int64()))
     low, high = found["min"].as_py(), found["max"].as_py()
-    if low is not None and not (low >= _LEAST_US and high <= _GREATEST_US):
+    unit = _DAY_US if is_date else 1
+    if low is not None and not (low * unit >= _LEAST_US and high * unit <= _GREATEST_US):
         raise UnsupportedOperationError(
             f"Column {name} holds a time whose year CSV can't say; use another --format, or leave it out by --columns.",
             column=name,
