@@ -290,13 +290,14 @@ class Field(_ArrowExportable):
 class StructType(_ArrowExportable):
     """Named fields in order."""
 
-    __slots__ = ("_by_lower", "fields")
+    __slots__ = ("_by_lower", "_by_name", "fields")
     fields: tuple[Field, ...]
     type = "struct"
 
     def __init__(self, fields: Any) -> None:
         self.fields = tuple(fields)
-        self._by_lower: dict[str, Field] | None = None
+        self._by_name: dict[str, Field] | None = None
+        self._by_lower: dict[str, Field] = {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StructType) and self.fields == other.fields
@@ -323,12 +324,10 @@ class StructType(_ArrowExportable):
 
     def get(self, name: str) -> Field | None:
         """Return the field of this name: the exact one, else the one that is equal ignoring case."""
-        for f in self.fields:
-            if f.name == name:
-                return f
-        if self._by_lower is None:
+        if self._by_name is None:
             self._by_lower = {f.name.lower(): f for f in reversed(self.fields)}
-        return self._by_lower.get(name.lower())
+            self._by_name = {f.name: f for f in reversed(self.fields)}
+        return self._by_name.get(name) or self._by_lower.get(name.lower())
 
     def to_json(self) -> str:
         """Return the JSON text, as in ``schemaString``."""

@@ -168,6 +168,23 @@ def _is_list(t: pa.DataType) -> bool:
     return bool(pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t))
 
 
+class _Places:
+    """Where a struct's fields stand, by what may name them; made once, so that wide tables match in one pass."""
+
+    def __init__(self, fields: Sequence[pa.Field]) -> None:
+        self.fields = fields
+        self.by_name = _numbered([f.name for f in fields])
+        self.by_lower = _numbered([f.name.lower() for f in fields])
+        self.by_id = _numbered([_field_id(f) for f in fields])
+
+
+def _numbered(keys: Sequence[Any]) -> dict[Any, list[int]]:
+    out: dict[Any, list[int]] = {}
+    for i, key in enumerate(keys):
+        out.setdefault(key, []).append(i)
+    return out
+
+
 class _Matcher:
     """One walk over a file's schema beside the wanted one; collects leaves, returns conversions."""
 
@@ -190,9 +207,10 @@ class _Matcher:
         for f in found:
             starts.append(starts[-1] + _num_leaves(f.type))
         out: list[tuple[int | None, Convert | None, int]] = []
+        places = _Places(found)
         for k, w in enumerate(wanted):
             column = columns[k] if columns is not None else None
-            index = None if pa.types.is_null(w.type) else self.find(found, w, column, path)
+            index = None if pa.types.is_null(w.type) else self.find(places, w, column, path)
             if index is None or pa.types.is_null(found[index].type):
                 out.append((None, None, -1))
                 continue
@@ -201,16 +219,16 @@ class _Matcher:
             out.append((index, convert, starts[index]))
         return out
 
-    def find(self, found: list[pa.Field], wanted: pa.Field, column: Field | None, path: Path) -> int | None:
+    def find(self, found: _Places, wanted: pa.Field, column: Field | None, path: Path) -> int | None:
         field_id = column.metadata.get(FIELD_ID) if column is not None and self.match == "id" else None
         if field_id is not None:
-            hits = [i for i, f in enumerate(found) if _field_id(f) == int(field_id)]
+            hits = found.by_id.get(int(field_id), [])
         else:
-            hits = [i for i, f in enumerate(found) if f.name == wanted.name]
+            hits = found.by_name.get(wanted.name, [])
             if not hits and self.match == "name":
-                hits = [i for i, f in enumerate(found) if f.name.lower() == wanted.name.lower()]
+                hits = found.by_lower.get(wanted.name.lower(), [])
         if len(hits) > 1:
-            names = ", ".join(found[i].name for i in hits)
+            names = ", ".join(found.fields[i].name for i in hits)
             raise UnconvertibleError((*path, wanted.name), f"several candidates ({names})", "one column")
         return hits[0] if hits else None
 
