@@ -143,7 +143,7 @@ def test_rows_are_the_recorded_ones(case: Case, corpus: Any) -> None:
         assert _plain_rows(corpus.uri(record), version) == sorted(json.dumps(row, sort_keys=True) for row in recorded)
     else:
         schema = json.loads(open_snapshot(corpus.uri(record), version).metadata.schema_string)
-        assert corpus.matches(table, schema, expected["hash"])
+        assert corpus.matches(table, schema, expected)
 
 
 def _plain_rows(uri: str, version: int) -> list[str]:
@@ -192,7 +192,7 @@ def test_doubtful_table_is_refused_clearly_or_read_right(case: Case, corpus: Any
     except refusal:
         return
     assert table.num_rows == expected["rows"]
-    assert corpus.matches(table, record["schema"], expected["hash"])
+    assert corpus.matches(table, record["schema"], expected)
 
 
 @pytest.mark.corpus.with_args(cleaned_versions)
