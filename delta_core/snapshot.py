@@ -134,9 +134,13 @@ class TableContext:
         return self.define(contents.protocol, contents.metadata, version, contents)
 
     def define(
-        self, protocol: Protocol, metadata: Metadata, version: int, contents: LogContents | None = None
-    ) -> tuple[TableState, PluginSet]:
-        """Build a state from protocol and metadata: features, then what they say of types, activity and columns."""
+        self, protocol: Protocol, metadata: Metadata, version: int, contents: LogContents | None = None,
+        domains: Mapping[str, str] | None = None,
+    ) -> tuple[TableState, PluginSet]:  # fmt: skip
+        """Build a state from protocol and metadata: features, then what they say of types, activity and columns.
+
+        ``domains`` stand in for those of the log, for a state that is to be committed.
+        """
         supported = supported_features(protocol, self.registry.legacy)
         try:
             plugins = self.registry.resolve(supported)
@@ -148,7 +152,7 @@ class TableContext:
         state = TableState(
             version, protocol, metadata, schema, features=plugins.canonical(supported.all),
             reader_features=plugins.canonical(supported.reader), types=plugins.types,
-            domains={} if contents is None else _declared_domains(contents, plugins),
+            domains=(domains or {}) if contents is None else _declared_domains(contents, plugins), functions=plugins.functions,
         )  # fmt: skip
         active = frozenset(n for n, f in plugins.features.items() if f.active(state))
         state = replace(state, active=active | plugins.unknown)
@@ -368,6 +372,18 @@ class Snapshot:
         """When the version was committed, ms since the epoch."""
         return self._times.of([self.version])[self.version]
 
+    @cached_property
+    def commit_timestamp_ms(self) -> int | None:
+        """The version's own commit time, as `timestamp_ms` but read from its commit alone; None where that is gone.
+
+        A file time is as the store has it, not made monotone.
+        """
+        last = next((f for f in self.segment.commits[-1:] if f.version == self.version), None)
+        if last is None:
+            return None
+        rule: CommitTimestamp | None = self.plugins.sole("commit_timestamps", table=self.state)
+        return CommitTimes(self.engine, [last], rule, self.uri).of([self.version])[self.version]
+
     def version_at(self, timestamp_ms: int) -> int:
         """Return the last version, up to this one, that was committed at or before a time."""
         return self._times.version_at(timestamp_ms)
@@ -411,8 +427,14 @@ class Snapshot:
             return self.context.read(None)
         return self.with_commits(newer)
 
-    def with_commits(self, newer: Sequence[LogFile]) -> Snapshot:
-        """Return the snapshot after the next commits; lists nothing, and reads nothing whose content is at hand."""
+    def with_commits(self, newer: Sequence[LogFile], timestamp_ms: int | None = None) -> Snapshot:
+        """Return the snapshot after the next commits; lists nothing, and reads nothing whose content is at hand.
+
+        Parameters
+        ----------
+        timestamp_ms : int, optional
+            The last one's commit time, where the caller knows it.
+        """
         fresh = self.engine.logs.read_commits(newer, _TAIL)
         kept = tuple(f._replace(data=None) if f.kind == "commit" else f for f in newer)
         protocol, metadata = newest_definition(fresh.others, self.uri)
@@ -429,6 +451,8 @@ class Snapshot:
         else:
             state, plugins = self.context.state(contents)
         snapshot = Snapshot(self.context, contents, state, plugins)
+        if timestamp_ms is not None:
+            snapshot.__dict__["commit_timestamp_ms"] = timestamp_ms
         if "files" in self.__dict__ and snapshot._fields == self._fields:
             found = reconcile(fresh)
             chunk = CommitChunk(self.engine.logs, kept, fresh.adds, self._fields)

@@ -50,9 +50,9 @@ def commit_loop(
         if isinstance(outcome, Committed):
             return Won(base, attempt, outcome)
         base = advance(base, outcome)
-        # the first retry is at once: most races have two runners
+        # the first retry is at once: most races have two runners; a lost race means that somebody got on
         if lost:
-            sleep(random.uniform(0.5, 1.0) * min(0.01 * 2**lost, 2.0))  # noqa: S311
+            sleep(random.uniform(0.0, min(0.005 * 2**lost, 0.25)))  # noqa: S311
     raise TooManyAttemptsError(
         f"The commit lost {max_attempts} races in a row. Nothing was committed; the data is written but not part of the table. "
         "Try again later, or raise max_commit_retries.", attempts=max_attempts,

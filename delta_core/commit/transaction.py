@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.actions import Metadata
+from delta_core.actions import Metadata, Protocol
 from delta_core.commit.attempt import Attempt, CommitHeader, build_attempt
 from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.conflict import IsolationLevel, check_conflicts
@@ -125,16 +125,23 @@ class Transaction:
         old = NEW_TABLE if self.base is None else self.base.protocol
         protocol = upgraded(old, wanted, registry)
         check_writable(protocol, registry)
-        version = -1 if self.base is None else self.base.version
-        state, plugins = self.context.define(protocol, metadata, version)
+        state, plugins = self._define(protocol, metadata)
         prepared = plugins.fold("prepare_metadata", "metadata", metadata, table=state)
         if prepared != metadata:
-            state, plugins = self.context.define(protocol, prepared, version)
+            state, plugins = self._define(protocol, prepared)
         plugins.check("check_metadata", table=state, metadata=prepared)
         self.intents.metadata = prepared
         self.intents.protocol = protocol if self.base is None or protocol != self.base.protocol else None
         self._target, self._plan = (state, plugins), None
         return state
+
+    def _define(self, protocol: Protocol, metadata: Metadata) -> tuple[TableState, PluginSet]:
+        """Build the target state, with the domains as this transaction leaves them."""
+        domains = {} if self.base is None else dict(self.base.state.domains)
+        domains |= {d: c for d, c in self.intents.domains.items() if c is not None}
+        left = {d: c for d, c in domains.items() if d not in self.intents.domains or self.intents.domains[d] is not None}
+        version = -1 if self.base is None else self.base.version
+        return self.context.define(protocol, metadata, version, domains=left)
 
     @property
     def plan(self) -> WritePlan:
@@ -166,6 +173,10 @@ class Transaction:
     def set_domain(self, domain: str, configuration: str | None) -> None:
         """Stage a domain's configuration; None removes it."""
         self.intents.domains[domain] = configuration
+        if self._target is not None:
+            # a feature may be switched on by its domain
+            state = self._target[0]
+            self._target, self._plan = self._define(state.protocol, state.metadata), None
 
     def set_transaction(self, app_id: str, version: int) -> None:
         """Stage the version that an application reached, for writes that happen once."""
@@ -225,7 +236,8 @@ class Transaction:
             latest = None if base is None else base.state
             target, plugins = self._definition
             intents = self._resolved(base)
-            previous = None if base is None else base.commit_timestamp_ms
+            timed = base is not None and plugins.sole("commit_timestamps", table=target) is not None
+            previous = base.commit_timestamp_ms if timed and base is not None else None
             return build_attempt(intents, header, latest, target, plugins, now(), previous, lost)
 
         def publish(attempt: Attempt) -> Committed | Conflict:
@@ -287,9 +299,9 @@ class Transaction:
             if predicate is None:
                 return files
             state = latest.state
-            plan = plan_skipping(predicate, state)
+            plan = plan_skipping(predicate, state.schema, state.column_map, state.partition_columns)
             evaluator = latest.engine.evaluator
-            found = FileSet.of(files).where(plan.partitions, evaluator, latest.timezone, exact=True)
+            found = FileSet.of(files).where(plan.partition, evaluator, latest.timezone, exact=True)
             return found.where(plan.statistics, evaluator, latest.timezone).columns(["path"])
 
         return matches
@@ -298,7 +310,7 @@ class Transaction:
         version = committed.version
         self.abandoned = self.abandoned[:-1]
         file = LogFile(committed.path or commit_name(version), "commit", version, version, data=attempt.data)
-        snapshot = self.context.created(file) if base is None else base.with_commits([file])
+        snapshot = self.context.created(file) if base is None else base.with_commits([file], attempt.timestamp_ms)
         self.plugins.check("after_commit", committed=committed)
         return CommitResult(version, snapshot, attempt.view.lost + 1)
 
