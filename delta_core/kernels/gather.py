@@ -13,8 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.kernels import _gather
+from delta_core.kernels.nested import empty_rows
 
-__all__ = ["gather"]
+__all__ = ["check_rows", "gather", "gather_column"]
 
 _WIDTHS = (1, 2, 4, 8, 16)
 Rows = NDArray[np.int32]
@@ -38,21 +39,32 @@ def gather(batch: pa.RecordBatch, rows: Rows | None) -> pa.RecordBatch:
         Offsets or dictionary codes that lead outside their column.
     """
     if rows is not None:
-        _gather.check_rows(rows, batch.num_rows)
+        check_rows(rows, batch.num_rows)
         if not batch.num_columns:
-            return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), len(rows), [None]))
+            return empty_rows(len(rows))
     elif not any(pa.types.is_dictionary(t) for t in batch.schema.types):
         return batch
-    arrays = [_column(c, rows) for c in batch.columns]
+    arrays = [gather_column(c, rows) for c in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
 
 
-def _column(array: pa.Array[Any], rows: Rows | None) -> pa.Array[Any]:
+def check_rows(rows: Rows, num_rows: int) -> None:
+    """Refuse indices that are not rows of a batch of so many, with InvalidArgumentError."""
+    _gather.check_rows(rows, num_rows)
+
+
+def gather_column(array: pa.Array[Any], rows: Rows | None, decode: bool = True) -> pa.Array[Any]:
+    """Return rows of one column; ``rows`` were checked (`check_rows`). See `gather`.
+
+    ``decode`` false leaves dictionary encoded strings as they are.
+    """
     t = array.type
     if pa.types.is_dictionary(t):
+        if not decode:
+            return array if rows is None else _codes(array, rows)
         if t.index_type != pa.int32() or t.value_type != pa.string() or array.dictionary.null_count:
             plain = array.dictionary_decode()
-            return plain if rows is None else _column(plain, rows)
+            return plain if rows is None else gather_column(plain, rows)
         return _text(array, rows, array.dictionary)
     if rows is None:
         return array
@@ -68,6 +80,10 @@ def _column(array: pa.Array[Any], rows: Rows | None) -> pa.Array[Any]:
         _gather.fixed(array.buffers()[1], array.offset, len(array), width, rows, data)
         return _built(t, array, rows, [data])
     return array.take(pa.array(rows))
+
+
+def _codes(array: pa.Array[Any], rows: Rows) -> pa.Array[Any]:
+    return pa.DictionaryArray.from_arrays(gather_column(array.indices, rows), array.dictionary, safe=False)
 
 
 def _text(array: pa.Array[Any], rows: Rows | None, dictionary: pa.Array[Any] | None) -> pa.Array[Any]:

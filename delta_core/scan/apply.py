@@ -15,7 +15,7 @@ import pyarrow as pa
 from delta_core.engine import Compiled, Evaluator
 from delta_core.errors import DataFileError
 from delta_core.expressions.ast import Expression, Leaf
-from delta_core.kernels.gather import gather
+from delta_core.kernels.gather import check_rows, gather, gather_column
 from delta_core.kernels.nested import empty_rows, narrow, reach, relabel
 from delta_core.kernels.row_set import RowSet
 from delta_core.rules import Function, ReadCheck
@@ -91,10 +91,10 @@ class Apply:
         rows = self._files.rows(file, first, batch.num_rows)
         if rows is not None and not len(rows):
             return None
-        batch = gather(batch, rows)
         if self._is_plain:
-            self._check_required(file, batch.columns)
-            return relabel(batch, self._plan.schema)
+            kept = gather(batch, rows)
+            self._check_required(file, kept.columns)
+            return relabel(kept, self._plan.schema)
         view = _View(self, file, first, batch, rows)
         for check, compiled in self._checks:
             self._run_check(check, compiled, view)
@@ -133,7 +133,10 @@ class Apply:
 
 
 class _View:
-    """One batch under evaluation: its columns, constants and positions, each made when first asked for."""
+    """Rows of one batch under evaluation: columns, constants and positions, each made when first asked for.
+
+    Columns are picked from the whole batch, so that what a filter drops is copied for the filter's own columns only.
+    """
 
     def __init__(self, owner: Apply, file: int, first: int, batch: pa.RecordBatch, rows: Any | None) -> None:
         self._owner = owner
@@ -141,23 +144,30 @@ class _View:
         self._first = first
         self._rows = rows
         self._batch = batch
-        self.num_rows: int = batch.num_rows
+        self._columns: dict[int, pa.Array] = {}
+        self.num_rows: int = batch.num_rows if rows is None else len(rows)
+        if rows is not None:
+            check_rows(rows, batch.num_rows)
 
     def filtered(self, mask: pa.BooleanArray) -> _View:
         """Return the rows where the mask is true."""
-        import pyarrow.compute as pc
-
-        rows = np.flatnonzero(pc.fill_null(mask, False).to_numpy(zero_copy_only=False)).astype(np.int32)
-        kept = rows if self._rows is None else self._rows[rows]
-        return _View(self._owner, self.file, self._first, gather(self._batch, rows), kept)
+        if mask.null_count:
+            mask = mask.fill_null(False)
+        rows = np.flatnonzero(mask.to_numpy(zero_copy_only=False)).astype(np.int32)
+        return _View(self._owner, self.file, self._first, self._batch, rows if self._rows is None else self._rows[rows])
 
     def positions(self) -> pa.Array:
         if self._rows is None:
             return pa.array(np.arange(self._first, self._first + self.num_rows, dtype=np.int64))
         return pa.array(self._rows.astype(np.int64) + self._first)
 
-    def physical(self, source: PhysicalSource) -> pa.Array:
-        return reach(self._batch.column(source.index), source.path)
+    def physical(self, source: PhysicalSource, decode: bool = True) -> pa.Array:
+        """Return a physical column; strings may stay dictionary encoded unless they are to be decoded."""
+        column = self._columns.get(source.index)
+        if column is None or (decode and pa.types.is_dictionary(column.type)):
+            column = gather_column(self._batch.column(source.index), self._rows, decode)
+            self._columns[source.index] = column
+        return reach(column, source.path)
 
     def constant(self, source: ConstantSource) -> pa.Scalar | None:
         return None if source.index is None else self._owner._files.constants(self.file, source.index)
@@ -170,7 +180,7 @@ class _View:
         if isinstance(source, ConstantSource):
             value = self.constant(source)
             return pa.scalar(None, plan.types[leaf]) if value is None else value
-        return _as(self.physical(source), plan.types[leaf])
+        return _as(self.physical(source, decode=False), plan.types[leaf])
 
     def evaluate(self, compiled: Compiled) -> Any:
         return compiled([self.leaf(leaf) for leaf in compiled.leaves], self.num_rows)

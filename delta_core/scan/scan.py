@@ -30,6 +30,8 @@ from delta_core.types import DataType, PrimitiveType
 __all__ = ["Scan", "ScanSource"]
 
 _NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
+#: Files whose statistics are asked first where a limit is given.
+_FIRST_FILES = 64
 
 
 class ScanSource(Protocol):
@@ -138,18 +140,27 @@ class Scan:
         """Yield the rows as batches; closing the iterator stops the reading."""
         left = self.plan.limit
         if left is None:
-            yield from self._read(_Inputs(self))
+            yield from self._read(_Inputs(self, self._files))
             return
-        inputs = _Inputs(self)
-        for part in inputs.split(left):
-            for batch in self._read(part):
+        for inputs in self._in_parts(left):
+            for batch in self._read(inputs):
+                yield batch.slice(0, left)
+                left -= batch.num_rows
                 if left <= 0:
                     return
-                taken = batch.slice(0, left)
-                left -= taken.num_rows
-                yield taken
-            if left <= 0:
-                return
+
+    def _in_parts(self, limit: int) -> Iterator[_Inputs]:
+        """Yield the files that are enough for a limit by their statistics, then the rest."""
+        start = 0
+        if limit <= 0:
+            return
+        if self.plan.filter is None and self._files.keep is None:
+            first = _Inputs(self, self._files.head(_FIRST_FILES))
+            start = first.enough_for(limit)
+            yield first.slice(0, start)
+        rest = _Inputs(self, self._files).slice(start)
+        if rest.paths:
+            yield rest
 
     def count(self) -> int:
         """Return the number of rows; from statistics and footers where these tell, else by reading.
@@ -166,7 +177,7 @@ class Scan:
     def _known_count(self) -> int | None:
         if self.plan.filter is not None or self.plan.checks or self._files.keep is not None:
             return None
-        inputs = _Inputs(self)
+        inputs = _Inputs(self, self._files)
         dropped = inputs.vectors.num_dropped()
         return None if dropped is None else inputs.num_physical_rows() - dropped
 
@@ -189,48 +200,44 @@ class Scan:
 class _Inputs:
     """The files of one read as the engine needs them: decoded paths, constants, vectors."""
 
-    def __init__(self, scan: Scan, table: pa.Table | None = None, first: int = 0) -> None:
+    def __init__(self, scan: Scan, files: FileSet, table: pa.Table | None = None, first: int = 0) -> None:
         self._scan = scan
         self._plan = scan.plan
         self._source = scan._source
+        self._files = files
         self._first = first
-        self._table = self._load() if table is None else table
+        self._table = files.columns(self._names()) if table is None else table
         self.paths = decode_paths(self._table.column("path"))
         self.sizes: list[int | None] = self._table.column("size").to_pylist()
         self.vectors = Vectors(self._source.engine.storage, self._plan.selectors, self._table)
 
-    def _load(self) -> pa.Table:
+    def _names(self) -> list[str]:
         names = ["path", "size", *(c for s in self._plan.selectors for c in s.columns)]
         for leaf in self._plan.constants:
             if isinstance(leaf, PartitionValue):
                 names.append(f"partition:{leaf.name}")
             elif leaf != LOCATION:
                 names.append(leaf.name)
-        return self._scan._files.columns(list(dict.fromkeys(names)))
+        return list(dict.fromkeys(names))
 
-    def split(self, limit: int) -> Iterator[_Inputs]:
-        """Yield the files that are enough for a limit by their statistics, then the rest."""
-        counts = self._num_records()
-        if self._plan.filter is not None or counts is None or self._scan._files.keep is not None:
-            yield self
-            return
+    def slice(self, start: int, stop: int | None = None) -> _Inputs:
+        """Return some of the files."""
+        if start == 0 and (stop is None or stop >= len(self.paths)):
+            return self
+        count = len(self.paths) if stop is None else stop
+        return _Inputs(self._scan, self._files, self._table.slice(start, count - start), self._first + start)
+
+    def enough_for(self, limit: int) -> int:
+        """Return how many of the files hold a number of rows, as far as statistics tell: at least one, if any."""
+        counts = self._files.statistics([_NUM_RECORDS]).column(0).fill_null(0).to_numpy()
         dropped = np.zeros(len(counts), np.int64)
         for _, located in self.vectors.located:
             np.add.at(dropped, located.column("file").to_numpy(), located.column("cardinality").fill_null(0).to_numpy())
-        enough = int(np.searchsorted(np.cumsum(counts - dropped), limit)) + 1
-        if enough >= len(counts):
-            yield self
-            return
-        yield _Inputs(self._scan, self._table.slice(0, enough))
-        yield _Inputs(self._scan, self._table.slice(enough), enough)
-
-    def _num_records(self) -> np.ndarray[Any, Any] | None:
-        counts = self._scan._files.statistics([_NUM_RECORDS]).column(0)
-        return None if counts.null_count else counts.to_numpy()
+        return min(int(np.searchsorted(np.cumsum(counts - dropped), limit)) + 1, len(counts))
 
     def num_physical_rows(self) -> int:
         """Return the rows of all files, from statistics, else from footers."""
-        counts = self._scan._files.statistics([_NUM_RECORDS]).column(0)
+        counts = self._files.statistics([_NUM_RECORDS]).column(0)
         known = int(np.sum(counts.drop_null().to_numpy()))
         if not counts.null_count:
             return known
@@ -257,7 +264,7 @@ class _Inputs:
             column = columns[number]
             return pa.scalar(uri(self.paths[file])) if column is None else column[file]
 
-        kept = self._scan._files.keep
+        kept = self._files.keep
         if kept is not None and self._first:
             kept = {file - self._first: rows for file, rows in kept.items()}
         return FileContext(self.paths, constant, self.vectors.rows, kept)
