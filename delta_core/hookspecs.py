@@ -144,8 +144,10 @@ def commit_rules(attempt: Any) -> Iterable[Any]:  # type: ignore[empty-body]
 
 
 @hookspec
-def finish_metadata(attempt: Any) -> Metadata:  # type: ignore[empty-body]
+def finish_metadata(attempt: Any, metadata: Metadata) -> Metadata:  # type: ignore[empty-body]
     """Return the metadata with values of this attempt: configuration and identity marks only.
+
+    ``metadata`` is the former plugin's answer; ``attempt.table`` still has what the transaction began with.
 
     Set: table. When: per attempt. Result: fold.
     """

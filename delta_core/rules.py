@@ -130,13 +130,22 @@ class Function:
 
 @dataclass(frozen=True)
 class FillColumn:
-    """Compute a column that the written rows lack (or only its nulls, or every row)."""
+    """Compute a column that the written rows lack (or only its nulls, or every row).
+
+    Parameters
+    ----------
+    report_bounds : bool
+        Whether attempts are told the least and the greatest value that was generated.
+    sole : bool
+        Whether values come from here alone: rows of users that bring the column are refused.
+    """
 
     feature: str
     column: tuple[str, ...]
     expression: Expression
     when: Literal["absent", "null", "always"] = "absent"
     report_bounds: bool = False
+    sole: bool = False
 
 
 @dataclass(frozen=True)
@@ -153,13 +162,24 @@ class HiddenColumn:
 
 @dataclass(frozen=True)
 class RowCheck:
-    """Refuse rows for which the expression is not true; ``null_passes`` lets null through."""
+    """Refuse rows for which the expression is not true.
+
+    Parameters
+    ----------
+    null_passes : bool
+        Whether null is let through.
+    sql : str
+        The condition as its author wrote it, for messages.
+    given : tuple of str, optional
+        Check only where the written rows bring this column: it was not filled.
+    """
 
     feature: str
     name: str
     expression: Expression
     null_passes: bool = False
     sql: str = ""
+    given: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

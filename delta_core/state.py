@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from delta_core.actions import Metadata, Protocol
+from delta_core.rules import Function
 from delta_core.schema import ColumnMap, Schema
 from delta_core.types import BASE_TYPES, TypeDef
 
@@ -32,6 +33,8 @@ class TableState:
         Every primitive type name that the table may use.
     domains : Mapping
         Domain name to configuration text, of the domains that the features declare; no removed ones.
+    functions : Mapping
+        The functions that the features add to expressions, by name.
     """
 
     version: int
@@ -44,6 +47,7 @@ class TableState:
     column_map: ColumnMap = field(default=None)  # type: ignore[assignment]
     types: Mapping[str, TypeDef] = field(default_factory=lambda: dict(BASE_TYPES))
     domains: Mapping[str, str] = field(default_factory=dict)
+    functions: Mapping[str, Function] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         if self.column_map is None:

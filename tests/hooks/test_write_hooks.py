@@ -115,12 +115,12 @@ def test_hook_commit_rules_see_the_attempt() -> None:
     assert seen == [ATTEMPT]
 
 
-def test_hook_finish_metadata_sees_the_attempt() -> None:
-    class Attempt:
-        metadata = METADATA
+def test_hook_finish_metadata_sees_the_attempt_and_the_answer_before() -> None:
+    def hook(name: str) -> Any:
+        return lambda attempt, metadata: marked(f"{name}{attempt}")(metadata)
 
-    finish = plugin_set(Stranger("one", finish_metadata=lambda attempt: marked("1")(attempt.metadata)))
-    assert finish.fold("finish_metadata", "metadata", METADATA, attempt=Attempt()).description == "1"
+    both = plugin_set(Stranger("one", finish_metadata=hook("1")), Stranger("two", finish_metadata=hook("2")))
+    assert both.fold("finish_metadata", "metadata", METADATA, attempt="a").description == "1a2a"
 
 
 def test_hook_check_commit_refuses() -> None:
