@@ -137,10 +137,10 @@ class Transaction:
 
     def _define(self, protocol: Protocol, metadata: Metadata) -> tuple[TableState, PluginSet]:
         """Build the target state, with the domains as this transaction leaves them."""
-        domains = {} if self.base is None else dict(self.base.state.domains)
-        domains |= {d: c for d, c in self.intents.domains.items() if c is not None}
-        left = {d: c for d, c in domains.items() if d not in self.intents.domains or self.intents.domains[d] is not None}
+        domains: dict[str, str | None] = {} if self.base is None else dict(self.base.domains())
+        domains.update(self.intents.domains)
         version = -1 if self.base is None else self.base.version
+        left = {d: c for d, c in domains.items() if c is not None}
         return self.context.define(protocol, metadata, version, domains=left)
 
     @property
