@@ -7,19 +7,23 @@ they are percent-decoded before they reach an engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from typing import IO, Any, Literal, Protocol, TypeVar
 
 import pyarrow as pa
 
-from delta_core.expressions.ast import Expression, Leaf
+from delta_core.expressions.ast import Expression, FileStatistic, Leaf
 from delta_core.kernels.json_actions import ParsedActions
+from delta_core.properties import WriterProperties
 from delta_core.rules import Function
+from delta_core.schema import Path
 from delta_core.types import BASE_TYPES, StructType, TypeDef
 
 __all__ = [
-    "ActionQuery", "CheckpointHandle", "Compiled", "DataFiles", "Engine", "Evaluator", "FileRead", "Listing", "LogFiles",
-    "ParsedActions", "RangeRequest", "Relations", "Storage", "PutResult",
+    "ActionQuery", "CheckpointHandle", "ColumnStatistics", "Compiled", "DataFiles", "Engine", "Evaluator", "FileRead",
+    "FileWrite", "Listing", "LogFiles", "ParquetForm", "ParsedActions", "PutResult", "RangeRequest", "Relations", "Split",
+    "Storage", "WrittenFile",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -102,6 +106,20 @@ class Storage(Protocol):
         """Write the file whole, replacing it."""
         ...
 
+    def create(self, path: str) -> pa.NativeFile:
+        """Open a new file to be written piece by piece; its name must be nobody else's.
+
+        On a remote store nothing is visible before it is closed.
+        """
+        ...
+
+    def put_stream(self, path: str) -> AbstractContextManager[IO[bytes]]:
+        """Write a file piece by piece, replacing it.
+
+        It stands there whole when the context ends; when that ends by an exception, nothing of it is to be seen.
+        """
+        ...
+
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files; a missing one is no error."""
         ...
@@ -157,6 +175,14 @@ class CheckpointHandle(Protocol):
         """Whether the footer proves that a nested field (no list or map) is null in every row of a group."""
         ...
 
+    def group_bounds(self, wanted: Sequence[FileStatistic]) -> list[pa.Array]:
+        """Return what the footer says of nested fields, one value a group; null where it says nothing.
+
+        The path of a statistic is that of a field, such as ``("add", "stats_parsed", "minValues", "id")``; its kind is
+        ``min``, ``max``, ``nullCount`` or ``numRecords`` (the group's rows). Bounds hold for every value of the group.
+        """
+        ...
+
     def read(
         self, group: int, columns: Sequence[tuple[str, ...]], dictionary: Sequence[tuple[str, ...]] = ()
     ) -> list[pa.Array]:
@@ -168,8 +194,27 @@ class CheckpointHandle(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class ParquetForm:
+    """How a Parquet file of the log is encoded.
+
+    Parameters
+    ----------
+    codec : str
+        The value of ``delta.parquet.compression.codec``; empty: the engine's choice.
+    version : str
+        The value of ``delta.parquet.format.version``.
+    dictionary : tuple of path
+        Nested fields (maps: with their keys and values) of which few values are distinct.
+    """
+
+    codec: str = ""
+    version: str = "1.0.0"
+    dictionary: tuple[tuple[str, ...], ...] = ()
+
+
 class LogFiles(Protocol):
-    """Actions of commits and checkpoints as Arrow."""
+    """Actions of commits and checkpoints as Arrow, and back."""
 
     def read_commits(self, files: Sequence[Any], query: ActionQuery) -> ParsedActions:
         """Read `plans.LogFile` commits or compacted files in the order given; all fetched concurrently.
@@ -183,6 +228,18 @@ class LogFiles(Protocol):
 
         Raises CheckpointError naming the file if one can't be read, FileNotFoundError if it is gone.
         """
+        ...
+
+    def write_parquet(self, path: str, schema: pa.Schema, groups: Iterable[pa.Table], form: ParquetForm) -> int:
+        """Write a checkpoint or sidecar, a row group per table, as they come; return its size in bytes.
+
+        Footers carry min, max and null counts. The file is to be seen whole or not at all. Raises EngineError where
+        the store fails.
+        """
+        ...
+
+    def write_lines(self, path: str, pieces: Iterable[bytes]) -> int:
+        """Write a JSON checkpoint from pieces of its text, as `write_parquet` writes."""
         ...
 
 
@@ -256,8 +313,71 @@ class FileRead:
     opened: Callable[[int, int], None] | None = None
 
 
+#: Called by the engine, on its worker threads, with the number of the batch's first row in the whole write and a batch
+#: as the user gave it; returns physical batches (`FileWrite.schema`), each with its partition's number.
+Split = Callable[[int, pa.RecordBatch], "Sequence[tuple[int, pa.RecordBatch]]"]
+
+
+@dataclass(frozen=True)
+class FileWrite:
+    """One write of many data files.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Physical columns; a field with a Parquet id has it in its metadata as ``PARQUET:field_id``, at every level.
+    name : function(int) -> str
+        From a partition's number, the path of a new file of it, relative to the root and not encoded. Called once a
+        file, on any thread.
+    statistics : tuple of Path
+        The physical leaves to measure; a list, map or variant is a leaf.
+    target_file_size : int
+        Bytes; a file is closed once it is about that big.
+    partitioned : bool
+        Whether ``apply`` may answer with several partitions.
+    """
+
+    schema: pa.Schema
+    name: Callable[[int], str]
+    statistics: tuple[Path, ...]
+    properties: WriterProperties
+    target_file_size: int
+    partitioned: bool = False
+
+
+@dataclass(frozen=True)
+class ColumnStatistics:
+    """What is known of one leaf in one file.
+
+    Parameters
+    ----------
+    null_count : int or None
+        Rows where it is null, rows with a null parent counted.
+    low, high : int, float, bytes or None
+        Bounds as Parquet stores them: days, microseconds, unscaled decimals, UTF-8 bytes in byte order. None where
+        there is no value, or a NaN among them, or the type has no order.
+    """
+
+    path: Path
+    null_count: int | None
+    low: Any = None
+    high: Any = None
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A data file that is whole on its store; ``modified_ms`` is its modification time, ms since the epoch."""
+
+    path: str
+    partition: int
+    size: int
+    modified_ms: int
+    num_rows: int
+    statistics: tuple[ColumnStatistics, ...]
+
+
 class DataFiles(Protocol):
-    """Data files to physical batches."""
+    """Data files to physical batches, and rows to data files."""
 
     def read(self, read: FileRead, apply: Apply) -> Iterator[pa.RecordBatch]:
         """Stream the files' batches through ``apply``, files in order, rows in file order, in bounded memory.
@@ -268,6 +388,24 @@ class DataFiles(Protocol):
 
     def row_counts(self, paths: Sequence[str], sizes: Sequence[int | None]) -> list[int]:
         """Return the number of physical rows of each file, from footers."""
+        ...
+
+    def write(self, write: FileWrite, source: pa.Table | pa.RecordBatchReader, apply: Split) -> list[WrittenFile]:
+        """Write rows as data files, several at once, in bounded memory.
+
+        Files are synced where the store is a disk. Rows keep their order within a file; those of a table without
+        partitions lie in consecutive runs. Whatever goes wrong, every file that was begun is deleted before it is raised.
+        """
+        ...
+
+    def describe(
+        self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path]
+    ) -> list[WrittenFile]:
+        """Return what the footers of files from elsewhere tell, in the order given.
+
+        Bounds of floating-point columns are left out: a footer does not say whether there is a NaN. Raises
+        SchemaMismatchError for a file whose columns are not those of ``schema``.
+        """
         ...
 
 

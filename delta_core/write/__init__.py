@@ -1,0 +1,1 @@
+"""Rows to data files: the plan, names, rows made physical, statistics."""

@@ -15,15 +15,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.engine import Apply, Compiled, Evaluator, FileRead, Storage
+from delta_core.engine import Apply, Compiled, Evaluator, FileRead, FileWrite, Split, Storage, WrittenFile
+from delta_core.engines.arrow.data_writer import write_files
 from delta_core.engines.arrow.legacy_calendar import Calendar, read_calendar
+from delta_core.engines.arrow.measure import footer_statistics, leaves_of
 from delta_core.engines.arrow.ordered import Task, run_ordered
 from delta_core.engines.arrow.parquet_types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
 from delta_core.engines.arrow.prefetch import Prefetch
 from delta_core.engines.arrow.row_groups import kept_groups
-from delta_core.errors import DataFileError, DataFileNotFoundError, DeltaError
+from delta_core.errors import DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
 from delta_core.expressions.ast import leaves
 from delta_core.kernels.nested import empty_rows
+from delta_core.schema import Path
 
 __all__ = ["ArrowDataFiles"]
 
@@ -80,6 +83,34 @@ class ArrowDataFiles:
             return [one(paths[0], sizes[0])]
         with ThreadPoolExecutor(32) as pool:
             return list(pool.map(one, paths, sizes))
+
+    def write(self, write: FileWrite, source: pa.Table | pa.RecordBatchReader, apply: Split) -> list[WrittenFile]:
+        """Write rows as data files, several at once, in bounded memory."""
+        return write_files(self._storage, write, source, apply)
+
+    def describe(self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path]) -> list[WrittenFile]:
+        """Return what the footers of files from elsewhere tell, in the order given."""
+        with ThreadPoolExecutor(32) as pool:
+            return list(pool.map(lambda path: self._describe(path, schema, statistics), paths))
+
+    def _describe(self, path: str, schema: pa.Schema, statistics: Sequence[Path]) -> WrittenFile:
+        import pyarrow.parquet as pq
+
+        with _naming(path):
+            ((size, modified_ms),) = self._storage.stat([path])
+            file = pq.ParquetFile(self._storage.local_path(path) or self._storage.open(path, size))
+        found = file.schema_arrow
+        unknown = [n for n in found.names if schema.get_field_index(n) < 0]
+        if unknown:
+            raise SchemaMismatchError(
+                f"Data file {path!r} has the column {unknown[0]!r}, which the table's files do not have; they have: "
+                f"{', '.join(schema.names[:20])}.", path=path, column=unknown[0],
+            )  # fmt: skip
+        # a bound in another unit or order than the table's type has would mislead
+        wanted = {leaf.path: leaf.type for leaf in leaves_of(schema, statistics)}
+        leaves = [leaf for leaf in leaves_of(found, statistics) if leaf.type.equals(wanted.get(leaf.path))]
+        facts = footer_statistics(file.metadata, leaves, None)
+        return WrittenFile(path, 0, size, modified_ms, file.metadata.num_rows, facts)
 
 
 @contextmanager

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import tempfile
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from contextlib import contextmanager
+from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -148,8 +150,38 @@ class LocalStorage(_Storage):
         os.replace(self._write_temporary(target, data), target)
         _sync_directory(os.path.dirname(target))
 
+    def create(self, path: str) -> pa.NativeFile:
+        """Open a new file to be written piece by piece."""
+        local = self.local_path(path)
+        if local is None:
+            return self._other(path).create(path)
+        try:
+            return pa.OSFile(local, "wb")
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(local), exist_ok=True)
+            return pa.OSFile(local, "wb")
+
+    @contextmanager
+    def put_stream(self, path: str) -> Iterator[IO[bytes]]:
+        """Write a temporary file, which replaces the one of this name when it is whole and synced."""
+        target = os.path.join(self.root, path)
+        temporary = _temporary_name(target)
+        try:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(temporary, "xb") as f:
+                yield f
+                f.flush()
+                os.fsync(f.fileno())
+            os.replace(temporary, target)
+        except BaseException as e:
+            _unlink_if_there(temporary)
+            if isinstance(e, OSError):
+                raise _failed("write", path, self.root, e) from e
+            raise
+        _sync_directory(os.path.dirname(target))
+
     def _write_temporary(self, target: str, data: bytes) -> str:
-        temporary = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.{uuid.uuid4().hex}.tmp")
+        temporary = _temporary_name(target)
         try:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with open(temporary, "xb") as f:
@@ -157,8 +189,7 @@ class LocalStorage(_Storage):
                 f.flush()
                 os.fsync(f.fileno())
         except OSError as e:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
+            _unlink_if_there(temporary)
             raise _failed("write", target, self.root, e) from e
         return temporary
 
@@ -171,6 +202,15 @@ class LocalStorage(_Storage):
                 continue
             except OSError as e:
                 raise _failed("delete", path, self.root, e) from e
+
+
+def _temporary_name(target: str) -> str:
+    return os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.{uuid.uuid4().hex}.tmp")
+
+
+def _unlink_if_there(path: str) -> None:
+    if os.path.exists(path):
+        os.unlink(path)
 
 
 def _read_fully(f: Any, length: int | None) -> bytes:
@@ -340,6 +380,37 @@ class FsspecStorage(_Storage):
             self._fs.pipe_file(self._key(path), data)
         except Exception as e:
             raise _failed("write", path, self.root, e) from e
+
+    def create(self, path: str) -> pa.NativeFile:
+        """Open a new object to be written part by part; it is there once it is closed."""
+        key = self._key(path)
+        if key is None:
+            return self._other(path).create(path)
+        try:
+            return pa.PythonFile(self._open_new(key), "w")
+        except Exception as e:
+            raise _failed("create", path, self.root, e) from e
+
+    def _open_new(self, key: str) -> Any:
+        try:
+            return self._fs.open(key, "wb")
+        except FileNotFoundError:  # stores with real directories
+            self._fs.makedirs(posixpath.dirname(key), exist_ok=True)
+            return self._fs.open(key, "wb")
+
+    @contextmanager
+    def put_stream(self, path: str) -> Iterator[IO[bytes]]:
+        """Write to this machine's disk, and upload the file once it is whole."""
+        with tempfile.NamedTemporaryFile(prefix="delta-", suffix=".tmp") as f:
+            try:
+                yield f
+                f.flush()
+            except OSError as e:
+                raise _failed("write", path, self.root, e) from e
+            try:
+                self._fs.put_file(f.name, self._key(path))
+            except Exception as e:
+                raise _failed("write", path, self.root, e) from e
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete objects; a missing one is no error."""

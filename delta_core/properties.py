@@ -1,0 +1,293 @@
+"""Table properties: the known ones typed and checked, all others kept as they are; and how files are written.
+
+A property's text is what ``metaData.configuration`` holds. Properties that switch a feature on belong to the feature's
+plugin; here stand those that the core acts on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from delta_core.errors import InvalidArgumentError
+
+__all__ = [
+    "PROPERTIES", "BloomFilterProperties", "ColumnProperties", "TableProperty", "WriterProperties", "check_properties",
+    "normalize_properties", "parse_columns", "parse_duration_ms", "parse_size", "read_property",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TableProperty:
+    """A property that is known.
+
+    Parameters
+    ----------
+    parse : function(str) -> value
+        Raises ValueError, with what was expected as its message.
+    default : object
+        The value where the table does not set it.
+    """
+
+    name: str
+    parse: Callable[[str], Any]
+    default: Any = None
+
+
+def read_property(configuration: Mapping[str, str], name: str) -> Any:
+    """Return a known property's typed value, or its default.
+
+    Raises InvalidArgumentError where the text is no value of it.
+    """
+    known = PROPERTIES[name]
+    text = configuration.get(name)
+    return known.default if text is None else _parse(known, text)
+
+
+def normalize_properties(configuration: Mapping[str, str]) -> dict[str, str]:
+    """Return properties as they are stored: known names spelled as the protocol does, every known value checked.
+
+    Names that nobody knows are kept: they are the user's own, or a plugin's.
+    """
+    spelled = {name.lower(): name for name in PROPERTIES}
+    found: dict[str, str] = {}
+    for given, text in configuration.items():
+        name = spelled.get(given.lower(), given)
+        if name in found and found[name] != text:
+            raise InvalidArgumentError(
+                f"Table property {name} is given twice: {found[name]!r} and {text!r}.", property=name
+            )
+        found[name] = text
+    check_properties(found)
+    return found
+
+
+def check_properties(configuration: Mapping[str, str]) -> None:
+    """Refuse a known property with a value that it can't have, naming both."""
+    for name, text in configuration.items():
+        if not isinstance(text, str):
+            raise InvalidArgumentError(f"Table property {name} is {text!r}; expected text.", property=name)
+        known = PROPERTIES.get(name)
+        if known is None and name.startswith("delta.enable"):
+            known = TableProperty(name, _boolean)
+        if known is not None:
+            _parse(known, text)
+
+
+def _parse(known: TableProperty, text: str) -> Any:
+    try:
+        return known.parse(text.strip())
+    except ValueError as e:
+        raise InvalidArgumentError(
+            f"Table property {known.name} is {text!r}; expected {e}.", property=known.name, value=text
+        ) from None
+
+
+# --- kinds of values -----------------------------------------------------------------------
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("true or false")
+    return text.lower() == "true"
+
+
+def _integer(low: int, high: int = 2**31 - 1) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if re.fullmatch(r"[+-]?\d+", text, re.ASCII) is None or not low <= int(text) <= high:
+            raise ValueError(f"a whole number from {low} on")
+        return int(text)
+
+    return parse
+
+
+def _one_of(*values: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        for value in values:
+            if value.lower() == text.lower():
+                return value
+        raise ValueError(f"one of {', '.join(values)}")
+
+    return parse
+
+
+_UNITS = {"": 1, "b": 1, **{u + s: 1024**p for p, u in enumerate("kmgt", 1) for s in ("", "b")}}
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes of a size such as ``134217728``, ``128mb`` or ``1g``; ValueError for any other text."""
+    match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower(), re.ASCII)
+    if match is None or match[2] not in _UNITS or int(match[1]) == 0:
+        raise ValueError("a size above 0 such as 134217728, 128mb or 1g")
+    size: int = int(match[1]) * _UNITS[match[2]]
+    return size
+
+
+_DURATION_MS = {
+    "week": 604_800_000, "day": 86_400_000, "hour": 3_600_000, "minute": 60_000, "second": 1_000, "millisecond": 1,
+}  # fmt: skip
+
+
+def parse_duration_ms(text: str) -> int:
+    """Return the ms of an interval such as ``interval 1 week`` or ``2 days 12 hours``; ValueError for other text.
+
+    Months and years have no fixed length and are refused, as Spark does.
+    """
+    expected = "an interval such as 'interval 7 days' (weeks, days, hours, minutes, seconds, milliseconds)"
+    words = re.sub(r"^interval\s+", "", text.strip().lower()).split()
+    if not words or len(words) % 2:
+        raise ValueError(expected)
+    total = 0
+    for number, unit in zip(words[::2], words[1::2], strict=True):
+        length = _DURATION_MS.get(unit.removesuffix("s"))
+        if length is None or re.fullmatch(r"\d+", number, re.ASCII) is None:
+            raise ValueError(expected)
+        total += int(number) * length
+    return total
+
+
+def parse_columns(text: str) -> tuple[tuple[str, ...], ...]:
+    """Return the column paths of a list such as ``a, b.c, `d.e`.f``; ValueError where it can't be read."""
+    paths: list[tuple[str, ...]] = []
+    rest = text.strip()
+    while rest:
+        path: list[str] = []
+        while True:
+            match = re.match(r"\s*(?:`((?:[^`]|``)+)`|([^`.,]+))\s*", rest)
+            if match is None:
+                raise ValueError("column names joined by commas, names with dots or commas in backticks")
+            path.append(match[1].replace("``", "`") if match[1] is not None else match[2].strip())
+            rest = rest[match.end() :]
+            if not rest.startswith("."):
+                break
+            rest = rest[1:]
+        paths.append(tuple(path))
+        if rest and not rest.startswith(","):
+            raise ValueError("column names joined by commas, names with dots or commas in backticks")
+        rest = rest[1:].strip()
+    return tuple(paths)
+
+
+_CODECS = ("none", "uncompressed", "snappy", "gzip", "brotli", "lz4", "lz4_raw", "zstd")
+#: By name.
+PROPERTIES: Mapping[str, TableProperty] = {
+    p.name: p
+    for p in (
+        TableProperty("delta.appendOnly", _boolean, False),
+        TableProperty("delta.autoOptimize.autoCompact", _one_of("true", "false", "auto", "legacy")),
+        TableProperty("delta.autoOptimize.optimizeWrite", _boolean),
+        TableProperty("delta.checkpoint.writeStatsAsJson", _boolean, True),
+        TableProperty("delta.checkpoint.writeStatsAsStruct", _boolean, False),
+        TableProperty("delta.checkpointInterval", _integer(1), 10),
+        TableProperty("delta.checkpointPolicy", _one_of("classic", "v2"), "classic"),
+        TableProperty("delta.columnMapping.mode", _one_of("none", "name", "id"), "none"),
+        TableProperty("delta.columnMapping.maxColumnId", _integer(0), 0),
+        TableProperty("delta.dataSkippingNumIndexedCols", _integer(-1), 32),
+        TableProperty("delta.dataSkippingStatsColumns", parse_columns),
+        TableProperty("delta.dataSkippingStringPrefixLength", _integer(0), 32),
+        TableProperty("delta.deletedFileRetentionDuration", parse_duration_ms, 7 * 86_400_000),
+        TableProperty("delta.enableExpiredLogCleanup", _boolean, True),
+        TableProperty("delta.isolationLevel", _one_of("Serializable", "WriteSerializable", "SnapshotIsolation")),
+        TableProperty("delta.logRetentionDuration", parse_duration_ms, 30 * 86_400_000),
+        TableProperty("delta.minReaderVersion", _integer(1)),
+        TableProperty("delta.minWriterVersion", _integer(1)),
+        TableProperty("delta.parquet.compression.codec", _one_of(*_CODECS), "snappy"),
+        TableProperty("delta.parquet.format.version", _one_of("1.0.0", "2.12.0"), "1.0.0"),
+        TableProperty("delta.randomizeFilePrefixes", _boolean, False),
+        TableProperty("delta.randomPrefixLength", _integer(1, 32), 2),
+        TableProperty("delta.setTransactionRetentionDuration", parse_duration_ms),
+        TableProperty("delta.targetFileSize", parse_size),
+        TableProperty("delta.tuneFileSizesForRewrites", _boolean),
+    )
+}
+
+
+# --- how data files are written ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BloomFilterProperties:
+    """A Parquet bloom filter.
+
+    Parameters
+    ----------
+    fpp : float, optional
+        The rate of false positives, between 0 and 1.
+    ndv : int, optional
+        How many distinct values to expect in a row group.
+    """
+
+    set_bloom_filter_enabled: bool | None = None
+    fpp: float | None = None
+    ndv: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.fpp is not None and not 0 < self.fpp < 1:
+            raise InvalidArgumentError(f"Found fpp={self.fpp}, expected a number between 0 and 1.")
+        if self.ndv is not None and self.ndv < 1:
+            raise InvalidArgumentError(f"Found ndv={self.ndv}, expected a whole number above 0.")
+
+
+@dataclass(frozen=True)
+class ColumnProperties:
+    """How one column is written to Parquet; None leaves the choice to the writer."""
+
+    dictionary_enabled: bool | None = None
+    statistics_enabled: str | None = None
+    bloom_filter_properties: BloomFilterProperties | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        _among("statistics_enabled", self.statistics_enabled, ("NONE", "CHUNK", "PAGE"))
+        _among("encoding", self.encoding, _ENCODINGS)
+
+
+@dataclass(frozen=True)
+class WriterProperties:
+    """How data files are written to Parquet; None leaves the choice to the table's properties, then to the writer.
+
+    Parameters
+    ----------
+    max_row_group_size : int, optional
+        Rows.
+    compression : str, optional
+        UNCOMPRESSED, SNAPPY, GZIP, BROTLI, LZ4, ZSTD or LZ4_RAW.
+    statistics_truncate_length : int, optional
+        How many characters of a string's bounds go into the table's log.
+    column_properties : Mapping of str to ColumnProperties
+        By column name, dotted for fields of structs.
+    """
+
+    data_page_size_limit: int | None = None
+    dictionary_page_size_limit: int | None = None
+    data_page_row_count_limit: int | None = None
+    write_batch_size: int | None = None
+    max_row_group_size: int | None = None
+    compression: str | None = None
+    compression_level: int | None = None
+    statistics_truncate_length: int | None = None
+    default_column_properties: ColumnProperties | None = None
+    column_properties: Mapping[str, ColumnProperties] | None = None
+    data_page_version: str | None = None
+
+    def __post_init__(self) -> None:
+        _among("compression", self.compression, _COMPRESSIONS)
+        _among("data_page_version", self.data_page_version, ("1.0", "2.0"))
+        for name in (
+            "data_page_size_limit", "dictionary_page_size_limit", "data_page_row_count_limit", "write_batch_size",
+            "max_row_group_size", "statistics_truncate_length",
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+                raise InvalidArgumentError(f"Found {name}={value!r}, expected a whole number above 0.")
+
+
+_COMPRESSIONS = ("UNCOMPRESSED", "NONE", "SNAPPY", "GZIP", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+_ENCODINGS = ("PLAIN", "RLE", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT")
+
+
+def _among(name: str, value: str | None, allowed: Iterable[str]) -> None:
+    if value is not None and value.upper() not in allowed:
+        raise InvalidArgumentError(f"Found {name}={value!r}, expected one of {', '.join(allowed)}.")

@@ -1,0 +1,288 @@
+"""Rows as users give them to physical batches: the only place of the Arrow path that does so.
+
+Everything is compiled once per write. Per batch: columns are brought to the table's types, missing ones filled, rows
+checked, hidden columns added, and what is left goes out by partition under physical names.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.engine import Compiled, Evaluator
+from delta_core.errors import ConstraintViolationError, InvalidArgumentError, SchemaMismatchError
+from delta_core.expressions.ast import Column, Expression, Leaf, PhysicalColumn, TaskIndex, TaskRow, leaves
+from delta_core.expressions.printing import format_sql
+from delta_core.kernels.nested import empty_rows, narrow, reach, relabel
+from delta_core.rules import FillColumn, RowCheck
+from delta_core.schema import Path, find
+from delta_core.types import StructType
+from delta_core.write import compute as pc
+from delta_core.write.convert import Convert, conversion
+from delta_core.write.layout import FileColumn, arrow_type, file_columns
+from delta_core.write.partitions import Partitions
+from delta_core.write.plan import WritePlan
+from delta_core.write.schema_checks import schema_checks
+
+__all__ = ["PrepareRows"]
+
+#: Columns that a message shows of a row.
+_SHOWN = 20
+
+
+class PrepareRows:
+    """A compiled write: called per batch on the engine's threads.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Of the rows that will come; columns are matched by name, ignoring case.
+    changes : bool
+        Whether these are change rows: they were filled and checked when they were written, and the column of the
+        table's `ChangeCapture` goes into the files.
+    task_index : int
+        What `TaskIndex` is; `TaskRow` counts the rows of the whole write.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of the physical batches.
+    partitions : Partitions
+        What the numbers of the partitions stand for.
+    reported : dict of Path to (min, max)
+        What fills with ``report_bounds`` generated so far.
+
+    Raises
+    ------
+    SchemaMismatchError
+        A column that the table does not have, one that it needs, or one of another type; all are named.
+    UnsupportedExpressionError
+        An expression that the engine can't evaluate.
+    """
+
+    def __init__(
+        self, plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, *, changes: bool = False, task_index: int = 0
+    ) -> None:
+        self._plan = plan
+        self._task_index = pa.scalar(task_index, pa.int64())
+        self._schema: StructType = plan.table.schema
+        self._types = {f.name: arrow_type(f.type, plan.table.types) for f in self._schema}
+        extra = {r.name: arrow_type(r.type, plan.table.types) for r in plan.hidden if r.on_rewrite == "carry"}
+        if changes and plan.capture is not None:
+            extra[plan.capture.change_column] = pa.string()
+        given = _match(schema, {**self._types, **extra})
+        self._sources = _conversions(schema, given, {**self._types, **extra})
+        self._carried = frozenset(given) & frozenset(extra)
+        build = partial(_compile, plan, evaluator, {**self._types, **{n: extra[n] for n in self._carried}})
+        fills = () if changes else [r for r in plan.fills if r.when != "absent" or r.column[0] not in given]
+        self._fills = [(r, build(r.expression)) for r in fills]
+        self._schema_checks = {} if changes else schema_checks(self._schema)
+        self._check_missing(given)
+        self._checks = [] if changes else [(c, build(c.expression)) for c in plan.checks]
+        hidden = [] if changes else plan.hidden
+        self._hidden = {r.name: build(r.expression) for r in hidden if r.name not in self._carried}
+        self._columns = self._file_columns(changes)
+        self.schema = pa.schema([c.field for c in self._columns])
+        self.partitions = Partitions(_partition_columns(plan))
+        self.reported: dict[Path, tuple[Any, Any]] = {}
+        self._lock = threading.Lock()
+
+    def _check_missing(self, given: Mapping[str, int]) -> None:
+        filled = {r.column[0] for r, _ in self._fills}
+        missing = [n for n, c in self._schema_checks.items() if c.required and n not in given and n not in filled]
+        if missing:
+            raise SchemaMismatchError(
+                f"The rows have no column {', '.join(missing)}, which the table requires (NOT NULL) and nothing fills. "
+                "Give it a value, or make it nullable.", column=missing[0],
+            )  # fmt: skip
+
+    def _file_columns(self, changes: bool) -> tuple[FileColumn, ...]:
+        columns = file_columns(self._plan)
+        if not changes:
+            return columns
+        hidden = {r.name for r in self._plan.hidden}
+        kept = tuple(c for c in columns if c.name not in hidden)
+        if self._plan.capture is None:
+            return kept
+        name = self._plan.capture.change_column
+        return (*kept, FileColumn(name, pa.field(name, pa.string()), pa.string()))
+
+    def __call__(self, first_row: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
+        """Return the physical rows of a batch by the number of their partition. See `engine.Split`."""
+        rows = _Rows(self, first_row, batch)
+        for rule, compiled in self._fills:
+            self._fill(rows, rule, compiled)
+        for name, check in self._schema_checks.items():
+            check.run(rows.column(name), rows.show)
+        for row_check, compiled in self._checks:
+            self._run_check(rows, row_check, compiled)
+        for name, compiled in self._hidden.items():
+            rows.set(name, rows.evaluate(compiled))
+        names = self._plan.table.partition_columns
+        return self.partitions.split([rows.column(n) for n in names], self._physical(rows))
+
+    def _physical(self, rows: _Rows) -> pa.RecordBatch:
+        if not self._columns:
+            return empty_rows(rows.num_rows)
+        arrays = [narrow(rows.column(c.name), c.stored) for c in self._columns]
+        return relabel(pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), self.schema)
+
+    def _fill(self, rows: _Rows, rule: FillColumn, compiled: Compiled) -> None:
+        name = rule.column[0]
+        if rule.when != "null" or not rows.has(name):
+            made = generated = rows.evaluate(compiled)
+        else:
+            old = rows.column(name)
+            if not old.null_count:
+                return
+            absent = old.is_null()
+            values = rows.evaluate(compiled)
+            made = pc.if_else(absent, values, old)
+            generated = values.filter(absent)
+        rows.set(name, made)
+        if rule.report_bounds and len(generated) > generated.null_count:
+            self._report(rule.column, generated)
+
+    def _report(self, path: Path, generated: pa.Array) -> None:
+        found = pc.min_max(generated).as_py()
+        with self._lock:
+            low, high = self.reported.get(path, (found["min"], found["max"]))
+            self.reported[path] = min(low, found["min"]), max(high, found["max"])
+
+    def _run_check(self, rows: _Rows, check: RowCheck, compiled: Compiled) -> None:
+        passed = rows.evaluate(compiled)
+        broken = passed.false_count + (0 if check.null_passes else passed.null_count)
+        if not broken:
+            return
+        good = passed.fill_null(check.null_passes) if passed.null_count else passed
+        row = rows.show(good.index(pa.scalar(False)).as_py())
+        text = check.sql or format_sql(check.expression)
+        raise ConstraintViolationError(
+            f"{broken} row{'s' * (broken != 1)} of {rows.num_rows} break{'s' * (broken == 1)} the check {check.name!r} "
+            f"({text}); the first is {row}. Correct the rows; nothing was written.",
+            name=check.name, expression=text, feature=check.feature, count=broken, row=row,
+        )  # fmt: skip
+
+
+def _match(schema: pa.Schema, wanted: Mapping[str, pa.DataType]) -> dict[str, int]:
+    """Return which column of the rows is which of the table's, by name ignoring case."""
+    by_lower = {name.lower(): name for name in wanted}
+    given: dict[str, int] = {}
+    for i, name in enumerate(schema.names):
+        own = by_lower.get(name.lower())
+        if own is None:
+            raise SchemaMismatchError(
+                f"The rows have a column {name!r}, which the table does not have; its columns are: "
+                f"{', '.join(list(wanted)[:20])}. Leave it out, or let the write extend the schema.", column=name,
+            )  # fmt: skip
+        if own in given:
+            raise SchemaMismatchError(f"The rows have two columns {own!r} (case does not count).", column=own)
+        given[own] = i
+    return given
+
+
+def _conversions(
+    schema: pa.Schema, given: Mapping[str, int], wanted: Mapping[str, pa.DataType]
+) -> dict[str, tuple[int, Convert | None]]:
+    found: dict[str, tuple[int, Convert | None]] = {}
+    wrong: list[SchemaMismatchError] = []
+    for name, place in given.items():
+        try:
+            found[name] = place, conversion(schema.field(place).type, wanted[name], (name,))
+        except SchemaMismatchError as e:
+            wrong.append(e)
+    if wrong:
+        raise SchemaMismatchError("\n".join(e.message for e in wrong), **wrong[0].facts)
+    return found
+
+
+def _compile(
+    plan: WritePlan, evaluator: Evaluator, known: Mapping[str, pa.DataType], expression: Expression
+) -> Compiled:
+    types: dict[Leaf, pa.DataType] = {}
+    for leaf in leaves(expression):
+        if isinstance(leaf, Column):
+            types[leaf] = arrow_type(find(plan.table.schema, leaf.path)[1].type, plan.table.types)
+        elif isinstance(leaf, PhysicalColumn):
+            types[leaf] = known.get(leaf.name, arrow_type(leaf.type, plan.table.types))
+        elif not isinstance(leaf, (TaskIndex, TaskRow)):
+            raise InvalidArgumentError(f"A write can't evaluate {leaf}: it stands for what is read.")
+    return evaluator.compile(expression, types, plan.functions)
+
+
+def _partition_columns(plan: WritePlan) -> list[tuple[str, Any]]:
+    table = plan.table
+    found = []
+    for name in table.partition_columns:
+        path, own = find(table.schema, (name,))
+        found.append((table.column_map.physical_path(table.schema, path)[0], own.type))
+    return found
+
+
+class _Rows:
+    """One batch on its way: logical columns, each made when first asked for."""
+
+    def __init__(self, owner: PrepareRows, first_row: int, batch: pa.RecordBatch) -> None:
+        self._owner = owner
+        self._first_row = first_row
+        self._batch = batch
+        self._made: dict[str, pa.Array] = {}
+        self.num_rows: int = batch.num_rows
+
+    def has(self, name: str) -> bool:
+        return name in self._made or name in self._owner._sources
+
+    def set(self, name: str, array: pa.Array) -> None:
+        wanted = self._owner._types.get(name)
+        self._made[name] = array if wanted is None or array.type.equals(wanted) else array.cast(wanted)
+
+    def column(self, name: str) -> pa.Array:
+        made = self._made.get(name)
+        if made is None:
+            source = self._owner._sources.get(name)
+            if source is None:
+                made = pa.nulls(self.num_rows, self._owner._types.get(name, pa.string()))
+            else:
+                place, convert = source
+                made = self._batch.column(place)
+                made = made if convert is None else convert(made)
+            self._made[name] = made
+        return made
+
+    def leaf(self, leaf: Leaf) -> Any:
+        if isinstance(leaf, TaskIndex):
+            return self._owner._task_index
+        if isinstance(leaf, TaskRow):
+            return pa.array(np.arange(self._first_row, self._first_row + self.num_rows, dtype=np.int64))
+        if isinstance(leaf, PhysicalColumn):
+            if self.has(leaf.name):
+                return self.column(leaf.name)
+            return pa.nulls(self.num_rows, arrow_type(leaf.type, self._owner._plan.table.types))
+        assert isinstance(leaf, Column)
+        array = self.column(leaf.path[0])
+        numbers = []
+        t = array.type
+        for part in leaf.path[1:]:
+            numbers.append(t.get_field_index(part))
+            t = t.field(numbers[-1]).type
+        return reach(array, numbers)
+
+    def evaluate(self, compiled: Compiled) -> Any:
+        return compiled([self.leaf(leaf) for leaf in compiled.leaves], self.num_rows)
+
+    def show(self, row: int) -> dict[str, Any]:
+        """Return a row for a message."""
+        return {name: _value(self.column(name)[row]) for name in list(self._owner._types)[:_SHOWN]}
+
+
+def _value(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError):  # a time that Python can't hold
+        return str(scalar)
+

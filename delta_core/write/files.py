@@ -1,0 +1,245 @@
+"""Rows to files and to what the log says of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.actions import FILE_COLUMNS
+from delta_core.engine import Engine, FileWrite, WrittenFile
+from delta_core.errors import ColumnNotFoundError, InvalidArgumentError
+from delta_core.properties import WriterProperties, read_property
+from delta_core.schema import Path, find
+from delta_core.write.apply import PrepareRows
+from delta_core.write.layout import file_columns
+from delta_core.write.names import (
+    CHANGE_DIRECTORY,
+    encode_path,
+    file_name,
+    partition_directory,
+    random_prefix,
+)
+from delta_core.write.partition_text import format_partition_values
+from delta_core.write.partitions import Key
+from delta_core.write.plan import WritePlan
+from delta_core.write.properties import target_file_size, writer_properties
+from delta_core.write.source import open_source
+from delta_core.write.stats import statistics_json
+
+__all__ = ["Written", "describe_files", "write_change_files", "write_files"]
+
+_ADDED = ("path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags")
+
+
+@dataclass(frozen=True)
+class Written:
+    """Files that are whole on their store and not yet part of the table.
+
+    Parameters
+    ----------
+    files : pyarrow.Table
+        For the log: the columns of `commit.intents.ADDED_FILE` that are known, or of ``CHANGE_FILE``.
+    reported : Mapping of Path to (min, max)
+        What fills with ``report_bounds`` generated.
+    paths : tuple of str
+        As storage takes them.
+    """
+
+    engine: Engine
+    files: pa.Table
+    reported: Mapping[Path, tuple[Any, Any]]
+    num_rows: int
+    num_bytes: int
+    paths: tuple[str, ...]
+
+    @property
+    def adds(self) -> pa.Table:
+        """The files, as a transaction stages them."""
+        return self.files
+
+    def cleanup(self) -> None:
+        """Delete the files: for a write that is not going to be committed."""
+        self.engine.storage.delete(self.paths)
+
+
+def write_files(
+    engine: Engine, plan: WritePlan, data: Any, *, properties: WriterProperties | None = None,
+    target_size: int | None = None, data_change: bool = True, task_index: int = 0,
+) -> Written:  # fmt: skip
+    """Write rows as data files of a table; no rows make no file.
+
+    Parameters
+    ----------
+    data : object
+        What `source.open_source` takes.
+    properties : WriterProperties, optional
+        Goes before the table's properties.
+    target_size : int, optional
+        Bytes of a file; else ``delta.targetFileSize``.
+    data_change : bool
+        False for files that hold rows which the table has already.
+    task_index : int
+        Tells the writes of one transaction apart, for expressions over `TaskIndex`.
+
+    Raises
+    ------
+    SchemaMismatchError, ConstraintViolationError, ExpressionError
+        The rows don't fit the table. Every file that was begun is deleted.
+    """
+    source = open_source(data)
+    prepare = PrepareRows(plan, source.schema, engine.evaluator, task_index=task_index)
+    chosen = _physical_properties(plan, writer_properties(plan.table, properties))
+    size = target_file_size(plan.table, target_size)
+    found = _write(engine, plan, prepare, source, chosen, size, plan.statistics, "")
+    prefix = chosen.statistics_truncate_length or read_property(
+        plan.table.configuration, "delta.dataSkippingStringPrefixLength"
+    )
+    types = _leaf_types(prepare.schema, plan.statistics)
+    stats = [statistics_json(f.num_rows, f.statistics, types, prefix) for f in found]
+    keys = [prepare.partitions.keys[f.partition] for f in found]
+    table = _added(found, [n for n, _ in prepare.partitions.columns], keys, stats, data_change)
+    return _done(engine, table, prepare, found)
+
+
+def write_change_files(
+    engine: Engine, plan: WritePlan, data: Any, *, properties: WriterProperties | None = None,
+    target_size: int | None = None,
+) -> Written:  # fmt: skip
+    """Write change rows: whole rows of the table and the column of its `ChangeCapture`. Protocol: Add CDC File."""
+    if plan.capture is None:
+        raise InvalidArgumentError("The table has no feature active that keeps change files.")
+    source = open_source(data)
+    prepare = PrepareRows(plan, source.schema, engine.evaluator, changes=True)
+    chosen = _physical_properties(plan, writer_properties(plan.table, properties))
+    size = target_file_size(plan.table, target_size)
+    found = _write(engine, plan, prepare, source, chosen, size, (), CHANGE_DIRECTORY)
+    keys = [prepare.partitions.keys[f.partition] for f in found]
+    names = [n for n, _ in prepare.partitions.columns]
+    table = _added(found, names, keys, [None] * len(found), False)
+    return _done(engine, table.select(["path", "partitionValues", "size", "dataChange", "tags"]), prepare, found)
+
+
+def describe_files(
+    engine: Engine, plan: WritePlan, paths: Sequence[str], partitions: Sequence[Mapping[str, Any]] = (),
+    data_change: bool = True,
+) -> pa.Table:  # fmt: skip
+    """Return what a transaction stages of files that were written elsewhere, with statistics from their footers.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Relative to the table's root, or absolute; not encoded.
+    partitions : sequence of Mapping, optional
+        Each file's partition values by logical name, typed; one a file where the table is partitioned.
+    """
+    table = plan.table
+    columns = file_columns(plan)
+    schema = pa.schema([c.field for c in columns])
+    found = engine.data.describe(paths, schema, plan.statistics)
+    prefix = read_property(table.configuration, "delta.dataSkippingStringPrefixLength")
+    types = _leaf_types(schema, plan.statistics)
+    stats = [statistics_json(f.num_rows, f.statistics, types, prefix) for f in found]
+    names, keys = _given_partitions(plan, partitions, len(paths))
+    return _added(found, names, keys, stats, data_change)
+
+
+# --- writing -------------------------------------------------------------------------------
+
+
+def _write(
+    engine: Engine, plan: WritePlan, prepare: PrepareRows, source: pa.Table | pa.RecordBatchReader,
+    properties: WriterProperties, target: int, statistics: tuple[Path, ...], directory: str,
+) -> list[WrittenFile]:  # fmt: skip
+    numbers = itertools.count()
+    names = [n for n, _ in prepare.partitions.columns]
+    length = read_property(plan.table.configuration, "delta.randomPrefixLength")
+
+    def name(partition: int) -> str:
+        own = file_name(next(numbers), properties.compression or "", "cdc" if directory else "part")
+        if plan.requirements.random_prefix:
+            place = random_prefix(length)
+        else:
+            place = partition_directory(names, prepare.partitions.keys[partition])
+        return "/".join(p for p in (directory, place, own) if p)
+
+    write = FileWrite(prepare.schema, name, statistics, properties, target, bool(names))
+    return engine.data.write(write, source, prepare)
+
+
+def _physical_properties(plan: WritePlan, properties: WriterProperties) -> WriterProperties:
+    """Return properties with columns under their physical names."""
+    if not properties.column_properties:
+        return properties
+    table = plan.table
+    columns = {}
+    for name, given in properties.column_properties.items():
+        whole = table.schema.get(name)
+        try:
+            path = (whole.name,) if whole is not None else find(table.schema, tuple(name.split(".")))[0]
+            columns[".".join(table.column_map.physical_path(table.schema, path))] = given
+        except ColumnNotFoundError:  # a path within a list or map, as Parquet spells it
+            columns[name] = given
+    return replace(properties, column_properties=columns)
+
+
+def _leaf_types(schema: pa.Schema, paths: Iterable[Path]) -> dict[Path, pa.DataType]:
+    found = {}
+    for path in paths:
+        t = schema.field(path[0]).type if path[0] in schema.names else pa.null()
+        for part in path[1:]:
+            t = t.field(part).type
+        found[path] = t
+    return found
+
+
+# --- what the log says ---------------------------------------------------------------------
+
+
+def _added(
+    files: Sequence[WrittenFile], names: Sequence[str], keys: Sequence[Key], stats: Sequence[str | None], data_change: bool
+) -> pa.Table:
+    values = {
+        "path": [encode_path(f.path) for f in files],
+        "partitionValues": [list(zip(names, key, strict=True)) for key in keys],
+        "size": [f.size for f in files],
+        "modificationTime": [f.modified_ms for f in files],
+        "dataChange": [data_change] * len(files),
+        "stats": stats,
+        "tags": [None] * len(files),
+    }
+    columns = {n: pa.array(values[n], FILE_COLUMNS[n]) for n in _ADDED}
+    columns["numRecords"] = pa.array([f.num_rows for f in files], pa.int64())
+    columns["fresh"] = pa.array([True] * len(files), pa.bool_())
+    return pa.table(columns)
+
+
+def _done(engine: Engine, table: pa.Table, prepare: PrepareRows, found: Sequence[WrittenFile]) -> Written:
+    rows, size = sum(f.num_rows for f in found), sum(f.size for f in found)
+    return Written(engine, table, dict(prepare.reported), rows, size, tuple(f.path for f in found))
+
+
+def _given_partitions(
+    plan: WritePlan, partitions: Sequence[Mapping[str, Any]], count: int
+) -> tuple[list[str], list[Key]]:
+    table = plan.table
+    columns = table.partition_columns
+    if columns and len(partitions) != count:
+        raise InvalidArgumentError(
+            f"Found partition values of {len(partitions)} files, expected one mapping for each of {count}."
+        )
+    keys: list[list[str | None]] = [[] for _ in range(count)]
+    names = []
+    for column in columns:
+        path, found = find(table.schema, (column,))
+        names.append(table.column_map.physical_path(table.schema, path)[0])
+        missing = next((p for p in partitions if column not in p), None)
+        if missing is not None:
+            raise InvalidArgumentError(f"A file has no value of the partition column {column!r}: found {dict(missing)}.")
+        values = pa.array([p[column] for p in partitions], found.type.to_arrow(table.types))
+        for key, text in zip(keys, format_partition_values(values, found.type, column), strict=True):
+            key.append(text)
+    return names, [tuple(k) for k in keys]

@@ -1,0 +1,142 @@
+"""What data files of a table look like: physical columns in order, with Parquet field ids at every level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from delta_core.errors import UnsupportedOperationError
+from delta_core.schema import FIELD_ID, Path, format_path
+from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef
+from delta_core.write.plan import WritePlan
+
+__all__ = ["FileColumn", "arrow_type", "file_columns"]
+
+#: Where the nearest field above keeps the ids of the parts of lists and maps. Protocol: IcebergCompatV2; the second
+#: name is the one that its older text has.
+_NESTED_IDS = ("delta.columnMapping.nested.ids", "parquet.field.nested.ids")
+_VOID = PrimitiveType("void")
+
+
+@dataclass(frozen=True)
+class FileColumn:
+    """A top-level column of the data files.
+
+    Parameters
+    ----------
+    name : str
+        Logical name, or a hidden column's own.
+    field : pyarrow.Field
+        As it lies in the file; every part may be null, so that making a column nullable later costs nothing.
+    stored : pyarrow.DataType
+        The same type under logical names.
+    """
+
+    name: str
+    field: pa.Field
+    stored: pa.DataType
+
+
+def arrow_type(t: DataType, types: Mapping[str, TypeDef]) -> pa.DataType:
+    """Return the Arrow type of a logical type with every part nullable."""
+    if isinstance(t, StructType):
+        return pa.struct([pa.field(f.name, arrow_type(f.type, types)) for f in t.fields])
+    if isinstance(t, ArrayType):
+        return pa.list_(pa.field("element", arrow_type(t.element_type, types)))
+    if isinstance(t, MapType):
+        key = pa.field("key", arrow_type(t.key_type, types), False)
+        return pa.map_(key, pa.field("value", arrow_type(t.value_type, types)))
+    return t.to_arrow(types)
+
+
+def file_columns(plan: WritePlan) -> tuple[FileColumn, ...]:
+    """Return the columns of a table's data files: its own, then partition columns where asked, then hidden ones."""
+    table = plan.table
+    partitions = {name.lower() for name in table.partition_columns}
+    layout = _Layout(table.types)
+    data: list[FileColumn] = []
+    partition: list[FileColumn] = []
+    for logical, physical in zip(table.schema.fields, table.column_map.physical.fields, strict=True):
+        if logical.type != _VOID:
+            made = layout.column(logical, physical)
+            (partition if logical.name.lower() in partitions else data).append(made)
+    if plan.requirements.materialize_partition_columns:
+        data += partition
+    for rule in plan.hidden:
+        t = arrow_type(rule.type, table.types)
+        data.append(FileColumn(rule.name, pa.field(rule.name, t, metadata=_metadata(rule.field_id)), t))
+    return tuple(data)
+
+
+def _metadata(field_id: object) -> dict[str, str] | None:
+    return None if field_id is None else {"PARQUET:field_id": str(field_id)}
+
+
+class _Layout:
+    def __init__(self, types: Mapping[str, TypeDef]) -> None:
+        self._types = types
+
+    def column(self, logical: Field, physical: Field) -> FileColumn:
+        stored, written = self._field(logical, physical, (logical.name,))
+        return FileColumn(logical.name, written, stored)
+
+    def _field(self, logical: Field, physical: Field, path: Path) -> tuple[pa.DataType, pa.Field]:
+        nested: Mapping[str, object] = next((physical.metadata[k] for k in _NESTED_IDS if k in physical.metadata), {})
+        parts = _Parts(nested, (physical.name, logical.name))
+        stored, written = self._type(logical.type, physical.type, path, parts)
+        return stored, pa.field(physical.name, written, metadata=_metadata(physical.metadata.get(FIELD_ID)))
+
+    def _type(self, logical: DataType, physical: DataType, path: Path, parts: _Parts) -> tuple[pa.DataType, pa.DataType]:
+        if isinstance(logical, StructType) and isinstance(physical, StructType):
+            return self._struct(logical, physical, path)
+        if isinstance(logical, ArrayType) and isinstance(physical, ArrayType):
+            stored, written = self._part(logical.element_type, physical.element_type, path, parts, "element")
+            return pa.list_(pa.field("element", stored)), pa.list_(written)
+        if isinstance(logical, MapType) and isinstance(physical, MapType):
+            key, key_field = self._part(logical.key_type, physical.key_type, path, parts, "key")
+            value, value_field = self._part(logical.value_type, physical.value_type, path, parts, "value")
+            stored = pa.map_(pa.field("key", key, False), pa.field("value", value))
+            return stored, pa.map_(key_field.with_nullable(False), value_field)
+        if logical == _VOID:
+            raise UnsupportedOperationError(
+                f"Column {format_path(path)} is a list or map of void, which no Parquet file can hold.",
+                column=format_path(path),
+            )
+        found = arrow_type(logical, self._types)
+        return found, found
+
+    def _struct(self, logical: StructType, physical: StructType, path: Path) -> tuple[pa.DataType, pa.DataType]:
+        pairs = [
+            (f.name, self._field(f, g, (*path, f.name)))
+            for f, g in zip(logical.fields, physical.fields, strict=True) if f.type != _VOID
+        ]  # fmt: skip
+        if not pairs:
+            raise UnsupportedOperationError(
+                f"Column {format_path(path)} is a struct without fields that hold values, which no Parquet file can hold.",
+                column=format_path(path),
+            )
+        return pa.struct([pa.field(n, stored) for n, (stored, _) in pairs]), pa.struct([w for _, (_, w) in pairs])
+
+    def _part(
+        self, logical: DataType, physical: DataType, path: Path, parts: _Parts, name: str
+    ) -> tuple[pa.DataType, pa.Field]:
+        inner = parts.of(name)
+        stored, written = self._type(logical, physical, (*path, name), inner)
+        return stored, pa.field(name, written, metadata=_metadata(inner.id))
+
+
+class _Parts:
+    """The ids of the parts of lists and maps below one field, by dotted keys that begin with its name."""
+
+    def __init__(self, ids: Mapping[str, object], keys: tuple[str, ...]) -> None:
+        self._ids = ids
+        self._keys = keys
+
+    @property
+    def id(self) -> object:
+        return next((self._ids[k] for k in self._keys if k in self._ids), None)
+
+    def of(self, name: str) -> _Parts:
+        return _Parts(self._ids, tuple(f"{k}.{name}" for k in self._keys))

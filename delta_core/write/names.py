@@ -1,0 +1,54 @@
+"""Names of data files: unique, in directories that tell the partition or nothing at all."""
+
+from __future__ import annotations
+
+import secrets
+import string
+import uuid
+from collections.abc import Sequence
+from urllib.parse import quote
+
+__all__ = ["CHANGE_DIRECTORY", "encode_path", "file_name", "partition_directory", "random_prefix"]
+
+CHANGE_DIRECTORY = "_change_data"
+#: What a directory says for null.
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+#: What Hive escapes in a partition directory, beside control characters.
+_ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f")
+_LETTERS = string.ascii_letters + string.digits
+#: Directories longer than file systems take are cut: the log, not the directory, says the value.
+_MAX_NAME_BYTES = 200
+_EXTENSIONS = {"GZIP": ".gz", "NONE": "", "UNCOMPRESSED": "", "LZ4_RAW": ".lz4raw"}
+
+
+def file_name(number: int, compression: str, kind: str = "part") -> str:
+    """Return a name that no other file has, e.g. ``part-00000-<uuid>-c000.snappy.parquet``."""
+    codec = _EXTENSIONS.get(compression.upper(), f".{compression.lower()}")
+    return f"{kind}-{number:05d}-{uuid.uuid4()}-c000{codec}.parquet"
+
+
+def random_prefix(length: int = 2) -> str:
+    """Return the random directory that files go into where their place must tell nothing."""
+    return "".join(secrets.choice(_LETTERS) for _ in range(length))
+
+
+def partition_directory(columns: Sequence[str], values: Sequence[str | None]) -> str:
+    """Return the directory of a partition, escaped as Hive does: ``a=1/b=x%2Fy``; empty without columns."""
+    pairs = zip(columns, values, strict=True)
+    return "/".join(_cut(f"{_escape(name)}={_escape(value) if value else HIVE_NULL}") for name, value in pairs)
+
+
+def _escape(text: str) -> str:
+    return "".join(f"%{ord(c):02X}" if c < " " or c in _ESCAPED else c for c in text)
+
+
+def _cut(name: str) -> str:
+    encoded = name.encode()
+    if len(encoded) <= _MAX_NAME_BYTES:
+        return name
+    return encoded[:_MAX_NAME_BYTES].decode(errors="ignore").rstrip("%")
+
+
+def encode_path(path: str) -> str:
+    """Return a path as the log spells it: percent-encoded. Protocol: Add File (paths are URIs by RFC 2396)."""
+    return quote(path, safe="/=-_.~!$&'()*+,;:@")

@@ -1,0 +1,99 @@
+"""Rows split by partition, vectorised: each distinct combination of values gets a number and a text once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.types import DataType
+from delta_core.write.partition_text import format_partition_values
+
+__all__ = ["Partitions"]
+
+Key = tuple["str | None", ...]
+
+
+class Partitions:
+    """The partitions that a write has met, numbered from 0; safe to use from several threads.
+
+    Parameters
+    ----------
+    columns : sequence of (str, DataType)
+        Physical name and type of each partition column, in the table's order.
+    """
+
+    def __init__(self, columns: Sequence[tuple[str, DataType]]) -> None:
+        self.columns = tuple(columns)
+        self.keys: list[Key] = []
+        self._numbers: dict[Key, int] = {}
+        self._lock = threading.Lock()
+
+    def number(self, key: Key) -> int:
+        """Return the number of a combination of values."""
+        with self._lock:
+            found = self._numbers.get(key)
+            if found is None:
+                found = self._numbers[key] = len(self.keys)
+                self.keys.append(key)
+            return found
+
+    def split(self, values: Sequence[pa.Array], batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
+        """Return the rows of each partition, in their order.
+
+        Parameters
+        ----------
+        values : sequence of pyarrow.Array
+            The partition columns, as long as the batch.
+        """
+        if not self.columns:
+            return [(self.number(()), batch)]
+        codes, texts = zip(*(self._coded(v, *column) for v, column in zip(values, self.columns, strict=True)), strict=True)
+        rows, counts, firsts = _grouped(codes)
+        keys = [tuple(t[c[first]] for c, t in zip(codes, texts, strict=True)) for first in firsts]
+        numbers = [self.number(key) for key in keys]
+        if len(numbers) == 1:
+            return [(numbers[0], batch)]
+        if rows is not None:
+            batch = batch.take(pa.array(rows))
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        return [(n, batch.slice(int(starts[i]), int(counts[i]))) for i, n in enumerate(numbers)]
+
+    @staticmethod
+    def _coded(values: pa.Array, name: str, t: DataType) -> tuple[Any, list[str | None]]:
+        """Return a number per row, and the text that each number stands for; null is the last one."""
+        coded = values.dictionary_encode()
+        texts = format_partition_values(coded.dictionary, t, name)
+        codes = coded.indices
+        if codes.null_count:
+            codes = codes.fill_null(len(texts))
+        return codes.to_numpy(), [*texts, None]
+
+
+def _grouped(codes: Sequence[Any]) -> tuple[Any | None, Any, Any]:
+    """Group rows by their codes.
+
+    Returns
+    -------
+    rows : int64[n] or None
+        The rows in order of their group; None where they lie so already.
+    counts, firsts : int64[groups]
+        Each group's size, and a row of it.
+    """
+    joined = codes[0].astype(np.int64)
+    for more in codes[1:]:
+        # dense again after each column, so that the product never overflows
+        _, joined = np.unique(joined, return_inverse=True)
+        joined = joined * (int(more.max()) + 1) + more
+    changes = np.flatnonzero(joined[1:] != joined[:-1]) + 1
+    starts = np.concatenate([[0], changes])
+    if len(np.unique(joined[starts])) == len(starts):
+        return None, np.diff(np.concatenate([starts, [len(joined)]])), starts
+    _, dense, counts = np.unique(joined, return_inverse=True, return_counts=True)
+    small = np.uint8 if len(counts) <= 256 else np.uint16 if len(counts) <= 65_536 else np.int64
+    rows = np.argsort(dense.astype(small), kind="stable")  # a radix sort for the small types
+    firsts = rows[np.concatenate([[0], np.cumsum(counts)[:-1]])]
+    return rows, counts, firsts

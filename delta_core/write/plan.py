@@ -1,0 +1,212 @@
+"""plan_write: what the features' rules and the table's properties say of a write, composed into one WritePlan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from delta_core.errors import HookContractError, PluginConflictError
+from delta_core.expressions.ast import Cast, Column, Expression, leaves
+from delta_core.expressions.binding import bind, bind_typed
+from delta_core.expressions.coercion import same_type
+from delta_core.plugins import PluginSet
+from delta_core.properties import read_property
+from delta_core.rules import (
+    ChangeCapture,
+    FileRequirement,
+    FillColumn,
+    Function,
+    HiddenColumn,
+    RemoveRows,
+    RowCheck,
+    WriteRule,
+)  # fmt: skip
+from delta_core.schema import Path, find, format_path, leaf_fields
+from delta_core.state import TableState
+from delta_core.types import DataType, PrimitiveType
+
+__all__ = ["WritePlan", "plan_write", "statistics_leaves"]
+
+_RULES = (FillColumn, HiddenColumn, RowCheck, FileRequirement, RemoveRows, ChangeCapture)
+_VOID = PrimitiveType("void")
+_NOTHING = FileRequirement("")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    """How rows become files of a table. Expressions are bound to the table's schema.
+
+    Parameters
+    ----------
+    table : TableState
+        The target state.
+    fills : tuple of FillColumn
+        In an order in which each finds the columns that it needs.
+    requirements : FileRequirement
+        What all features ask, united.
+    statistics : tuple of Path
+        The physical leaves to measure.
+    functions : Mapping
+        Plugins' functions for the expressions.
+    """
+
+    table: TableState
+    operation: str
+    fills: tuple[FillColumn, ...] = ()
+    hidden: tuple[HiddenColumn, ...] = ()
+    checks: tuple[RowCheck, ...] = ()
+    requirements: FileRequirement = _NOTHING
+    remove_rows: RemoveRows | None = None
+    capture: ChangeCapture | None = None
+    statistics: tuple[Path, ...] = ()
+    functions: Mapping[str, Function] = field(default_factory=dict, compare=False)
+
+
+def plan_write(table: TableState, plugins: PluginSet, operation: str) -> WritePlan:
+    """Ask the features what a write needs, once, and compose their answers.
+
+    Raises
+    ------
+    PluginConflictError
+        Two rules claim one column, or columns are filled from each other in a circle.
+    ExpressionError, UnsupportedExpressionError
+        An expression of a rule does not fit the table, or can't be evaluated here.
+    """
+    rules: list[WriteRule] = plugins.collect("write_rules", table=table, operation=operation)
+    strange = next((r for r in rules if not isinstance(r, _RULES)), None)
+    if strange is not None:
+        raise HookContractError(f"Hook write_rules returned {strange!r}, expected a write rule.", hook="write_rules")
+    functions = plugins.functions
+    requirements = _united([r for r in rules if isinstance(r, FileRequirement)])
+    if read_property(table.configuration, "delta.randomizeFilePrefixes"):
+        requirements = replace(requirements, random_prefix=True)
+    return WritePlan(
+        table, operation,
+        _ordered([_bound_fill(r, table, functions) for r in rules if isinstance(r, FillColumn)]),
+        _hidden([r for r in rules if isinstance(r, HiddenColumn)], table, functions),
+        tuple(
+            replace(r, expression=bind(r.expression, table.schema, functions)) for r in rules if isinstance(r, RowCheck)
+        ),
+        requirements,
+        _sole([r for r in rules if isinstance(r, RemoveRows)]),
+        _sole([r for r in rules if isinstance(r, ChangeCapture)]),
+        statistics_leaves(table, requirements.statistics_columns),
+        functions,
+    )  # fmt: skip
+
+
+def _sole(rules: Sequence[R]) -> R | None:
+    if len(rules) > 1:
+        names = " and ".join(r.feature for r in rules)  # type: ignore[attr-defined]
+        raise PluginConflictError(f"Features {names} both give the rule {type(rules[0]).__name__}; one is allowed.")
+    return rules[0] if rules else None
+
+
+def _united(requirements: Iterable[FileRequirement]) -> FileRequirement:
+    given = list(requirements)
+
+    def whether(asked: Callable[[FileRequirement], bool]) -> bool:
+        return any(asked(r) for r in given)
+
+    return FileRequirement(
+        ", ".join(dict.fromkeys(r.feature for r in given)),
+        tuple(dict.fromkeys(path for r in given for path in r.statistics_columns)),
+        whether(lambda r: r.materialize_partition_columns), whether(lambda r: r.num_records),
+        whether(lambda r: r.random_prefix), whether(lambda r: r.field_ids),
+    )  # fmt: skip
+
+
+# --- filled and hidden columns -------------------------------------------------------------
+
+
+def _bound_fill(rule: FillColumn, table: TableState, functions: Mapping[str, Function]) -> FillColumn:
+    if len(rule.column) != 1:
+        raise HookContractError(
+            f"Feature {rule.feature} fills {format_path(rule.column)}; only whole columns can be filled.",
+            feature=rule.feature,
+        )
+    path, found = find(table.schema, rule.column)
+    return replace(rule, column=path, expression=_of_type(rule.expression, found.type, table, functions))
+
+
+def _of_type(expression: Expression, wanted: DataType, table: TableState, functions: Mapping[str, Function]) -> Expression:
+    bound = bind_typed(expression, table.schema, functions)
+    if same_type(bound.type, wanted):
+        return bound.expression
+    return bind(Cast(expression, wanted), table.schema, functions)
+
+
+def _hidden(
+    rules: Sequence[HiddenColumn], table: TableState, functions: Mapping[str, Function]
+) -> tuple[HiddenColumn, ...]:
+    taken = {f.name.lower(): "the table's schema" for f in table.column_map.physical}
+    for rule in rules:
+        other = taken.get(rule.name.lower())
+        if other is not None:
+            raise PluginConflictError(
+                f"Column {rule.name!r} of feature {rule.feature} is claimed by {other} too.", column=rule.name
+            )
+        taken[rule.name.lower()] = rule.feature
+    return tuple(replace(r, expression=_of_type(r.expression, r.type, table, functions)) for r in rules)
+
+
+def _ordered(fills: Sequence[FillColumn]) -> tuple[FillColumn, ...]:
+    """Sort fills so that each stands behind those whose columns it needs."""
+    by_name: dict[str, FillColumn] = {}
+    for rule in fills:
+        other = by_name.setdefault(rule.column[0], rule)
+        if other is not rule:
+            raise PluginConflictError(
+                f"Features {other.feature} and {rule.feature} both fill column {rule.column[0]!r}.", column=rule.column[0]
+            )
+    done: dict[str, FillColumn] = {}
+
+    def visit(rule: FillColumn, chain: tuple[str, ...]) -> None:
+        name = rule.column[0]
+        if name in chain:
+            raise PluginConflictError(f"Columns are computed from each other: {' -> '.join((*chain, name))}.", column=name)
+        if name not in done:
+            for leaf in leaves(rule.expression):
+                if isinstance(leaf, Column) and leaf.path[0] in by_name:
+                    visit(by_name[leaf.path[0]], (*chain, name))
+            done[name] = rule
+
+    for rule in fills:
+        visit(rule, ())
+    return tuple(done.values())
+
+
+# --- which columns have statistics ---------------------------------------------------------
+
+
+def statistics_leaves(table: TableState, required: Sequence[Path] = ()) -> tuple[Path, ...]:
+    """Return the physical leaves that have statistics in each file.
+
+    ``delta.dataSkippingStatsColumns`` names them (a struct stands for its leaves), else the first
+    ``delta.dataSkippingNumIndexedCols`` leaves; ``required`` ones (logical or physical) always.
+    """
+    named = read_property(table.configuration, "delta.dataSkippingStatsColumns")
+    count = read_property(table.configuration, "delta.dataSkippingNumIndexedCols")
+    chosen = []
+    for number, (logical, physical) in enumerate(_leaves(table)):
+        first = count < 0 or number < count
+        wanted = first if named is None else any(_covers(path, logical) for path in named)
+        if wanted or any(_covers(path, logical) or _covers(path, physical) for path in required):
+            chosen.append(physical)
+    return tuple(chosen)
+
+
+def _leaves(table: TableState) -> Iterator[tuple[Path, Path]]:
+    """Yield (logical, physical) path of each leaf that data files hold."""
+    partitions = {name.lower() for name in table.partition_columns}
+    logical, physical = leaf_fields(table.schema), leaf_fields(table.column_map.physical)
+    for (path, found), (stored, _) in zip(logical, physical, strict=True):
+        if path[0].lower() not in partitions and found.type != _VOID:
+            yield path, stored
+
+
+def _covers(path: Sequence[str], leaf: Path) -> bool:
+    return len(path) <= len(leaf) and all(a.lower() == b.lower() for a, b in zip(path, leaf, strict=False))
+

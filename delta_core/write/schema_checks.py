@@ -1,0 +1,127 @@
+"""What the schema itself asks of rows: no nulls where there may be none, no text that is longer than declared.
+
+Protocol: Column Invariants (``nullable: false`` at any depth). ``char(n)`` and ``varchar(n)`` are strings whose field
+metadata says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.errors import ConstraintViolationError
+from delta_core.schema import Path, format_path
+from delta_core.types import ArrayType, DataType, Field, MapType, StructType
+from delta_core.write import compute as pc
+
+__all__ = ["CHAR_VARCHAR", "SchemaCheck", "schema_checks"]
+
+#: The field metadata in which Spark keeps the declared type.
+CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
+_TEXT = re.compile(r"(char|varchar)\s*\(\s*(\d+)\s*\)\Z", re.IGNORECASE)
+#: From the failing row's number to the row, for the message.
+Sample = Callable[[int], Any]
+
+
+@dataclass(frozen=True)
+class SchemaCheck:
+    """What one column, or a part of it, has to fulfil; ``parts`` are named as in a path."""
+
+    path: Path
+    required: bool
+    longest: int | None
+    parts: tuple[tuple[str, SchemaCheck], ...]
+
+    def run(self, array: pa.Array, sample: Sample) -> None:
+        """Raise ConstraintViolationError for the first thing that is broken."""
+        if self.required and array.null_count:
+            name = f"NOT NULL {format_path(self.path)}"
+            self._fail(array.null_count, name, "is null", array.is_null(), sample)
+        if self.longest is not None:
+            long = pc.fill_null(pc.greater(pc.utf8_length(array), self.longest), False)
+            if long.true_count:
+                name = f"{format_path(self.path)} has at most {self.longest} characters"
+                self._fail(long.true_count, name, "is longer", long, sample)
+        if self.parts and len(array) > array.null_count:
+            self._run_parts(array, sample)
+
+    def _run_parts(self, array: pa.Array, sample: Sample) -> None:
+        if pa.types.is_struct(array.type):
+            valid = array.drop_null() if array.null_count else array
+            for name, part in self.parts:
+                part.run(valid.field(name), sample)
+            return
+        values = array.flatten()
+        for name, part in self.parts:
+            part.run(values.field(("key", "value").index(name)) if name != "element" else values, sample)
+
+    def _fail(self, count: int, name: str, what: str, mask: pa.Array, sample: Sample) -> None:
+        column = format_path(self.path)
+        row = sample(mask.index(pa.scalar(True)).as_py()) if len(self.path) == 1 else None
+        raise ConstraintViolationError(
+            f"{count} value{'s' * (count != 1)} of column {column} break{'s' * (count == 1)} the check {name!r}: "
+            f"the column {what} there{'' if row is None else f', first in {row}'}. Correct the rows; nothing was written.",
+            name=name, expression=name, column=column, count=count, row=row,
+        )  # fmt: skip
+
+
+def schema_checks(schema: StructType) -> dict[str, SchemaCheck]:
+    """Return the checks of each column that has any, by its name."""
+    made = {f.name: _check(f, (f.name,), declared(f)) for f in schema}
+    return {name: check for name, check in made.items() if check is not None}
+
+
+def declared(f: Field) -> str:
+    """Return the type that a field was declared with, where it is more than its type says."""
+    text = f.metadata.get(CHAR_VARCHAR, "")
+    return text if isinstance(text, str) else ""
+
+
+def _check(f: Field, path: Path, text: str) -> SchemaCheck | None:
+    parts = tuple((n, c) for n, c in _parts(f.type, path, text) if c is not None)
+    match = _TEXT.match(text.strip())
+    longest = int(match[2]) if match else None
+    if f.nullable and longest is None and not parts:
+        return None
+    return SchemaCheck(path, not f.nullable, longest, parts)
+
+
+def _parts(t: DataType, path: Path, text: str) -> list[tuple[str, SchemaCheck | None]]:
+    inner = _arguments(text)
+    if isinstance(t, StructType):
+        texts = {name.strip("`").lower(): rest for name, _, rest in (part.partition(":") for part in inner)}
+        return [
+            (f.name, _check(f, (*path, f.name), declared(f) or texts.get(f.name.lower(), ""))) for f in t.fields
+        ]
+    if isinstance(t, ArrayType):
+        element = Field("element", t.element_type, t.contains_null)
+        return [("element", _check(element, (*path, "element"), inner[0] if inner else ""))]
+    if isinstance(t, MapType):
+        # keys are never null in Arrow
+        key, value = Field("key", t.key_type), Field("value", t.value_type, t.value_contains_null)
+        texts_of = inner if len(inner) == 2 else ["", ""]
+        return [
+            ("key", _check(key, (*path, "key"), texts_of[0])), ("value", _check(value, (*path, "value"), texts_of[1])),
+        ]  # fmt: skip
+    return []
+
+
+def _arguments(text: str) -> list[str]:
+    """Split what stands between the outer angle brackets at its own commas: ``map<string,varchar(3)>``."""
+    start, end = text.find("<"), text.rfind(">")
+    if start < 0 or end < start:
+        return []
+    found, depth, last = [], 0, start + 1
+    for i in range(start + 1, end):
+        if text[i] in "<(":
+            depth += 1
+        elif text[i] in ">)":
+            depth -= 1
+        elif text[i] == "," and depth == 0:
+            found.append(text[last:i].strip())
+            last = i + 1
+    return [*found, text[last:end].strip()]
