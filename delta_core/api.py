@@ -17,13 +17,17 @@ if TYPE_CHECKING:
         FILE_COLUMNS as FILE_COLUMNS, ActionField as ActionField, ActionKind as ActionKind,
         DomainMetadata as DomainMetadata, Metadata as Metadata, Protocol as Protocol,
     )  # fmt: skip
+    from delta_core.commit.attempt import AttemptView as AttemptView
+    from delta_core.commit.conflict import IsolationLevel as IsolationLevel
+    from delta_core.commit.transaction import Transaction as Transaction
     from delta_core.errors import (
         CatalogRequiredError as CatalogRequiredError, ColumnNotFoundError as ColumnNotFoundError,
         ConstraintViolationError as ConstraintViolationError, CorruptTableError as CorruptTableError,
         DataFileError as DataFileError, DataFileNotFoundError as DataFileNotFoundError,
         DeltaError as DeltaError, ExpressionError as ExpressionError, FeatureRequirementError as FeatureRequirementError,
         InvalidArgumentError as InvalidArgumentError, LogError as LogError, ProtocolError as ProtocolError,
-        SchemaError as SchemaError, TypeChangeError as TypeChangeError,
+        SchemaError as SchemaError, SchemaMismatchError as SchemaMismatchError, TypeChangeError as TypeChangeError,
+        UnsupportedExpressionError as UnsupportedExpressionError,
         UnsupportedFeatureError as UnsupportedFeatureError,
         UnsupportedOperationError as UnsupportedOperationError,
         VersionNotFoundError as VersionNotFoundError,
@@ -36,6 +40,12 @@ if TYPE_CHECKING:
         conjuncts as conjuncts, leaves as leaves, literal as literal, negate as negate,
         transform as transform,
     )  # fmt: skip
+    from delta_core.expressions.binding import bind as bind, bind_typed as bind_typed
+    from delta_core.expressions.coercion import (
+        common_type as common_type, same_type as same_type, spark_name as spark_name,
+    )  # fmt: skip
+    from delta_core.expressions.printing import format_sql as format_sql
+    from delta_core.expressions.sql import parse_sql as parse_sql
     from delta_core.features import (
         API_VERSION as API_VERSION, TableFeature as TableFeature, supported_features as supported_features,
     )  # fmt: skip
@@ -70,17 +80,24 @@ _HOMES = {
     name: module
     for module, names in {
         "delta_core.actions": "FILE_COLUMNS ActionField ActionKind DomainMetadata Metadata Protocol",
+        "delta_core.commit.attempt": "AttemptView",
+        "delta_core.commit.conflict": "IsolationLevel",
+        "delta_core.commit.transaction": "Transaction",
         "delta_core.errors": (
             "CatalogRequiredError ColumnNotFoundError ConstraintViolationError CorruptTableError "
             "DataFileError DataFileNotFoundError DeltaError ExpressionError FeatureRequirementError "
-            "InvalidArgumentError LogError ProtocolError SchemaError TypeChangeError UnsupportedFeatureError "
-            "UnsupportedOperationError VersionNotFoundError"
+            "InvalidArgumentError LogError ProtocolError SchemaError SchemaMismatchError TypeChangeError "
+            "UnsupportedExpressionError UnsupportedFeatureError UnsupportedOperationError VersionNotFoundError"
         ),
         "delta_core.expressions.ast": (
             "Call Cast Column Expression FileConstant FileStatistic Leaf Literal PartitionValue "
             "PhysicalColumn RowPosition TaskIndex TaskRow all_of any_of column conjuncts leaves "
             "literal negate transform"
         ),
+        "delta_core.expressions.binding": "bind bind_typed",
+        "delta_core.expressions.coercion": "common_type same_type spark_name",
+        "delta_core.expressions.printing": "format_sql",
+        "delta_core.expressions.sql": "parse_sql",
         "delta_core.features": "API_VERSION TableFeature supported_features",
         "delta_core.hookspecs": "hookimpl",
         "delta_core.log.commits": "Commit",
