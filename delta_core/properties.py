@@ -179,7 +179,7 @@ PROPERTIES: Mapping[str, TableProperty] = {
         TableProperty("delta.autoOptimize.autoCompact", _one_of("true", "false", "auto", "legacy")),
         TableProperty("delta.autoOptimize.optimizeWrite", _boolean),
         TableProperty("delta.checkpoint.writeStatsAsJson", _boolean, True),
-        TableProperty("delta.checkpoint.writeStatsAsStruct", _boolean, False),
+        TableProperty("delta.checkpoint.writeStatsAsStruct", _boolean, True),
         TableProperty("delta.checkpointInterval", _integer(1), 10),
         TableProperty("delta.checkpointPolicy", _one_of("classic", "v2"), "classic"),
         TableProperty("delta.columnMapping.mode", _one_of("none", "name", "id"), "none"),

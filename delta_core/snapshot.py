@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from delta_core.actions import ActionField, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_core.catalog import CommitSource
-from delta_core.engine import ActionQuery, Engine
+from delta_core.engine import ActionQuery, CheckpointHandle, Engine
 from delta_core.errors import (
     CatalogRequiredError, InvalidArgumentError, LogError, MissingDependencyError, SchemaError, UnsupportedFeatureError,
     VersionNotFoundError,
@@ -22,6 +22,7 @@ from delta_core.errors import (
 from delta_core.expressions.ast import Expression
 from delta_core.features import supported_features
 from delta_core.kernels.row_set import RowSet
+from delta_core.log.checkpoint import read_removes
 from delta_core.log.chunks import BASE_COLUMNS, CommitChunk
 from delta_core.log.commits import Commit, CommitTimes, read_commits, read_infos
 from delta_core.log.files import FileSet
@@ -139,7 +140,7 @@ class TableContext:
     ) -> tuple[TableState, PluginSet]:  # fmt: skip
         """Build a state from protocol and metadata: features, then what they say of types, activity and columns.
 
-        ``domains`` stand in for those of the log, for a state that is to be committed.
+        ``domains`` stand in for those of the log, in a state that is to be committed.
         """
         supported = supported_features(protocol, self.registry.legacy)
         try:
@@ -152,7 +153,7 @@ class TableContext:
         state = TableState(
             version, protocol, metadata, schema, features=plugins.canonical(supported.all),
             reader_features=plugins.canonical(supported.reader), types=plugins.types,
-            domains=(domains or {}) if contents is None else _declared_domains(contents, plugins), functions=plugins.functions,
+            domains=_declared(domains or {} if contents is None else contents, plugins), functions=plugins.functions,
         )  # fmt: skip
         active = frozenset(n for n, f in plugins.features.items() if f.active(state))
         state = replace(state, active=active | plugins.unknown)
@@ -214,12 +215,13 @@ def _parse_schema(metadata: Metadata, version: int, plugins: PluginSet) -> Schem
     return schema
 
 
-def _declared_domains(contents: LogContents, plugins: PluginSet) -> dict[str, str]:
+def _declared(domains: LogContents | Mapping[str, str], plugins: PluginSet) -> dict[str, str]:
     declared = {d for f in plugins.features.values() for d in f.domains}
     if not declared:
         return {}
-    found = _domains(contents)
-    return {d.domain: d.configuration for d in found if d.domain in declared and not d.removed}
+    if isinstance(domains, LogContents):
+        domains = {d.domain: d.configuration for d in _domains(domains) if not d.removed}
+    return {d: c for d, c in domains.items() if d in declared}
 
 
 def _domains(contents: LogContents) -> list[DomainMetadata]:
@@ -299,7 +301,8 @@ class Snapshot:
     # --- files and other reconciled actions ---
 
     @cached_property
-    def _fields(self) -> tuple[ActionField, ...]:
+    def action_fields(self) -> tuple[ActionField, ...]:
+        """What features add to file actions."""
         return tuple(f for feature in self.plugins.features.values() for f in feature.fields)
 
     def _sidecars(self, checkpoint: str, actions: pa.Table) -> Any:
@@ -316,26 +319,27 @@ class Snapshot:
         contents, logs, found = self._contents, self.engine.logs, self._reconciled
         chunks: list[Any] = []
         if contents.tail.adds.num_rows:
-            adds = CommitChunk(logs, contents.segment.deltas, contents.tail.adds, self._fields)
+            adds = CommitChunk(logs, contents.segment.deltas, contents.tail.adds, self.action_fields)
             chunks.append((adds, (), found.adds))
         if contents.checkpoint is not None:
-            older = contents.checkpoint.chunks(self._fields, self._sidecars)
+            older = contents.checkpoint.chunks(self.action_fields, self._sidecars)
             chunks += [(c, (found.keys,), None) for c in older]
         return FileSet.of_chunks(chunks, self.engine.map)
 
     def tombstones(self, columns: Sequence[str] = ("deletionTimestamp",)) -> pa.Table:
         """Return the removed files that readers of older versions may still need: path, dvId and the columns asked for."""
-        contents, logs, found = self._contents, self.engine.logs, self._reconciled
+        return pa.concat_tables([table for _, table in self.tombstone_tables(columns)])
+
+    def tombstone_tables(self, columns: Sequence[str]) -> Iterator[tuple[CheckpointHandle | None, pa.Table]]:
+        """Yield the tombstones piece by piece, each with the checkpoint file that it stands in: what bounds memory."""
+        contents, found = self._contents, self._reconciled
         names = ["path", "dvId", *(c for c in columns if c not in ("path", "dvId"))]
-        query = ActionQuery(tuple(names[2:]), kinds=frozenset({"remove"}))
-        newer = logs.read_commits(contents.segment.deltas, query).removes.filter(pa.array(found.removes))
-        tables = [newer.select(names)]
+        newer = read_removes(self.engine.logs, contents.segment.deltas, names, self.action_fields)
+        yield None, newer.filter(pa.array(found.removes))
         if contents.checkpoint is not None:
-            for table in contents.checkpoint.removes(names[2:], self._sidecars):
-                older = FileSet.of(table).columns(names)
-                hidden = found.keys.contains(older.column("path"), older.column("dvId"))
-                tables.append(older.filter(pa.array(~hidden)).cast(newer.select(names).schema))
-        return pa.concat_tables(tables)
+            for handle, table in contents.checkpoint.removes(names, self.action_fields, self._sidecars):
+                hidden = found.keys.contains(table.column("path"), table.column("dvId"))
+                yield handle, table.filter(pa.array(~hidden)).cast(newer.schema)
 
     def transactions(self) -> dict[str, SetTransaction]:
         """Return the last version that each application wrote, by application id."""
@@ -412,7 +416,7 @@ class Snapshot:
                     f"The commit of version {v} of {self.uri} is not there; the first that exists is {first}.", version=v
                 )
         chosen = [files[v] for v in range(start, last + 1)]
-        return read_commits(self.engine, chosen, self._times, self._fields, self.uri)
+        return read_commits(self.engine, chosen, self._times, self.action_fields, self.uri)
 
     def at(self, version: int) -> Snapshot:
         """Open another version of the table."""
@@ -447,15 +451,15 @@ class Snapshot:
             segment, concat_actions(old.tail, fresh), old.checkpoint, protocol or old.protocol, metadata or old.metadata
         )
         if protocol is None and metadata is None:
-            state, plugins = advance(self.state, segment.version, _declared_domains(contents, self.plugins)), self.plugins
+            state, plugins = advance(self.state, segment.version, _declared(contents, self.plugins)), self.plugins
         else:
             state, plugins = self.context.state(contents)
         snapshot = Snapshot(self.context, contents, state, plugins)
         if timestamp_ms is not None:
             snapshot.__dict__["commit_timestamp_ms"] = timestamp_ms
-        if "files" in self.__dict__ and snapshot._fields == self._fields:
+        if "files" in self.__dict__ and snapshot.action_fields == self.action_fields:
             found = reconcile(fresh)
-            chunk = CommitChunk(self.engine.logs, kept, fresh.adds, self._fields)
+            chunk = CommitChunk(self.engine.logs, kept, fresh.adds, self.action_fields)
             snapshot.__dict__["files"] = self.files.refreshed([(chunk, found.adds)], found.keys)
         return snapshot
 

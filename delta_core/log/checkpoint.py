@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,12 +13,12 @@ from delta_core.actions import ActionField
 from delta_core.engine import ActionQuery, CheckpointHandle, LogFiles
 from delta_core.errors import CheckpointError
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.log.chunks import BASE_COLUMNS, CheckpointChunk, CommitChunk
+from delta_core.log.chunks import BASE_COLUMNS, CheckpointChunk, CommitChunk, json_values
 from delta_core.log.files import Chunk
 from delta_core.log.names import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from delta_core.plans import Checkpoint, LogFile
 
-__all__ = ["CheckpointReader"]
+__all__ = ["CheckpointReader", "read_removes"]
 
 #: From sidecar actions (path, sizeInBytes, modificationTime) to the names of the files, or None.
 Sidecars = Callable[[str, pa.Table], "Iterable[str] | None"]
@@ -37,6 +37,7 @@ class CheckpointReader:
     def __init__(self, logs: LogFiles, checkpoint: Checkpoint) -> None:
         self.checkpoint = checkpoint
         self._logs = logs
+        self._sidecar_handles: list[CheckpointHandle] | None = None
 
     @cached_property
     def _handles(self) -> list[CheckpointHandle]:
@@ -92,32 +93,41 @@ class CheckpointReader:
 
         Raises CheckpointError where a sidecar is missing, or nobody says how sidecars are found.
         """
-        handles = self._file_handles(sidecars)
+        handles = self.file_handles(sidecars)
         if handles is None:
             (file,) = self.checkpoint.files
             return [CommitChunk(self._logs, [file], self._parsed.adds, fields, file.name)]
         groups = ((h, g) for h in handles for g in range(len(h.group_rows)))
         return [CheckpointChunk(h, g, fields) for h, g in groups if h.may_hold(g, "add")]
 
-    def removes(self, columns: Sequence[str], sidecars: Sidecars) -> list[pa.Table]:
-        """Return the tombstones, a table a row group, of the columns that a remove has there."""
-        handles = self._file_handles(sidecars)
+    def removes(
+        self, columns: Sequence[str], fields: Sequence[ActionField], sidecars: Sidecars
+    ) -> Iterator[tuple[CheckpointHandle | None, pa.Table]]:
+        """Yield the tombstones, a row group at a time, each with the file that it stands in.
+
+        The columns are ``path``, ``dvId`` and those asked for.
+        """
+        names = ["path", "dvId", *(c for c in columns if c not in ("path", "dvId"))]
+        handles = self.file_handles(sidecars)
         if handles is None:
             (file,) = self.checkpoint.files
-            return [self._logs.read_commits([file], ActionQuery(tuple(columns), kinds=frozenset({"remove"}))).removes]
-        out = []
-        for h in handles:
+            yield None, read_removes(self._logs, [file], names, fields)
+        for h in handles or ():
             for g in range(len(h.group_rows)):
                 if h.may_hold(g, "remove"):
-                    (found,) = h.read(g, [("remove",)])
-                    out.append(pa.Table.from_batches([pa.RecordBatch.from_struct_array(found.drop_null())]))
-        return out
+                    table = pa.Table.from_arrays(CheckpointChunk(h, g, fields, "remove").load(names), names)
+                    yield h, table.filter(table.column("path").is_valid())
 
-    def _file_handles(self, sidecars: Sidecars) -> list[CheckpointHandle] | None:
-        """Open what holds the file actions; None for a JSON checkpoint that holds them itself."""
+    def file_handles(self, sidecars: Sidecars) -> list[CheckpointHandle] | None:
+        """Return what holds the file actions, opened once; None for a JSON checkpoint that holds them itself."""
         listed = self.sidecars()
         if not listed.num_rows:
             return None if self._json else self._handles
+        if self._sidecar_handles is None:
+            self._sidecar_handles = self._open_sidecars(listed, sidecars)
+        return self._sidecar_handles
+
+    def _open_sidecars(self, listed: pa.Table, sidecars: Sidecars) -> list[CheckpointHandle]:
         main = self.checkpoint.files[0].name
         names = sidecars(main, listed)
         if names is None:
@@ -129,3 +139,18 @@ class CheckpointReader:
         chosen = list(names)
         return list(self._logs.open_checkpoints([f"{SIDECAR_DIRECTORY}/{n}" for n in chosen], [sizes.get(n) for n in chosen]))
 
+
+def read_removes(
+    logs: LogFiles, files: Sequence[LogFile], names: Sequence[str], fields: Sequence[ActionField]
+) -> pa.Table:
+    """Return columns of the removes of commits, in their order; those of plugins with their types."""
+    own = {f.name: f.type for f in fields if f.action == "remove"}
+    query = ActionQuery(
+        tuple(n for n in names if n not in own), kinds=frozenset({"remove"}),
+        extra_fields={"remove": tuple(n for n in names if n in own)},
+    )  # fmt: skip
+    found = logs.read_commits(files, query).removes
+    columns = [
+        json_values(found.column(f"extra:{n}").combine_chunks(), own[n]) if n in own else found.column(n) for n in names
+    ]
+    return pa.Table.from_arrays(columns, list(names))

@@ -13,7 +13,8 @@ from delta_core.actions import DELETION_VECTOR, FILE_COLUMNS, ActionField
 from delta_core.engine import ActionQuery, CheckpointHandle, LogFiles
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.dedup import dv_unique_ids
-from delta_core.log.files import PARTITION, json_statistics, partition_text, statistic_path, statistic_type
+from delta_core.log.files import PARTITION, json_statistics, partition_text, statistic_type
+from delta_core.log.group_tests import statistic_path
 from delta_core.plans import LogFile
 
 __all__ = ["CheckpointChunk", "CommitChunk", "extra_fields"]
@@ -45,11 +46,26 @@ class CommitChunk:
         self, logs: LogFiles, files: Sequence[LogFile], table: pa.Table, fields: Sequence[ActionField], source: str = "commits"
     ) -> None:
         self.source = source
+        self.place = None
         self.num_rows = table.num_rows
         self._logs = logs
         self._files = tuple(files)
         self._fields = {f.name: f.type for f in fields if f.action == "add"}
         self._columns = {n: _one(table.column(n)) for n in table.column_names if n in _SMALL}
+
+    def split(self, rows: int) -> list[tuple[int, CommitChunk]]:
+        """Cut into chunks of about so many rows each, between files; each with the number of its first row."""
+        versions = self._columns["version"].to_numpy()
+        ends = np.searchsorted(versions, [f.end_version for f in self._files], side="right")
+        out: list[tuple[int, CommitChunk]] = []
+        first = start = 0
+        for i, end in enumerate(ends):
+            if end - start >= rows or i == len(ends) - 1:
+                table = pa.table({n: c.slice(start, end - start) for n, c in self._columns.items()})
+                fields = [ActionField("add", n, t) for n, t in self._fields.items()]
+                out.append((start, CommitChunk(self._logs, self._files[first : i + 1], table, fields, self.source)))
+                first, start = i + 1, int(end)
+        return out
 
     def load(self, names: Sequence[str]) -> list[pa.Array]:
         """Return columns; one pass over the commits serves all that are missing."""
@@ -78,7 +94,7 @@ class CommitChunk:
             out[name] = json_values(_one(adds.column(f"extra:{name}")), self._fields[name])
         return out
 
-    def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None) -> list[pa.Array]:
+    def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True) -> list[pa.Array]:
         """Return statistics from their JSON text."""
         (text,) = self.load(["stats"])
         return json_statistics(text if rows is None else text.filter(pa.array(rows)), wanted)
@@ -100,14 +116,20 @@ def json_values(text: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 class CheckpointChunk:
-    """The adds of one row group of a checkpoint part or sidecar."""
+    """The adds, or the removes, of one row group of a checkpoint part or sidecar."""
 
-    def __init__(self, handle: CheckpointHandle, group: int, fields: Sequence[ActionField]) -> None:
+    def __init__(
+        self, handle: CheckpointHandle, group: int, fields: Sequence[ActionField], action: str = "add"
+    ) -> None:
         self.source = f"{handle.path}#{group}"
         self.num_rows = handle.group_rows[group]
+        self.place: tuple[CheckpointHandle, int] | None = (handle, group)
         self._handle = handle
         self._group = group
-        self._fields = {f.name: f.type for f in fields if f.action == "add"}
+        self._action = action
+        self._vector = (action, "deletionVector")
+        self._map = (action, "partitionValues")
+        self._fields = {f.name: f.type for f in fields if f.action == action}
         self._partitions: dict[str, pa.Array] = {}
         self._bounds: dict[FileStatistic, pa.Array] = {}
 
@@ -115,17 +137,17 @@ class CheckpointChunk:
         """Return columns, read in one pass over the row group."""
         partitions = [n for n in names if n.startswith(PARTITION) and n not in self._partitions]
         plain = [n for n in names if not n.startswith(PARTITION)]
-        vectors = "dvId" in plain and not self._handle.all_null(self._group, _VECTOR_TYPE)
-        paths = [("add", n) for n in plain if n not in ("dvId", "version", "deletionVector")]
+        vectors = "dvId" in plain and not self._handle.all_null(self._group, (*self._vector, "storageType"))
+        paths = [(self._action, n) for n in plain if n not in ("dvId", "version", "deletionVector")]
         if vectors or "deletionVector" in plain:
-            paths.append(("add", "deletionVector"))
+            paths.append(self._vector)
         if partitions:
-            paths.append(("add", "partitionValues"))
-        dictionary = [_PARTITION_VALUES] if partitions and "partitionValues" not in plain else []
+            paths.append(self._map)
+        dictionary = [self._map] if partitions and "partitionValues" not in plain else []
         wanted = list(dict.fromkeys(paths))
         found = dict(zip(wanted, self._handle.read(self._group, wanted, dictionary), strict=True)) if wanted else {}
         for name in partitions:
-            self._partitions[name] = partition_text(found[_PARTITION_VALUES], name.removeprefix(PARTITION))
+            self._partitions[name] = partition_text(found[self._map], name.removeprefix(PARTITION))
         return [self._column(n, found, vectors) for n in names]
 
     def _column(self, name: str, found: dict[tuple[str, ...], Any], vectors: bool) -> pa.Array:
@@ -134,22 +156,23 @@ class CheckpointChunk:
         if name == "version" or name == "dvId" and not vectors:
             return pa.nulls(self.num_rows, FILE_COLUMNS[name])
         if name == "dvId":
-            vector = found[_VECTOR]
+            vector = found[self._vector]
             parts = dict(zip((f.name for f in vector.type), vector.flatten(), strict=True))
             missing = pa.nulls(self.num_rows, pa.int32())
             return dv_unique_ids(parts["storageType"], parts["pathOrInlineDv"], parts.get("offset", missing))
         if name == "deletionVector":
-            return _vector(found[_VECTOR], self.num_rows)
+            return _vector(found[self._vector], self.num_rows)
         wanted = self._fields.get(name) or FILE_COLUMNS.get(name)
-        column = found["add", name]
+        column = found[self._action, name]
         return column if wanted is None or column.type == wanted else column.cast(wanted)
 
-    def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None) -> list[pa.Array]:
+    def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True) -> list[pa.Array]:
         """Return statistics from the struct where the checkpoint has it, else from the JSON text."""
         missing = [w for w in wanted if w not in self._bounds]
-        if missing:
-            self._bounds |= zip(missing, self._read_statistics(missing), strict=True)
-        columns = [self._bounds[w] for w in wanted]
+        found = dict(zip(missing, self._read_statistics(missing), strict=True)) if missing else {}
+        columns = [found[w] if w in found else self._bounds[w] for w in wanted]
+        if keep:
+            self._bounds |= found
         return columns if rows is None else [c.filter(pa.array(rows)) for c in columns]
 
     def _read_statistics(self, wanted: Sequence[FileStatistic]) -> list[pa.Array]:
@@ -164,11 +187,6 @@ class CheckpointChunk:
             (text,) = self._handle.read(self._group, [("add", "stats")])
             found |= zip(rest, json_statistics(text, rest), strict=True)
         return [found[w] if w in found else pa.nulls(self.num_rows, statistic_type(w)) for w in wanted]
-
-
-_VECTOR = ("add", "deletionVector")
-_VECTOR_TYPE = ("add", "deletionVector", "storageType")
-_PARTITION_VALUES = ("add", "partitionValues")
 
 
 def _vector(column: Any, rows: int) -> pa.Array:

@@ -15,16 +15,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.actions import FILE_COLUMNS
-from delta_core.engine import Evaluator
+from delta_core.engine import CheckpointHandle, Evaluator
 from delta_core.errors import InvalidArgumentError
 from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, Leaf, PartitionValue, conjuncts, leaves
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.row_set import RowSet
 from delta_core.kernels.stats import StatField, parse_stats
+from delta_core.log.group_tests import GroupTest, plan_group_test, statistic_path
 from delta_core.log.partition_values import parse_dictionary, parse_partition_values
 from delta_core.types import TypeDef
 
-__all__ = ["Chunk", "FileSet", "TableChunk"]
+__all__ = ["Chunk", "FileSet", "Part", "TableChunk"]
 
 Mask = NDArray[np.bool_]
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
@@ -37,22 +38,30 @@ class Chunk(Protocol):
     #: What the rows come from: ``commits``, or a checkpoint part and its row group.
     source: str
     num_rows: int
+    #: The checkpoint file and its row group, where the rows come from one.
+    place: tuple[CheckpointHandle, int] | None
 
     def load(self, names: Sequence[str]) -> list[pa.Array]:
         """Return columns, one row per row of the chunk; rows that hold no file are null in ``path``."""
         ...
 
-    def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None) -> list[pa.Array]:
-        """Return statistics, of the rows where ``rows`` is true (None: all), null where they are not known."""
+    def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True) -> list[pa.Array]:
+        """Return statistics, of the rows where ``rows`` is true (None: all), null where they are not known.
+
+        ``keep`` False: they are asked once only.
+        """
         ...
 
 
 class TableChunk:
     """A chunk whose columns are all at hand."""
 
+    place: tuple[CheckpointHandle, int] | None
+
     def __init__(self, table: pa.Table, source: str = "table") -> None:
         self.table = table.combine_chunks()
         self.source = source
+        self.place = None
         self.num_rows = table.num_rows
 
     def load(self, names: Sequence[str]) -> list[pa.Array]:
@@ -67,14 +76,14 @@ class TableChunk:
             return partition_text(_one(self.table.column("partitionValues")), name.removeprefix(PARTITION))
         return pa.nulls(self.num_rows, FILE_COLUMNS.get(name, pa.string()))
 
-    def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None) -> list[pa.Array]:
+    def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True) -> list[pa.Array]:
         """Return statistics from the column ``stats``."""
         (text,) = self.load(["stats"])
         return json_statistics(text if rows is None else text.filter(pa.array(rows)), wanted)
 
 
-class _Part:
-    """A chunk with its live rows; ``alive`` stays unknown until it is needed."""
+class Part:
+    """A chunk with its live rows; which they are stays unknown until it is needed."""
 
     __slots__ = ("alive", "chunk", "hidden_by")
 
@@ -98,30 +107,33 @@ class _Part:
                 alive &= ~keys.contains(path, ids)
         return alive
 
+    def load_all(self, names: Sequence[str]) -> tuple[list[pa.Array], Mask]:
+        """Return columns of all rows, and which rows are live files; one read serves both."""
+        if self.alive is not None:
+            return self.chunk.load(names), self.alive
+        wanted = list(dict.fromkeys([*names, "path", "dvId"]))
+        found = dict(zip(wanted, self.chunk.load(wanted), strict=True))
+        self.alive = self._unhidden(found["path"], found["dvId"])
+        return [found[n] for n in names], self.alive
+
     def load(self, names: Sequence[str]) -> list[pa.Array]:
-        """Return columns of the live rows; one read serves the mask too."""
-        if self.alive is None:
-            wanted = list(dict.fromkeys([*names, "path", "dvId"]))
-            found = dict(zip(wanted, self.chunk.load(wanted), strict=True))
-            self.alive = self._unhidden(found["path"], found["dvId"])
-            columns = [found[n] for n in names]
-        elif not self.alive.any():
+        """Return columns of the live rows."""
+        if self.alive is not None and not self.alive.any():
             return [pa.nulls(0, c.type) for c in self.chunk.load(names)] if names else []
-        else:
-            columns = self.chunk.load(names)
-        if self.alive.all():
+        columns, alive = self.load_all(names)
+        if alive.all():
             return columns
-        keep = pa.array(self.alive)
+        keep = pa.array(alive)
         return [c.filter(keep) for c in columns]
 
-    def hide(self, keys: KeySet) -> _Part:
+    def hide(self, keys: KeySet) -> Part:
         """Return the part with further keys hidden."""
         if self.alive is None:
-            return _Part(self.chunk, (*self.hidden_by, keys))
+            return Part(self.chunk, (*self.hidden_by, keys))
         if not len(keys) or not self.alive.any():
-            return _Part(self.chunk, self.hidden_by, self.alive)
+            return Part(self.chunk, self.hidden_by, self.alive)
         path, dv = self.chunk.load(["path", "dvId"])
-        return _Part(self.chunk, (), self.alive & ~keys.contains(path, None if dv.null_count == len(dv) else dv))
+        return Part(self.chunk, (), self.alive & ~keys.contains(path, None if dv.null_count == len(dv) else dv))
 
 
 class FileSet:
@@ -138,7 +150,7 @@ class FileSet:
     """
 
     def __init__(
-        self, parts: Sequence[_Part], run: Map, types: Mapping[str, TypeDef] | None = None,
+        self, parts: Sequence[Part], run: Map, types: Mapping[str, TypeDef] | None = None,
         keep: Mapping[int, RowSet] | None = None,
     ) -> None:  # fmt: skip
         self._parts = tuple(parts)
@@ -151,17 +163,17 @@ class FileSet:
     def of(table: pa.Table, run: Map | None = None, keep: Mapping[int, RowSet] | None = None) -> FileSet:
         """Return a file set of files that the caller has: a table with ``path`` and further `FILE_COLUMNS`."""
         alive = np.ones(table.num_rows, bool)
-        return FileSet([_Part(TableChunk(table), alive=alive)], run or _serial, keep=keep)
+        return FileSet([Part(TableChunk(table), alive=alive)], run or _serial, keep=keep)
 
     @staticmethod
     def of_chunks(chunks: Sequence[tuple[Chunk, tuple[KeySet, ...], Mask | None]], run: Map) -> FileSet:
         """Return a file set of chunks, each with the keys that hide its rows, or with its live rows."""
-        return FileSet([_Part(*c) for c in chunks], run)
+        return FileSet([Part(*c) for c in chunks], run)
 
     @property
-    def sources(self) -> list[str]:
-        """Where the chunks come from."""
-        return [p.chunk.source for p in self._parts]
+    def parts(self) -> tuple[Part, ...]:
+        """The chunks with their live rows, newest first."""
+        return self._parts
 
     @cached_property
     def count(self) -> int:
@@ -193,7 +205,7 @@ class FileSet:
     def statistics(self, wanted: Sequence[FileStatistic]) -> pa.Table:
         """Return statistics of the live files, a column per leaf in the order asked, null where not known."""
 
-        def load(part: _Part) -> list[pa.Array]:
+        def load(part: Part) -> list[pa.Array]:
             mask = part.mask()
             return part.chunk.statistics(wanted, None if mask.all() else mask)
 
@@ -226,24 +238,26 @@ class FileSet:
 
     def head(self, count: int) -> FileSet:
         """Return the first files."""
-        parts: list[_Part] = []
+        parts: list[Part] = []
         for part in self._parts:
             if count <= 0:
                 break
             mask = part.mask()
             cut = mask & (np.cumsum(mask) <= count)
             count -= int(cut.sum())
-            parts.append(_Part(part.chunk, alive=cut))
+            parts.append(Part(part.chunk, alive=cut))
         return FileSet(parts, self._run, self._types)
 
     def refreshed(self, newer: Sequence[tuple[Chunk, Mask]], hidden: KeySet) -> FileSet:
         """Return the set after later commits: their chunks first, and the rows that they hide gone."""
-        added = [_Part(chunk, alive=mask) for chunk, mask in newer]
+        added = [Part(chunk, alive=mask) for chunk, mask in newer]
         return FileSet([*added, *(p.hide(hidden) for p in self._parts)], self._run, self._types)
 
 
-def _filter(part: _Part, tests: Sequence[_Test]) -> _Part | None:
+def _filter(part: Part, tests: Sequence[_Test]) -> Part | None:
     mask = part.alive
+    if part.chunk.place is not None and not all(test.keeps(*part.chunk.place) for test in tests):
+        return None
     for test in tests:
         hits = test.run(part.chunk, mask)
         mask = hits if mask is None else mask & hits
@@ -252,7 +266,7 @@ def _filter(part: _Part, tests: Sequence[_Test]) -> _Part | None:
     if part.alive is None:
         path, dv = part.chunk.load(["path", "dvId"])
         mask = part._unhidden(path, dv) if mask is None else mask & part._unhidden(path, dv)
-    return _Part(part.chunk, alive=mask)
+    return Part(part.chunk, alive=mask)
 
 
 class _Test:
@@ -261,9 +275,19 @@ class _Test:
     def __init__(self, expression: Expression, evaluator: Evaluator, zone: str, exact: bool) -> None:
         self.leaves = leaves(expression)
         types = {leaf: _leaf_type(leaf) for leaf in self.leaves}
+        self._expression = expression
+        self._evaluator = evaluator
         self._compiled = evaluator.compile(expression, types)
         self._zone = zone
         self._exact = exact
+
+    @cached_property
+    def _of_groups(self) -> GroupTest | None:
+        return plan_group_test(self._expression, self._evaluator, self._exact)
+
+    def keeps(self, handle: CheckpointHandle, group: int) -> bool:
+        """Whether a row group of a checkpoint may hold a file that passes, by its footer."""
+        return self._of_groups is None or self._of_groups.keeps(handle, group)
 
     def run(self, chunk: Chunk, rows: Mask | None) -> Mask:
         """Return which rows of a chunk pass; rows outside ``rows`` may be anything."""
@@ -332,12 +356,6 @@ def json_statistics(text: pa.Array, wanted: Sequence[FileStatistic]) -> list[pa.
     """Return statistics from their JSON text, each with the leaf's own type."""
     fields = [StatField(statistic_path(w), _statistic_kind(w)) for w in wanted]
     return [_as(c, statistic_type(w)) for c, w in zip(parse_stats(text, fields), wanted, strict=True)]
-
-
-def statistic_path(leaf: FileStatistic) -> tuple[str, ...]:
-    """Return where a statistic stands in the statistics object."""
-    top = {"min": "minValues", "max": "maxValues"}.get(leaf.kind, leaf.kind)
-    return (top,) if leaf.kind in ("numRecords", "tightBounds") else (top, *leaf.path)
 
 
 def _statistic_kind(leaf: FileStatistic) -> str:

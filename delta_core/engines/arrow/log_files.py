@@ -10,8 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.actions import FILE_COLUMNS
-from delta_core.engine import ActionQuery, RangeRequest, Storage
+from delta_core.engine import ActionQuery, ParquetForm, RangeRequest, Storage
+from delta_core.engines.arrow.log_writer import write_lines, write_parquet
+from delta_core.engines.arrow.row_groups import group_bounds
 from delta_core.errors import CheckpointError, DeltaError, LogError
+from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.json_actions import ActionParser, ParsedActions
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.plans import LogFile
@@ -49,6 +52,14 @@ class ArrowLogFiles:
                 path=str(e.filename or e),
             ) from e
         return parser.finish()
+
+    def write_parquet(self, path: str, schema: pa.Schema, groups: Iterable[pa.Table], form: ParquetForm) -> int:
+        """Write a checkpoint or sidecar, a row group per table, as they come; return its size in bytes."""
+        return write_parquet(self._storage, path, schema, groups, form)
+
+    def write_lines(self, path: str, pieces: Iterable[bytes]) -> int:
+        """Write a JSON checkpoint from pieces of its text; return its size in bytes."""
+        return write_lines(self._storage, path, pieces)
 
     def _feed(self, parser: ActionParser, files: Sequence[LogFile]) -> None:
         directory = self._storage.local_path(LOG_DIRECTORY)
@@ -124,6 +135,12 @@ class ParquetCheckpoint:
         statistics = self._metadata.row_group(group).column(leaf).statistics
         known = statistics is not None and statistics.has_null_count
         return bool(known and statistics.null_count == self.group_rows[group])
+
+    def group_bounds(self, wanted: Sequence[FileStatistic]) -> list[pa.Array]:
+        """Return what the footer says of nested fields, one value a group; null where it says nothing."""
+        paths = {w.path: self._leaf_index.get(".".join(w.path)) for w in wanted if w.path}
+        stored = {p: (i, t) for p, i in paths.items() if i is not None and (t := self.arrow_type(p)) is not None}
+        return group_bounds(self._metadata, stored, wanted)
 
     @cached_property
     def _leaf_index(self) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +13,7 @@ from delta_core.engine import Compiled
 from delta_core.expressions.ast import FileStatistic, Leaf
 from delta_core.schema import Path
 
-__all__ = ["kept_groups"]
+__all__ = ["group_bounds", "kept_groups"]
 
 Stored = Mapping[Path, tuple[int, pa.DataType]]
 
@@ -29,10 +29,14 @@ def kept_groups(metadata: Any, stored: Stored, prune: Compiled) -> list[bool]:
     prune : Compiled
         Over FileStatistic leaves; false drops a group, null keeps it.
     """
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    columns = [_column(groups, leaf, stored) for leaf in prune.leaves]
-    result = prune(columns, len(groups))
+    result = prune(group_bounds(metadata, stored, prune.leaves), metadata.num_row_groups)
     return [value is not False for value in result.to_pylist()]
+
+
+def group_bounds(metadata: Any, stored: Stored, wanted: Sequence[Leaf]) -> list[pa.Array]:
+    """Return statistics of the row groups, an array of one value a group for each leaf; null where not known."""
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    return [_column(groups, leaf, stored) for leaf in wanted]
 
 
 def _column(groups: list[Any], leaf: Leaf, stored: Stored) -> pa.Array:

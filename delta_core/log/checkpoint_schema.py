@@ -1,0 +1,196 @@
+"""The columns of checkpoints, from the definitions of the actions; and their own (small) actions as rows.
+
+Protocol: Checkpoints, Checkpoint Schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.actions import ADD, DOMAIN_METADATA, METADATA, PROTOCOL, REMOVE, TXN, ActionField, ActionKind
+from delta_core.errors import HookContractError
+from delta_core.expressions.ast import FileStatistic
+from delta_core.log.group_tests import statistic_path
+from delta_core.properties import read_property
+from delta_core.schema import Path, leaf_fields
+from delta_core.state import TableState
+from delta_core.types import DataType, Field, PrimitiveType
+
+__all__ = ["CHECKPOINT_METADATA", "SIDECAR", "Action", "CheckpointColumns", "rows_table", "statistics_leaves"]
+
+_STRING_MAP = pa.map_(pa.string(), pa.string())
+CHECKPOINT_METADATA = ActionKind("checkpointMetadata", pa.struct([("version", pa.int64()), ("tags", _STRING_MAP)]))
+SIDECAR = ActionKind("sidecar", pa.struct([
+    ("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", _STRING_MAP),
+]), key=("path",))  # fmt: skip
+_OWN = (PROTOCOL, METADATA, TXN, DOMAIN_METADATA)
+#: Types whose least and greatest value are kept in the struct form.
+_BOUNDED = frozenset({
+    "byte", "short", "integer", "long", "float", "double", "date", "timestamp", "timestamp_ntz", "timestampNTZ",
+    "timestampWithoutTimezone", "string",
+})  # fmt: skip
+_LONG, _BOOLEAN, _VOID = PrimitiveType("long"), PrimitiveType("boolean"), PrimitiveType("void")
+_NUM_RECORDS, _TIGHT = FileStatistic("numRecords", (), _LONG), FileStatistic("tightBounds", (), _BOOLEAN)
+
+#: One action as the log has it: its kind and its decoded JSON value.
+Action = tuple[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class CheckpointColumns:
+    """Which columns a table's checkpoints have.
+
+    Parameters
+    ----------
+    json : bool
+        Whether adds keep ``stats``, the JSON text.
+    leaves : tuple of FileStatistic
+        The statistics of ``stats_parsed``; empty: adds have none.
+    partitions : tuple of Field
+        The fields of ``partitionValues_parsed``, by physical name; empty: adds have none.
+    fields : tuple of ActionField
+        What features add to ``add`` and ``remove``.
+    kinds : tuple of ActionKind
+        Further kinds of action.
+    """
+
+    json: bool
+    leaves: tuple[FileStatistic, ...]
+    partitions: tuple[Field, ...]
+    fields: tuple[ActionField, ...] = ()
+    kinds: tuple[ActionKind, ...] = ()
+
+    @staticmethod
+    def of(table: TableState, fields: Sequence[ActionField], kinds: Iterable[ActionKind], struct: bool = True) -> CheckpointColumns:
+        """Return the columns that a table's properties ask for.
+
+        ``delta.checkpoint.writeStatsAsJson`` and ``delta.checkpoint.writeStatsAsStruct`` are both on where the table
+        does not say, as Delta on Spark has it: readers skip row groups by the struct. ``struct`` False, for JSON
+        checkpoints, keeps the text alone, whatever the properties say.
+        """
+        struct = struct and read_property(table.configuration, "delta.checkpoint.writeStatsAsStruct")
+        json = not struct or read_property(table.configuration, "delta.checkpoint.writeStatsAsJson")
+        partitions = _partition_fields(table)
+        leaves = tuple(_statistics(table)) if struct else ()
+        return CheckpointColumns(bool(json), leaves, partitions if struct else (), tuple(fields), tuple(kinds))
+
+    @property
+    def add(self) -> pa.DataType:
+        """The struct of ``add``."""
+        own = [f for f in _fields(ADD) if f.name != "stats" or self.json]
+        if self.leaves:
+            own.append(pa.field("stats_parsed", self.statistics))
+        if self.partitions:
+            parsed = pa.struct([pa.field(f.name, f.type.to_arrow()) for f in self.partitions])
+            own.append(pa.field("partitionValues_parsed", parsed))
+        return pa.struct([*own, *(pa.field(f.name, f.type) for f in self.fields if f.action == "add")])
+
+    @property
+    def remove(self) -> pa.DataType:
+        """The struct of ``remove``: a tombstone has neither statistics nor tags."""
+        return pa.struct([*_fields(REMOVE), *(pa.field(f.name, f.type) for f in self.fields if f.action == "remove")])
+
+    @property
+    def statistics(self) -> pa.DataType:
+        """The struct of ``stats_parsed``."""
+        return _nested({statistic_path(leaf): _arrow(leaf) for leaf in self.leaves})
+
+    def schema(self, v2: bool) -> pa.Schema:
+        """Return the schema of a checkpoint's own file."""
+        kinds = [*_OWN, *((CHECKPOINT_METADATA, SIDECAR) if v2 else ()), *self.kinds]
+        return pa.schema([("add", self.add), ("remove", self.remove), *((k.name, _kind_type(k)) for k in kinds)])
+
+    @property
+    def sidecar_schema(self) -> pa.Schema:
+        """The schema of a sidecar."""
+        return pa.schema([("add", self.add), ("remove", self.remove)])
+
+
+def _fields(kind: ActionKind) -> list[pa.Field]:
+    assert kind.type is not None
+    return list(kind.type)
+
+
+def _kind_type(kind: ActionKind) -> pa.DataType:
+    if kind.type is None:
+        raise HookContractError(
+            f"Action kind {kind.name!r} belongs into checkpoints, but its feature does not state its type.", action=kind.name
+        )
+    return kind.type
+
+
+def _arrow(leaf: FileStatistic) -> pa.DataType:
+    return leaf.type.to_arrow()
+
+
+def _partition_fields(table: TableState) -> tuple[Field, ...]:
+    """Return the partition columns by physical name, in the order of the table's partitioning."""
+    by_name = {f.name: p for f, p in zip(table.schema.fields, table.column_map.physical.fields, strict=True)}
+    return tuple(by_name[name] for name in table.partition_columns)
+
+
+def statistics_leaves(table: TableState) -> Iterator[tuple[Path, DataType]]:
+    """Yield the physical leaves with statistics, and their types.
+
+    ``delta.dataSkippingStatsColumns`` names them (a struct stands for its leaves), else the first
+    ``delta.dataSkippingNumIndexedCols`` leaves.
+    """
+    named = read_property(table.configuration, "delta.dataSkippingStatsColumns")
+    count = read_property(table.configuration, "delta.dataSkippingNumIndexedCols")
+    partitions = set(table.partition_columns)
+    both = zip(leaf_fields(table.schema), leaf_fields(table.column_map.physical), strict=True)
+    stored = [(path, place, f.type) for (path, f), (place, _) in both if path[0] not in partitions and f.type != _VOID]
+    for number, (path, place, found) in enumerate(stored):
+        if any(_covers(p, path) for p in named) if named is not None else count < 0 or number < count:
+            yield place, found
+
+
+def _covers(path: Path, leaf: Path) -> bool:
+    return [p.lower() for p in path] == [p.lower() for p in leaf[: len(path)]]
+
+
+def _statistics(table: TableState) -> Iterator[FileStatistic]:
+    leaves = list(statistics_leaves(table))
+    yield _NUM_RECORDS
+    for kind in ("min", "max"):
+        for path, found in leaves:
+            if isinstance(found, PrimitiveType) and (found.type in _BOUNDED or found.type.startswith("decimal")):
+                yield FileStatistic(kind, path, found)
+    yield from (FileStatistic("nullCount", path, _LONG) for path, _ in leaves)
+    yield _TIGHT
+
+
+def _nested(leaves: Mapping[Path, pa.DataType]) -> pa.DataType:
+    tops: dict[str, dict[Path, pa.DataType]] = {}
+    for path, kind in leaves.items():
+        tops.setdefault(path[0], {})[path[1:]] = kind
+    return pa.struct([pa.field(n, inner[()] if () in inner else _nested(inner)) for n, inner in tops.items()])
+
+
+# --- rows ----------------------------------------------------------------------------------
+
+
+def rows_table(actions: Sequence[Action], schema: pa.Schema) -> pa.Table:
+    """Return actions as rows of a checkpoint, one column of each row filled."""
+    columns = [
+        pa.array([_as_arrow(value, f.type) if kind == f.name else None for kind, value in actions], f.type) for f in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _as_arrow(value: Any, kind: pa.DataType) -> Any:
+    """Return a decoded JSON value with its maps as pyarrow takes them."""
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        pairs = value.items() if isinstance(value, Mapping) else value
+        return [(k, _as_arrow(v, kind.item_type)) for k, v in pairs]
+    if pa.types.is_struct(kind):
+        return {f.name: _as_arrow(value.get(f.name), f.type) for f in kind}
+    if pa.types.is_list(kind):
+        return [_as_arrow(v, kind.value_type) for v in value]
+    return value

@@ -1,0 +1,111 @@
+"""From a test of files to a test of checkpoint row groups: what the footer says may rule out a whole group.
+
+A group is ruled out only where its footer proves the test false for each of its rows: no value that the test looks at
+is null there, and the least and greatest values decide it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.engine import CheckpointHandle, Compiled, Evaluator
+from delta_core.expressions.ast import (
+    Call, Column, Expression, FileStatistic, Leaf, Literal, PartitionValue, leaves, transform,
+)  # fmt: skip
+from delta_core.expressions.skipping import plan_skipping
+from delta_core.schema import ColumnMap, Path
+from delta_core.types import Field, PrimitiveType, StructType
+
+__all__ = ["GroupTest", "plan_group_test", "statistic_path"]
+
+_LONG = PrimitiveType("long")
+#: Functions whose result is null only where an argument is.
+_STRICT = frozenset({"and", "or", "not", "in", "=", "!=", "<", "<=", ">", ">="})
+
+
+def statistic_path(leaf: FileStatistic) -> Path:
+    """Return where a statistic stands in the statistics object."""
+    top = {"min": "minValues", "max": "maxValues"}.get(leaf.kind, leaf.kind)
+    return (top,) if leaf.kind in ("numRecords", "tightBounds") else (top, *leaf.path)
+
+
+class GroupTest:
+    """A test of the row groups of checkpoint files.
+
+    Parameters
+    ----------
+    compiled : Compiled
+        Over FileStatistic leaves whose paths are fields of the checkpoint; false rules a group out.
+    paths : sequence of Path
+        The fields that must not be null.
+    """
+
+    def __init__(self, compiled: Compiled, paths: Sequence[Path]) -> None:
+        self._compiled = compiled
+        self._nulls = [FileStatistic("nullCount", path, _LONG) for path in paths]
+        self._kept: dict[int, tuple[CheckpointHandle, list[bool]]] = {}
+
+    def keeps(self, handle: CheckpointHandle, group: int) -> bool:
+        """Whether a group may hold a file that passes. Each file's footer is asked once."""
+        found = self._kept.get(id(handle))
+        if found is None:
+            found = self._kept[id(handle)] = (handle, self._ask(handle))
+        return found[1][group]
+
+    def _ask(self, handle: CheckpointHandle) -> list[bool]:
+        wanted: list[Any] = [*self._compiled.leaves, *self._nulls]
+        bounds = handle.group_bounds(wanted)
+        count = len(self._compiled.leaves)
+        passed = self._compiled(bounds[:count], len(handle.group_rows)).to_pylist()
+        nulls = [column.to_pylist() for column in bounds[count:]]
+        return [p is not False or any(n[g] != 0 for n in nulls) for g, p in enumerate(passed)]
+
+
+def plan_group_test(expression: Expression, evaluator: Evaluator, exact: bool) -> GroupTest | None:
+    """Plan the test of groups that a test of files allows; None where it allows none.
+
+    Parameters
+    ----------
+    expression : Expression
+        Over PartitionValue and FileStatistic leaves.
+    exact : bool
+        Whether files are dropped for which it is null.
+    """
+    found = leaves(expression)
+    paths = [_field(leaf) for leaf in found]
+    if not found or None in paths or not (exact or _is_strict(expression)):
+        return None
+    known: list[Path] = [p for p in paths if p is not None]
+    schema = StructType(Field(str(i), leaf.type) for i, leaf in enumerate(found))  # type: ignore[union-attr]
+    columns = {leaf: Column((str(i),)) for i, leaf in enumerate(found)}
+    over_rows = transform(expression, lambda leaf: columns[leaf])
+    test = plan_skipping(over_rows, schema, ColumnMap.identity(schema), ()).statistics
+    if test is None:
+        return None
+    test = transform(test, lambda leaf: _of_group(leaf, known))
+    types: dict[Leaf, pa.DataType] = {leaf: leaf.type.to_arrow() for leaf in leaves(test)}  # type: ignore[union-attr]
+    return GroupTest(evaluator.compile(test, types), known)
+
+
+def _field(leaf: Leaf) -> Path | None:
+    """Return the checkpoint's field for a leaf."""
+    if isinstance(leaf, FileStatistic):
+        return ("add", "stats_parsed", *statistic_path(leaf))
+    if isinstance(leaf, PartitionValue) and leaf.type != PrimitiveType("timestamp"):
+        return ("add", "partitionValues_parsed", leaf.name)
+    # the text of a timestamp may name no zone: whoever parsed it may have meant another one
+    return None
+
+
+def _is_strict(e: Expression) -> bool:
+    if isinstance(e, Call):
+        return e.function in _STRICT and all(_is_strict(a) for a in e.args)
+    return isinstance(e, (FileStatistic, PartitionValue)) or (isinstance(e, Literal) and e.value is not None)
+
+
+def _of_group(leaf: Leaf, paths: Sequence[Path]) -> Expression:
+    assert isinstance(leaf, FileStatistic)
+    return FileStatistic(leaf.kind, paths[int(leaf.path[0])] if leaf.path else (), leaf.type)
