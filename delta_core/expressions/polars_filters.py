@@ -1,6 +1,6 @@
 """Polars predicates, read through the JSON that Polars writes of them, for pushdown.
 
-Nothing is refused here: what does not translate gives None, and Polars filters by itself.
+Nothing is refused here: what does not translate is left out, and Polars filters by itself.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import decimal
 import json
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from delta_core.expressions.ast import Call, Column, Expression, Literal
+from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of
 from delta_core.types import PrimitiveType
 
 __all__ = ["from_polars"]
@@ -35,21 +35,36 @@ class _UntranslatableError(Exception):
 
 
 def from_polars(expression: Any) -> Expression | None:
-    """Translate a ``polars.Expr`` to an expression that is not bound yet; None where a part does not translate.
+    """Translate what can be translated of a ``polars.Expr``; None for nothing.
 
-    Comparisons agree with Spark's: Polars too takes NaN as equal to itself and above every number.
+    The result is not bound yet, and follows from the predicate: of parts that AND joins, those are left out
+    that don't translate. So Polars must still filter. Comparisons agree with Spark's: Polars too takes NaN as
+    equal to itself and above every number.
     """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = json.loads(expression.meta.serialize(format="json"))
-        return _convert(tree)
-    except (_UntranslatableError, KeyError, TypeError, ValueError, IndexError, AttributeError):
+    except (ValueError, AttributeError):
         return None
     except Exception as e:
         if type(e).__module__.startswith("polars"):
             return None
         raise
+    return all_of(list(_parts(tree)))
+
+
+def _parts(node: Any) -> Iterator[Expression]:
+    """Yield the parts joined by AND that translate."""
+    binary = node.get("BinaryExpr", {}) if isinstance(node, dict) else {}
+    if _OPERATORS.get(binary.get("op")) == "and":
+        yield from _parts(binary["left"])
+        yield from _parts(binary["right"])
+        return
+    try:
+        yield _convert(node)
+    except (_UntranslatableError, KeyError, TypeError, ValueError, IndexError, AttributeError):
+        return
 
 
 def _convert(node: Any) -> Expression:
@@ -116,8 +131,8 @@ def _literal(body: Any) -> Literal:
     return Literal(constant, PrimitiveType(_NAMES[name]))
 
 
-def _datetime(count: int, unit: str, zone: str | None) -> Literal:
-    if unit != "Microseconds" or zone not in (None, "UTC"):
+def _datetime(count: int, unit: str, zone: Any) -> Literal:
+    if unit != "Microseconds" or zone not in (None, "UTC", {"inner": "UTC"}):
         raise _UntranslatableError(unit)
     time = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=count)  # noqa: DTZ001
     return Literal(time if zone is None else time.replace(tzinfo=dt.UTC))

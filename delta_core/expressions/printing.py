@@ -33,6 +33,10 @@ __all__ = ["format_sql", "quote_name"]
 _INFIX = frozenset(
     ("=", "!=", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "div", "&", "|", "^", "and", "or")
 )
+#: Written with words or signs around their operands, so that these stand in parentheses.
+_LOOSE = frozenset(
+    ("not", "isnull", "isnotnull", "in", "like", "ilike", "rlike", "negative", "positive", "~")
+)
 _WORD = {"and": "AND", "or": "OR", "div": "DIV", "like": "LIKE", "ilike": "ILIKE", "rlike": "RLIKE"}
 _ESCAPED = {
     "\\": "\\\\",
@@ -87,11 +91,14 @@ def _leaf(leaf: Any) -> str:
 
 def _operand(e: Expression) -> str:
     text = format_sql(e)
-    compound = isinstance(e, Call) and (
-        e.function in _INFIX or e.function in _SYNTAX or e.function == "negative"
-    )
+    compound = isinstance(e, Call) and (e.function in _INFIX or e.function in _LOOSE)
     negative = isinstance(e, Literal) and text.startswith("-")
     return f"({text})" if compound or negative else text
+
+
+def _holder(e: Expression) -> str:
+    closed = isinstance(e, Literal) or (isinstance(e, Call) and e.function == "case")
+    return f"({format_sql(e)})" if closed else _operand(e)
 
 
 def _call(e: Call) -> str:
@@ -124,7 +131,7 @@ def _like(e: Call) -> str:
 def _field(e: Call) -> str:
     name = e.args[1]
     assert isinstance(name, Literal)
-    return f"{_operand(e.args[0])}.{quote_name(str(name.value))}"
+    return f"{_holder(e.args[0])}.{quote_name(str(name.value))}"
 
 
 _SYNTAX: dict[str, Any] = {
@@ -133,7 +140,7 @@ _SYNTAX: dict[str, Any] = {
     "isnotnull": lambda e: f"{_operand(e.args[0])} IS NOT NULL",
     "in": lambda e: f"{_operand(e.args[0])} IN ({', '.join(map(format_sql, e.args[1:]))})",
     "like": _like, "ilike": _like, "rlike": _like, "case": _case, "get_field": _field,
-    "[]": lambda e: f"{_operand(e.args[0])}[{format_sql(e.args[1])}]",
+    "[]": lambda e: f"{_holder(e.args[0])}[{format_sql(e.args[1])}]",
 }  # fmt: skip
 
 

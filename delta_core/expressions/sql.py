@@ -73,7 +73,7 @@ def _syntax_tree(text: str) -> Any:
             "The expression is empty; expected Spark SQL text such as \"x > 5 AND s = 'a'\"."
         )
     try:
-        tokens = [_reread(token, text) for token in dialect.tokenize(text)]
+        tokens = _reread(dialect.tokenize(text), text)
         trees = parser(dialect=dialect).parse_into(exp.Condition, tokens, text)
     except (errors.ParseError, errors.TokenError) as e:
         raise ExpressionError(
@@ -84,14 +84,29 @@ def _syntax_tree(text: str) -> Any:
     return trees[0]
 
 
-def _reread(token: Any, text: str) -> Any:
-    """Return the token, a string's text read from the source: sqlglot's escapes are not quite Spark's."""
-    if token.token_type.name != "STRING":
-        return token
-    body = _unescape(text[token.start + 1 : token.end])
-    return type(token)(
-        token.token_type, body, line=token.line, col=token.col, start=token.start, end=token.end
-    )
+def _reread(tokens: list[Any], text: str) -> list[Any]:
+    """Read strings from the source, where sqlglot's escapes are not quite Spark's: a doubled quote is a quote."""
+    out: list[Any] = []
+    for found in tokens:
+        token = found
+        if token.token_type.name == "STRING":
+            start, before = token.start, out[-1] if out else None
+            if before is not None and before.token_type.name == "STRING" and _touch(before, token, text):
+                start = out.pop().start
+            token = type(token)(
+                token.token_type,
+                _unescape(text[start + 1 : token.end], text[start]),
+                line=token.line,
+                col=token.col,
+                start=start,
+                end=token.end,
+            )
+        out.append(token)
+    return out
+
+
+def _touch(before: Any, token: Any, text: str) -> bool:
+    return bool(before.end + 1 == token.start and text[before.end] == text[token.start])
 
 
 def _reason(error: Exception) -> str:
@@ -107,17 +122,19 @@ def _short(text: str) -> str:
 
 
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-3][0-7]{2})|(.))|''|\"\"", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-3][0-7]{2})|(.))|(['\"])\5", re.DOTALL)
 
 
-def _unescape(body: str) -> str:
+def _unescape(body: str, quote: str) -> str:
     """Read a string literal's escapes as Spark does: ``\\%`` and ``\\_`` keep their backslash, for LIKE."""
 
     def read(match: re.Match[str]) -> str:
-        short, long, octal, single = match.groups()
+        short, long, octal, single, doubled = match.groups()
+        if doubled:
+            return quote if doubled == quote else match[0]
         if short or long or octal:
             return chr(int(short or long, 16) if short or long else int(octal, 8))
-        return _ESCAPES.get(single, single) if single else match[0][0]
+        return _ESCAPES.get(single, single)
 
     return _ESCAPE.sub(read, body)
 

@@ -54,7 +54,11 @@ def evaluate(expression: Expression | None, values: dict[Any, Any]) -> bool | No
 def keeps(text: str, **statistics: Any) -> bool:
     """Tell whether a file is kept, given e.g. ``min_i=1, max_i=5, nulls_i=0, rows=10``."""
     kinds = {"min": "min", "max": "max", "nulls": "nullCount"}
-    values = {(kinds[k.split("_")[0]], k.split("_")[1].replace("__", ".")): v for k, v in statistics.items() if k != "rows"}
+    values = {
+        (kinds[k.split("_")[0]], k.split("_")[1].replace("__", ".")): v
+        for k, v in statistics.items()
+        if k != "rows"
+    }
     values["numRecords", ""] = statistics.get("rows")
     return evaluate(plan(text).statistics, values) is not False
 
@@ -98,7 +102,17 @@ def test_column_against_column_prunes() -> None:
 
 
 def test_all_null_file_matches_no_comparison() -> None:
-    for text in ("i = 5", "i != 5", "i > 5", "not (i = 5)", "i in (1)", "s like 'a%'", "st.x = 1", "f > 1", "i is not null"):
+    for text in (
+        "i = 5",
+        "i != 5",
+        "i > 5",
+        "not (i = 5)",
+        "i in (1)",
+        "s like 'a%'",
+        "st.x = 1",
+        "f > 1",
+        "i is not null",
+    ):
         column = {"s": "s", "f": "f"}.get(text[0], "i") if not text.startswith("st") else "st.x"
         found = evaluate(plan(text).statistics, {("nullCount", column): 3, ("numRecords", ""): 3})
         assert found is False, text
@@ -120,10 +134,27 @@ def test_missing_statistics_never_prune() -> None:
 
 def test_nan_is_above_every_maximum() -> None:
     bounds = {"min_f": 1.0, "max_f": 2.0}
-    for text in ("f > 5", "f >= 5", "f != 1", "not (f <= 5)", "isnan(f)", "f = double('nan')", "f in (double('nan'))", "g < f"):
+    for text in (
+        "f > 5",
+        "f >= 5",
+        "f != 1",
+        "not (f <= 5)",
+        "isnan(f)",
+        "f = double('nan')",
+        "f in (double('nan'))",
+        "g < f",
+    ):
         assert keeps(text, min_g=9.0, max_g=9.0, **bounds), text
     assert keeps("f != 1", min_f=1.0, max_f=1.0)
-    for text in ("f < 1", "f <= 0", "f = 5", "f in (0, 5)", "f between 3 and 4", "f > 5 and f < 9", "not isnan(f) and f > 5"):
+    for text in (
+        "f < 1",
+        "f <= 0",
+        "f = 5",
+        "f in (0, 5)",
+        "f between 3 and 4",
+        "f > 5 and f < 9",
+        "not isnan(f) and f > 5",
+    ):
         assert not keeps(text, **bounds), text
 
 
@@ -184,7 +215,9 @@ def test_literal_is_never_cut_to_the_columns_type() -> None:
     assert not keeps("i = 5000000000", min_i=-(2**31), max_i=2**31 - 1)
     assert keeps("i < 5000000000", min_i=5, max_i=5)
     assert keeps("d < timestamp '2020-01-01 00:00:01'", min_d=dt.date(2020, 1, 1), max_d=dt.date(2020, 1, 1))
-    assert not keeps("d < timestamp '2020-01-01 00:00:00'", min_d=dt.date(2020, 1, 1), max_d=dt.date(2020, 1, 1))
+    assert not keeps(
+        "d < timestamp '2020-01-01 00:00:00'", min_d=dt.date(2020, 1, 1), max_d=dt.date(2020, 1, 1)
+    )
 
 
 # --- partitions ----------------------------------------------------------------------------
@@ -209,15 +242,26 @@ def test_partition_part_of_a_mixed_disjunction_prunes() -> None:
 
 
 def test_names_are_physical() -> None:
-    physical = StructType([Field("col-1", StructType([Field("col-2", "integer")])), Field("col-3", "integer")])
+    physical = StructType(
+        [Field("col-1", StructType([Field("col-2", "integer")])), Field("col-3", "integer")]
+    )
     logical = StructType([Field("st", StructType([Field("x", "integer")])), Field("p", "integer")])
-    found = plan_skipping(bind(parse_sql("ST.X = 1 and P = 2"), logical), logical, ColumnMap("id", physical), ["p"])
-    assert found.partition == Call("=", (PartitionValue("col-3", PrimitiveType("integer")), Literal(2, PrimitiveType("integer"))))
-    assert FileStatistic("min", ("col-1", "col-2"), PrimitiveType("integer")) in compile_expression(found.statistics, {}).leaves  # type: ignore[arg-type]
+    found = plan_skipping(
+        bind(parse_sql("ST.X = 1 and P = 2"), logical), logical, ColumnMap("id", physical), ["p"]
+    )
+    assert found.partition == Call(
+        "=", (PartitionValue("col-3", PrimitiveType("integer")), Literal(2, PrimitiveType("integer")))
+    )
+    assert (
+        FileStatistic("min", ("col-1", "col-2"), PrimitiveType("integer"))
+        in compile_expression(found.statistics, {}).leaves
+    )  # type: ignore[arg-type]
 
 
 def test_no_predicate_plans_nothing() -> None:
-    assert plan_skipping(None, SCHEMA, IDENTITY, []) == plan_skipping(to_expression([], SCHEMA), SCHEMA, IDENTITY, [])
+    assert plan_skipping(None, SCHEMA, IDENTITY, []) == plan_skipping(
+        to_expression([], SCHEMA), SCHEMA, IDENTITY, []
+    )
 
 
 # --- property ------------------------------------------------------------------------------
@@ -226,7 +270,10 @@ EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
 LETTERS = ["a", "b", "\x7f", "é", "\uffff", "\U00010000", "\U0010ffff"]
 INTS = list(range(-3, 4))
 FLOATS = [-1.5, -0.0, 0.0, 1.0, math.inf, math.nan, math.nan]
-TIMES = [EPOCH + dt.timedelta(microseconds=us) for us in (-2000, -1001, -1000, -999, -1, 0, 1, 999, 1000, 1001, 2500)]
+TIMES = [
+    EPOCH + dt.timedelta(microseconds=us)
+    for us in (-2000, -1001, -1000, -999, -1, 0, 1, 999, 1000, 1001, 2500)
+]
 DATES = [dt.date(1969, 12, 30) + dt.timedelta(days=n) for n in range(4)]
 DECIMALS = [Decimal(n).scaleb(-2) for n in (-150, -1, 0, 1, 150)]
 POOLS: dict[str, list[Any]] = {
@@ -270,7 +317,10 @@ class Draw:
         if kind == "columns":
             return Call(self.pick.choice(COMPARE), (left, self.column(self.pick.choice(group))))
         if kind == "in":
-            members = [self.value(name) if self.pick.random() < 0.9 else None for _ in range(self.pick.choice((1, 2, 30)))]
+            members = [
+                self.value(name) if self.pick.random() < 0.9 else None
+                for _ in range(self.pick.choice((1, 2, 30)))
+            ]
             return Call("in", (left, *map(Literal, members)))
         if kind == "null":
             return Call(self.pick.choice(("isnull", "isnotnull")), (left,))
@@ -280,7 +330,9 @@ class Draw:
         """Predicates that belong to one type."""
         operator = self.pick.choice(COMPARE)
         if name == "s":
-            pattern = "".join(self.pick.choices(["a", "b", "é", "%", "_", "\U0010ffff"], k=self.pick.randrange(4)))
+            pattern = "".join(
+                self.pick.choices(["a", "b", "é", "%", "_", "\U0010ffff"], k=self.pick.randrange(4))
+            )
             cut = Call("substring", (left, Literal(1), Literal(2)))
             return self.pick.choice((
                 Call("like", (left, Literal(pattern))), Call("startswith", (left, Literal(self.value(name)))),
@@ -289,7 +341,9 @@ class Draw:
         if name in ("ts", "ntz"):
             as_date: Expression = Cast(left, PrimitiveType("date"))
             year = Call("year", (left,))
-            return self.pick.choice((Call(operator, (as_date, Literal(self.value("d")))), Call(operator, (year, Literal(1970)))))
+            return self.pick.choice(
+                (Call(operator, (as_date, Literal(self.value("d")))), Call(operator, (year, Literal(1970))))
+            )
         if name in ("f", "g", "q"):
             return Call("isnan", (left,))
         if name == "b":
@@ -313,7 +367,10 @@ class Draw:
                 values |= self.statistics(name, rows[name])
         if self.pick.random() < 0.3:
             alive = [self.pick.random() < 0.5 for _ in range(count)]
-            rows = {name: [v for v, keep in zip(column, alive, strict=True) if keep] for name, column in rows.items()}
+            rows = {
+                name: [v for v, keep in zip(column, alive, strict=True) if keep]
+                for name, column in rows.items()
+            }
         return rows, values
 
     def statistics(self, name: str, column: list[Any]) -> dict[Any, Any]:
@@ -365,6 +422,9 @@ def test_no_file_with_a_matching_row_is_dropped(seed: int) -> None:
         found = plan_skipping(predicate, SCHEMA, IDENTITY, PARTITIONS)
         matches = matching(draw, predicate, [rows for rows, _ in files])
         statistics = [values for _, values in files]
-        by_partition, by_statistics = evaluate_all(found.partition, statistics), evaluate_all(found.statistics, statistics)
+        by_partition, by_statistics = (
+            evaluate_all(found.partition, statistics),
+            evaluate_all(found.statistics, statistics),
+        )
         for matched, exact, kept, file in zip(matches, by_partition, by_statistics, files, strict=True):
             assert not matched or (exact is True and kept is not False), (format_sql(predicate), file)
