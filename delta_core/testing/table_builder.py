@@ -16,24 +16,12 @@ tables are as easy as legal ones), and remembers the rows, so that a test compar
 from __future__ import annotations
 
 import json
-import os
-import random
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-import fsspec
 import pyarrow as pa
 
 from delta_core.schema import Schema, arrow_schema
-from delta_core.testing.checkpoint_files import (
-    CheckpointKind,
-    StatisticsForm,
-    checkpoint_rows,
-    hint_checksum,
-    json_bytes,
-    parquet_bytes_of,
-)
 from delta_core.testing.data_files import (
     Rows,
     as_schema,
@@ -47,7 +35,8 @@ from delta_core.testing.data_files import (
     physical_table,
     uri_path,
 )
-from delta_core.testing.log_state import Action, LogState, reconcile, vector_id
+from delta_core.testing.log_builder import LogBuilder
+from delta_core.testing.log_state import Action, vector_id
 from delta_core.testing.statistics import compute_statistics, statistics_json
 from delta_core.testing.vector_bytes import encode_vector, encode_vector_file, encode_z85, vector_path
 from delta_core.types import BASE_TYPES, TIMESTAMP_NTZ, VARIANT
@@ -63,56 +52,23 @@ READER_FEATURES = frozenset({
 _TYPES = {**BASE_TYPES, "timestamp_ntz": TIMESTAMP_NTZ, "variant": VARIANT}
 
 
-class TableBuilder:
-    """A Delta table under construction.
+class TableBuilder(LogBuilder):
+    """A Delta table under construction: its data files and vectors, and the verbs of `LogBuilder`.
 
-    Every verb writes one commit (or file) at once and returns the builder. Commit ``n`` is stamped
-    ``start_ms + n * step_ms``, in ``commitInfo``, as in-commit timestamp where switched on, and as file time.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The table's root, or an fsspec URI such as ``memory://t``.
-    seed : int
-        Of the names of files; two builders with one seed write the same log.
+    ``options`` are `LogBuilder`'s: ``storage_options``, ``start_ms``, ``step_ms``, ``seed``.
     """
 
-    def __init__(
-        self, path: Any, *, storage_options: Mapping[str, Any] | None = None, start_ms: int = 1_700_000_000_000,
-        step_ms: int = 1_000, seed: int = 0,
-    ) -> None:  # fmt: skip
-        self.uri = os.fspath(path)
-        self._fs, self._root = fsspec.core.url_to_fs(self.uri, **(storage_options or {}))
-        self._start_ms, self._step_ms = start_ms, step_ms
-        self._random = random.Random(seed)  # noqa: S311 (names of files)
-        self.commits: dict[int, list[Action]] = {}
-        self.state = LogState()
-        #: The bytes of every commit, staged ones included.
-        self.bodies: dict[int, bytes] = {}
+    def __init__(self, path: Any, **options: Any) -> None:
+        super().__init__(path, **options)
         self._tables: dict[str, pa.Table] = {}
-        self._partitions: dict[str, dict[str, Any]] = {}
         self._vectors: dict[str | None, frozenset[int]] = {None: frozenset()}
 
     # --- what was written ------------------------------------------------------------------
 
     @property
-    def version(self) -> int:
-        """The last version written, -1 before the first."""
-        return max(self.commits, default=-1)
-
-    @property
     def schema(self) -> Schema:
         """The latest schema."""
         return Schema.from_json(self.state.metadata["schemaString"])
-
-    def timestamp_ms(self, version: int) -> int:
-        """Return the time that a version's commit is stamped with unless told otherwise."""
-        return self._start_ms + version * self._step_ms
-
-    def state_at(self, version: int | None = None) -> LogState:
-        """Return what the log adds up to at a version."""
-        last = self.version if version is None else version
-        return reconcile(self.commits[v] for v in sorted(self.commits) if v <= last)
 
     def paths(self, version: int | None = None) -> list[str]:
         """Return the paths of the live files as the log spells them, in order of their adds."""
@@ -129,79 +85,13 @@ class TableBuilder:
         rows = logical_rows(self._tables[key[0]], schema, self._partitions[key[0]])
         return [row for at, row in enumerate(rows) if at not in self._vectors[key[1]]]
 
-    # --- bytes -----------------------------------------------------------------------------
-
-    def location(self, path: str) -> str:
-        """Return where a path below the root lies on the file system."""
-        return f"{self._root}/{path}" if path else str(self._root)
-
-    def write(self, path: str, data: bytes, mtime_ms: int | None = None) -> TableBuilder:
-        """Write any file below the root."""
-        place = self.location(path)
-        self._fs.makedirs(place.rsplit("/", 1)[0], exist_ok=True)
-        self._fs.pipe_file(place, data)
-        return self if mtime_ms is None else self.touch(path, mtime_ms)
-
-    def write_log(self, name: str, data: bytes | str, mtime_ms: int | None = None) -> TableBuilder:
-        """Write any file below ``_delta_log``."""
-        return self.write(f"_delta_log/{name}", data.encode() if isinstance(data, str) else data, mtime_ms)
-
-    def touch(self, path: str, mtime_ms: int) -> TableBuilder:
-        """Set a file's modification time; a file system that can't keep one is left alone."""
-        place = self.location(path)
-        if "file" in self._fs.protocol:
-            os.utime(place, ns=(mtime_ms * 1_000_000, mtime_ms * 1_000_000))
-        return self
-
-    def drop(self, path: str) -> TableBuilder:
-        """Delete a file below the root."""
-        self._fs.rm_file(self.location(path))
-        return self
-
-    def _uuid(self) -> uuid.UUID:
-        return uuid.UUID(int=self._random.getrandbits(128), version=4)
-
     # --- the log ---------------------------------------------------------------------------
-
-    def commit(
-        self, *actions: Action, operation: str = "WRITE", info: Mapping[str, Any] | None = None, version: int | None = None,
-        mtime_ms: int | None = None, text: str | None = None, publish: Literal["log", "staged", "no"] = "log",
-    ) -> TableBuilder:  # fmt: skip
-        """Write the next commit from any actions.
-
-        Parameters
-        ----------
-        info : Mapping, optional
-            Further fields of ``commitInfo``.
-        version : int, optional
-            Another version than the next, to make gaps.
-        text : str, optional
-            The commit's text in place of what the actions give; the builder still believes the actions.
-        publish : str
-            ``staged`` writes under ``_staged_commits``, ``no`` only into `bodies`, for a catalog to hand out.
-        """
-        v = self.version + 1 if version is None else version
-        self.state.apply(actions)
-        stamp = self.timestamp_ms(v)
-        about: dict[str, Any] = {"timestamp": stamp, "operation": operation, "operationParameters": {}}
-        if self.state.metadata.get("configuration", {}).get("delta.enableInCommitTimestamps") == "true":
-            about = {"inCommitTimestamp": stamp, **about}
-        if "catalogManaged" in (self.state.protocol.get("writerFeatures") or ()):
-            about["txnId"] = str(self._uuid())
-        full: list[Action] = [{"commitInfo": {**about, **(info or {})}}, *actions]
-        body = "".join(json.dumps(a, separators=(",", ":")) + "\n" for a in full) if text is None else text
-        self.commits[v], self.bodies[v] = full, body.encode()
-        if publish == "log":
-            self.write_log(f"{v:020d}.json", body, stamp if mtime_ms is None else mtime_ms)
-        elif publish == "staged":
-            self.write_log(f"_staged_commits/{v:020d}.{self._uuid()}.json", body, stamp if mtime_ms is None else mtime_ms)
-        return self
 
     def create(
         self, schema: Any, *, partition_by: Sequence[str] = (), features: Sequence[str] = (),
         properties: Mapping[str, str] | None = None, column_mapping: Literal["name", "id"] | None = None,
         protocol: Mapping[str, Any] | tuple[int, int] | None = None, actions: Sequence[Action] = (), **commit: Any,
-    ) -> TableBuilder:  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Write protocol and metadata.
 
         Parameters
@@ -228,7 +118,7 @@ class TableBuilder:
     def alter(
         self, schema: Any = None, *, properties: Mapping[str, str | None] | None = None,
         features: Sequence[str] = (), protocol: Mapping[str, Any] | tuple[int, int] | None = None, **commit: Any,
-    ) -> TableBuilder:  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Change schema, properties (None unsets one) or protocol; fields keep their ids by name under mapping."""
         metadata = dict(self.state.metadata)
         configuration = {**metadata["configuration"], **(properties or {})}
@@ -249,7 +139,7 @@ class TableBuilder:
 
     def append(
         self, rows: Rows, *, files: int = 1, commit: Mapping[str, Any] | None = None, **options: Any
-    ) -> TableBuilder:
+    ) -> Self:
         """Add rows: one file for each partition, or ``files`` of them for an unpartitioned table.
 
         ``options`` are those of `add_actions`.
@@ -319,7 +209,7 @@ class TableBuilder:
         domain = self.state.domains.get("delta.rowTracking")
         return [{"domainMetadata": {"domain": "delta.rowTracking", "removed": False, **domain}}] if domain else []
 
-    def remove(self, *paths: str, data_change: bool = True, more: Sequence[Action] = (), **commit: Any) -> TableBuilder:
+    def remove(self, *paths: str, data_change: bool = True, more: Sequence[Action] = (), **commit: Any) -> Self:
         """Remove live files, all where none is named; ``more`` actions go into the same commit."""
         return self.commit(*self.remove_actions(*paths, data_change=data_change), *more, operation="DELETE", **commit)
 
@@ -346,7 +236,7 @@ class TableBuilder:
         self, where: Callable[[dict[str, Any]], bool] | Mapping[str, Iterable[int]], *,
         storage: Literal["u", "p", "i"] = "u", prefix: str = "", runs: bool = False, more: Sequence[Action] = (),
         **commit: Any,
-    ) -> TableBuilder:  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Delete rows by deletion vectors, those of all files in one vector file.
 
         Parameters
@@ -409,112 +299,6 @@ class TableBuilder:
             self._vectors[vector_id(out[path])] = sets[path]
         return out
 
-    # --- checkpoints and what stands beside commits ----------------------------------------
-
-    def checkpoint(
-        self, kind: CheckpointKind = "v1", *, version: int | None = None, parts: int = 2, sidecars: int = 0,
-        statistics: StatisticsForm = "json", hint: bool | Mapping[str, Any] = True, checksum: bool = True,
-        embed: bool = False, extra: Mapping[str, tuple[pa.DataType, Sequence[Any]]] | None = None, **parquet: Any,
-    ) -> TableBuilder:  # fmt: skip
-        """Write a checkpoint and the hint to it.
-
-        Parameters
-        ----------
-        parts, sidecars : int
-            Number of files of a multi-part checkpoint; of sidecars of a V2 one, 0 for file actions inline.
-        statistics : str
-            ``json``, ``struct`` (with parsed partition values), ``both`` or ``none``.
-        hint : bool or dict
-            Whether to write ``_last_checkpoint``; a dict replaces entries of it.
-        embed : bool
-            Whether the hint embeds the V2 checkpoint's actions.
-        extra : Mapping, optional
-            A stranger's kinds of action: name to (struct, values).
-        parquet
-            Options of `pyarrow.parquet.write_table`.
-        """
-        v = self.version if version is None else version
-        state = self.state_at(v)
-        types = {name: t for name, (t, _) in (extra or {}).items()}
-        small = state.small_actions() + [{n: value} for n, (_, values) in (extra or {}).items() for value in values]
-        schema = Schema.from_json(state.metadata["schemaString"])
-        partition = tuple(state.metadata["partitionColumns"])
-        files = checkpoint_rows(state.file_actions(), schema, statistics)
-
-        def encode(rows: Sequence[Mapping[str, Any]]) -> bytes:
-            return parquet_bytes_of(rows, schema, partition, statistics, types, self._partitions, **parquet)
-
-        stem = f"{v:020d}.checkpoint"
-        about: dict[str, Any] = {"version": v, "size": len(small) + len(files)}
-        if kind == "v1":
-            self.write_log(f"{stem}.parquet", encode([*small, *files]))
-        elif kind == "v1-multipart":
-            about["parts"] = parts
-            for number, rows in enumerate(_deal([*small, *files], parts), 1):
-                self.write_log(f"{stem}.{number:010d}.{parts:010d}.parquet", encode(rows))
-        else:
-            about |= self._write_v2(kind, stem, small, files, sidecars, embed, encode)
-        if hint is False:
-            return self
-        return self.last_checkpoint({**about, **(hint if isinstance(hint, Mapping) else {})}, checksum=checksum)
-
-    def _write_v2(
-        self, kind: CheckpointKind, stem: str, small: list[dict[str, Any]], files: list[dict[str, Any]], sidecars: int,
-        embed: bool, encode: Callable[[Sequence[Mapping[str, Any]]], bytes],
-    ) -> dict[str, Any]:  # fmt: skip
-        when = self.timestamp_ms(self.version)
-        named = []
-        for rows in _deal(files, sidecars) if sidecars else []:
-            name, data = f"{self._uuid()}.parquet", encode(rows)
-            self.write_log(f"_sidecars/{name}", data)
-            named.append({"path": name, "sizeInBytes": len(data), "modificationTime": when})
-        top = [{"checkpointMetadata": {"version": int(stem[:20])}}, *small, *({"sidecar": s} for s in named)]
-        ending = {"v2-json": f".{self._uuid()}.json", "v2-parquet": f".{self._uuid()}.parquet"}.get(kind, ".parquet")
-        rows = top if named else [*top, *files]
-        data = json_bytes(rows) if kind == "v2-json" else encode(rows)
-        self.write_log(stem + ending, data)
-        about: dict[str, Any] = {"sizeInBytes": len(data), "numOfAddFiles": sum("add" in f for f in files)}
-        if embed:
-            about["v2Checkpoint"] = {
-                "path": stem + ending, "sizeInBytes": len(data), "modificationTime": when,
-                "nonFileActions": [a for a in top if "sidecar" not in a], "sidecarFiles": named,
-            }  # fmt: skip
-        return about
-
-    def last_checkpoint(self, value: Mapping[str, Any] | str, *, checksum: bool = True) -> TableBuilder:
-        """Write ``_last_checkpoint`` from fields, or any text at all."""
-        if isinstance(value, str):
-            return self.write_log("_last_checkpoint", value)
-        extra = {"checksum": hint_checksum(value)} if checksum else {}
-        return self.write_log("_last_checkpoint", json.dumps({**value, **extra}))
-
-    def compact(self, start: int, end: int) -> TableBuilder:
-        """Write a log compaction file; it keeps every remove and removed domain. Protocol: Log Compaction Files."""
-        state = reconcile(self.commits[v] for v in range(start, end + 1))
-        body = json_bytes([*state.small_actions(removed_domains=True), *state.file_actions()])
-        return self.write_log(f"{start:020d}.{end:020d}.compacted.json", body)
-
-    def checksum(self, version: int | None = None, **fields: Any) -> TableBuilder:
-        """Write a version's ``.crc``; ``fields`` replace what the log adds up to, None leaves one out."""
-        v = self.version if version is None else version
-        state = self.state_at(v)
-        value: dict[str, Any] = {
-            "tableSizeBytes": sum(a["size"] for a in state.files.values()), "numFiles": len(state.files), "numMetadata": 1,
-            "numProtocol": 1, "setTransactions": list(state.txns.values()), "metadata": state.metadata,
-            "domainMetadata": [d for d in state.domains.values() if not d.get("removed")], "protocol": state.protocol,
-        }  # fmt: skip
-        stamp = self.commits[v][0]["commitInfo"].get("inCommitTimestamp") if v in self.commits else None
-        merged = {**value, "inCommitTimestampOpt": stamp, **fields}
-        return self.write_log(f"{v:020d}.crc", json.dumps({k: x for k, x in merged.items() if x is not None}))
-
-    def cleanup_before(self, version: int) -> TableBuilder:
-        """Delete log files below a version, as metadata cleanup does."""
-        for place in self._fs.ls(self.location("_delta_log"), detail=False):
-            name = place.rsplit("/", 1)[-1]
-            if name[:20].isdigit() and int(name[:20]) < version:
-                self._fs.rm_file(place)
-        self._fs.invalidate_cache()
-        return self
 
 
 def _protocol(
@@ -541,9 +325,3 @@ def _split(table: pa.Table, names: Sequence[str]) -> list[tuple[dict[str, Any], 
     for at, row in enumerate(table.select(list(names)).to_pylist()):
         groups.setdefault(tuple(row[n] for n in names), []).append(at)
     return [(dict(zip(names, values, strict=True)), table.take(rows)) for values, rows in groups.items()]
-
-
-def _deal(rows: Sequence[Any], parts: int) -> list[list[Any]]:
-    """Deal rows into so many runs of about one length."""
-    step = -(-len(rows) // parts) or 1
-    return [list(rows[n * step : (n + 1) * step]) for n in range(parts)]

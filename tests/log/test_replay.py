@@ -218,3 +218,13 @@ def test_protocol_named_by_old_examples_is_refused(table: TableBuilder) -> None:
     table.commit({"protocol": {"readerVersion": 1, "writerVersion": 2}})
     with pytest.raises(LogError, match="minReaderVersion"):
         open_snapshot(table.uri)
+
+
+@pytest.mark.parametrize("storage", ["u", "p", "i"])
+def test_table_of_any_file_system_is_read(storage: str) -> None:
+    place = f"memory://replay-{storage}"
+    table = TableBuilder(place).create({"id": "long", "p": "string"}, partition_by=["p"], features=["deletionVectors"])
+    table.append([{"id": i, "p": "a b%"[i % 4 :]} for i in range(20)]).checkpoint("v1-multipart")
+    table.delete_rows(lambda row: row["id"] % 3 == 0, storage=storage)
+    read(table)
+    assert open_snapshot(place).scan(predicate="id > 17").to_table().num_rows == 1

@@ -16,7 +16,8 @@ from delta_core.testing.table_builder import TableBuilder
 FEATURES = ["deletionVectors", "domainMetadata", "v2Checkpoint"]
 CHECKPOINTS: list[tuple[Any, dict[str, Any]]] = [
     ("v1", {}), ("v1-multipart", {"parts": 3}), ("v2-json", {"sidecars": 1}), ("v2-parquet", {}),
-    ("v2-parquet", {"sidecars": 2, "embed": True}), ("v2-classic", {"sidecars": 1}), ("v1", {"row_group_size": 3, "statistics": "struct"}),
+    ("v2-parquet", {"sidecars": 2, "embed": True}), ("v2-classic", {"sidecars": 1}),
+    ("v1", {"row_group_size": 3, "statistics": "struct"}),
 ]  # fmt: skip
 number = st.integers(0, 1000)
 
