@@ -90,7 +90,8 @@ class Scan:
         state, plugins = source.state, source.plugins
         self._source = source
         self._given = files
-        bound = to_expression(predicate, state.schema, plugins.functions)
+        self._purpose: Literal["rows", "changes"] = purpose
+        bound = self._predicate = to_expression(predicate, state.schema, plugins.functions)
         request = ReadRequest(
             None if columns is None else resolve_columns(state.schema, columns),
             tuple(dict.fromkeys(metadata)), bound, purpose, tuple(constants or ()),
@@ -171,7 +172,10 @@ class Scan:
         """
         known = self._known_count()
         if known is None:
-            return sum(batch.num_rows for batch in self.batches())
+            bare = Scan(
+                self._source, (), predicate=self._predicate, limit=self.plan.limit, files=self._given, purpose=self._purpose
+            )
+            return sum(batch.num_rows for batch in bare.batches())
         return known if self.plan.limit is None else min(known, self.plan.limit)
 
     def _known_count(self) -> int | None:
