@@ -57,7 +57,7 @@ def from_polars(expression: Any) -> Expression | None:
 def _parts(node: Any) -> Iterator[Expression]:
     """Yield the parts joined by AND that translate."""
     binary = node.get("BinaryExpr", {}) if isinstance(node, dict) else {}
-    if _OPERATORS.get(binary.get("op")) == "and":
+    if _OPERATORS.get(str(binary.get("op"))) == "and":
         yield from _parts(binary["left"])
         yield from _parts(binary["right"])
         return

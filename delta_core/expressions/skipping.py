@@ -112,7 +112,13 @@ def plan_skipping(
         by_statistics.append(part)
     joined = all_of(by_statistics)
     statistics = None if joined is None else _may_match(joined, scope, frozenset())
-    return SkippingPlan(all_of(by_partition), statistics)
+    # Bounds drop far more files than null counts do, and what is asked later is asked of fewer files.
+    ordered = sorted(conjuncts(statistics), key=_counts_nulls)
+    return SkippingPlan(all_of(by_partition), all_of(ordered))
+
+
+def _counts_nulls(test: Expression) -> bool:
+    return any(isinstance(leaf, FileStatistic) and leaf.kind == "nullCount" for leaf in leaves(test))
 
 
 # --- columns -------------------------------------------------------------------------------
