@@ -115,12 +115,13 @@ def test_hook_commit_rules_see_the_attempt() -> None:
     assert seen == [ATTEMPT]
 
 
-def test_hook_finish_metadata_sees_the_attempt_and_the_answer_before() -> None:
+def test_hook_finish_metadata_passes_each_the_answer_before() -> None:
     def hook(name: str) -> Any:
-        return lambda attempt, metadata: marked(f"{name}{attempt}")(metadata)
+        return lambda attempt, metadata: marked(name)(metadata)
 
-    both = plugin_set(Stranger("one", finish_metadata=hook("1")), Stranger("two", finish_metadata=hook("2")))
-    assert both.fold("finish_metadata", "metadata", METADATA, attempt="a").description == "1a2a"
+    later = Stranger("one", after=("two",), finish_metadata=hook("1"))
+    both = plugin_set(later, Stranger("two", finish_metadata=hook("2")))
+    assert both.fold("finish_metadata", "metadata", METADATA, attempt=ATTEMPT).description == "21"
 
 
 def test_hook_check_commit_refuses() -> None:
