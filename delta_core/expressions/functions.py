@@ -49,14 +49,14 @@ from delta_core.expressions.typing_rules import (
 )  # fmt: skip
 from delta_core.types import PrimitiveType
 
-__all__ = ["COMPARISONS", "is_builtin", "refuse_name", "resolve_call", "rewrite"]
+__all__ = ["COMPARISONS", "function_names", "is_builtin", "refuse_name", "resolve_call", "rewrite"]
 
 COMPARISONS = ("=", "!=", "<=>", "<", "<=", ">", ">=")
 
 #: ``name: parameters -> result``; parameters after ``|`` may be left out, ``...`` repeats the last one;
 #: ``text`` is STRING or BINARY, ``time`` either timestamp, ``first`` the type of the first argument.
 _SIGNATURES = """
-upper lower trim_space initcap reverse: string -> string
+upper lower initcap reverse: string -> string
 trim ltrim rtrim btrim: string | string -> string
 length octet_length bit_length: text -> integer
 ascii: string -> integer
@@ -178,7 +178,6 @@ _SYNONYMS = """
 not !
 <=> equal_null
 coalesce nvl ifnull
-if iff
 case when
 % mod
 pow power
@@ -217,8 +216,6 @@ REWRITES: dict[str, tuple[Rewrite, int, int]] = {
     "locate": (lambda a: Call("instr", (a[1], a[0])), 2, 2), "position": (lambda a: Call("instr", (a[1], a[0])), 2, 2),
     "charindex": (lambda a: Call("instr", (a[1], a[0])), 2, 2),
     "date_part": (_date_part, 2, 2), "datepart": (_date_part, 2, 2), "extract": (_date_part, 2, 2),
-    "is_true": (lambda a: Call("<=>", (a[0], Literal(True))), 1, 1),
-    "is_false": (lambda a: Call("<=>", (a[0], Literal(False))), 1, 1),
 }  # fmt: skip
 _OPTIONAL_FORMAT = {"to_date": DATE, "to_timestamp": TIMESTAMP, "to_timestamp_ntz": TIMESTAMP_NTZ}
 
@@ -236,6 +233,23 @@ _REFUSED = {
 def is_builtin(name: str) -> bool:
     """Tell whether a function of this lower-case name is known without plugins."""
     return name in _RULES or name in REWRITES or name in _OPTIONAL_FORMAT
+
+
+def function_names() -> tuple[str, ...]:
+    """Return the names of all built-in functions and operators, synonyms included, sorted."""
+    return tuple(
+        sorted(
+            {
+                *_RULES,
+                *REWRITES,
+                *_OPTIONAL_FORMAT,
+                "current_date",
+                "current_timestamp",
+                "localtimestamp",
+                "now",
+            }
+        )
+    )
 
 
 def refuse_name(name: str) -> UnsupportedExpressionError:

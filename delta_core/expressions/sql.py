@@ -85,24 +85,33 @@ def _syntax_tree(text: str) -> Any:
 
 
 def _reread(tokens: list[Any], text: str) -> list[Any]:
-    """Read strings from the source, where sqlglot's escapes are not quite Spark's: a doubled quote is a quote."""
+    """Read strings and decimals from the source: sqlglot's reading of escapes and of ``1.5BD`` is not Spark's."""
     out: list[Any] = []
-    for found in tokens:
-        token = found
-        if token.token_type.name == "STRING":
-            start, before = token.start, out[-1] if out else None
-            if before is not None and before.token_type.name == "STRING" and _touch(before, token, text):
-                start = out.pop().start
-            token = type(token)(
-                token.token_type,
-                _unescape(text[start + 1 : token.end], text[start]),
-                line=token.line,
-                col=token.col,
-                start=start,
-                end=token.end,
+    for token in tokens:
+        kind, start = token.token_type.name, token.start
+        if kind == "STRING":
+            if out and out[-1].token_type.name == "STRING" and _touch(out[-1], token, text):
+                start = out.pop().start  # a doubled quote
+            out.append(
+                _token(token, token.token_type, _unescape(text[start + 1 : token.end], text[start]), start)
             )
-        out.append(token)
+        elif (
+            kind == "DECIMAL"
+            and len(out) > 1
+            and out[-2].token_type.name == "NUMBER"
+            and out[-2].start == start
+        ):
+            out.pop()
+            number = out.pop()
+            plain = format(decimal.Decimal(number.text), "f")
+            out.append(_token(token, number.token_type, plain if "." in plain else plain + ".", start))
+        else:
+            out.append(token)
     return out
+
+
+def _token(like: Any, kind: Any, text: str, start: int) -> Any:
+    return type(like)(kind, text, line=like.line, col=like.col, start=start, end=like.end)
 
 
 def _touch(before: Any, token: Any, text: str) -> bool:

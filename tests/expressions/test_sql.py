@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions import bind, format_sql, parse_sql
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, PartitionValue
+from delta_core.expressions.functions import function_names
 from delta_core.types import Field, PrimitiveType, StructType
 
 A, B = Column(("a",)), Column(("b",))
@@ -222,3 +224,9 @@ def test_importing_the_tree_imports_no_parser() -> None:
     code = f"import sys, delta_core.expressions.ast; print([m for m in {late} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_every_function_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "expressions.md").read_text(encoding="utf-8")
+    words = set(page.replace("`", " ").split())
+    assert [name for name in function_names() if name not in words] == []
