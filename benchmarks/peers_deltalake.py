@@ -73,8 +73,7 @@ def stream(table: Path, small: Path) -> Work:
         reader = QueryBuilder().register("t", DeltaTable(path)).execute("select * from t")
         return sum(batch.num_rows for batch in reader)
 
-    del small
-    return _prepared(action, table, table.parent / "hooks-one-1")
+    return _prepared(action, table, small)
 
 
 stream_with_vectors = stream

@@ -10,6 +10,8 @@ from benchmarks.columns import ROWS_PER_FILE
 FIRST_FILE = 12_345
 DAY = "2022-03-17"
 PARTITION = f"event_date = '{DAY}'"
+#: The scale of the tables that sides warm up on.
+SMALLEST = 0.001
 #: Ten files by their statistics, whatever the scale.
 RANGE = f"id >= {FIRST_FILE * ROWS_PER_FILE} and id < {(FIRST_FILE + 10) * ROWS_PER_FILE}"
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cases import Case
+from benchmarks.questions import SMALLEST
 from benchmarks.tables import Sizes, table_path
 
 __all__ = ["Result", "Side", "run_case"]
@@ -100,8 +101,8 @@ def warm(table: Path) -> None:
 def run_case(case: Case, tables: Path, sizes: Sizes, repeat: int, say: Callable[[str], None]) -> Result:
     """Measure a case ``repeat`` times a side, sides in turn, so that a slow minute hits both."""
     table = table_path(tables, case.table, Sizes(sizes.scale * case.shrink))
-    small = table_path(tables, "three-commits", Sizes())
-    table_path(tables, "hooks-one", Sizes())
+    small = table_path(tables, case.table, Sizes(SMALLEST))
+    table_path(tables, "hooks-one", Sizes(SMALLEST))
     warm(table)
     modules = ["ours"] + ([f"peers_{case.peer}"] if case.peer else [])
     found: dict[str, list[Side]] = {m: [] for m in modules}

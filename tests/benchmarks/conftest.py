@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.questions import SMALLEST
 from benchmarks.tables import Sizes, table_path
 
 
@@ -14,5 +15,5 @@ from benchmarks.tables import Sizes, table_path
 def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Return a function from a generator's name to its table; small ones stand beside it."""
     root = tmp_path_factory.mktemp("tables")
-    table_path(root, "hooks-one", Sizes())
+    table_path(root, "hooks-one", Sizes(SMALLEST))
     return lambda name: table_path(root, name, Sizes(0.01))
