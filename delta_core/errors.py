@@ -39,6 +39,7 @@ __all__ = [
     "ProtocolError",
     "SchemaError",
     "SchemaMismatchError",
+    "TableExistsError",
     "TableNotFoundError",
     "TooManyAttemptsError",
     "TypeChangeError",
@@ -88,6 +89,10 @@ def _rebuild(kind: type[DeltaError], message: str, facts: dict[str, Any]) -> Del
 
 class TableNotFoundError(DeltaError, FileNotFoundError):
     """There is no Delta log at the given place."""
+
+
+class TableExistsError(DeltaError, FileExistsError):
+    """There is a table where one was to be created."""
 
 
 class VersionNotFoundError(DeltaError, LookupError):

@@ -1,0 +1,101 @@
+"""Create a table, from a schema alone or with its first rows."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from delta_core.actions import Metadata
+from delta_core.commit.transaction import CommitResult, Transaction
+from delta_core.errors import ColumnNotFoundError, InvalidArgumentError
+from delta_core.schema import Schema
+from delta_core.snapshot import TableContext
+from delta_core.types import StructType
+
+__all__ = ["CLUSTER_BY", "create_table", "new_metadata", "stage_definition"]
+
+#: The request by which a caller names clustering columns; the feature that serves it takes it out of the properties.
+CLUSTER_BY = "delta.clusterBy"
+
+
+def new_metadata(
+    schema: StructType, *, partition_by: Sequence[str] = (), name: str | None = None, description: str | None = None,
+    properties: Mapping[str, str | None] | None = None, table_id: str | None = None,
+) -> Metadata:  # fmt: skip
+    """Return the metadata of a new table.
+
+    Raises ColumnNotFoundError for a partition column that the schema lacks, InvalidArgumentError where every column
+    partitions.
+    """
+    spelled = []
+    for column in partition_by:
+        found = schema.get(column)
+        if found is None:
+            raise ColumnNotFoundError(
+                f"Partition column {column!r} is not in the schema; its columns are: {', '.join(schema.names[:20])}.", column=column
+            )
+        spelled.append(found.name)
+    if spelled and len(spelled) == len(schema.fields):
+        raise InvalidArgumentError("Every column partitions the table; data files need at least one other column.")
+    return Metadata(
+        id=table_id or str(uuid.uuid4()), schema_string=StructType(schema.fields).to_json(),
+        partition_columns=tuple(spelled), configuration=_texts(properties or {}), name=name, description=description,
+        created_time=time.time_ns() // 1_000_000,
+    )  # fmt: skip
+
+
+def _texts(properties: Mapping[str, Any]) -> dict[str, str]:
+    """Return properties as the log holds them; None leaves one out, true and false are lower case."""
+    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in properties.items() if v is not None}
+
+
+def stage_definition(
+    transaction: Transaction, schema: StructType, *, partition_by: Sequence[str] = (), cluster_by: Sequence[str] = (),
+    name: str | None = None, description: str | None = None, properties: Mapping[str, str | None] | None = None,
+    features: Iterable[str] = (),
+) -> None:  # fmt: skip
+    """Stage the metadata of a new table."""
+    asked = dict(properties or {})
+    if cluster_by:
+        asked[CLUSTER_BY] = json.dumps(list(cluster_by))
+    metadata = new_metadata(schema, partition_by=partition_by, name=name, description=description, properties=asked)
+    transaction.set_metadata(metadata, features=features)
+
+
+def create_table(
+    context: TableContext, schema: StructType, *, partition_by: Sequence[str] = (), cluster_by: Sequence[str] = (),
+    name: str | None = None, description: str | None = None, properties: Mapping[str, str | None] | None = None,
+    features: Iterable[str] = (), user_metadata: str | None = None, custom_metadata: Mapping[str, Any] | None = None,
+) -> CommitResult:  # fmt: skip
+    """Create a table without rows.
+
+    Parameters
+    ----------
+    schema : StructType
+        Its columns; a ``pyarrow.Schema`` goes through `Schema.from_arrow`.
+    partition_by, cluster_by : sequence of str
+        Columns that partition it, or by which its files are clustered.
+    properties : Mapping
+        Table properties: known ones are validated, custom ones kept. ``delta.feature.X`` = ``supported`` asks for a
+        feature.
+    features : iterable of str
+        Further features.
+
+    Raises ConcurrentAppendError where the table exists.
+    """
+    transaction = Transaction(context, None, "CREATE TABLE", _parameters(partition_by, description, properties))
+    stage_definition(
+        transaction, Schema(schema.fields), partition_by=partition_by, cluster_by=cluster_by, name=name,
+        description=description, properties=properties, features=features,
+    )  # fmt: skip
+    return transaction.commit(user_metadata, custom_metadata)
+
+
+def _parameters(partition_by: Sequence[str], description: str | None, properties: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {
+        "isManaged": "false", "description": description or "null", "partitionBy": json.dumps(list(partition_by)),
+        "properties": json.dumps(_texts(properties or {})),
+    }  # fmt: skip

@@ -1,0 +1,359 @@
+"""Write rows into a table: append, overwrite, replace what a predicate selects, or whole partitions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.commit.intents import REMOVED_FILE
+from delta_core.commit.transaction import MAX_COMMIT_RETRIES, CommitResult, Transaction
+from delta_core.errors import (
+    CommitStateUnknownError, InvalidArgumentError, SchemaMismatchError, TableExistsError, TableNotFoundError,
+)  # fmt: skip
+from delta_core.expressions import to_expression
+from delta_core.expressions.ast import Call, Column, Expression, Literal as Constant, all_of, any_of, leaves
+from delta_core.log.files import FileSet
+from delta_core.log.partition_values import parse_partition_values
+from delta_core.operations.create import stage_definition
+from delta_core.properties import WriterProperties
+from delta_core.rules import RowCheck
+from delta_core.schema import Schema
+from delta_core.schema_merge import merge_schemas
+from delta_core.snapshot import Snapshot, TableContext
+from delta_core.write.files import Written, write_change_files, write_files
+from delta_core.write.source import open_source
+
+__all__ = ["WriteOptions", "write_table"]
+
+Mode = Literal["error", "append", "overwrite", "ignore"]
+#: Partitions that a conflict check names one by one; of more, all files count as read.
+_MAX_PARTITIONS_READ = 200
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How rows are written.
+
+    Parameters
+    ----------
+    mode : str
+        ``error`` and ``ignore`` speak of a table that exists.
+    replace_where : str or Expression, optional
+        With ``overwrite``: replace only the rows that it selects; the new rows must fit it.
+    partition_overwrite : str
+        ``dynamic``, with ``overwrite``: replace only the partitions that the new rows are in.
+    schema_mode : str, optional
+        ``merge`` adds columns that only the rows have; ``overwrite``, with mode overwrite, takes the rows' schema.
+    partition_by, cluster_by, properties, name, description
+        Of a table that is created, or whose schema is overwritten.
+    transaction : (str, int), optional
+        Application id and version: a version that the table has already is not written again.
+    """
+
+    mode: Mode = "error"
+    replace_where: Any = None
+    partition_overwrite: Literal["static", "dynamic"] = "static"
+    schema_mode: Literal["merge", "overwrite"] | None = None
+    partition_by: Sequence[str] | None = None
+    cluster_by: Sequence[str] = ()
+    properties: Mapping[str, Any] | None = None
+    name: str | None = None
+    description: str | None = None
+    writer_properties: WriterProperties | None = None
+    target_file_size: int | None = None
+    transaction: tuple[str, int] | None = None
+    user_metadata: str | None = None
+    custom_metadata: Mapping[str, Any] = field(default_factory=dict)
+    max_commit_retries: int = MAX_COMMIT_RETRIES
+
+
+def write_table(context: TableContext, data: Any, options: WriteOptions) -> CommitResult | None:
+    """Write rows and commit them; returns None where mode ``ignore`` or a known application version left nothing to do.
+
+    Parameters
+    ----------
+    data : object
+        What `write.source.open_source` takes.
+
+    Raises
+    ------
+    TableExistsError
+        Mode ``error`` and there is a table.
+    SchemaMismatchError, ConstraintViolationError
+        The rows don't fit; nothing was written.
+    CommitConflictError
+        A writer that was faster contradicts; what was written is deleted again.
+
+    Notes
+    -----
+    Memory is bounded by row groups, whatever the length of the stream.
+    """
+    _check(options)
+    source = open_source(data)
+    try:
+        base: Snapshot | None = context.read(None)
+    except TableNotFoundError:
+        base = None
+    if base is not None and options.mode == "error":
+        raise TableExistsError(
+            f"There is a table at {context.log.uri} already (version {base.version}). Use mode append, overwrite or ignore.",
+            path=context.log.uri,
+        )
+    if base is not None and (options.mode == "ignore" or _is_known(base, options.transaction)):
+        return None
+    return _Write(context, base, source, options).run()
+
+
+def _check(options: WriteOptions) -> None:
+    if options.mode not in ("error", "append", "overwrite", "ignore"):
+        raise InvalidArgumentError(f"Found mode {options.mode!r}, expected error, append, overwrite or ignore.")
+    if options.schema_mode == "overwrite" and options.mode != "overwrite":
+        raise InvalidArgumentError("schema_mode='overwrite' needs mode='overwrite'.")
+    if options.replace_where is not None and options.mode != "overwrite":
+        raise InvalidArgumentError("A predicate says which rows are replaced: it needs mode='overwrite'.")
+    if options.partition_overwrite == "dynamic" and options.replace_where is not None:
+        raise InvalidArgumentError("Dynamic partition overwrite and a predicate exclude each other.")
+
+
+def _is_known(base: Snapshot, transaction: tuple[str, int] | None) -> bool:
+    if transaction is None:
+        return False
+    found = base.transactions().get(transaction[0])
+    return found is not None and found.version >= transaction[1]
+
+
+class _Write:
+    """One write: the definition, the new files, what they replace, the commit."""
+
+    def __init__(
+        self, context: TableContext, base: Snapshot | None, source: pa.Table | pa.RecordBatchReader, options: WriteOptions
+    ) -> None:
+        self.base = base
+        self.source = source
+        self.options = options
+        self.transaction = Transaction(context, base, "WRITE", self._parameters())
+        self.engine = context.log.engine
+        self.written: list[Written] = []
+
+    def run(self) -> CommitResult:
+        transaction, options = self.transaction, self.options
+        self._define()
+        predicate = self._predicate()
+        try:
+            self._write_rows(predicate)
+            if options.mode == "overwrite" and self.base is not None:
+                self._replace(self.base, predicate)
+            if options.transaction is not None:
+                transaction.set_transaction(*options.transaction)
+            self._measure()
+            return transaction.commit(options.user_metadata, options.custom_metadata, options.max_commit_retries)
+        except CommitStateUnknownError:
+            raise
+        except BaseException:
+            # what did not become part of the table must not lie around
+            for files in self.written:
+                files.cleanup()
+            raise
+
+    def _parameters(self) -> dict[str, Any]:
+        options = self.options
+        mode = {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}.get(options.mode, "ErrorIfExists")
+        out: dict[str, Any] = {"mode": mode, "partitionBy": json.dumps(list(options.partition_by or ()))}
+        if options.replace_where is not None:
+            out["predicate"] = json.dumps([str(options.replace_where)])
+        if options.partition_overwrite == "dynamic":
+            out["isDynamicPartitionOverwrite"] = "true"
+        return out
+
+    # --- definition ---
+
+    def _define(self) -> None:
+        options, rows = self.options, Schema.from_arrow(self.source.schema)
+        if self.base is None:
+            self.transaction.operation = "CREATE TABLE AS SELECT"
+            stage_definition(
+                self.transaction, _plain(rows), partition_by=options.partition_by or (), cluster_by=options.cluster_by,
+                name=options.name, description=options.description, properties=options.properties,
+            )  # fmt: skip
+            return
+        state = self.base.state
+        if options.schema_mode != "overwrite":
+            self._check_partitioning(state.partition_columns)
+        metadata = state.metadata
+        if options.schema_mode == "overwrite":
+            columns = tuple(options.partition_by) if options.partition_by is not None else state.partition_columns
+            missing = [c for c in columns if rows.get(c) is None]
+            if missing:
+                raise SchemaMismatchError(f"Partition column {missing[0]!r} is not among the rows' columns.", column=missing[0])
+            metadata = replace(metadata, schema_string=_plain(rows).to_json(), partition_columns=columns)
+        elif options.schema_mode == "merge":
+            merged = merge_schemas(state.schema, _plain(rows), self._accept)
+            metadata = replace(metadata, schema_string=merged.to_json()) if merged != state.schema else metadata
+        if metadata != state.metadata:
+            self.transaction.set_metadata(metadata)
+
+    def _accept(self, path: Any, old: Any, new: Any) -> bool:
+        plugins = self.transaction.plugins
+        return bool(plugins.sole("accept_type_change", False, table=self.transaction.table, path=path, old=old, new=new))
+
+    def _check_partitioning(self, columns: Sequence[str]) -> None:
+        asked = self.options.partition_by
+        if asked is not None and [c.lower() for c in asked] != [c.lower() for c in columns]:
+            raise InvalidArgumentError(
+                f"The table is partitioned by {list(columns)}, the write asks for {list(asked)}. Leave partition_by out, or "
+                "overwrite the schema too."
+            )
+
+    def _predicate(self) -> Expression | None:
+        if self.options.replace_where is None:
+            return None
+        return to_expression(self.options.replace_where, self.transaction.table.schema, functions=self.transaction.plugins.functions)
+
+    # --- files ---
+
+    def _write_rows(self, predicate: Expression | None) -> None:
+        plan = self.transaction.plan
+        if predicate is not None:
+            check = RowCheck("", "replaceWhere", predicate, sql=str(self.options.replace_where))
+            plan = replace(plan, checks=(*plan.checks, check))
+        self._stage(write_files(
+            self.engine, plan, self.source, properties=self.options.writer_properties, target_size=self.options.target_file_size
+        ))  # fmt: skip
+
+    def _stage(self, written: Written) -> None:
+        self.written.append(written)
+        self.transaction.add_files(written.adds)
+        self.transaction.intents.reported.update(written.reported)
+
+    def _replace(self, base: Snapshot, predicate: Expression | None) -> None:
+        if self.options.partition_overwrite == "dynamic" and base.state.partition_columns:
+            self._replace_partitions(base)
+            return
+        files = base.scan(predicate=predicate)._files if predicate is not None else base.files
+        names = [*(n for n in REMOVED_FILE.names if n != "dataChange")]
+        table = files.columns(names)
+        self.transaction.read(predicate, table)
+        if predicate is not None and not _selects_partitions(predicate, base.state.partition_columns):
+            self._keep_rows(base, predicate, files)
+        self._remove(table)
+
+    def _keep_rows(self, base: Snapshot, predicate: Expression, files: FileSet) -> None:
+        """Write the rows that the predicate does not select to files of their own; note the others as changes."""
+        plan = self.transaction.plan
+        hidden = [h.name for h in plan.hidden if h.on_rewrite == "carry"]
+        offered = [n for n in ("_row_id", "_row_commit_version") if n in base.metadata_columns] if hidden else []
+        others = Call("not", (Call("coalesce", (predicate, Constant(False))),))
+        kept = base.scan(metadata=offered, predicate=others, files=files).to_reader()
+        reader = _renamed(kept, dict(zip(offered, hidden, strict=False)))
+        self._stage(write_files(self.engine, plan, reader, kept=True, properties=self.options.writer_properties))
+        if plan.capture is not None:
+            self._capture(base, predicate, files, plan.capture.change_column)
+
+    def _capture(self, base: Snapshot, predicate: Expression, files: FileSet, column: str) -> None:
+        """Write change files: once a commit has one, its adds and removes are no longer read as changes."""
+        gone = base.scan(predicate=predicate, files=files).to_reader()
+        new = FileSet.of(self.written[0].adds)
+        added = base.scan(files=new).to_reader() if new.count else None
+        schema = gone.schema.append(pa.field(column, pa.string()))
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            for reader, kind in ((gone, "delete"), (added, "insert")):
+                for batch in reader or ():
+                    yield batch.append_column(column, pa.repeat(pa.scalar(kind), batch.num_rows)).cast(schema)
+
+        written = write_change_files(self.engine, self.transaction.plan, pa.RecordBatchReader.from_batches(schema, rows()))
+        self.written.append(written)
+        self.transaction.add_change_files(written.files)
+
+    def _replace_partitions(self, base: Snapshot) -> None:
+        """Remove the files of the partitions that the new files are in; values are compared typed."""
+        state = base.state
+        columns = [(f.name, state.schema.get(n)) for f, n in zip(_physical_partitions(base), state.partition_columns, strict=True)]
+        new = FileSet.of(self.written[0].adds)
+        wanted = _partition_keys(new, columns, base)
+        distinct = wanted.unique()
+        names = [n for n in REMOVED_FILE.names if n != "dataChange"]
+        table = base.files.columns(names)
+        hit = np.isin(_partition_keys(base.files, columns, base).to_numpy(zero_copy_only=False), distinct.to_numpy(zero_copy_only=False))
+        table = table.filter(pa.array(hit))
+        self.transaction.read(_partitions_predicate(new, columns, base, len(distinct)), table)
+        self._remove(table)
+
+    def _remove(self, table: pa.Table) -> None:
+        if table.num_rows:
+            self.transaction.remove_files(table.append_column("dataChange", pa.repeat(pa.scalar(True), table.num_rows)))
+
+    def _measure(self) -> None:
+        new = self.written
+        self.transaction.metrics.update(
+            numFiles=sum(w.adds.num_rows for w in new), numOutputRows=sum(w.num_rows for w in new),
+            numOutputBytes=sum(w.num_bytes for w in new),
+        )  # fmt: skip
+        removed = self.transaction.intents.removes
+        if removed:
+            sizes = [s for t in removed for s in t.column("size").to_pylist()]
+            self.transaction.metrics.update(numRemovedFiles=len(sizes), numRemovedBytes=sum(s or 0 for s in sizes))
+
+
+def _plain(schema: Schema) -> Schema:
+    """Return the rows' schema without Arrow's own field metadata, such as pandas leaves."""
+    return schema
+
+
+def _renamed(reader: pa.RecordBatchReader, names: Mapping[str, str]) -> pa.RecordBatchReader:
+    if not names:
+        return reader
+    schema = pa.schema([f.with_name(names.get(f.name, f.name)) for f in reader.schema])
+    return pa.RecordBatchReader.from_batches(schema, (b.rename_columns(schema.names) for b in reader))
+
+
+def _selects_partitions(predicate: Expression, partition_columns: Sequence[str]) -> bool:
+    names = {c.lower() for c in partition_columns}
+    return all(isinstance(leaf, Column) and leaf.path[0].lower() in names for leaf in leaves(predicate))
+
+
+def _physical_partitions(base: Snapshot) -> list[Any]:
+    by_logical = dict(zip((f.name for f in base.schema.fields), base.state.column_map.physical.fields, strict=True))
+    return [by_logical[n] for n in base.state.partition_columns]
+
+
+def _typed(files: FileSet, columns: Sequence[tuple[str, Any]], base: Snapshot) -> list[pa.Array]:
+    table = files.columns([f"partition:{name}" for name, _ in columns])
+    return [
+        parse_partition_values(table.column(i), f.type, base.timezone, column=name, types=base.state.types)
+        for i, (name, f) in enumerate(columns)
+    ]
+
+
+def _partition_keys(files: FileSet, columns: Sequence[tuple[str, Any]], base: Snapshot) -> pa.Array:
+    """Return one text a file that tells its partition: typed values, so that two spellings of one are equal."""
+    import pyarrow.compute as pc
+
+    parts = []
+    for values in _typed(files, columns, base):
+        flat = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        if pa.types.is_dictionary(flat.type):
+            flat = flat.dictionary_decode()
+        text = pc.binary_join_element_wise("v", flat.cast(pa.string()), "")
+        parts.append(text.fill_null("n"))
+    return pc.binary_join_element_wise(*parts, "\x1f") if len(parts) > 1 else parts[0]
+
+
+def _partitions_predicate(
+    files: FileSet, columns: Sequence[tuple[str, Any]], base: Snapshot, count: int
+) -> Expression | None:
+    """Return the predicate of the files' partitions for the conflict check; None where they are too many to name."""
+    if count > _MAX_PARTITIONS_READ:
+        return None
+    values = zip(*(v.to_pylist() for v in _typed(files, columns, base)), strict=True)
+    names = base.state.partition_columns
+    parts = [
+        all_of([Call("<=>", (Column((n,)), Constant(v, f.type))) for n, v, (_, f) in zip(names, row, columns, strict=True)])
+        for row in dict.fromkeys(values)
+    ]
+    return any_of([p for p in parts if p is not None])
