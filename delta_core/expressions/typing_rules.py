@@ -123,9 +123,7 @@ def comparison(name: str, args: list[Typed]) -> tuple[list[Expression], DataType
     """Meet in one type, decimals as they are."""
     if _are_exact([a.type for a in args]):
         # Compared as they are, whatever the scales: a common type of 38 digits could cut or overflow.
-        return [
-            cast_to(a, DOUBLE) if a.type == VOID else _exact(a).expression for a in _fill_void(args)
-        ], BOOLEAN
+        return [_exact(a).expression for a in _fill_void(args)], BOOLEAN
     target = _unify(name, args)
     if not isinstance(target, PrimitiveType) or target.type == "variant" or is_interval(target):
         raise UnsupportedExpressionError(
