@@ -49,6 +49,8 @@ class TableFeature:
         Domains whose configuration hooks need in `TableState.domains`.
     actions, fields : tuple
         Kinds of action, and fields of the core's actions, that it adds to the log.
+    permits : tuple of str
+        Kinds of action of the core's own that commits of a table may hold only with it.
     active : function(TableState) -> bool
         Whether metadata switches it on; asked only where it is supported.
     verbs : Mapping of str to str
@@ -69,6 +71,7 @@ class TableFeature:
     domains: tuple[str, ...] = ()
     actions: tuple[ActionKind, ...] = ()
     fields: tuple[ActionField, ...] = ()
+    permits: tuple[str, ...] = ()
     active: Callable[[TableState], bool] = _always
     verbs: Mapping[str, str] = field(default_factory=dict)
 

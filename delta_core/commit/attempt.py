@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.actions import Metadata
+from delta_core.actions import CDC, DOMAIN_METADATA, Metadata
 from delta_core.commit.intents import ADDED_FILE, CHANGE_FILE, REMOVED_FILE, Intents
-from delta_core.errors import HookContractError, PluginConflictError
+from delta_core.errors import HookContractError, PluginConflictError, UnsupportedFeatureError
 from delta_core.kernels.json_lines import format_actions
 from delta_core.plugins import PluginSet
 from delta_core.rules import ActionColumn, CommitInfoField, ExtraAction
@@ -120,6 +120,7 @@ def build_attempt(
     _check_finished(target.metadata, metadata)
     if metadata != target.metadata:
         view = replace(view, table=replace(view.table, metadata=metadata), metadata_changed=True)
+    _check_permitted(intents, rules, plugins)
     plugins.check("check_commit", attempt=view)
     info = _commit_info(header, rules, now_ms)
     data = _lines(view, info, intents, rules, metadata)
@@ -154,6 +155,20 @@ def _check_finished(before: Metadata, after: Metadata) -> None:
     """Attempts may set properties and values in the schema's metadata, never names, ids or types."""
     if before.id != after.id or before.partition_columns != after.partition_columns:
         raise HookContractError("Hook finish_metadata changed the table's id or partition columns.")
+
+
+def _check_permitted(intents: Intents, rules: Sequence[Any], plugins: PluginSet) -> None:
+    """Refuse kinds of action that no feature of the table brings or permits."""
+    kinds = {kind for kind, _ in intents.actions} | {r.kind for r in rules if isinstance(r, ExtraAction)}
+    kinds |= {DOMAIN_METADATA.name} if intents.domains else set()
+    kinds |= {CDC.name} if intents.cdcs else set()
+    brought = {n for f in plugins.features.values() for n in (*f.permits, *(k.name for k in f.actions))}
+    missing = sorted(kinds - brought)
+    if missing:
+        raise UnsupportedFeatureError(
+            f"The transaction stages the action {missing[0]}, which no feature of the table permits "
+            f"({', '.join(plugins.features) or 'it has none'}). Add the feature to the table first.", action=missing[0],
+        )  # fmt: skip
 
 
 def _commit_info(header: CommitHeader, rules: Sequence[Any], now_ms: int) -> dict[str, Any]:

@@ -6,8 +6,9 @@ checked, hidden columns added, and what is left goes out by partition under phys
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.engine import Compiled, Evaluator
-from delta_core.errors import ConstraintViolationError, InvalidArgumentError, SchemaMismatchError
+from delta_core.errors import ConstraintViolationError, ExpressionError, InvalidArgumentError, SchemaMismatchError
 from delta_core.expressions.ast import Column, Expression, Leaf, PhysicalColumn, TaskIndex, TaskRow, leaves
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels.nested import empty_rows, narrow, reach, relabel
@@ -45,6 +46,8 @@ class PrepareRows:
     changes : bool
         Whether these are change rows: they were filled and checked when they were written, and the column of the
         table's `ChangeCapture` goes into the files.
+    kept : bool
+        Whether these are rows of the table, moved to other files: they were filled and checked when they came.
     task_index : int
         What `TaskIndex` is; `TaskRow` counts the rows of the whole write.
 
@@ -66,8 +69,9 @@ class PrepareRows:
     """
 
     def __init__(
-        self, plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, *, changes: bool = False, task_index: int = 0
-    ) -> None:
+        self, plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, *, changes: bool = False, kept: bool = False,
+        task_index: int = 0,
+    ) -> None:  # fmt: skip
         self._plan = plan
         self._task_index = pa.scalar(task_index, pa.int64())
         self._schema: StructType = plan.table.schema
@@ -79,11 +83,14 @@ class PrepareRows:
         self._sources = _conversions(schema, given, {**self._types, **extra})
         self._carried = frozenset(given) & frozenset(extra)
         build = partial(_compile, plan, evaluator, {**self._types, **{n: extra[n] for n in self._carried}})
-        fills = () if changes else [r for r in plan.fills if r.when != "absent" or r.column[0] not in given]
+        old = changes or kept
+        fills = () if old else [r for r in plan.fills if r.when != "absent" or r.column[0] not in given]
         self._fills = [(r, build(r.expression)) for r in fills]
-        self._schema_checks = {} if changes else schema_checks(self._schema)
-        self._check_missing(given)
-        self._checks = [] if changes else [(c, build(c.expression)) for c in plan.checks]
+        self._schema_checks = {} if old else schema_checks(self._schema)
+        if not old:
+            self._check_given(given)
+        checks = () if old else [c for c in plan.checks if c.given is None or c.given[0] in given]
+        self._checks = [(c, build(c.expression)) for c in checks]
         hidden = [] if changes else plan.hidden
         self._hidden = {r.name: build(r.expression) for r in hidden if r.name not in self._carried}
         self._columns = self._file_columns(changes)
@@ -92,7 +99,14 @@ class PrepareRows:
         self.reported: dict[Path, tuple[Any, Any]] = {}
         self._lock = threading.Lock()
 
-    def _check_missing(self, given: Mapping[str, int]) -> None:
+    def _check_given(self, given: Mapping[str, int]) -> None:
+        """Refuse rows that bring what only the table may fill, or lack what nothing fills."""
+        refused = next((r for r in self._plan.fills if r.sole and r.column[0] in given), None)
+        if refused is not None:
+            raise SchemaMismatchError(
+                f"The rows have a column {refused.column[0]}, whose values come from the table alone ({refused.feature}). "
+                "Leave it out.", column=refused.column[0], feature=refused.feature,
+            )  # fmt: skip
         filled = {r.column[0] for r, _ in self._fills}
         missing = [n for n, c in self._schema_checks.items() if c.required and n not in given and n not in filled]
         if missing:
@@ -116,11 +130,13 @@ class PrepareRows:
         """Return the physical rows of a batch by the number of their partition. See `engine.Split`."""
         rows = _Rows(self, first_row, batch)
         for rule, compiled in self._fills:
-            self._fill(rows, rule, compiled)
+            with _naming(f"Column {rule.column[0]} can't be filled"):
+                self._fill(rows, rule, compiled)
         for name, check in self._schema_checks.items():
             check.run(rows.column(name), rows.show)
         for row_check, compiled in self._checks:
-            self._run_check(rows, row_check, compiled)
+            with _naming(f"The check {row_check.name!r} can't be evaluated"):
+                self._run_check(rows, row_check, compiled)
         for name, compiled in self._hidden.items():
             rows.set(name, rows.evaluate(compiled))
         names = self._plan.table.partition_columns
@@ -167,6 +183,15 @@ class PrepareRows:
             f"({text}); the first is {row}. Correct the rows; nothing was written.",
             name=check.name, expression=text, feature=check.feature, count=broken, row=row,
         )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _naming(what: str) -> Iterator[None]:
+    """Say in the error of an expression what it was for."""
+    try:
+        yield
+    except ExpressionError as e:
+        raise type(e)(f"{what}: {e.message}", **e.facts) from e
 
 
 def _match(schema: pa.Schema, wanted: Mapping[str, pa.DataType]) -> dict[str, int]:

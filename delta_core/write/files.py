@@ -68,7 +68,7 @@ class Written:
 
 def write_files(
     engine: Engine, plan: WritePlan, data: Any, *, properties: WriterProperties | None = None,
-    target_size: int | None = None, data_change: bool = True, task_index: int = 0,
+    target_size: int | None = None, data_change: bool = True, kept: bool = False, task_index: int = 0,
 ) -> Written:  # fmt: skip
     """Write rows as data files of a table; no rows make no file.
 
@@ -82,6 +82,9 @@ def write_files(
         Bytes of a file; else ``delta.targetFileSize``.
     data_change : bool
         False for files that hold rows which the table has already.
+    kept : bool
+        Whether the rows are the table's own, moved to other files by a change of their neighbours: nothing is filled or
+        checked again. Files that change no data hold such rows only.
     task_index : int
         Tells the writes of one transaction apart, for expressions over `TaskIndex`.
 
@@ -91,7 +94,8 @@ def write_files(
         The rows don't fit the table. Every file that was begun is deleted.
     """
     source = open_source(data)
-    prepare = PrepareRows(plan, source.schema, engine.evaluator, task_index=task_index)
+    old = kept or not data_change
+    prepare = PrepareRows(plan, source.schema, engine.evaluator, kept=old, task_index=task_index)
     chosen = _physical_properties(plan, writer_properties(plan.table, properties))
     size = target_file_size(plan.table, target_size)
     found = _write(engine, plan, prepare, source, chosen, size, plan.statistics, "")

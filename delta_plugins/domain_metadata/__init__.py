@@ -3,8 +3,29 @@
 Reconciling them is the core's; the feature has no switch of its own.
 """
 
-from delta_core.api import TableFeature
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from delta_core.api import TableFeature, UnsupportedOperationError, hookimpl
+
+if TYPE_CHECKING:
+    from delta_core.api import AttemptView
 
 __all__ = ["FEATURE"]
 
-FEATURE = TableFeature("domainMetadata", "writer", "Features and users keep named configurations in the log.")
+SYSTEM = "delta."
+FEATURE = TableFeature(
+    "domainMetadata", "writer", "Features and users keep named configurations in the log.", permits=("domainMetadata",)
+)
+
+
+@hookimpl
+def check_commit(attempt: AttemptView) -> None:
+    """Refuse edits of system domains by users; features write theirs by rules."""
+    system = [domain for domain in attempt.domains if domain.startswith(SYSTEM)]
+    if system:
+        raise UnsupportedOperationError(
+            f"Domain {system[0]!r} belongs to the system: names that begin with {SYSTEM!r} are changed by table features "
+            "alone. Choose another name for a configuration of your own.", domain=system[0],
+        )  # fmt: skip

@@ -1,0 +1,49 @@
+"""What a table that records its changes may hold, and what a commit with change files must be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from delta_core.api import SchemaError, TableState, UnsupportedOperationError
+from delta_plugins.change_data_feed import logic
+
+if TYPE_CHECKING:
+    from delta_core.api import AttemptView
+
+__all__ = ["check_change_files", "check_columns"]
+
+
+def check_columns(table: TableState) -> None:
+    """Refuse columns of the names that the feed gives its own, while the feed is on."""
+    taken = [f.name for name in logic.COLUMNS if (f := table.schema.get(name)) is not None]
+    if taken and logic.is_enabled(table.configuration):
+        raise SchemaError(
+            f"The table has a column {taken[0]!r}, a name that the change data feed needs: it can't be on "
+            f"({logic.PROPERTY}). Rename the column, or switch the feed off.", column=taken[0],
+        )  # fmt: skip
+
+
+def check_change_files(attempt: AttemptView) -> None:
+    """Refuse change files that readers would take amiss.
+
+    Once a commit has one, readers look at nothing else of it: it has to change data, and its change files have to say
+    that they do not. Protocol: Writer Requirements for AddCDCFile.
+    """
+    files = attempt.cdcs
+    if not files.num_rows:
+        return
+    sample = files.column("path")[0].as_py()
+    if not attempt.table.is_active("changeDataFeed"):
+        raise UnsupportedOperationError(
+            f"{attempt.operation} stages change files, such as {sample}, but the table does not record changes "
+            f"({logic.PROPERTY} is not true). Leave them out, or switch the feed on first.", property=logic.PROPERTY,
+        )  # fmt: skip
+    if files.column("dataChange").fill_null(True).combine_chunks().true_count:
+        raise UnsupportedOperationError(
+            f"Change files of {attempt.operation}, such as {sample}, have dataChange=true; expected false."
+        )
+    if not attempt.data_change:
+        raise UnsupportedOperationError(
+            f"{attempt.operation} stages change files, such as {sample}, but neither adds nor removes rows: the feed would "
+            "tell of changes that the table does not have."
+        )
