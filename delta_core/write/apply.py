@@ -16,7 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.engine import Compiled, Evaluator
-from delta_core.errors import ConstraintViolationError, ExpressionError, InvalidArgumentError, SchemaMismatchError
+from delta_core.errors import (
+    ConstraintViolationError,
+    ExpressionError,
+    InvalidArgumentError,
+    SchemaMismatchError,
+)
 from delta_core.expressions.ast import Column, Expression, Leaf, PhysicalColumn, TaskIndex, TaskRow, leaves
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels.nested import empty_rows, narrow, reach, relabel

@@ -17,7 +17,7 @@ from delta_core.kernels.nested import rebuild_list, rebuild_map, rebuild_struct
 from delta_core.schema import Path, format_path
 from delta_core.write import compute as pc
 
-__all__ = ["Convert", "conversion"]
+__all__ = ["Convert", "conversion", "own_values"]
 
 Convert = Callable[[pa.Array], pa.Array]
 _T = pa.types
@@ -221,7 +221,9 @@ def _applied(convert: Convert | None, array: pa.Array) -> pa.Array:
 def _list(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | None:
     if _T.is_list(found):
         first: Convert | None = None
-    elif any(t(found) for t in (_T.is_large_list, _T.is_fixed_size_list, _T.is_list_view, _T.is_large_list_view)):
+    elif _T.is_list_view(found) or _T.is_large_list_view(found):
+        first = _from_view
+    elif _T.is_large_list(found) or _T.is_fixed_size_list(found):
         first = _guarded(lambda x: pc.cast(x, pa.list_(x.type.value_field)), path, wanted)
     else:
         raise _mismatch(path, found, wanted)
@@ -230,10 +232,17 @@ def _list(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | None
         return first
 
     def convert(x: pa.Array) -> pa.Array:
-        tight = _tight(_applied(first, x))
+        tight = own_values(_applied(first, x))
         return rebuild_list(tight, inner(tight.values))
 
     return convert
+
+
+def _from_view(x: pa.Array) -> pa.Array:
+    """Return a list array of a list view's lists; Arrow's own cast gets slices wrong."""
+    sizes = pc.if_else(x.is_valid(), x.sizes.cast(pa.int64()), 0).to_numpy()
+    offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
+    return pa.ListArray.from_arrays(offsets, x.flatten(), mask=x.is_null() if x.null_count else None)
 
 
 def _map(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | None:
@@ -252,7 +261,7 @@ def _map(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | None:
         return None
 
     def convert(x: pa.Array) -> pa.Array:
-        tight = _tight(_applied(first, x))
+        tight = own_values(_applied(first, x))
         parts: tuple[Any, Any] = (
             (tight.keys, tight.items) if _T.is_map(found) else (tight.values.field(0), tight.values.field(1))
         )
@@ -263,7 +272,7 @@ def _map(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | None:
     return convert
 
 
-def _tight(x: pa.Array) -> pa.Array:
+def own_values(x: pa.Array) -> pa.Array:
     """Return a list or map whose values are its own only: a slice shares those of the whole."""
     used = x.offsets[-1].as_py() - x.offsets[0].as_py() if len(x) else 0
     if x.offset == 0 and used == len(x.values):

@@ -17,6 +17,7 @@ from delta_core.errors import ConstraintViolationError
 from delta_core.schema import Path, format_path
 from delta_core.types import ArrayType, DataType, Field, MapType, StructType
 from delta_core.write import compute as pc
+from delta_core.write.convert import own_values
 
 __all__ = ["CHAR_VARCHAR", "SchemaCheck", "schema_checks"]
 
@@ -50,14 +51,15 @@ class SchemaCheck:
             self._run_parts(array, sample)
 
     def _run_parts(self, array: pa.Array, sample: Sample) -> None:
+        valid = array.drop_null() if array.null_count else array
         if pa.types.is_struct(array.type):
-            valid = array.drop_null() if array.null_count else array
             for name, part in self.parts:
                 part.run(valid.field(name), sample)
             return
-        values = array.flatten()
+        valid = own_values(valid)
         for name, part in self.parts:
-            part.run(values.field(("key", "value").index(name)) if name != "element" else values, sample)
+            values = valid.values if name == "element" else valid.keys if name == "key" else valid.items
+            part.run(values, sample)
 
     def _fail(self, count: int, name: str, what: str, mask: pa.Array, sample: Sample) -> None:
         column = format_path(self.path)

@@ -113,10 +113,10 @@ def truncate_max(text: str, length: int = PREFIX_LENGTH) -> str | None:
     """
     if len(text) <= length:
         return text
-    for end in range(length, min(len(text), max(2 * length, 1))):
+    for end in range(length, min(len(text), 2 * length)):
         if text[end] != _LAST:
             return text[:end] + ("\x7f" if text[end] < "\x7f" else _LAST)
-    return None
+    return text if len(text) <= 2 * length else None
 
 
 def _number(value: float) -> str | None:

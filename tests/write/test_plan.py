@@ -1,0 +1,119 @@
+"""plan_write: rules of several features composed, and the columns that have statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from delta_core.errors import (
+    ColumnNotFoundError,
+    HookContractError,
+    InvalidArgumentError,
+    PluginConflictError,
+)
+from delta_core.expressions.ast import Call, Column, Literal, TaskRow, column
+from delta_core.plugins import PluginSet
+from delta_core.rules import FileRequirement, FillColumn, HiddenColumn, RowCheck
+from delta_core.testing.feature_contract import table_state
+from delta_core.types import ArrayType, Field, MapType, PrimitiveType, StructType, type_to_json
+from delta_core.write.plan import WritePlan, plan_write, statistics_leaves
+from tests.write.conftest import Asking
+
+LONG, STRING = PrimitiveType("long"), PrimitiveType("string")
+NESTED = StructType([
+    Field("a", LONG), Field("p", STRING),
+    Field("s", StructType([Field("x.y", LONG), Field("t", StructType([Field("z", STRING)]))])),
+    Field("l", ArrayType(LONG)), Field("m", MapType(STRING, LONG)), Field("B", STRING),
+])  # fmt: skip
+
+
+def fields_of(struct: StructType) -> Any:
+    return type_to_json(struct)["fields"]
+
+
+def planned(*rules: Any, schema: Any = None, properties: Any = None) -> WritePlan:
+    table = table_state([], fields_of(schema or StructType([Field(n, LONG) for n in "abc"])), properties or {})
+    given = {f"f{i}": Asking(rule, name=f"f{i}") for i, rule in enumerate(rules)}
+    return plan_write(table, PluginSet(given, frozenset()), "WRITE")
+
+
+def fill(name: str, *needs: str, feature: str = "f") -> FillColumn:
+    expression: Any = Literal(1, LONG)
+    for other in needs:
+        expression = Call("+", (expression, column(other)))
+    return FillColumn(feature, (name,), expression)
+
+
+def test_fills_stand_behind_the_columns_that_they_need() -> None:
+    plan = planned(fill("a", "b"), fill("b", "c"), fill("c"))
+    assert [r.column for r in plan.fills] == [("c",), ("b",), ("a",)]
+
+
+def test_fills_in_a_circle_are_refused() -> None:
+    with pytest.raises(PluginConflictError, match="a -> b -> a"):
+        planned(fill("a", "b"), fill("b", "a"))
+
+
+def test_two_fills_of_one_column_are_refused() -> None:
+    with pytest.raises(PluginConflictError, match="one and two both fill column 'a'"):
+        planned(fill("a", feature="one"), fill("A", feature="two"))
+
+
+def test_hidden_column_of_a_taken_name_is_refused() -> None:
+    with pytest.raises(PluginConflictError, match="the table's schema"):
+        planned(HiddenColumn("one", "A", LONG, Literal(1, LONG)))
+    twice = HiddenColumn("one", "h", LONG, Literal(1, LONG))
+    with pytest.raises(PluginConflictError, match="'H' of feature two is claimed by one"):
+        planned(twice, HiddenColumn("two", "H", LONG, Literal(1, LONG)))
+
+
+def test_fill_of_another_type_is_cast_to_the_columns() -> None:
+    plan = planned(FillColumn("f", ("a",), Literal(1, PrimitiveType("integer"))), FillColumn("f", ("b",), TaskRow()))
+    assert plan.fills[1].expression == TaskRow()
+    assert getattr(plan.fills[0].expression, "type", None) == LONG
+
+
+def test_requirements_unite() -> None:
+    plan = planned(
+        FileRequirement("f", (("a",),), random_prefix=True), FileRequirement("g", (("a",), ("b",)), num_records=True)
+    )
+    assert plan.requirements == FileRequirement("f, g", (("a",), ("b",)), False, True, True, False)
+
+
+def test_checks_are_bound() -> None:
+    plan = planned(RowCheck("f", "positive", Call(">", (Column(("A",)), Literal(0)))))
+    assert Column(("a",)) in getattr(plan.checks[0].expression, "args", ())
+    with pytest.raises(ColumnNotFoundError, match="zz"):
+        planned(RowCheck("f", "positive", Call(">", (Column(("zz",)), Literal(0)))))
+
+
+def test_answer_that_is_no_rule_is_refused() -> None:
+    with pytest.raises(HookContractError, match="write_rules"):
+        planned("no rule")
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({}, [("a",), ("s", "x.y"), ("s", "t", "z"), ("l",), ("m",), ("B",)]),
+        ({"delta.dataSkippingNumIndexedCols": "2"}, [("a",), ("s", "x.y")]),
+        ({"delta.dataSkippingNumIndexedCols": "0"}, []),
+        ({"delta.dataSkippingStatsColumns": "b, S.`x.y`"}, [("s", "x.y"), ("B",)]),
+        ({"delta.dataSkippingStatsColumns": "s", "delta.dataSkippingNumIndexedCols": "0"}, [("s", "x.y"), ("s", "t", "z")]),
+        ({"delta.dataSkippingStatsColumns": "gone"}, []),
+    ],
+)
+def test_statistics_columns_follow_the_properties(properties: dict[str, str], expected: list[Any]) -> None:
+    table = table_state([], fields_of(NESTED), properties=properties, partition_by=("p",))
+    assert list(statistics_leaves(table)) == expected
+
+
+def test_required_columns_have_statistics_whatever_the_properties_say() -> None:
+    table = table_state([], fields_of(NESTED), properties={"delta.dataSkippingNumIndexedCols": "0"}, partition_by=("p",))
+    assert statistics_leaves(table, [("b",), ("s", "t")]) == (("s", "t", "z"), ("B",))
+
+
+def test_broken_property_is_named() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"delta\.dataSkippingNumIndexedCols is 'many'"):
+        planned(properties={"delta.dataSkippingNumIndexedCols": "many"})
