@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_core.expressions.ast import FileStatistic, column
+from delta_core.expressions.ast import FileStatistic
 from delta_core.interop.predicates import plan_files
+from delta_core.log.checkpoint_schema import statistics_leaves
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.schema import Path, leaf_fields
@@ -152,39 +153,15 @@ def _statistics(snapshot: Snapshot, files: FileSet, kind: str) -> dict[Path, pa.
 
 
 def _has_bounds(f: Field) -> bool:
-    return isinstance(f.type, PrimitiveType) and f.type.type not in ("binary", "void", "variant")
+    return isinstance(f.type, PrimitiveType) and f.type.type not in ("binary", "variant")
 
 
 def _statistics_columns(snapshot: Snapshot) -> list[tuple[Path, Field]]:
-    """Return the columns that have statistics by the table's properties. Protocol: Per-file Statistics."""
+    """Return the columns, by logical path, that have statistics by the table's properties."""
     state = snapshot.state
-    partitioned = set(state.partition_columns)
-    columns = [(path, f) for path, f in leaf_fields(snapshot.schema) if path[0] not in partitioned]
-    named = state.property("delta.dataSkippingStatsColumns")
-    if named is not None:
-        prefixes = [tuple(p.lower() for p in path) for path in _paths(named)]
-        return [(path, f) for path, f in columns if any(_lower(path)[: len(p)] == p for p in prefixes)]
-    try:
-        count = int(state.property("delta.dataSkippingNumIndexedCols") or 32)
-    except ValueError:
-        count = 32
-    return columns if count < 0 else columns[:count]
-
-
-def _lower(path: Path) -> Path:
-    return tuple(p.lower() for p in path)
-
-
-def _paths(text: str) -> Iterator[Path]:
-    quoted, current = False, ""
-    for char in text + ",":
-        quoted ^= char == "`"
-        if char == "," and not quoted:
-            if current.strip():
-                yield column(current.strip()).path
-            current = ""
-        else:
-            current += char
+    stored = {place for place, _ in statistics_leaves(state)}
+    both = zip(leaf_fields(state.schema), leaf_fields(state.column_map.physical), strict=True)
+    return [column for column, (place, _) in both if place in stored]
 
 
 def _append(table: pa.Table, name: str, columns: dict[Path, pa.Array], flatten: bool) -> pa.Table:

@@ -22,6 +22,8 @@ pytestmark = [pytest.mark.peer, pytest.mark.golden]
 PEER_KNOWS_MORE = {
     "trino/databricks153__type_widening": "reads the text of a date as a bound of the timestamp that its column became",
 }
+#: Where the peer lists columns that the protocol gives no statistics.
+PEER_LISTS_MORE = {"kernel-rs/void-column": "a null count of a void column"}
 
 
 def _tables() -> Iterator[Any]:
@@ -53,6 +55,8 @@ def _known(table: pa.Table) -> Iterator[tuple[str, str, Any]]:
 def test_add_actions_have_the_peers_columns_and_values(golden: Path, name: str) -> None:
     ours, theirs = _open(golden, name)
     found, expected = ours.get_add_actions(flatten=True), pa.table(theirs.get_add_actions(flatten=True))
+    if name in PEER_LISTS_MORE:
+        expected = expected.select([n for n in expected.column_names if n in found.column_names])
     assert [(f.name, f.type) for f in found.schema] == [(f.name, f.type) for f in expected.schema]
     missing = set(_known(expected)) - set(_known(found))
     assert not missing or name in PEER_KNOWS_MORE, missing
