@@ -1,15 +1,21 @@
 """allowColumnDefaults: default values for columns that a write leaves out. Protocol: Default Columns.
 
-Defaults never apply on reading: a column that a file lacks is null.
+Defaults never apply on reading: a column that a file lacks is null. To ask for a column's default, a write leaves the
+column out; null is a value like any other.
 """
 
-from delta_core.api import TableFeature, TableState, walk
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from delta_core.api import FillColumn, Metadata, Schema, TableFeature, TableState, hookimpl
+from delta_plugins.allow_column_defaults import logic
 
 __all__ = ["FEATURE"]
 
 
 def _is_active(table: TableState) -> bool:
-    return any("CURRENT_DEFAULT" in f.metadata for _, f in walk(table.schema))
+    return logic.is_needed(table.schema)
 
 
 FEATURE = TableFeature(
@@ -18,3 +24,18 @@ FEATURE = TableFeature(
     "Columns have default values for writes that leave them out.",
     active=_is_active,
 )
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if logic.is_needed(Schema.from_json(metadata.schema_string)) else []
+
+
+@hookimpl
+def check_metadata(table: TableState) -> None:
+    logic.check(table)
+
+
+@hookimpl
+def write_rules(table: TableState) -> Iterable[FillColumn]:
+    return logic.fills(table)

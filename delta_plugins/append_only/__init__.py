@@ -1,16 +1,44 @@
 """appendOnly: existing rows stay. Protocol: Append-only Tables."""
 
-from operator import methodcaller
+from __future__ import annotations
 
-from delta_core.api import TableFeature
+from collections.abc import Iterable
+from operator import methodcaller
+from typing import TYPE_CHECKING
+
+from delta_core.api import Metadata, TableFeature, UnsupportedOperationError, hookimpl
+
+if TYPE_CHECKING:
+    from delta_core.api import AttemptView
 
 __all__ = ["FEATURE"]
 
+PROPERTY = "delta.appendOnly"
 FEATURE = TableFeature(
     "appendOnly",
     "writer",
     "Existing rows can be neither deleted nor changed.",
     legacy_writer=2,
-    properties={"delta.appendOnly": "true forbids commits that remove rows"},
-    active=methodcaller("flag", "delta.appendOnly"),
+    properties={PROPERTY: "true forbids commits that remove rows"},
+    active=methodcaller("flag", PROPERTY),
 )
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if metadata.configuration.get(PROPERTY, "").strip().lower() == "true" else []
+
+
+@hookimpl
+def check_commit(attempt: AttemptView) -> None:
+    """Refuse removes that change data. What counts is the property before the commit: none lifts its own ban."""
+    if attempt.previous is None or not attempt.previous.is_active(FEATURE.name):
+        return
+    changing = attempt.removes.column("dataChange").fill_null(True)
+    removed = attempt.removes.filter(changing)
+    if removed.num_rows:
+        raise UnsupportedOperationError(
+            f"{attempt.operation} would remove or change rows of {removed.num_rows} file(s), such as "
+            f"{removed.column('path')[0].as_py()}, but the table is append-only ({PROPERTY}=true). Set the property "
+            "to false first, in a commit of its own.", property=PROPERTY,
+        )  # fmt: skip

@@ -1,14 +1,17 @@
 """checkConstraints: named conditions on rows. Protocol: CHECK Constraints."""
 
-from delta_core.api import TableFeature, TableState
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from delta_core.api import Metadata, RowCheck, TableFeature, TableState, hookimpl
+from delta_plugins.check_constraints import logic
 
 __all__ = ["FEATURE"]
 
-PREFIX = "delta.constraints."
-
 
 def _is_active(table: TableState) -> bool:
-    return any(name.startswith(PREFIX) for name in table.configuration)
+    return bool(logic.constraints(table.configuration))
 
 
 FEATURE = TableFeature(
@@ -18,4 +21,20 @@ FEATURE = TableFeature(
     legacy_writer=3,
     properties={"delta.constraints.<name>": "a condition in Spark SQL"},
     active=_is_active,
+    verbs={"add_constraint": "delta_plugins.check_constraints.verbs:add_constraint"},
 )
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if logic.constraints(metadata.configuration) else []
+
+
+@hookimpl
+def check_metadata(table: TableState) -> None:
+    logic.row_checks(table)
+
+
+@hookimpl
+def write_rules(table: TableState) -> Iterable[RowCheck]:
+    return logic.row_checks(table)

@@ -1,12 +1,17 @@
 """generatedColumns: columns computed from others. Protocol: Generated Columns."""
 
-from delta_core.api import TableFeature, TableState, walk
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from delta_core.api import Metadata, Schema, TableFeature, TableState, WriteRule, hookimpl
+from delta_plugins.generated_columns import logic
 
 __all__ = ["FEATURE"]
 
 
 def _is_active(table: TableState) -> bool:
-    return any("delta.generationExpression" in f.metadata for _, f in walk(table.schema))
+    return logic.is_needed(table.schema)
 
 
 FEATURE = TableFeature(
@@ -16,3 +21,18 @@ FEATURE = TableFeature(
     legacy_writer=4,
     active=_is_active,
 )
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if logic.is_needed(Schema.from_json(metadata.schema_string)) else []
+
+
+@hookimpl
+def check_metadata(table: TableState) -> None:
+    logic.check(table)
+
+
+@hookimpl
+def write_rules(table: TableState) -> Iterable[WriteRule]:
+    return logic.rules(table)

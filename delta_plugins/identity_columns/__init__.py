@@ -1,12 +1,24 @@
-"""identityColumns: columns that number rows. Protocol: Identity Columns."""
+"""identityColumns: columns that number rows. Protocol: Identity Columns.
 
-from delta_core.api import TableFeature, TableState, walk
+The mark stands in the schema: of two concurrent commits that number rows, one conflicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from delta_core.api import FillColumn, Metadata, Schema, TableFeature, TableState, hookimpl
+from delta_plugins.identity_columns import logic
+
+if TYPE_CHECKING:
+    from delta_core.api import AttemptView
 
 __all__ = ["FEATURE"]
 
 
 def _is_active(table: TableState) -> bool:
-    return any("delta.identity.start" in f.metadata for _, f in walk(table.schema))
+    return logic.is_needed(table.schema)
 
 
 FEATURE = TableFeature(
@@ -15,4 +27,30 @@ FEATURE = TableFeature(
     "Columns number rows as they are written.",
     legacy_writer=6,
     active=_is_active,
+    verbs={"sync_identity": "delta_plugins.identity_columns.verbs:sync_identity"},
 )
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if logic.is_needed(Schema.from_json(metadata.schema_string)) else []
+
+
+@hookimpl
+def prepare_metadata(metadata: Metadata) -> Metadata:
+    return logic.with_typed_values(metadata)
+
+
+@hookimpl
+def check_metadata(table: TableState) -> None:
+    logic.check(table)
+
+
+@hookimpl
+def write_rules(table: TableState) -> Iterable[FillColumn]:
+    return [logic.fill(i) for i in logic.identities(table.schema)]
+
+
+@hookimpl
+def finish_metadata(attempt: AttemptView, metadata: Metadata) -> Metadata:
+    return logic.with_marks(metadata, {path[0]: bounds for path, bounds in attempt.reported.items()})

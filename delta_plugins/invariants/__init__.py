@@ -1,15 +1,37 @@
-"""invariants: conditions on columns, NOT NULL among them. Protocol: Column Invariants."""
+"""invariants: conditions on columns, NOT NULL among them. Protocol: Column Invariants.
 
-from delta_core.api import TableFeature, TableState, walk
+The core itself refuses null where a field is not nullable, at every depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from delta_core.api import Metadata, RowCheck, Schema, TableFeature, TableState, hookimpl
+from delta_plugins.invariants import logic
 
 __all__ = ["FEATURE"]
 
 
 def _is_active(table: TableState) -> bool:
-    not_null = any(not f.nullable for f in table.schema)
-    return not_null or any("delta.invariants" in f.metadata for _, f in walk(table.schema))
+    return logic.is_needed(table.schema)
 
 
 FEATURE = TableFeature(
     "invariants", "writer", "Columns state conditions that every written row fulfils.", legacy_writer=2, active=_is_active
 )
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if logic.is_needed(Schema.from_json(metadata.schema_string)) else []
+
+
+@hookimpl
+def check_metadata(table: TableState) -> None:
+    logic.row_checks(table)
+
+
+@hookimpl
+def write_rules(table: TableState) -> Iterable[RowCheck]:
+    return logic.row_checks(table)

@@ -1,0 +1,54 @@
+"""From table properties to the conditions that rows have to fulfil."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from delta_core.api import (
+    ColumnNotFoundError,
+    ExpressionError,
+    PrimitiveType,
+    RowCheck,
+    TableState,
+    bind_typed,
+    parse_sql,
+    spark_name,
+)
+
+__all__ = ["PREFIX", "constraints", "row_check", "row_checks"]
+
+NAME = "checkConstraints"
+PREFIX = "delta.constraints."
+
+
+def constraints(configuration: Mapping[str, str]) -> dict[str, str]:
+    """Return the conditions in Spark SQL by name; the case of the prefix does not count."""
+    return {key[len(PREFIX) :]: text for key, text in configuration.items() if key.lower().startswith(PREFIX)}
+
+
+def row_checks(table: TableState) -> list[RowCheck]:
+    """Return a check for each constraint, which null breaks like false.
+
+    Raises what `row_check` raises.
+    """
+    return [row_check(table, name, text) for name, text in constraints(table.configuration).items()]
+
+
+def row_check(table: TableState, name: str, text: str) -> RowCheck:
+    """Return the check of one constraint.
+
+    Raises
+    ------
+    ColumnNotFoundError, ExpressionError, UnsupportedExpressionError
+        The condition does not fit the table; each names the constraint.
+    """
+    try:
+        bound = bind_typed(parse_sql(text), table.schema, table.functions)
+    except (ExpressionError, ColumnNotFoundError) as e:
+        raise type(e)(f"CHECK constraint {name}: {e.message}", **{**e.facts, "name": name}) from e
+    if bound.type != PrimitiveType("boolean"):
+        raise ExpressionError(
+            f"CHECK constraint {name}, {text!r}, is {spark_name(bound.type)}; expected a condition (BOOLEAN).",
+            name=name, sql=text,
+        )  # fmt: skip
+    return RowCheck(NAME, name, bound.expression, sql=text)

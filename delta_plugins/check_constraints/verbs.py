@@ -1,0 +1,92 @@
+"""The verb ``add_constraint``: new conditions for a table, once every row that is there fulfils them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from delta_core.api import (
+    Call,
+    ConstraintViolationError,
+    InvalidArgumentError,
+    IsolationLevel,
+    Literal,
+    PrimitiveType,
+    RowCheck,
+    Snapshot,
+    Transaction,
+    negate,
+)
+from delta_plugins.check_constraints.logic import PREFIX, constraints, row_check
+
+__all__ = ["add_constraint", "validate_existing"]
+
+_TRUE = Literal(True, PrimitiveType("boolean"))
+
+
+def add_constraint(source: Any, conditions: Mapping[str, str]) -> int:
+    """Add CHECK constraints to a table.
+
+    Parameters
+    ----------
+    source : Snapshot, or anything with ``snapshot()``
+    conditions : Mapping of str to str
+        Spark SQL by name. Names are kept in lower case, under which Spark looks for them.
+
+    Returns
+    -------
+    int
+        The version that has them.
+
+    Raises
+    ------
+    InvalidArgumentError
+        A constraint of this name is there already.
+    ConstraintViolationError
+        A row breaks one of them; the table stays as it was.
+    ConcurrentAppendError
+        Rows were added meanwhile, which were not validated.
+
+    Notes
+    -----
+    Reads every file that may hold a row which breaks a condition.
+    """
+    snapshot: Snapshot = source.snapshot() if callable(getattr(source, "snapshot", None)) else source
+    wanted = {name.lower(): text for name, text in conditions.items()}
+    _check_names(snapshot, conditions)
+    said = {"name": ", ".join(wanted), "expr": ", ".join(wanted.values())}
+    transaction = Transaction(
+        snapshot.context, snapshot, "ADD CONSTRAINT", said, isolation=IsolationLevel.SERIALIZABLE
+    )
+    properties = {**snapshot.metadata.configuration, **{PREFIX + name: text for name, text in wanted.items()}}
+    transaction.set_metadata(replace(snapshot.metadata, configuration=properties))
+    validate_existing(snapshot, [row_check(transaction.table, name, text) for name, text in wanted.items()])
+    transaction.read(None)
+    return transaction.commit().version
+
+
+def _check_names(snapshot: Snapshot, conditions: Mapping[str, str]) -> None:
+    taken = {name.lower() for name in constraints(snapshot.metadata.configuration)}
+    for name in conditions:
+        if not name.strip() or name.lower() in taken:
+            why = f"the table has a constraint {name!r} already" if name.strip() else "a constraint needs a name"
+            raise InvalidArgumentError(f"CHECK constraint {name!r} can't be added: {why}. Choose another name.", name=name)
+        taken.add(name.lower())
+
+
+def validate_existing(snapshot: Snapshot, checks: Iterable[RowCheck]) -> None:
+    """Raise ConstraintViolationError for the first check that a row of the table breaks, with their number and one row."""
+    for check in checks:
+        broken = negate(Call("<=>", (check.expression, _TRUE)))
+        count, sample = 0, None
+        for batch in snapshot.scan(predicate=broken).to_reader():
+            if sample is None and batch.num_rows:
+                sample = batch.slice(0, 1).to_pylist()[0]
+            count += batch.num_rows
+        if count:
+            raise ConstraintViolationError(
+                f"{count} row{'s' * (count > 1)} of the table break{'s' * (count == 1)} the CHECK constraint "
+                f"{check.name!r} ({check.sql}); one is {sample}. Correct the rows first; the table stays as it was.",
+                name=check.name, expression=check.sql, feature=check.feature, count=count, row=sample,
+            )  # fmt: skip

@@ -1,0 +1,198 @@
+"""Start, step and mark of identity columns: whole numbers throughout, never floats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from delta_core.api import (
+    Call,
+    Expression,
+    Field,
+    FillColumn,
+    Literal,
+    Metadata,
+    PrimitiveType,
+    Schema,
+    SchemaError,
+    StructType,
+    TableState,
+    TaskIndex,
+    TaskRow,
+    format_path,
+    walk,
+)
+
+__all__ = ["Identity", "check", "fill", "identities", "is_needed", "with_marks", "with_typed_values"]
+
+NAME = "identityColumns"
+PREFIX = "delta.identity."
+START, STEP, MARK, EXPLICIT = (PREFIX + n for n in ("start", "step", "highWaterMark", "allowExplicitInsert"))
+_NUMBERS = (START, STEP, MARK)
+_LONG = PrimitiveType("long")
+_LONGS = range(-(2**63), 2**63)
+#: How many rows a writing task may number, as of Spark's monotonically_increasing_id.
+_TASK_ROWS = 2**33
+
+
+@dataclass(frozen=True)
+class Identity:
+    """An identity column.
+
+    Parameters
+    ----------
+    start, step : int
+        Its values are ``start + k * step`` with k = 0, 1, ...
+    mark : int or None
+        The last value that was generated, in the direction of the step; None before the first.
+    explicit : bool
+        Whether rows may bring values of their own.
+    """
+
+    column: str
+    start: int
+    step: int
+    mark: int | None = None
+    explicit: bool = False
+
+    @property
+    def next(self) -> int:
+        """The value behind the mark. It may lie outside of LONG: then none is left."""
+        steps = 0 if self.mark is None else max(0, (self.mark - self.start) // self.step + 1)
+        return self.start + steps * self.step
+
+    def rounded(self, value: int) -> int | None:
+        """Return the first of the column's values that is not before a value, None for one before the start."""
+        steps = -((self.start - value) // self.step)
+        return self.start + steps * self.step if (value - self.start) * self.step >= 0 else None
+
+    def further(self, *marks: int | None) -> int | None:
+        """Return the one of several marks that is furthest in the direction of the step."""
+        found = [m for m in marks if m is not None]
+        return None if not found else max(found) if self.step > 0 else min(found)
+
+
+def is_needed(schema: StructType) -> bool:
+    """Whether a column is an identity column."""
+    return any(_is_identity(f) for _, f in walk(schema))
+
+
+def _is_identity(f: Field) -> bool:
+    return any(key.startswith(PREFIX) for key in f.metadata)
+
+
+def identities(schema: StructType) -> list[Identity]:
+    """Return a table's identity columns.
+
+    Raises SchemaError for metadata that can't be read, and for parts of columns.
+    """
+    for path, f in walk(schema):
+        if len(path) > 1 and _is_identity(f):
+            column = format_path(path)
+            raise SchemaError(f"Column {column} is part of another column: it can't be an identity column.", column=column)
+    return [_read(f) for f in schema if _is_identity(f)]
+
+
+def _read(f: Field) -> Identity:
+    values = {key: f.metadata.get(key) for key in _NUMBERS}
+    for key, value in values.items():
+        whole = isinstance(value, int) and not isinstance(value, bool) and value in _LONGS
+        if not whole and not (value is None and key == MARK):
+            raise SchemaError(f"Column {f.name} has {key}={value!r}; expected a whole number of 64 bits.", column=f.name)
+    explicit = f.metadata.get(EXPLICIT, False)
+    if values[STEP] == 0 or not isinstance(explicit, bool):
+        raise SchemaError(
+            f"Column {f.name} has {STEP}={values[STEP]} and {EXPLICIT}={explicit!r}; expected a step other than 0, and "
+            "true or false.", column=f.name,
+        )  # fmt: skip
+    return Identity(f.name, values[START], values[STEP], values[MARK], explicit)  # type: ignore[arg-type]
+
+
+# --- values --------------------------------------------------------------------------------
+
+
+def fill(identity: Identity) -> FillColumn:
+    """Return the rule that numbers rows: a row's place in the write, times the step, behind the mark.
+
+    Arithmetic that leaves LONG raises as it does in Spark, so that numbers never wrap.
+    """
+    place: Expression = Call("+", (Call("*", (TaskIndex(), Literal(_TASK_ROWS, _LONG))), TaskRow()))
+    if identity.step != 1:
+        place = Call("*", (place, Literal(identity.step, _LONG)))
+    first: Expression = Literal(identity.next, _LONG)
+    if identity.next not in _LONGS:
+        first = Call("+", (Literal(identity.mark, _LONG), Literal(identity.step, _LONG)))
+    return FillColumn(NAME, (identity.column,), Call("+", (first, place)), report_bounds=True, sole=not identity.explicit)
+
+
+def with_marks(metadata: Metadata, bounds: Mapping[str, tuple[int, int]]) -> Metadata:
+    """Return metadata with marks moved over values.
+
+    Parameters
+    ----------
+    bounds : Mapping
+        By column: the least and the greatest value that was generated.
+    """
+    if not bounds:
+        return metadata
+
+    def change(f: Field) -> Mapping[str, Any]:
+        if f.name not in bounds or not _is_identity(f):
+            return f.metadata
+        identity = _read(f)
+        return {**f.metadata, MARK: identity.further(identity.mark, *bounds[f.name])}
+
+    return _changed(metadata, change)
+
+
+def with_typed_values(metadata: Metadata) -> Metadata:
+    """Return metadata whose numbers are numbers: schemas that came by way of Arrow hold text."""
+
+    def change(f: Field) -> Mapping[str, Any]:
+        return {k: _typed(k, v) if k.startswith(PREFIX) else v for k, v in f.metadata.items()}
+
+    return _changed(metadata, change)
+
+
+def _typed(key: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if key == EXPLICIT:
+        return {"true": True, "false": False}.get(value.strip().lower(), value)
+    try:
+        return int(value) if key in _NUMBERS else value
+    except ValueError:
+        return value
+
+
+def _changed(metadata: Metadata, change: Callable[[Field], Mapping[str, Any]]) -> Metadata:
+    schema = Schema.from_json(metadata.schema_string)
+    fields = [Field(f.name, f.type, f.nullable, change(f)) for f in schema]
+    if all(new.metadata == old.metadata for new, old in zip(fields, schema, strict=True)):
+        return metadata
+    return replace(metadata, schema_string=Schema(fields).to_json())
+
+
+# --- what may be declared ------------------------------------------------------------------
+
+
+def check(table: TableState) -> None:
+    """Refuse identity columns that no writer could number.
+
+    Raises SchemaError: for nested columns, other types than LONG, partition columns, defaults beside them, a step of 0.
+    """
+    for identity in identities(table.schema):
+        why = _flaw(table, next(f for f in table.schema if f.name == identity.column))
+        if why is not None:
+            raise SchemaError(f"Column {identity.column} can't be an identity column: {why}.", column=identity.column)
+
+
+def _flaw(table: TableState, f: Field) -> str | None:
+    if f.type != _LONG:
+        return f"it has type {f.type.type}; expected long"
+    if f.name in table.partition_columns:
+        return "the table is partitioned by it"
+    if "CURRENT_DEFAULT" in f.metadata:
+        return "it has a default too"
+    return None

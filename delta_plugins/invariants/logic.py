@@ -1,0 +1,92 @@
+"""From the metadata of fields to the conditions that rows have to fulfil."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from delta_core.api import (
+    ColumnNotFoundError,
+    ExpressionError,
+    Field,
+    Path,
+    PrimitiveType,
+    RowCheck,
+    SchemaError,
+    StructType,
+    TableState,
+    UnsupportedOperationError,
+    bind_typed,
+    format_path,
+    parse_sql,
+    spark_name,
+    walk,
+)
+
+__all__ = ["KEY", "conditions", "is_needed", "row_checks"]
+
+NAME = "invariants"
+KEY = "delta.invariants"
+
+
+def is_needed(schema: StructType) -> bool:
+    """Whether a column is NOT NULL or states a condition: tables with feature lists must then list the feature."""
+    return any(not f.nullable for _, f in _columns(schema)) or any(KEY in f.metadata for _, f in walk(schema))
+
+
+def _columns(struct: StructType, prefix: Path = ()) -> Iterator[tuple[Path, Field]]:
+    """Yield columns and fields of structs; the parts of lists and maps have no value of their own in a row."""
+    for f in struct.fields:
+        yield (*prefix, f.name), f
+        if isinstance(f.type, StructType):
+            yield from _columns(f.type, (*prefix, f.name))
+
+
+def conditions(schema: StructType) -> dict[Path, str]:
+    """Return the condition of each column that states one, in Spark SQL.
+
+    Raises SchemaError for one that can't be read, UnsupportedOperationError for one within a list or map.
+    """
+    found = {path: _read(path, f.metadata[KEY]) for path, f in _columns(schema) if KEY in f.metadata}
+    for path, f in walk(schema):
+        if KEY in f.metadata and path not in found:
+            raise UnsupportedOperationError(
+                f"Column {format_path(path)} states an invariant within a list or map, which is not checked here. State it "
+                "as a CHECK constraint on the whole column.", column=format_path(path),
+            )  # fmt: skip
+    return found
+
+
+def _read(path: Path, value: Any) -> str:
+    try:
+        text = (json.loads(value) if isinstance(value, str) else value)["expression"]["expression"]
+        if not isinstance(text, str):
+            raise TypeError(text)
+    except (ValueError, KeyError, TypeError) as e:
+        raise SchemaError(
+            f"Column {format_path(path)} has {KEY}={value!r}; expected JSON such as "
+            '{"expression": {"expression": "x > 3"}}.', column=format_path(path),
+        ) from e  # fmt: skip
+    return text
+
+
+def row_checks(table: TableState) -> list[RowCheck]:
+    """Return a check for each condition, of which null breaks it like false.
+
+    Raises ExpressionError naming the column for a condition that does not fit the table.
+    """
+    return [_check(table, format_path(path), text) for path, text in conditions(table.schema).items()]
+
+
+def _check(table: TableState, column: str, text: str) -> RowCheck:
+    try:
+        bound = bind_typed(parse_sql(text), table.schema, table.functions)
+    except (ExpressionError, ColumnNotFoundError) as e:
+        raise type(e)(f"The invariant of column {column}: {e.message}", **{**e.facts, "column": column}) from e
+    if bound.type != PrimitiveType("boolean"):
+        raise ExpressionError(
+            f"The invariant of column {column}, {text!r}, is {spark_name(bound.type)}; expected a condition (BOOLEAN).",
+            column=column, sql=text,
+        )  # fmt: skip
+    return RowCheck(NAME, f"invariant of {column}", bound.expression, sql=text)
