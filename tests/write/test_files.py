@@ -34,6 +34,11 @@ from tests.write.conftest import Make, append
 
 LONG, STRING = PrimitiveType("long"), PrimitiveType("string")
 NULLABLE = {"nullable": True, "metadata": {}}
+INTEGERS = {"type": "array", "elementType": "integer", "containsNull": True}
+
+
+def struct_of(**fields: str) -> dict[str, Any]:
+    return {"type": "struct", "fields": [{"name": n, "type": t, **NULLABLE} for n, t in fields.items()]}
 
 
 def stats(written: Written, file: int = 0) -> dict[str, Any]:
@@ -94,7 +99,8 @@ def test_another_reader_finds_the_same_rows(make: Make) -> None:
     found = deltalake.DeltaTable(snapshot.uri).to_pyarrow_table()
     assert_same_rows(found, snapshot.scan().to_table())
     engine = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(snapshot.uri))
-    assert pa.table(engine.execute("select c4 from t where c4 = 1 and p = 'ü'").read_all()).column("c4").to_pylist() == [1]
+    found = pa.table(engine.execute("select c4 from t where c4 = 1 and p = 'ü'").read_all())
+    assert found.column("c4").to_pylist() == [1]
 
 
 NESTED = {
@@ -104,8 +110,7 @@ NESTED = {
         {"name": "l", "type": {"type": "array", "elementType": {"type": "struct", "fields": [
             {"name": "y", "type": "string", **NULLABLE}]}, "containsNull": True}, **NULLABLE},
     ]},
-    "m": {"type": "map", "keyType": "string", "valueType": {"type": "array", "elementType": "integer", "containsNull": True},
-          "valueContainsNull": True},
+    "m": {"type": "map", "keyType": "string", "valueType": INTEGERS, "valueContainsNull": True},
 }  # fmt: skip
 NESTED_ROWS: list[dict[str, Any]] = [
     {"id": 1, "s": {"x": 5, "l": [{"y": "a"}, None]}, "m": [("k", [1, None]), ("j", None)]},
@@ -122,6 +127,7 @@ def test_nested_columns_read_back_under_every_mapping(make: Make, mapping: str |
     assert rows(snapshot) == NESTED_ROWS
     state = snapshot.state
     names = [f.name for f in state.column_map.physical]
+    struct: Any = table.schema.fields[1].type
     file = parquet(snapshot, written)
     assert file.schema_arrow.names == names
     assert set(stats(written)["nullCount"]) == set(names)
@@ -129,7 +135,8 @@ def test_nested_columns_read_back_under_every_mapping(make: Make, mapping: str |
     assert ((field.metadata or {}).get(b"PARQUET:field_id") is None) == (mapping is None)
     if mapping is not None:
         inner = field.type.field(0)
-        assert inner.metadata[b"PARQUET:field_id"] == str(table.schema.fields[1].type.fields[0].metadata["delta.columnMapping.id"]).encode()  # type: ignore[union-attr]
+        own = struct.fields[0].metadata["delta.columnMapping.id"]
+        assert inner.metadata[b"PARQUET:field_id"] == str(own).encode()
 
 
 def test_null_counts_of_lists_and_struct_fields_count_null_parents(make: Make) -> None:
@@ -149,7 +156,8 @@ def test_nested_ids_reach_the_parts_of_lists_and_maps(make: Make) -> None:
         {"type": "struct", "fields": fields}, features=["columnMapping"],
         properties={"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "103"},
     )  # fmt: skip
-    snapshot, written = append(table, pa.table({"m": pa.array([[("k", [1])]], pa.map_(pa.string(), pa.list_(pa.int32())))}))
+    values = pa.array([[("k", [1])]], pa.map_(pa.string(), pa.list_(pa.int32())))
+    snapshot, written = append(table, pa.table({"m": values}))
     text = str(parquet(snapshot, written).schema)
     assert all(f"field_id={n}" in text for n in (1, 101, 102, 103))
     assert rows(snapshot) == [{"m": [("k", [1])]}]
@@ -268,8 +276,7 @@ CHAR = "__CHAR_VARCHAR_TYPE_STRING"
         ({"type": "array", "elementType": "string", "containsNull": True}, "array<varchar(2)>", [["ab"], None], ["abc"]),
         ({"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True},
          "map<string,varchar(2)>", [[("long key", "ab")]], [("k", "abc")]),
-        ({"type": "struct", "fields": [{"name": "a", "type": "string", **NULLABLE}, {"name": "b", "type": "long", **NULLABLE}]},
-         "struct<a:varchar(2),b:bigint>", [{"a": "ab", "b": 1}], {"a": "abc", "b": 1}),
+        (struct_of(a="string", b="long"), "struct<a:varchar(2),b:bigint>", [{"a": "ab", "b": 1}], {"a": "abc", "b": 1}),
     ],
     ids=["varchar", "char", "array", "map", "struct"],
 )  # fmt: skip
@@ -383,11 +390,10 @@ def test_each_partition_gets_its_rows_in_order_and_one_file(make: Make) -> None:
     data = pa.table({"id": list(range(12)), "a": ["x", "y", None] * 4, "b": [1, 1, 2, 2] * 3})
     snapshot, written = append(table, data)
     assert written.files.num_rows == 6
-    for scan_file in written.files.to_pylist():
-        key = dict(scan_file["partitionValues"])
-        found = rows(snapshot, files=FileSet.of(written.files.filter(pa.array([p == scan_file["path"] for p in written.files.column("path").to_pylist()]))))
+    for i, values in enumerate(written.files.column("partitionValues").to_pylist()):
+        key = dict(values)
         expected = [r for r in data.to_pylist() if r["a"] == key["a"] and str(r["b"]) == key["b"]]
-        assert found == expected
+        assert rows(snapshot, files=FileSet.of(written.files.slice(i, 1))) == expected
     assert "a=__HIVE_DEFAULT_PARTITION__/b=2/" in "".join(written.paths)
     assert "a" not in parquet(snapshot, written).schema_arrow.names
     assert set(stats(written)["nullCount"]) == {"id"}
@@ -419,7 +425,7 @@ def test_materialised_partition_columns_stand_behind_the_others(make: Make) -> N
 def test_random_prefix_hides_the_partition(make: Make) -> None:
     table = make({"p": "string", "id": "long"}, FileRequirement("asking", random_prefix=True), partition_by=["p"])
     snapshot, written = append(table, pa.table({"p": ["secret"], "id": [1]}))
-    assert [len(part) for part in written.paths[0].split("/")][0] == 2
+    assert len(written.paths[0].partition("/")[0]) == 2
     assert "secret" not in written.paths[0]
     assert rows(snapshot) == [{"p": "secret", "id": 1}]
 
@@ -428,7 +434,7 @@ def test_random_prefix_hides_the_partition(make: Make) -> None:
 
 
 def test_file_with_nan_has_no_bounds_of_the_column_alone(make: Make) -> None:
-    table = make({"f": "float", "d": "double", "s": {"type": "struct", "fields": [{"name": "x", "type": "double", **NULLABLE}]}})
+    table = make({"f": "float", "d": "double", "s": struct_of(x="double")})
     nan = float("nan")
     data = pa.table({"f": pa.array([1, nan], pa.float32()), "d": [1.0, 2.0], "s": [{"x": nan}, {"x": 1.0}]})
     _, written = append(table, data)
@@ -453,7 +459,8 @@ def test_texts_too_long_for_footers_still_have_bounds(make: Make) -> None:
 def test_column_of_nulls_has_its_count_and_no_bounds(make: Make) -> None:
     _, written = append(make({"id": "long", "n": "long"}), pa.table({"id": [1, 2]}))
     assert stats(written) == {
-        "numRecords": 2, "minValues": {"id": 1}, "maxValues": {"id": 2}, "nullCount": {"id": 0, "n": 2}, "tightBounds": True,
+        "numRecords": 2, "minValues": {"id": 1}, "maxValues": {"id": 2}, "nullCount": {"id": 0, "n": 2},
+        "tightBounds": True,
     }  # fmt: skip
 
 
@@ -476,7 +483,7 @@ def test_properties_reach_the_file(make: Make) -> None:
     table = make({"id": "long", "s": "string", "b": "boolean"}, properties={"delta.parquet.compression.codec": "zstd"})
     chosen = WriterProperties(
         max_row_group_size=3, column_properties={
-            "ID": ColumnProperties(encoding="DELTA_BINARY_PACKED", bloom_filter_properties=BloomFilterProperties(True, 0.01, 10)),
+            "ID": ColumnProperties(None, None, BloomFilterProperties(True, 0.01, 10), "DELTA_BINARY_PACKED"),
             "s": ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE"),
         },
     )  # fmt: skip
@@ -547,7 +554,7 @@ def test_change_rows_need_a_feature_that_keeps_them(make: Make) -> None:
 
 
 def test_files_from_elsewhere_are_described_by_their_footers(make: Make) -> None:
-    table = make({"id": "long", "s": "string", "d": "double", "l": NESTED["m"]["valueType"], "p": "date"}, partition_by=["p"])
+    table = make({"id": "long", "s": "string", "d": "double", "l": INTEGERS, "p": "date"}, partition_by=["p"])
     data = pa.table({"id": [1, None], "s": ["a", "b"], "d": [1.0, 2.0], "l": pa.array([[1], None], pa.list_(pa.int32()))})
     pq.write_table(data, Path(table.uri) / "foreign file.parquet")
     plan = plan_write(table.state, table.plugins, "REGISTER")
@@ -584,7 +591,7 @@ def stats_of(files: pa.Table) -> dict[str, Any]:
 
 def test_checks_see_columns_by_path(make: Make) -> None:
     inner = Call(">", (Column(("s", "x")), Literal(0, LONG)))
-    table = make({"s": {"type": "struct", "fields": [{"name": "x", "type": "long", **NULLABLE}]}}, RowCheck("asking", "inner", inner))
+    table = make({"s": struct_of(x="long")}, RowCheck("asking", "inner", inner))
     snapshot, _ = append(table, pa.table({"s": [{"X": 1}]}))
     assert rows(snapshot) == [{"s": {"x": 1}}]
     with pytest.raises(ConstraintViolationError, match="inner"):

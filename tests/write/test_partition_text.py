@@ -19,7 +19,8 @@ from delta_core.write.partition_text import format_partition_values
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "boolean": st.booleans(), "byte": st.integers(-128, 127), "long": st.integers(-(2**63), 2**63 - 1),
     "float": st.floats(width=32, allow_nan=False), "double": st.floats(allow_nan=False), "string": st.text(min_size=1),
-    "binary": st.text(min_size=1).map(str.encode), "date": st.dates(), "decimal(10,2)": st.decimals(-99_999_999, 99_999_999, places=2),
+    "binary": st.text(min_size=1).map(str.encode), "date": st.dates(),
+    "decimal(10,2)": st.decimals(-99_999_999, 99_999_999, places=2),
     "timestamp": st.datetimes(timezones=st.just(dt.UTC)), "timestamp_ntz": st.datetimes(),
 }  # fmt: skip
 
@@ -58,7 +59,7 @@ def test_days_beyond_pythons_calendar_read_back(days: int) -> None:
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:
-    with pytest.raises(SchemaMismatchError, match="'p'.*not UTF-8"):
+    with pytest.raises(SchemaMismatchError, match=r"'p'.*not UTF-8"):
         format_partition_values(pa.array([b"\xff"]), PrimitiveType("binary"), "p")
 
 

@@ -99,9 +99,10 @@ def test_default_stands_where_the_table_is_silent() -> None:
 
 
 def test_caller_goes_before_the_table_and_the_table_before_the_default() -> None:
-    table = table_state(
-        [], properties={"delta.parquet.compression.codec": "zstd", "delta.targetFileSize": "1mb", "delta.parquet.format.version": "2.12.0"}
-    )
+    given = {
+        "delta.parquet.compression.codec": "zstd", "delta.targetFileSize": "1mb", "delta.parquet.format.version": "2.12.0",
+    }  # fmt: skip
+    table = table_state([], properties=given)
     assert writer_properties(table).compression == "ZSTD"
     assert writer_properties(table).data_page_version == "2.0"
     assert writer_properties(table, WriterProperties(compression="GZIP")).compression == "GZIP"

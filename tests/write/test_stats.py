@@ -66,7 +66,8 @@ def test_maximum_that_no_short_text_reaches_is_left_out_alone() -> None:
 
 @given(st.integers(-62_135_596_800_000_000, 253_402_300_799_998_000))
 def test_timestamp_bounds_are_rounded_outwards_to_ms(micros: int) -> None:
-    stats = pa.array([statistics_json(1, [ColumnStatistics(("c",), 0, micros, micros)], {("c",): pa.timestamp("us", "UTC")})])
+    column = ColumnStatistics(("c",), 0, micros, micros)
+    stats = pa.array([statistics_json(1, [column], {("c",): pa.timestamp("us", "UTC")})])
     low, high = parse_stats(stats, [StatField((k, "c"), "timestamp") for k in ("minValues", "maxValues")])
     assert low.cast(pa.int64())[0].as_py() == micros // 1000 * 1000
     assert high.cast(pa.int64())[0].as_py() == -(-micros // 1000) * 1000

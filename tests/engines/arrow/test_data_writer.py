@@ -1,0 +1,244 @@
+"""The Arrow engine's writer: several files at once, in bounded memory, and nothing left of a write that failed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from delta_core.engine import FileWrite, WrittenFile
+from delta_core.engines.arrow import data_writer, engine
+from delta_core.engines.arrow.data_writer import write_files
+from delta_core.engines.arrow.storage import open_storage
+from delta_core.errors import EngineError
+from delta_core.properties import WriterProperties
+
+SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
+
+
+def plain(first_row: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
+    return [(0, batch)]
+
+
+def by_remainder(first_row: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
+    keys = batch.column("id").to_numpy() % 7
+    return [(int(k), batch.filter(pa.array(keys == k))) for k in np.unique(keys)]
+
+
+def asked(target: int = 1 << 40, partitioned: bool = False, **options: Any) -> FileWrite:
+    numbers = itertools.count()
+    return FileWrite(
+        SCHEMA, lambda p: f"p={p}/{next(numbers):03d}.parquet" if partitioned else f"{next(numbers):03d}.parquet",
+        (("id",), ("s",)), WriterProperties(**options), target, partitioned,
+    )  # fmt: skip
+
+
+def table(rows: int, start: int = 0) -> pa.Table:
+    ids = np.arange(start, start + rows)
+    return pa.table({"id": ids, "s": np.char.add("s", (ids % 100).astype(str))}, schema=SCHEMA)
+
+
+def stream(rows: int, each: int = 1000) -> pa.RecordBatchReader:
+    batches = (table(min(each, rows - i), i).to_batches()[0] for i in range(0, rows, each))
+    return pa.RecordBatchReader.from_batches(SCHEMA, batches)
+
+
+def read(root: Path, files: list[WrittenFile]) -> pa.Table:
+    return pa.concat_tables([pq.ParquetFile(root / f.path).read() for f in files])
+
+
+@pytest.fixture
+def two_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make small writes go the way of big ones, on two threads whatever the machine has."""
+    monkeypatch.setattr(data_writer, "_num_cores", lambda: 2)
+    monkeypatch.setattr(data_writer, "PARALLEL_BYTES", 1 << 12)
+    monkeypatch.setattr(data_writer, "RUN_BYTES", 1 << 14)
+    monkeypatch.setattr(data_writer, "STEP_ROWS", 500)
+
+
+def test_small_write_is_one_file_in_order(tmp_path: Path) -> None:
+    (found,) = write_files(open_storage(str(tmp_path)), asked(), stream(5000), plain)
+    assert (found.num_rows, found.size) == (5000, (tmp_path / found.path).stat().st_size)
+    assert read(tmp_path, [found]).equals(table(5000))
+
+
+@pytest.mark.usefixtures("two_workers")
+def test_table_is_cut_into_consecutive_runs(tmp_path: Path) -> None:
+    found = write_files(open_storage(str(tmp_path)), asked(), table(5000), plain)
+    assert len(found) == 2
+    assert read(tmp_path, found).equals(table(5000))
+    assert [(f.statistics[0].low, f.statistics[0].high) for f in found] == [(0, 2499), (2500, 4999)]
+
+
+@pytest.mark.usefixtures("two_workers")
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("target", [1 << 40, 4_000])
+def test_stream_is_written_whole_by_several_threads(tmp_path: Path, partitioned: bool, target: int) -> None:
+    apply = by_remainder if partitioned else plain
+    found = write_files(open_storage(str(tmp_path)), asked(target, partitioned), stream(20_000), apply)
+    assert read(tmp_path, found).sort_by("id").equals(table(20_000))
+    assert sum(f.num_rows for f in found) == 20_000
+    assert all(f.path.startswith(f"p={f.partition}/") for f in found if partitioned)
+    for f in found:
+        ids = pq.ParquetFile(tmp_path / f.path).read().column("id").to_numpy()
+        assert (f.statistics[0].low, f.statistics[0].high) == (ids.min(), ids.max())
+
+
+@pytest.mark.usefixtures("two_workers")
+def test_rows_are_numbered_as_they_come(tmp_path: Path) -> None:
+    def numbered(first_row: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
+        assert batch.column("id").to_pylist() == list(range(first_row, first_row + batch.num_rows))
+        return [(0, batch)]
+
+    write_files(open_storage(str(tmp_path)), asked(), table(5000), numbered)
+    write_files(open_storage(str(tmp_path)), asked(), stream(20_000, 333), numbered)
+
+
+def test_file_is_closed_once_it_is_as_big_as_asked(tmp_path: Path) -> None:
+    found = write_files(open_storage(str(tmp_path)), asked(20_000), table(100_000), plain)
+    assert len(found) > 5
+    assert max(f.size for f in found) < 40_000
+    assert read(tmp_path, found).equals(table(100_000))
+
+
+def test_row_groups_are_as_long_as_asked(tmp_path: Path) -> None:
+    (found,) = write_files(open_storage(str(tmp_path)), asked(max_row_group_size=300), stream(1000, 7), plain)
+    metadata = pq.ParquetFile(tmp_path / found.path).metadata
+    assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [300, 300, 300, 100]
+
+
+def test_wide_rows_make_short_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_writer, "ROW_GROUP_BYTES", 10_000)
+    wide = pa.table({"id": range(20), "s": ["x" * 3000] * 20}, schema=SCHEMA)
+    (found,) = write_files(open_storage(str(tmp_path)), asked(), wide, plain)
+    metadata = pq.ParquetFile(tmp_path / found.path).metadata
+    assert max(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)) <= 4
+
+
+def test_biggest_partition_is_written_when_memory_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_writer, "BUFFER_BYTES", 20_000)
+    monkeypatch.setattr(data_writer, "STEP_ROWS", 100)
+    found = write_files(open_storage(str(tmp_path)), asked(partitioned=True), stream(10_000, 100), by_remainder)
+    assert len(found) == 7
+    assert read(tmp_path, found).sort_by("id").equals(table(10_000))
+
+
+def test_open_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_writer, "OPEN_FILES", 2)
+    monkeypatch.setattr(data_writer, "BUFFER_BYTES", 0)
+    monkeypatch.setattr(data_writer, "STEP_ROWS", 100)
+    job_open: list[int] = []
+    original = data_writer._Job._open
+
+    def counted(self: Any, *args: Any) -> Any:
+        file = original(self, *args)
+        job_open.append(self._num_open)
+        return file
+
+    monkeypatch.setattr(data_writer._Job, "_open", counted)
+    found = write_files(open_storage(str(tmp_path)), asked(partitioned=True), stream(3000, 100), by_remainder)
+    assert max(job_open) <= 2
+    assert read(tmp_path, found).sort_by("id").equals(table(3000))
+
+
+class BrokenError(Exception):
+    """What a test raises."""
+
+
+def failing_apply(first_row: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
+    if first_row + batch.num_rows > 3000:
+        raise BrokenError
+    return [(0, batch)]
+
+
+def failing_source() -> Iterator[pa.RecordBatch]:
+    yield from table(15_000).to_batches(max_chunksize=500)
+    raise BrokenError
+
+
+@pytest.mark.usefixtures("two_workers")
+@pytest.mark.parametrize("source", ["table", "stream"])
+def test_failed_check_leaves_no_file_and_no_thread(tmp_path: Path, source: str) -> None:
+    data = table(8000) if source == "table" else stream(30_000)
+    with pytest.raises(BrokenError):
+        write_files(open_storage(str(tmp_path)), asked(1000), data, failing_apply)
+    assert not list(tmp_path.rglob("*.parquet"))
+    assert not [t for t in threading.enumerate() if t.name.startswith("delta-write")]
+
+
+@pytest.mark.usefixtures("two_workers")
+def test_failing_source_leaves_no_file(tmp_path: Path) -> None:
+    source = pa.RecordBatchReader.from_batches(SCHEMA, failing_source())
+    with pytest.raises(BrokenError):
+        write_files(open_storage(str(tmp_path)), asked(1000), source, plain)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+@pytest.mark.usefixtures("two_workers")
+def test_source_is_read_on_the_callers_thread(tmp_path: Path) -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in table(20_000).to_batches(max_chunksize=500):
+            assert threading.current_thread() is threading.main_thread()
+            yield batch
+
+    found = write_files(open_storage(str(tmp_path)), asked(), pa.RecordBatchReader.from_batches(SCHEMA, batches()), plain)
+    assert sum(f.num_rows for f in found) == 20_000
+
+
+@pytest.mark.usefixtures("two_workers")
+def test_store_that_refuses_is_an_error_that_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(EngineError, match=r"data file '\d+\.parquet'.*No space left") as caught:
+        write_files(open_storage(str(tmp_path)), asked(), table(5000), plain)
+    assert isinstance(caught.value.__cause__, OSError)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_files_and_their_directories_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: set[Path] = set()
+    original = os.fsync
+
+    def noted(handle: int) -> None:
+        synced.add(Path(f"/proc/self/fd/{handle}").readlink())
+        original(handle)
+
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("this system does not tell what a handle stands for")
+    monkeypatch.setattr(os, "fsync", noted)
+    found = write_files(open_storage(str(tmp_path)), asked(partitioned=True), table(20), by_remainder)
+    files = {tmp_path / f.path for f in found}
+    assert synced == {*files, *(p.parent for p in files), tmp_path}
+
+
+def test_remote_store_takes_files(two_workers: None) -> None:
+    import fsspec
+
+    uri = "memory://writer-test"
+    storage = open_storage(uri)
+    found = write_files(storage, asked(partitioned=True), stream(20_000), by_remainder)
+    parts = [pq.read_table(storage.open(f.path)) for f in found]
+    assert pa.concat_tables(parts).sort_by("id").equals(table(20_000))
+    assert [f.size for f in found] == [s for s, _ in storage.stat([f.path for f in found])]
+    with pytest.raises(BrokenError):
+        write_files(storage, asked(1000), stream(30_000), failing_apply)
+    memory = fsspec.filesystem("memory")
+    assert len([p for p in memory.find("/writer-test") if p.endswith(".parquet")]) == len(found)
+    memory.rm("/writer-test", recursive=True)
+
+
+def test_engine_offers_it(tmp_path: Path) -> None:
+    found = engine(str(tmp_path)).data.write(asked(), table(3), plain)
+    described = engine(str(tmp_path)).data.describe([found[0].path], SCHEMA, [("id",), ("s",)])
+    assert described[0].statistics == found[0].statistics
+    assert described[0].num_rows == 3
