@@ -30,14 +30,16 @@ def read_table(source: ds.Dataset, columns: Sequence[str] | None, filters: Any) 
     """Read a dataset into memory; filters are pyarrow's expressions, or anything else that a scan takes."""
     wanted = None if columns is None else list(dict.fromkeys(columns))
     if isinstance(source, ScanDataset) and not isinstance(filters, ds.Expression):
-        table = source.narrowed(filters).to_table(columns=wanted)
+        table = source.read(wanted, filters)
     else:
         if isinstance(filters, (list, tuple)):
             import pyarrow.parquet as pq
 
             filters = pq.filters_to_expression(filters)
         table = source.to_table(columns=wanted, filter=filters)
-    return table if columns is None or wanted == list(columns) else table.select(list(columns))
+    if columns is None or wanted is None or len(wanted) == len(columns):
+        return table
+    return table.select([wanted.index(c) for c in columns])
 
 
 class ScanDataset(ds.Dataset):  # type: ignore[misc]
@@ -55,11 +57,10 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]
     def __reduce__(self) -> Any:
         raise UnsupportedOperationError("A dataset of a table can't be pickled; pickle the table's URI and version.")
 
-    def narrowed(self, predicate: Any) -> ScanDataset:
-        """Return the dataset of the rows for which a further predicate, of the kind that scans take, is true."""
-        if predicate is None:
-            return self
-        return ScanDataset(self._snapshot, all_filters(self._snapshot, self._predicate, predicate))
+    def read(self, columns: Sequence[str] | None, predicate: Any) -> pa.Table:
+        """Return the rows for which a further predicate, of the kind that scans take, is true."""
+        both = all_filters(self._snapshot, self._predicate, predicate)
+        return self._snapshot.scan(columns, predicate=both).to_table()
 
     @property
     def schema(self) -> pa.Schema:
