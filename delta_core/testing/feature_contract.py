@@ -10,18 +10,26 @@ from dataclasses import replace
 from typing import Any
 
 from delta_core.actions import Metadata, Protocol
+from delta_core.commit.attempt import AttemptView
+from delta_core.commit.intents import ADDED_FILE, CHANGE_FILE, REMOVED_FILE
+from delta_core.commit.upgrade import upgraded
 from delta_core.features import API_VERSION, READER_VERSIONS, WRITER_VERSIONS, SupportedFeatures, TableFeature
 from delta_core.hookspecs import RESULTS
 from delta_core.plans import ReadRequest
 from delta_core.plugins import PluginRegistry, PluginSet
-from delta_core.rules import CommitTimestamp, Function, MetadataColumn, ReadCheck, RowFilter, RowSelector
+from delta_core.rules import (
+    ActionColumn, ChangeCapture, CommitInfoField, CommitTimestamp, ExtraAction, FileRequirement, FillColumn, Function,
+    HiddenColumn, MetadataColumn, ReadCheck, RemoveRows, RowCheck, RowFilter, RowSelector,
+)  # fmt: skip
 from delta_core.schema import ColumnMap, Schema
 from delta_core.state import TableState
 from delta_core.types import TypeDef
 
-__all__ = ["FeatureContract", "table_state"]
+__all__ = ["FeatureContract", "attempt_view", "table_state"]
 
 READ_RULES = (RowSelector, RowFilter, ReadCheck, MetadataColumn)
+WRITE_RULES = (FillColumn, HiddenColumn, RowCheck, FileRequirement, RemoveRows, ChangeCapture)
+COMMIT_RULES = (ActionColumn, ExtraAction, CommitInfoField)
 
 
 def table_state(
@@ -50,8 +58,18 @@ def table_state(
     state = TableState(
         0, Protocol(3, 7, names, names), metadata, schema, features=plugins.canonical(names),
         reader_features=plugins.canonical(names), types=plugins.types, domains=dict(domains or {}),
+        functions=plugins.functions,
     )  # fmt: skip
     return replace(state, active=frozenset(n for n, f in plugins.features.items() if f.active(state)))
+
+
+def attempt_view(table: TableState, **changes: Any) -> AttemptView:
+    """Return an attempt at the version behind a table's, without any action unless ``changes`` give some."""
+    view = AttemptView(
+        replace(table, version=table.version + 1), table, table.version + 1, "WRITE", ADDED_FILE.empty_table(),
+        REMOVED_FILE.empty_table(), CHANGE_FILE.empty_table(), {}, False, False, False, 1_700_000_000_000,
+    )  # fmt: skip
+    return replace(view, **changes)
 
 
 def _schema_json(fields: Iterable[Mapping[str, Any]]) -> str:
@@ -106,6 +124,18 @@ class FeatureContract:
             for hook in ("column_map", "commit_timestamps"):
                 answer = plugins.sole(hook, table=state)
                 out += [] if answer is None else [(hook, answer)]
+        return out
+
+    def writable(self) -> list[TableState]:
+        """Return tables that use the feature and can be written; override where some of `states` can't."""
+        return self.states()
+
+    def written(self) -> list[tuple[str, Any]]:
+        """Return (hook, answer) of the rules of a write and of a commit without actions, for every table of `writable`."""
+        plugins, out = self.alone(), []
+        for state in self.writable():
+            out += [("write_rules", a) for a in plugins.collect("write_rules", table=state, operation="WRITE")]
+            out += [("commit_rules", a) for a in plugins.collect("commit_rules", attempt=attempt_view(state))]
         return out
 
     # --- the contract ---
@@ -167,6 +197,45 @@ class FeatureContract:
         assert others.collect("read_rules", table=state, request=ReadRequest()) == []
         assert others.sole("column_map", table=state) is None
         assert not state.is_active(self.name)
+
+    def test_rules_of_writes_are_of_known_kinds_signed_and_pickle(self) -> None:
+        allowed: dict[str, Any] = {"write_rules": WRITE_RULES, "commit_rules": COMMIT_RULES}
+        for hook, rule in self.written():
+            assert isinstance(rule, allowed[hook]), f"{hook} returned {rule!r}"
+            assert rule.feature == self.name, f"{rule!r} is signed by {rule.feature!r}"
+            assert pickle.loads(pickle.dumps(rule)) == rule, f"{hook}: {rule!r}"  # noqa: S301
+
+    def test_metadata_that_it_accepts_switches_on_what_is_installed_and_once(self) -> None:
+        registry, plugins = PluginRegistry(), self.alone()
+        for state in self.writable():
+            plugins.check("check_metadata", table=state, metadata=state.metadata)
+            wanted = plugins.collect("required_features", metadata=state.metadata)
+            assert all(registry.load(name) is not None for name in wanted), wanted
+            once = upgraded(Protocol(1, 2), wanted, registry)
+            assert upgraded(once, wanted, registry) == once
+
+    def test_metadata_is_prepared_once(self) -> None:
+        plugins = self.alone()
+        for state in self.writable():
+            once = plugins.fold("prepare_metadata", "metadata", state.metadata, table=state)
+            later = replace(state, metadata=once, schema=Schema.from_json(once.schema_string))
+            assert plugins.fold("prepare_metadata", "metadata", once, table=later) == once
+
+    def test_commit_without_actions_passes_and_keeps_what_identifies_the_table(self) -> None:
+        plugins = self.alone()
+        for state in self.writable():
+            attempt = attempt_view(state)
+            plugins.check("check_commit", attempt=attempt)
+            found = plugins.fold("finish_metadata", "metadata", state.metadata, attempt=attempt)
+            assert (found.id, found.partition_columns) == (state.metadata.id, state.metadata.partition_columns)
+            assert Schema.from_json(found.schema_string) == state.schema
+
+    def test_write_of_a_table_without_the_feature_is_untouched(self) -> None:
+        state, plugins = table_state(), self.alone()
+        assert self.name not in plugins.collect("required_features", metadata=state.metadata)
+        without = PluginRegistry().resolve(SupportedFeatures(frozenset(), frozenset()))
+        assert without.collect("write_rules", table=state, operation="WRITE") == []
+        assert without.collect("commit_rules", attempt=attempt_view(state)) == []
 
     def test_verbs_lead_to_functions(self) -> None:
         for verb, target in self.feature.verbs.items():

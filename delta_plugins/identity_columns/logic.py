@@ -147,10 +147,14 @@ def with_marks(metadata: Metadata, bounds: Mapping[str, tuple[int, int]]) -> Met
 
 
 def with_typed_values(metadata: Metadata) -> Metadata:
-    """Return metadata whose numbers are numbers: schemas that came by way of Arrow hold text."""
+    """Return metadata whose numbers are numbers: schemas that came by way of Arrow hold text.
+
+    Where nothing is said of values that rows bring, they are refused.
+    """
 
     def change(f: Field) -> Mapping[str, Any]:
-        return {k: _typed(k, v) if k.startswith(PREFIX) else v for k, v in f.metadata.items()}
+        stated = {k: _typed(k, v) if k.startswith(PREFIX) else v for k, v in f.metadata.items()}
+        return {**stated, EXPLICIT: stated.get(EXPLICIT, False)} if _is_identity(f) else f.metadata
 
     return _changed(metadata, change)
 
