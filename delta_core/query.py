@@ -58,12 +58,17 @@ class _DataFusion:
     def __init__(self, settings: dict[str, str]) -> None:
         import datafusion
 
+        # columns are found as they are written, in upper case too
+        settings = {"datafusion.sql_parser.enable_ident_normalization": "false", **settings}
         self._context = datafusion.SessionContext(datafusion.SessionConfig(settings))
 
     def register(self, name: str, dataset: Any) -> None:
-        if self._context.table_exist(name):
-            self._context.deregister_table(name)
-        self._context.register_dataset(name, dataset)
+        # in lower case too, which is how DataFusion keeps names that are not quoted
+        for known in dict.fromkeys((name, name.lower())):
+            quoted = '"' + known.replace('"', '""') + '"'
+            if self._context.table_exist(quoted):
+                self._context.deregister_table(quoted)
+            self._context.register_dataset(quoted, dataset)
 
     def execute(self, sql: str) -> pa.RecordBatchReader:
         try:

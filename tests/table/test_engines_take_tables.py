@@ -133,6 +133,15 @@ def test_table_registered_again_replaces_the_older(builder: TableBuilder, engine
 
 
 @pytest.mark.parametrize("engine", ["datafusion", "duckdb"])
+def test_names_in_upper_case_need_no_quotes(tmp_path: Path, engine: str) -> None:
+    pytest.importorskip(engine)
+    made = TableBuilder(tmp_path / "t").create({"ID": "long", "lower": "long"}).append([{"ID": 1, "lower": 2}])
+    session = QueryBuilder(engine=engine).register("Sales", DeltaTable(made.uri))
+    for sql in ("SELECT ID, lower FROM Sales WHERE ID = 1", 'SELECT "ID", lower FROM sales'):
+        assert session.execute(sql).read_all().to_pylist() == [{"ID": 1, "lower": 2}]
+
+
+@pytest.mark.parametrize("engine", ["datafusion", "duckdb"])
 @pytest.mark.parametrize("sql", ["selec 1", "SELECT * FROM nope"])
 def test_query_that_fails_raises_the_engines_words(engine: str, sql: str) -> None:
     pytest.importorskip(engine)
