@@ -249,6 +249,8 @@ class Snapshot:
         self._contents = contents
         self.state = state
         self.plugins = plugins
+        #: The version's checksum, where this process wrote it: the next one is computed from it.
+        self.checksum: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
         return f"Snapshot({self.uri!r}, version={self.version})"

@@ -173,6 +173,10 @@ class DeltaTable:
         """Move to the latest version, reading only the commits that are new."""
         self._snapshot = self._snapshot.update()
 
+    def adopt(self, snapshot: Snapshot) -> None:
+        """Move to a version of this table that is at hand, as after a write of one's own."""
+        self._snapshot = snapshot
+
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Return the commits' ``commitInfo``, newest first, each with its ``version`` and ``timestamp`` (ms)."""
         if limit is not None and limit < 0:

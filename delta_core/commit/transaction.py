@@ -18,6 +18,7 @@ from delta_core.commit.conflict import IsolationLevel, check_conflicts
 from delta_core.commit.intents import Intents, Reads, RowRemoval
 from delta_core.commit.loop import commit_loop
 from delta_core.commit.outcome import Committed, Committer, Conflict, Proposal
+from delta_core.commit.post import PostCommit, follow_up
 from delta_core.commit.row_removal import rebase, resolve
 from delta_core.commit.upgrade import NEW_TABLE, check_writable, upgraded
 from delta_core.errors import ConcurrentAppendError, InvalidArgumentError, VersionNotFoundError
@@ -213,9 +214,14 @@ class Transaction:
 
     def commit(
         self, user_metadata: str | None = None, custom_metadata: Mapping[str, Any] | None = None,
-        max_retries: int = MAX_COMMIT_RETRIES, clock: Callable[[], int] | None = None,
+        max_retries: int = MAX_COMMIT_RETRIES, clock: Callable[[], int] | None = None, post: PostCommit | None = None,
     ) -> CommitResult:  # fmt: skip
         """Commit what is staged.
+
+        Parameters
+        ----------
+        post : PostCommit, optional
+            Which checkpoints and checksums follow; what the table's properties say unless given.
 
         Raises
         ------
@@ -245,7 +251,9 @@ class Transaction:
 
         won = commit_loop(self.base, build, publish, self._advance, max_retries + 1)
         self._committed = True
-        return self._finish(won.base, won.attempt, won.committed)
+        result = self._finish(won.base, won.attempt, won.committed)
+        follow_up(result.snapshot, won.attempt.data, won.base, post or PostCommit())
+        return result
 
     def _resolved(self, base: Snapshot | None) -> Intents:
         """Return the intents with row removals as actions; their vectors are written before the commit is proposed."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from delta_core.actions import FILE_COLUMNS
 from delta_core.engine import CheckpointHandle, Evaluator
 from delta_core.errors import InvalidArgumentError
-from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, Leaf, PartitionValue, conjuncts, leaves
+from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, Leaf, PartitionValue, all_of, conjuncts, leaves
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.row_set import RowSet
 from delta_core.kernels.stats import StatField, parse_stats
@@ -228,9 +228,12 @@ class FileSet:
         The parts that AND joins are asked one after the other, cheap ones first, and each only where the former left
         a file. Over one partition column alone each distinct value is asked once.
         """
-        tests = [_Test(e, evaluator, zone, exact) for e in sorted(conjuncts(expression), key=_cost)]
-        if not tests:
+        asked = sorted(conjuncts(expression), key=_cost)
+        if not asked:
             return self
+        # one pass over the statistics serves every part that needs them
+        dear = all_of([e for e in asked if _cost(e) == _DEAR])
+        tests = [_Test(e, evaluator, zone, exact) for e in (*(e for e in asked if _cost(e) < _DEAR), dear) if e is not None]
         if self.keep is not None:
             raise InvalidArgumentError("Files that carry row sets can't be filtered again.")
         parts = self._run(lambda p: _filter(p, tests), self._parts)
@@ -332,9 +335,12 @@ class _Test:
         return found.to_numpy(zero_copy_only=False)
 
 
+_DEAR = 2
+
+
 def _cost(expression: Expression) -> int:
     kinds = {type(leaf) for leaf in leaves(expression)}
-    return 2 if FileStatistic in kinds else 1 if kinds != {PartitionValue} else 0
+    return _DEAR if FileStatistic in kinds else 1 if kinds != {PartitionValue} else 0
 
 
 def _leaf_type(leaf: Leaf) -> pa.DataType:

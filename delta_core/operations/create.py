@@ -8,11 +8,15 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from delta_core.actions import Metadata
-from delta_core.commit.transaction import CommitResult, Transaction
+from delta_core.commit.intents import REMOVED_FILE
+from delta_core.commit.post import PostCommit
+from delta_core.commit.transaction import MAX_COMMIT_RETRIES, CommitResult, Transaction
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError
 from delta_core.schema import Schema
-from delta_core.snapshot import TableContext
+from delta_core.snapshot import Snapshot, TableContext
 from delta_core.types import StructType
 
 __all__ = ["CLUSTER_BY", "create_table", "new_metadata", "stage_definition"]
@@ -61,16 +65,21 @@ def stage_definition(
     asked = dict(properties or {})
     if cluster_by:
         asked[CLUSTER_BY] = json.dumps(list(cluster_by))
-    metadata = new_metadata(schema, partition_by=partition_by, name=name, description=description, properties=asked)
+    table_id = None if transaction.base is None else transaction.base.metadata.id
+    metadata = new_metadata(
+        schema, partition_by=partition_by, name=name, description=description, properties=asked, table_id=table_id
+    )
     transaction.set_metadata(metadata, features=features)
 
 
 def create_table(
     context: TableContext, schema: StructType, *, partition_by: Sequence[str] = (), cluster_by: Sequence[str] = (),
     name: str | None = None, description: str | None = None, properties: Mapping[str, str | None] | None = None,
-    features: Iterable[str] = (), user_metadata: str | None = None, custom_metadata: Mapping[str, Any] | None = None,
+    features: Iterable[str] = (), base: Snapshot | None = None, user_metadata: str | None = None,
+    custom_metadata: Mapping[str, Any] | None = None, max_commit_retries: int = MAX_COMMIT_RETRIES,
+    post: PostCommit | None = None,
 ) -> CommitResult:  # fmt: skip
-    """Create a table without rows.
+    """Create a table without rows, or replace one by an empty one.
 
     Parameters
     ----------
@@ -83,15 +92,22 @@ def create_table(
         feature.
     features : iterable of str
         Further features.
+    base : Snapshot, optional
+        The table to replace: its files are removed, its id, history and features stay.
 
-    Raises ConcurrentAppendError where the table exists.
+    Raises ConcurrentAppendError where the table exists and is not to be replaced.
     """
-    transaction = Transaction(context, None, "CREATE TABLE", _parameters(partition_by, description, properties))
+    operation = "CREATE TABLE" if base is None else "CREATE OR REPLACE TABLE"
+    transaction = Transaction(context, base, operation, _parameters(partition_by, description, properties))
     stage_definition(
         transaction, Schema(schema.fields), partition_by=partition_by, cluster_by=cluster_by, name=name,
         description=description, properties=properties, features=features,
     )  # fmt: skip
-    return transaction.commit(user_metadata, custom_metadata)
+    if base is not None:
+        files = base.files.columns([n for n in REMOVED_FILE.names if n != "dataChange"])
+        transaction.read(None, files)
+        transaction.remove_files(files.append_column("dataChange", pa.repeat(pa.scalar(True), files.num_rows)))
+    return transaction.commit(user_metadata, custom_metadata, max_commit_retries, post=post)
 
 
 def _parameters(partition_by: Sequence[str], description: str | None, properties: Mapping[str, Any] | None) -> dict[str, Any]:

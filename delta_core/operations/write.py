@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.commit.intents import REMOVED_FILE
+from delta_core.commit.post import PostCommit
 from delta_core.commit.transaction import MAX_COMMIT_RETRIES, CommitResult, Transaction
 from delta_core.errors import (
     CommitStateUnknownError, InvalidArgumentError, SchemaMismatchError, TableExistsError, TableNotFoundError,
@@ -51,8 +52,8 @@ class WriteOptions:
         ``merge`` adds columns that only the rows have; ``overwrite``, with mode overwrite, takes the rows' schema.
     partition_by, cluster_by, properties, name, description
         Of a table that is created, or whose schema is overwritten.
-    transaction : (str, int), optional
-        Application id and version: a version that the table has already is not written again.
+    transactions : Mapping of str to int
+        Application ids and versions: rows of versions that the table has already are not written again.
     """
 
     mode: Mode = "error"
@@ -66,10 +67,11 @@ class WriteOptions:
     description: str | None = None
     writer_properties: WriterProperties | None = None
     target_file_size: int | None = None
-    transaction: tuple[str, int] | None = None
+    transactions: Mapping[str, int] = field(default_factory=dict)
     user_metadata: str | None = None
     custom_metadata: Mapping[str, Any] = field(default_factory=dict)
     max_commit_retries: int = MAX_COMMIT_RETRIES
+    post: PostCommit = PostCommit()
 
 
 def write_table(context: TableContext, data: Any, options: WriteOptions) -> CommitResult | None:
@@ -104,7 +106,7 @@ def write_table(context: TableContext, data: Any, options: WriteOptions) -> Comm
             f"There is a table at {context.log.uri} already (version {base.version}). Use mode append, overwrite or ignore.",
             path=context.log.uri,
         )
-    if base is not None and (options.mode == "ignore" or _is_known(base, options.transaction)):
+    if base is not None and (options.mode == "ignore" or _is_known(base, options.transactions)):
         return None
     return _Write(context, base, source, options).run()
 
@@ -120,11 +122,11 @@ def _check(options: WriteOptions) -> None:
         raise InvalidArgumentError("Dynamic partition overwrite and a predicate exclude each other.")
 
 
-def _is_known(base: Snapshot, transaction: tuple[str, int] | None) -> bool:
-    if transaction is None:
+def _is_known(base: Snapshot, transactions: Mapping[str, int]) -> bool:
+    if not transactions:
         return False
-    found = base.transactions().get(transaction[0])
-    return found is not None and found.version >= transaction[1]
+    known = base.transactions()
+    return all(app in known and known[app].version >= version for app, version in transactions.items())
 
 
 class _Write:
@@ -148,10 +150,12 @@ class _Write:
             self._write_rows(predicate)
             if options.mode == "overwrite" and self.base is not None:
                 self._replace(self.base, predicate)
-            if options.transaction is not None:
-                transaction.set_transaction(*options.transaction)
+            for app_id, version in options.transactions.items():
+                transaction.set_transaction(app_id, version)
             self._measure()
-            return transaction.commit(options.user_metadata, options.custom_metadata, options.max_commit_retries)
+            return transaction.commit(
+                options.user_metadata, options.custom_metadata, options.max_commit_retries, post=options.post
+            )
         except CommitStateUnknownError:
             raise
         except BaseException:

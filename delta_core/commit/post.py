@@ -1,0 +1,46 @@
+"""What follows a commit: its checksum, and now and then a checkpoint. The commit has landed: errors are logged only."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from delta_core.errors import DeltaError
+from delta_core.log.checkpoint_writer import write_checkpoint
+from delta_core.log.checksum import write_checksum
+from delta_core.properties import read_property
+from delta_core.snapshot import Snapshot
+
+__all__ = ["PostCommit", "follow_up"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class PostCommit:
+    """Which follow-ups are wanted.
+
+    Parameters
+    ----------
+    create_checkpoint : bool
+        Write one at each multiple of ``delta.checkpointInterval``.
+    write_checksum : bool
+        Write ``<version>.crc`` where the version before has one.
+    """
+
+    create_checkpoint: bool = True
+    write_checksum: bool = True
+
+
+def follow_up(snapshot: Snapshot, commit: bytes, before: Snapshot | None, wanted: PostCommit) -> None:
+    """Write what the table's properties ask after a commit; never raises what a store or the table raises."""
+    if wanted.write_checksum:
+        previous = None if before is None else before.checksum
+        snapshot.checksum = write_checksum(snapshot, previous, commit=commit)
+    interval: int = read_property(snapshot.state.configuration, "delta.checkpointInterval")
+    if not wanted.create_checkpoint or snapshot.version == 0 or snapshot.version % interval:
+        return
+    try:
+        write_checkpoint(snapshot, checksum=wanted.write_checksum)
+    except (DeltaError, OSError) as e:
+        _log.warning("The checkpoint of version %s of %s could not be written: %s", snapshot.version, snapshot.uri, e)

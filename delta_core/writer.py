@@ -1,0 +1,155 @@
+"""The face of writing, in the call forms of ``deltalake``: `write_deltalake` and what it takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from delta_core.commit.post import PostCommit
+from delta_core.commit.transaction import MAX_COMMIT_RETRIES
+from delta_core.operations.write import WriteOptions, write_table
+from delta_core.properties import BloomFilterProperties, ColumnProperties, WriterProperties
+from delta_core.snapshot import TableContext, open_context
+
+if TYPE_CHECKING:
+    from delta_core.table import DeltaTable
+
+__all__ = [
+    "AddAction", "BloomFilterProperties", "ColumnProperties", "CommitProperties", "PostCommitHookProperties", "RemoveAction",
+    "Transaction", "WriterProperties", "write_deltalake",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """The version that an application reached, for writes that happen once."""
+
+    app_id: str
+    version: int
+    last_updated: int | None = None
+
+
+@dataclass(frozen=True)
+class CommitProperties:
+    """How a commit is made.
+
+    Parameters
+    ----------
+    custom_metadata : dict, optional
+        Goes into ``commitInfo``.
+    max_commit_retries : int, optional
+        How often a lost race is run again.
+    app_transactions : list of Transaction, optional
+        Recorded with the commit; rows of versions that the table has already are not written again.
+    """
+
+    custom_metadata: dict[str, Any] | None = None
+    max_commit_retries: int | None = None
+    app_transactions: list[Transaction] | None = None
+
+    @property
+    def retries(self) -> int:
+        """The retries in force."""
+        return MAX_COMMIT_RETRIES if self.max_commit_retries is None else self.max_commit_retries
+
+
+@dataclass(frozen=True)
+class PostCommitHookProperties:
+    """What follows a commit.
+
+    Parameters
+    ----------
+    create_checkpoint : bool
+        Write checkpoints at ``delta.checkpointInterval``.
+    cleanup_expired_logs : bool, optional
+        Taken for moved scripts: this release cleans up no logs.
+    """
+
+    create_checkpoint: bool = True
+    cleanup_expired_logs: bool | None = None
+
+
+@dataclass(frozen=True)
+class AddAction:
+    """A file that was written elsewhere: its path from the table's root, not encoded."""
+
+    path: str
+    size: int
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
+    modification_time: int = 0
+    data_change: bool = True
+    stats: str = ""
+
+
+@dataclass(frozen=True)
+class RemoveAction:
+    """A file to remove from the table, by its path in the log."""
+
+    path: str
+    data_change: bool = True
+    deletion_timestamp: int | None = None
+
+
+def write_deltalake(
+    table_or_uri: str | os.PathLike[str] | DeltaTable,
+    data: Any,
+    *,
+    partition_by: list[str] | str | None = None,
+    mode: Literal["error", "append", "overwrite", "ignore"] = "error",
+    name: str | None = None,
+    description: str | None = None,
+    configuration: Mapping[str, str | None] | None = None,
+    schema_mode: Literal["merge", "overwrite"] | None = None,
+    storage_options: dict[str, str] | None = None,
+    predicate: str | None = None,
+    target_file_size: int | None = None,
+    writer_properties: WriterProperties | None = None,
+    commit_properties: CommitProperties | None = None,
+    post_commithook_properties: PostCommitHookProperties | None = None,
+    partition_overwrite: Literal["static", "dynamic"] = "static",
+    cluster_by: Sequence[str] = (),
+) -> None:
+    """Write rows into a table, creating it where there is none.
+
+    Parameters
+    ----------
+    table_or_uri : str, path or DeltaTable
+        A table that is given moves to the version that was written.
+    data : object
+        Anything with the Arrow PyCapsule interface: PyArrow, Polars, pandas and DuckDB results, a scan, a stream.
+    mode : str
+        ``error``, ``append``, ``overwrite`` or ``ignore``, by what to do with a table that exists.
+    schema_mode : str, optional
+        ``merge`` adds columns that only the rows have; ``overwrite`` takes the rows' schema.
+    predicate : str, optional
+        With overwrite: replace only the rows that it selects (Spark SQL); the new rows must fit it.
+    partition_overwrite : str
+        ``dynamic``, with overwrite: replace only the partitions that the new rows are in.
+    cluster_by : sequence of str
+        Clustering columns of a table that is created.
+
+    Raises TableExistsError, SchemaMismatchError, ConstraintViolationError, CommitConflictError and what opening a table
+    raises. Nothing that was written is left behind by a write that failed.
+    """
+    commit, post = commit_properties or CommitProperties(), post_commithook_properties or PostCommitHookProperties()
+    context, table = _context(table_or_uri, storage_options)
+    options = WriteOptions(
+        mode=mode, replace_where=predicate, partition_overwrite=partition_overwrite, schema_mode=schema_mode,
+        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by, cluster_by=cluster_by,
+        properties=configuration, name=name, description=description, writer_properties=writer_properties,
+        target_file_size=target_file_size,
+        transactions={t.app_id: t.version for t in commit.app_transactions or ()},
+        custom_metadata=commit.custom_metadata or {}, max_commit_retries=commit.retries,
+        post=PostCommit(post.create_checkpoint),
+    )  # fmt: skip
+    result = write_table(context, data, options)
+    if table is not None and result is not None:
+        table.adopt(result.snapshot)
+
+
+def _context(table_or_uri: Any, storage_options: Mapping[str, Any] | None) -> tuple[TableContext, DeltaTable | None]:
+    if isinstance(table_or_uri, (str, os.PathLike)):
+        return open_context(os.fspath(table_or_uri), storage_options), None
+    return table_or_uri.snapshot().context, table_or_uri
