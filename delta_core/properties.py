@@ -175,15 +175,12 @@ _CODECS = ("none", "uncompressed", "snappy", "gzip", "brotli", "lz4", "lz4_raw",
 PROPERTIES: Mapping[str, TableProperty] = {
     p.name: p
     for p in (
-        TableProperty("delta.appendOnly", _boolean, False),
         TableProperty("delta.autoOptimize.autoCompact", _one_of("true", "false", "auto", "legacy")),
         TableProperty("delta.autoOptimize.optimizeWrite", _boolean),
         TableProperty("delta.checkpoint.writeStatsAsJson", _boolean, True),
         TableProperty("delta.checkpoint.writeStatsAsStruct", _boolean, True),
         TableProperty("delta.checkpointInterval", _integer(1), 10),
         TableProperty("delta.checkpointPolicy", _one_of("classic", "v2"), "classic"),
-        TableProperty("delta.columnMapping.mode", _one_of("none", "name", "id"), "none"),
-        TableProperty("delta.columnMapping.maxColumnId", _integer(0), 0),
         TableProperty("delta.dataSkippingNumIndexedCols", _integer(-1), 32),
         TableProperty("delta.dataSkippingStatsColumns", parse_columns),
         TableProperty("delta.dataSkippingStringPrefixLength", _integer(0), 32),

@@ -17,13 +17,15 @@ from delta_core.types import (
 )  # fmt: skip
 
 __all__ = [  # the types too: scripts written for `deltalake` import them from the module of this name
-    "FIELD_ID", "ArrayType", "ColumnMap", "DataType", "Field", "MapType", "Path", "PrimitiveType", "Schema", "StructType",
+    "FIELD_ID", "NESTED_IDS", "ArrayType", "ColumnMap", "DataType", "Field", "MapType", "Path", "PrimitiveType", "Schema", "StructType",
     "VariantType", "arrow_schema", "check_types", "find", "format_path", "leaf_fields", "walk",
 ]  # fmt: skip
 
 Path = tuple[str, ...]
 #: The key under which a physical field carries its Parquet field id.
 FIELD_ID = "parquet.field.id"
+#: The key under which it carries the ids of the parts of lists and maps below it: dotted keys that begin with its name.
+NESTED_IDS = "parquet.field.nested.ids"
 
 
 class Schema(StructType):

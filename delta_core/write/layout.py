@@ -8,15 +8,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from delta_core.errors import UnsupportedOperationError
-from delta_core.schema import FIELD_ID, Path, format_path
+from delta_core.schema import FIELD_ID, NESTED_IDS, Path, format_path
 from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef
 from delta_core.write.plan import WritePlan
 
 __all__ = ["FileColumn", "arrow_type", "file_columns"]
 
-#: Where the nearest field above keeps the ids of the parts of lists and maps. Protocol: IcebergCompatV2; the second
-#: name is the one that its older text has.
-_NESTED_IDS = ("delta.columnMapping.nested.ids", "parquet.field.nested.ids")
 _VOID = PrimitiveType("void")
 
 
@@ -83,8 +80,7 @@ class _Layout:
         return FileColumn(logical.name, written, stored)
 
     def _field(self, logical: Field, physical: Field, path: Path) -> tuple[pa.DataType, pa.Field]:
-        nested: Mapping[str, object] = next((physical.metadata[k] for k in _NESTED_IDS if k in physical.metadata), {})
-        parts = _Parts(nested, (physical.name, logical.name))
+        parts = _Parts(physical.metadata.get(NESTED_IDS, {}), (physical.name, logical.name))
         stored, written = self._type(logical.type, physical.type, path, parts)
         return stored, pa.field(physical.name, written, metadata=_metadata(physical.metadata.get(FIELD_ID)))
 

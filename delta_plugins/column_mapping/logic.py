@@ -23,6 +23,8 @@ __all__ = ["ID", "MODE", "PHYSICAL_NAME", "column_map", "mapping_mode"]
 MODE = "delta.columnMapping.mode"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 ID = "delta.columnMapping.id"
+#: Ids of the parts of lists and maps, as the schema has them and as physical fields carry them.
+PART_IDS, PARQUET_PART_IDS = "delta.columnMapping.nested.ids", "parquet.field.nested.ids"
 K = TypeVar("K")
 
 
@@ -66,6 +68,8 @@ def _physical_fields(struct: StructType, path: Path, by_id: bool, owners: dict[i
             )
         _claim(taken, name, here, f"physical name {name!r}")
         metadata = dict(f.metadata)
+        if PART_IDS in metadata:
+            metadata[PARQUET_PART_IDS] = metadata[PART_IDS]
         number = _field_id(f, here, by_id)
         if number is not None:
             metadata[FIELD_ID] = number

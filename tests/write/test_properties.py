@@ -69,16 +69,16 @@ def test_broken_column_lists_are_refused(text: str) -> None:
 
 
 def test_known_names_are_spelled_as_the_protocol_does_and_others_kept() -> None:
-    found = normalize_properties({"DELTA.appendonly": "true", "my.own": "x", "delta.future": "?"})
-    assert found == {"delta.appendOnly": "true", "my.own": "x", "delta.future": "?"}
+    found = normalize_properties({"DELTA.RandomizeFileprefixes": "true", "my.own": "x", "delta.future": "?"})
+    assert found == {"delta.randomizeFilePrefixes": "true", "my.own": "x", "delta.future": "?"}
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("delta.appendOnly", "yes"), ("delta.checkpointInterval", "0"), ("delta.logRetentionDuration", "30"),
+        ("delta.randomizeFilePrefixes", "yes"), ("delta.checkpointInterval", "0"), ("delta.logRetentionDuration", "30"),
         ("delta.enableSomething", "1"), ("delta.targetFileSize", "big"), ("delta.parquet.compression.codec", "lzo"),
-        ("delta.columnMapping.mode", "ID!"), ("delta.dataSkippingStatsColumns", "a..b"),
+        ("delta.minReaderVersion", "0"), ("delta.dataSkippingStatsColumns", "a..b"),
     ],
 )  # fmt: skip
 def test_value_that_a_known_property_can_not_have_is_named(name: str, text: str) -> None:
@@ -90,7 +90,7 @@ def test_value_that_a_known_property_can_not_have_is_named(name: str, text: str)
 
 def test_property_given_twice_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="twice"):
-        normalize_properties({"delta.appendOnly": "true", "delta.appendonly": "false"})
+        normalize_properties({"delta.randomizeFilePrefixes": "true", "delta.randomizefileprefixes": "false"})
 
 
 def test_default_stands_where_the_table_is_silent() -> None:
