@@ -230,6 +230,11 @@ class SetTransaction:
     version: int
     last_updated: int | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the action's JSON value."""
+        out = {"appId": self.app_id, "version": self.version}
+        return out if self.last_updated is None else {**out, "lastUpdated": self.last_updated}
+
 
 @dataclass(frozen=True)
 class DomainMetadata:
@@ -247,3 +252,7 @@ class DomainMetadata:
         return DomainMetadata(
             _require(value, "domain", str, "domainMetadata", where), text, bool(value.get("removed", False))
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the action's JSON value."""
+        return {"domain": self.domain, "configuration": self.configuration, "removed": self.removed}

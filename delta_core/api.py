@@ -50,9 +50,13 @@ if TYPE_CHECKING:
         API_VERSION as API_VERSION, TableFeature as TableFeature, supported_features as supported_features,
     )  # fmt: skip
     from delta_core.hookspecs import hookimpl as hookimpl
+    from delta_core.log.checkpoint_plan import (
+        SIDECAR_ACTIONS as SIDECAR_ACTIONS, CheckpointPlan as CheckpointPlan,
+    )  # fmt: skip
     from delta_core.log.commits import Commit as Commit
     from delta_core.log.files import FileSet as FileSet
     from delta_core.plans import ReadRequest as ReadRequest
+    from delta_core.properties import read_property as read_property
     from delta_core.rules import (
         VECTOR_LOCATION as VECTOR_LOCATION, ActionColumn as ActionColumn, ChangeCapture as ChangeCapture,
         CommitInfoField as CommitInfoField, CommitTimestamp as CommitTimestamp, ExtraAction as ExtraAction,
@@ -100,9 +104,11 @@ _HOMES = {
         "delta_core.expressions.sql": "parse_sql",
         "delta_core.features": "API_VERSION TableFeature supported_features",
         "delta_core.hookspecs": "hookimpl",
+        "delta_core.log.checkpoint_plan": "SIDECAR_ACTIONS CheckpointPlan",
         "delta_core.log.commits": "Commit",
         "delta_core.log.files": "FileSet",
         "delta_core.plans": "ReadRequest",
+        "delta_core.properties": "read_property",
         "delta_core.rules": (
             "VECTOR_LOCATION ActionColumn ChangeCapture CommitInfoField CommitTimestamp ExtraAction "
             "FileReference FileRequirement FillColumn Function HiddenColumn MetadataColumn ReadCheck "

@@ -121,7 +121,7 @@ def checkpoint_sidecars(table: TableState | None, checkpoint: str, actions: pa.T
 
 @hookspec
 def plan_checkpoint(table: TableState) -> Any:
-    """Return how checkpoints of the table are written.
+    """Return how checkpoints of the table are written, a CheckpointPlan.
 
     Set: table. When: per checkpoint written. Result: sole; default classic V1.
     """

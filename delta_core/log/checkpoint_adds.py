@@ -220,7 +220,7 @@ def _ranks(values: pa.Array) -> Rows:
     """Return a number for each value that orders as the values do, equal for equal ones; nulls last."""
     import pyarrow.compute as pc
 
-    ranks = pc.rank(values, sort_keys="ascending", null_placement="at_end", tiebreaker="dense")
+    ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
     found: Rows = ranks.to_numpy().astype(np.int64)
     return found
 

@@ -5,6 +5,7 @@ Protocol: Checkpoints, Checkpoint Schema.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,10 @@ from delta_core.schema import Path, leaf_fields
 from delta_core.state import TableState
 from delta_core.types import DataType, Field, PrimitiveType
 
-__all__ = ["CHECKPOINT_METADATA", "SIDECAR", "Action", "CheckpointColumns", "rows_table", "statistics_leaves"]
+__all__ = [
+    "CHECKPOINT_METADATA", "SIDECAR", "Action", "CheckpointColumns", "format_action", "json_value", "rows_table",
+    "statistics_leaves",
+]  # fmt: skip
 
 _STRING_MAP = pa.map_(pa.string(), pa.string())
 CHECKPOINT_METADATA = ActionKind("checkpointMetadata", pa.struct([("version", pa.int64()), ("tags", _STRING_MAP)]))
@@ -193,4 +197,25 @@ def _as_arrow(value: Any, kind: pa.DataType) -> Any:
         return {f.name: _as_arrow(value.get(f.name), f.type) for f in kind}
     if pa.types.is_list(kind):
         return [_as_arrow(v, kind.value_type) for v in value]
+    return value
+
+
+def format_action(action: Action) -> str:
+    """Return an action as a line of JSON."""
+    kind, value = action
+    return json.dumps({kind: value}, separators=(",", ":"), ensure_ascii=False) + "\n"
+
+
+def json_value(value: Any, kind: pa.DataType | None) -> Any:
+    """Return a value as JSON has it: maps, which Arrow hands out as pairs, as objects; null fields left out."""
+    if value is None or kind is None:
+        return value
+    if pa.types.is_map(kind):
+        pairs = value.items() if isinstance(value, Mapping) else value
+        return {k: json_value(v, kind.item_type) for k, v in pairs}
+    if pa.types.is_struct(kind):
+        own = {f.name: f.type for f in kind}
+        return {k: json_value(v, own.get(k)) for k, v in value.items() if v is not None}
+    if pa.types.is_list(kind):
+        return [json_value(v, kind.value_type) for v in value]
     return value

@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Hint", "canonical_checksum", "parse_hint"]
+from delta_core.engine import RangeRequest, Storage
+from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
 
+__all__ = ["Hint", "canonical_checksum", "format_hint", "parse_hint", "read_hint", "write_hint"]
+
+#: Lists of a V2 checkpoint that are longer are not embedded: the hint is to stay small.
+EMBEDDED_LIMIT = 30
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
@@ -56,6 +62,40 @@ def parse_hint(data: bytes) -> Hint | None:
         embedded if trusted and isinstance(embedded, dict) else None,
         trusted,
     )
+
+
+def read_hint(storage: Storage) -> Hint | None:
+    """Read ``_last_checkpoint``; None where it is missing or not one. One call."""
+    try:
+        (data,) = storage.read([RangeRequest(f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}")])
+    except FileNotFoundError:
+        return None
+    return parse_hint(bytes(data))
+
+
+def write_hint(storage: Storage, value: Mapping[str, Any]) -> bool:
+    """Write ``_last_checkpoint``, unless it points at a later version already."""
+    present = read_hint(storage)
+    if present is not None and present.trusted and present.version > value["version"]:
+        return False
+    storage.put(f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}", format_hint(value))
+    return True
+
+
+def format_hint(value: Mapping[str, Any]) -> bytes:
+    """Return the hint's JSON: ``version``, ``size`` and ``parts`` first, long lists left out, its checksum last.
+
+    The checksum is left out too where readers compute it in two ways that differ here.
+    """
+    out = dict(value)
+    embedded = out.get("v2Checkpoint")
+    if isinstance(embedded, dict):
+        out["v2Checkpoint"] = {k: v for k, v in embedded.items() if not isinstance(v, list) or len(v) <= EMBEDDED_LIMIT}
+    checksum = canonical_checksum(out, sort_pairs=False)
+    if checksum == canonical_checksum(out, sort_pairs=True):
+        out["checksum"] = checksum
+    first = {k: out.pop(k) for k in ("version", "size", "parts") if k in out}
+    return json.dumps({**first, **out}, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def canonical_checksum(value: dict[str, Any], sort_pairs: bool) -> str:

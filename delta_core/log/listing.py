@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from delta_core.engine import RangeRequest, Storage
-from delta_core.log.hint import Hint, parse_hint
-from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY, checkpoint_prefix, parse_names
+from delta_core.engine import Storage
+from delta_core.log.hint import Hint
+from delta_core.log.names import LOG_DIRECTORY, checkpoint_prefix, parse_names
 from delta_core.plans import LogFile
 
-__all__ = ["LogListing", "list_log", "read_hint"]
+__all__ = ["LogListing", "list_log"]
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,6 @@ class LogListing:
     files: tuple[LogFile, ...]
     start: int
     hint: Hint | None
-
-
-def read_hint(storage: Storage) -> Hint | None:
-    """Read ``_last_checkpoint``; None where it is missing or not one. One call."""
-    try:
-        (data,) = storage.read([RangeRequest(f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}")])
-    except FileNotFoundError:
-        return None
-    return parse_hint(bytes(data))
 
 
 def list_log(storage: Storage, start: int = 0, hint: Hint | None = None) -> LogListing:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from delta_core.plans import LogFile
 
 __all__ = [
-    "LAST_CHECKPOINT", "LOG_DIRECTORY", "SIDECAR_DIRECTORY", "STAGED_DIRECTORY", "checkpoint_prefix", "commit_name",
-    "parse_name", "parse_names",
+    "LAST_CHECKPOINT", "LOG_DIRECTORY", "SIDECAR_DIRECTORY", "STAGED_DIRECTORY", "checkpoint_name", "checkpoint_prefix",
+    "checksum_name", "commit_name", "parse_name", "parse_names",
 ]  # fmt: skip
 
 LOG_DIRECTORY = "_delta_log"
@@ -26,6 +26,16 @@ _STAGED = re.compile(rf"(?:_staged_commits/)?(\d{{20}})\.({_UUID})\.json\Z")
 def commit_name(version: int) -> str:
     """Return the name of a version's commit."""
     return f"{version:020d}.json"
+
+
+def checkpoint_name(version: int, unique: str = "", form: str = "parquet") -> str:
+    """Return the classic name of a version's checkpoint, or a unique one."""
+    return f"{version:020d}.checkpoint.{unique + '.' if unique else ''}{form}"
+
+
+def checksum_name(version: int) -> str:
+    """Return the name of a version's checksum."""
+    return f"{version:020d}.crc"
 
 
 def checkpoint_prefix(version: int) -> str:

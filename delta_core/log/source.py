@@ -18,7 +18,8 @@ from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.checkpoint import CheckpointReader
 from delta_core.log.checksum import read_checksum
 from delta_core.log.chunks import BASE_COLUMNS, extra_fields
-from delta_core.log.listing import LogListing, list_log, read_hint
+from delta_core.log.hint import read_hint
+from delta_core.log.listing import LogListing, list_log
 from delta_core.log.names import STAGED_DIRECTORY, commit_name
 from delta_core.log.segment import choose_segment
 from delta_core.plans import LogFile, LogSegment

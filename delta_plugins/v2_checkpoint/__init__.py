@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from delta_core.api import TableFeature, TableState, hookimpl
+from delta_core.api import CheckpointPlan, TableFeature, TableState, hookimpl
 from delta_plugins.v2_checkpoint import logic
 
 __all__ = ["FEATURE"]
@@ -26,3 +26,8 @@ FEATURE = TableFeature(
 @hookimpl
 def checkpoint_sidecars(checkpoint: str, actions: pa.Table) -> Iterable[str]:
     return logic.sidecar_names(checkpoint, actions["path"].to_pylist())
+
+
+@hookimpl
+def plan_checkpoint(table: TableState) -> CheckpointPlan | None:
+    return logic.plan_checkpoint(table.version, table.configuration) if table.is_active("v2Checkpoint") else None

@@ -1,11 +1,26 @@
-"""Which sidecars a checkpoint names."""
+"""Which sidecars a checkpoint names, and how the next one is written."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
-from delta_core.api import CorruptTableError
+from delta_core.api import SIDECAR_ACTIONS, CheckpointPlan, CorruptTableError, read_property
 
-__all__ = ["sidecar_names"]
+__all__ = ["plan_checkpoint", "sidecar_names"]
+
+#: Every so many checkpoints one has the classic name.
+CLASSIC_EVERY = 10
+
+
+def plan_checkpoint(version: int, configuration: Mapping[str, str]) -> CheckpointPlan:
+    """Return how the checkpoint of a version is written: a unique name, JSON, file actions in sidecars.
+
+    Every tenth one by the table's interval (versions 100, 200 ... for the usual 10) gets the classic name: clients that
+    don't know the feature find the protocol in it and fail as they should.
+    """
+    interval = read_property(configuration, "delta.checkpointInterval")
+    if version > 0 and version % (interval * CLASSIC_EVERY) == 0:
+        return CheckpointPlan("v2", "classic", "parquet", SIDECAR_ACTIONS)
+    return CheckpointPlan("v2", "uuid", "json", SIDECAR_ACTIONS)
 
 
 def sidecar_names(checkpoint: str, paths: Iterable[str | None]) -> list[str]:

@@ -1,0 +1,368 @@
+"""Writing checkpoints: sidecars first, then the checkpoint itself, then the hint; each whole or not at all.
+
+Protocol: Checkpoints, V2 Spec, Sidecar Files, Last Checkpoint File.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
+
+from delta_core.actions import ActionField, DomainMetadata, SetTransaction
+from delta_core.engine import CheckpointHandle, Engine, ParquetForm
+from delta_core.errors import (
+    DeltaError, HookContractError, InvalidArgumentError, UnsupportedFeatureError, UnsupportedOperationError,
+    UnsupportedVersionError,
+)  # fmt: skip
+from delta_core.kernels.json_lines import format_actions
+from delta_core.log.checkpoint_adds import ROW_GROUP, AddReader
+from delta_core.log.checkpoint_plan import CheckpointPlan
+from delta_core.log.checkpoint_schema import Action, CheckpointColumns, format_action, json_value, rows_table
+from delta_core.log.checksum import write_checksum
+from delta_core.log.files import FileSet, Part
+from delta_core.log.hint import write_hint
+from delta_core.log.names import LOG_DIRECTORY, SIDECAR_DIRECTORY, checkpoint_name, commit_name
+from delta_core.log.sidecars import Sidecar, reusable_sidecars
+from delta_core.log.tombstones import remove_groups, retained
+from delta_core.plans import LogSegment
+from delta_core.plugins import PluginSet
+from delta_core.properties import read_property
+from delta_core.state import TableState
+
+__all__ = ["CheckpointResult", "CheckpointSource", "write_checkpoint"]
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+#: Fields of few distinct values.
+_DICTIONARY = tuple(
+    (action, name)
+    for action in ("add", "remove")
+    for name in ("partitionValues", "tags", "clusteringProvider")
+)  # fmt: skip
+
+
+class CheckpointSource(Protocol):
+    """What a snapshot is to the writer of checkpoints."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def uri(self) -> str: ...
+    @property
+    def timezone(self) -> str: ...
+    @property
+    def segment(self) -> LogSegment: ...
+    @property
+    def engine(self) -> Engine: ...
+    @property
+    def files(self) -> FileSet: ...
+    @property
+    def action_fields(self) -> tuple[ActionField, ...]: ...
+
+    state: TableState
+    plugins: PluginSet
+
+    def tombstone_tables(self, columns: Sequence[str]) -> Iterator[tuple[CheckpointHandle | None, pa.Table]]: ...
+    def transactions(self) -> dict[str, SetTransaction]: ...
+    def domains(self) -> dict[str, str]: ...
+    def others(self, kind: str) -> list[dict[str, Any]]: ...
+
+
+@dataclass(frozen=True)
+class CheckpointResult:
+    """A checkpoint that was written.
+
+    Parameters
+    ----------
+    path : str
+        The checkpoint's own file, from the table's root.
+    size_bytes : int
+        Of the checkpoint and its sidecars.
+    num_actions, num_adds : int
+        In the checkpoint and its sidecars.
+    written, reused : tuple of str
+        Names of sidecars.
+    """
+
+    version: int
+    path: str
+    size_bytes: int
+    num_actions: int
+    num_adds: int
+    written: tuple[str, ...] = ()
+    reused: tuple[str, ...] = ()
+
+
+def write_checkpoint(
+    snapshot: CheckpointSource, *, now_ms: int | None = None, plan: CheckpointPlan | None = None, checksum: bool = True
+) -> CheckpointResult:
+    """Write a checkpoint of a snapshot's version.
+
+    Parameters
+    ----------
+    now_ms : int, optional
+        The clock, by which tombstones and transactions expire; ms since the epoch.
+    plan : CheckpointPlan, optional
+        How; what the table's features and properties say unless given. V2 needs a feature that answers with V2.
+    checksum : bool
+        Whether to write the version's checksum too, where there is none.
+
+    Raises
+    ------
+    UnsupportedFeatureError, UnsupportedVersionError
+        The table needs more of a writer than is installed.
+    UnsupportedOperationError
+        The version is not published in the log yet.
+    EngineError
+        The store failed; the table reads as before.
+
+    Notes
+    -----
+    Streams row groups: memory is bounded by windows of about 512 MB, whatever the number of files. Sidecars of which
+    nothing changed are referenced again. `_last_checkpoint` never goes back to an older version.
+
+    Protocol
+    --------
+    Checkpoints
+    """
+    _check_writable(snapshot)
+    _check_published(snapshot)
+    clock = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    writer = _Writer(snapshot, _choose_plan(snapshot, plan), clock)
+    result = writer.write()
+    write_hint(snapshot.engine.storage, writer.hint(result))
+    if checksum:
+        write_checksum(snapshot, full=True)
+    return result
+
+
+def _check_writable(snapshot: CheckpointSource) -> None:
+    version = snapshot.state.protocol.min_writer_version
+    if not 1 <= version <= 7:
+        raise UnsupportedVersionError(
+            f"The table needs writer version {version}; this release writes 1 to 7. Upgrade delta_core.",
+            min_writer_version=version,
+        )
+    unknown = sorted(snapshot.plugins.unknown)
+    if unknown:
+        raise UnsupportedFeatureError(
+            f"The table needs the writer feature{'s' * (len(unknown) > 1)} {', '.join(unknown)}, which no installed plugin "
+            "provides: a checkpoint might lose what they keep in the log. Install a package that provides it.",
+            feature=unknown[0], features=tuple(unknown),
+        )  # fmt: skip
+
+
+def _check_published(snapshot: CheckpointSource) -> None:
+    """Refuse a version that only its catalog knows: whoever reads the log alone would find a gap below it."""
+    if not any(f.kind == "staged" for f in snapshot.segment.deltas):
+        return
+    try:
+        snapshot.engine.storage.stat([f"{LOG_DIRECTORY}/{commit_name(snapshot.version)}"])
+    except FileNotFoundError as e:
+        raise UnsupportedOperationError(
+            f"Version {snapshot.version} of {snapshot.uri} is ratified by its catalog but not published in the log yet; only "
+            "published versions can be checkpointed. Publish it first.", version=snapshot.version,
+        ) from e  # fmt: skip
+
+
+def _choose_plan(snapshot: CheckpointSource, given: CheckpointPlan | None) -> CheckpointPlan:
+    answer = snapshot.plugins.sole("plan_checkpoint", CheckpointPlan(), table=snapshot.state)
+    if not isinstance(answer, CheckpointPlan):
+        raise HookContractError(f"Hook plan_checkpoint returned {answer!r}, expected a CheckpointPlan.", hook="plan_checkpoint")
+    if given is None:
+        return answer
+    if given.spec == "v2" and answer.spec != "v2":
+        raise InvalidArgumentError(
+            "A V2 checkpoint was asked for, but the table has no feature active that plans such; enable it "
+            "(delta.checkpointPolicy=v2) or leave the plan out."
+        )
+    return given
+
+
+@dataclass
+class _Writer:
+    """One checkpoint under construction."""
+
+    snapshot: CheckpointSource
+    plan: CheckpointPlan
+    now_ms: int
+    num_adds: int = 0
+    num_removes: int = 0
+    own: list[Action] = field(default_factory=list)
+    sidecars: list[Sidecar] = field(default_factory=list)
+    own_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        table = self.snapshot.state
+        kinds = [k for f in self.snapshot.plugins.features.values() for k in f.actions if k.in_checkpoint]
+        inline_json = self.plan.format == "json" and not self.plan.sidecar_actions
+        self.columns = CheckpointColumns.of(table, self.snapshot.action_fields, kinds, struct=not inline_json)
+        self._form = ParquetForm(
+            table.configuration.get("delta.parquet.compression.codec", ""),
+            read_property(table.configuration, "delta.parquet.format.version"), _DICTIONARY,
+        )  # fmt: skip
+        self._logs = self.snapshot.engine.logs
+
+    def write(self) -> CheckpointResult:
+        version = self.snapshot.version
+        self.own = self._own_actions()
+        unique = str(uuid.uuid4()) if self.plan.naming == "uuid" else ""
+        path = f"{LOG_DIRECTORY}/{checkpoint_name(version, unique, self.plan.format)}"
+        if self.plan.sidecar_actions:
+            self._write_sidecars()
+        if self.plan.spec == "v2":
+            self.own.insert(0, ("checkpointMetadata", {"version": version, "tags": self._tags()}))
+        files = [("sidecar", s.to_json()) for s in self.sidecars]
+        self.own_bytes = self._write_own(path, [*self.own, *files])
+        return CheckpointResult(
+            version, path, self.own_bytes + sum(s.size for s in self.sidecars),
+            len(self.own) + len(files) + self.num_adds + self.num_removes, self.num_adds,
+            tuple(s.name for s in self.sidecars if not s.reused), tuple(s.name for s in self.sidecars if s.reused),
+        )  # fmt: skip
+
+    def _own_actions(self) -> list[Action]:
+        """Return every action that is no file's, reconciled, expired transactions and removed domains left out."""
+        table = self.snapshot.state
+        out: list[Action] = [("protocol", table.protocol.to_json()), ("metaData", table.metadata.to_json())]
+        keep = read_property(table.configuration, "delta.setTransactionRetentionDuration")
+        for txn in self.snapshot.transactions().values():
+            expired = keep is not None and txn.last_updated is not None and txn.last_updated < self.now_ms - keep
+            if not expired:
+                out.append(("txn", txn.to_json()))
+        out += [("domainMetadata", DomainMetadata(d, c).to_json()) for d, c in self.snapshot.domains().items()]
+        for kind in self.columns.kinds:
+            out += [(kind.name, json_value(value, kind.type)) for value in self.snapshot.others(kind.name)]
+        return out
+
+    # --- file actions ---
+
+    def _adds(self, parts: Sequence[Part], group_rows: int = ROW_GROUP) -> Iterator[pa.ChunkedArray]:
+        reader = AddReader(self.columns, self.snapshot.engine.map, self.snapshot.timezone, group_rows)
+        for group in _ahead(reader.groups(parts)):
+            self.num_adds += len(group)
+            yield group
+
+    def _removes(self, reused: Callable[[CheckpointHandle | None], bool], group_rows: int) -> Iterator[pa.ChunkedArray]:
+        names = [f.name for f in self.columns.remove if f.name != "dataChange"]
+        tables = (t for handle, t in self.snapshot.tombstone_tables(names) if not reused(handle))
+        for group in remove_groups((retained(t, self._oldest) for t in tables), self.columns.remove, group_rows):
+            self.num_removes += len(group)
+            yield group
+
+    @property
+    def _oldest(self) -> int:
+        """Tombstones up to this time have expired."""
+        keep: int = read_property(self.snapshot.state.configuration, "delta.deletedFileRetentionDuration")
+        return self.now_ms - keep
+
+    def _file_groups(self) -> Iterator[tuple[str, pa.ChunkedArray]]:
+        yield from (("remove", g) for g in self._removes(lambda handle: False, ROW_GROUP))
+        yield from (("add", g) for g in self._adds(self.snapshot.files.parts))
+
+    # --- files ---
+
+    def _write_own(self, path: str, actions: Sequence[Action]) -> int:
+        files = () if self.plan.sidecar_actions else self._file_groups()
+        if self.plan.format == "json":
+            head = "".join(format_action(a) for a in actions).encode()
+            groups = (format_actions(kind, _flat(group)) for kind, group in files)
+            return self._logs.write_lines(path, _chain([head], groups))
+        schema = self.columns.schema(self.plan.spec == "v2")
+        tables = (_filled(kind, group, schema) for kind, group in files)
+        return self._logs.write_parquet(path, schema, _chain([rows_table(actions, schema)], tables), self._form)
+
+    def _write_sidecars(self) -> None:
+        reused = reusable_sidecars(self.snapshot, self.columns, self._oldest, self.plan.sidecar_actions // 2)
+        self.sidecars += reused
+        self.num_adds, self.num_removes = sum(s.num_adds for s in reused), sum(s.num_removes for s in reused)
+        paths = {s.path for s in reused}
+
+        def is_reused(handle: CheckpointHandle | None) -> bool:
+            return handle is not None and handle.path in paths
+
+        parts = [p for p in self.snapshot.files.parts if p.chunk.place is None or not is_reused(p.chunk.place[0])]
+        rows = min(ROW_GROUP, self.plan.sidecar_actions)
+        each = max(1, self.plan.sidecar_actions // rows)
+        try:
+            for kind, groups in (("add", self._adds(parts, rows)), ("remove", self._removes(is_reused, rows))):
+                for first in groups:
+                    self._write_sidecar(kind, _chain([first], _take(groups, each - 1)))
+        except BaseException:
+            # nothing refers to them yet
+            _discard(self.snapshot.engine, [s.path for s in self.sidecars if not s.reused])
+            raise
+
+    def _write_sidecar(self, kind: str, groups: Iterable[pa.ChunkedArray]) -> None:
+        schema = self.columns.sidecar_schema
+        name = f"{uuid.uuid4()}.parquet"
+        size = self._logs.write_parquet(f"{SIDECAR_DIRECTORY}/{name}", schema, (_filled(kind, g, schema) for g in groups), self._form)
+        self.sidecars.append(Sidecar(name, size, self.now_ms))
+
+    def _tags(self) -> dict[str, str]:
+        if not self.sidecars:
+            return {}
+        return {
+            "sidecarNumActions": str(self.num_adds + self.num_removes),
+            "sidecarSizeInBytes": str(sum(s.size for s in self.sidecars)), "numOfAddFiles": str(self.num_adds),
+        }  # fmt: skip
+
+    def hint(self, result: CheckpointResult) -> dict[str, Any]:
+        """Return what ``_last_checkpoint`` says; a unique name is found through its embedded part."""
+        value: dict[str, Any] = {
+            "version": result.version, "size": result.num_actions, "sizeInBytes": result.size_bytes,
+            "numOfAddFiles": result.num_adds,
+        }  # fmt: skip
+        if self.plan.naming == "uuid":
+            value["v2Checkpoint"] = {
+                "path": result.path.rpartition("/")[2], "sizeInBytes": self.own_bytes, "modificationTime": self.now_ms,
+                "nonFileActions": [{kind: v} for kind, v in self.own],
+                "sidecarFiles": [s.to_json() for s in self.sidecars],
+            }  # fmt: skip
+        return value
+
+
+def _filled(kind: str, group: pa.ChunkedArray, schema: pa.Schema) -> pa.Table:
+    """Return rows of one action as rows of a checkpoint."""
+    columns = [group if f.name == kind else pa.nulls(len(group), f.type) for f in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _flat(group: pa.ChunkedArray) -> pa.Table:
+    return pa.Table.from_batches([pa.RecordBatch.from_struct_array(c) for c in group.chunks])
+
+
+def _chain(first: Iterable[T], rest: Iterable[T]) -> Iterator[T]:
+    yield from first
+    yield from rest
+
+
+def _take(items: Iterator[T], count: int) -> Iterator[T]:
+    for _ in range(count):
+        try:
+            yield next(items)
+        except StopIteration:
+            return
+
+
+def _ahead(items: Iterator[T]) -> Iterator[T]:
+    """Yield items, the next one in the making on a thread while one is in use."""
+    with ThreadPoolExecutor(1, thread_name_prefix="delta-checkpoint") as pool:
+        end = object()
+        following = pool.submit(next, items, end)
+        while (item := following.result()) is not end:
+            following = pool.submit(next, items, end)
+            yield item  # type: ignore[misc]
+
+
+def _discard(engine: Engine, paths: Sequence[str]) -> None:
+    try:
+        engine.storage.delete(paths)
+    except DeltaError as e:
+        _log.warning("Sidecars that no checkpoint names could not be deleted: %s", e)

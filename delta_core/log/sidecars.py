@@ -1,0 +1,109 @@
+"""Sidecars of the last checkpoint that the next one can refer to again. Protocol: Sidecar File Information."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from delta_core.engine import CheckpointHandle, Engine
+from delta_core.log.checkpoint_schema import CheckpointColumns
+from delta_core.log.files import FileSet
+from delta_core.log.group_tests import statistic_path
+from delta_core.log.names import SIDECAR_DIRECTORY
+from delta_core.log.tombstones import retained
+
+__all__ = ["Sidecar", "reusable_sidecars"]
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """A sidecar file.
+
+    Parameters
+    ----------
+    name : str
+        Under ``_delta_log/_sidecars``.
+    reused : bool
+        Whether an earlier checkpoint wrote it; the numbers of its actions are known then.
+    """
+
+    name: str
+    size: int
+    modified_ms: int
+    reused: bool = False
+    num_adds: int = 0
+    num_removes: int = 0
+
+    @property
+    def path(self) -> str:
+        """Its path from the table's root."""
+        return f"{SIDECAR_DIRECTORY}/{self.name}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the ``sidecar`` action's value."""
+        return {"path": quote(self.name), "sizeInBytes": self.size, "modificationTime": self.modified_ms}
+
+
+class _Source(Protocol):
+    @property
+    def engine(self) -> Engine: ...
+    @property
+    def files(self) -> FileSet: ...
+    def tombstone_tables(self, columns: Sequence[str]) -> Iterator[tuple[CheckpointHandle | None, pa.Table]]: ...
+
+
+def reusable_sidecars(snapshot: _Source, columns: CheckpointColumns, oldest_ms: int, least: int) -> list[Sidecar]:
+    """Return the sidecars of which every action still holds.
+
+    Parameters
+    ----------
+    columns : CheckpointColumns
+        What a sidecar written now would have: one of another form is written anew.
+    oldest_ms : int
+        Tombstones up to this time have expired.
+    least : int
+        Smaller sidecars are written anew, together with what is new: else every checkpoint would leave a small one.
+    """
+    handles = {p.chunk.place[0].path: p.chunk.place[0] for p in snapshot.files.parts if p.chunk.place is not None}
+    sidecars = {path: h for path, h in handles.items() if path.startswith(f"{SIDECAR_DIRECTORY}/")}
+    if not sidecars:
+        return []
+    masks = snapshot.engine.map(lambda p: int(p.mask().sum()), [p for p in snapshot.files.parts if p.chunk.place is not None])
+    adds: dict[str, int] = {}
+    for part, live in zip([p for p in snapshot.files.parts if p.chunk.place is not None], masks, strict=True):
+        assert part.chunk.place is not None
+        adds[part.chunk.place[0].path] = adds.get(part.chunk.place[0].path, 0) + live
+    removes: dict[str, int] = {}
+    for handle, table in snapshot.tombstone_tables(["deletionTimestamp"]):
+        if handle is not None:
+            sidecars.setdefault(handle.path, handle)
+            removes[handle.path] = removes.get(handle.path, 0) + retained(table, oldest_ms).num_rows
+    chosen = [
+        path for path, h in sidecars.items()
+        if path.startswith(f"{SIDECAR_DIRECTORY}/")
+        and adds.get(path, 0) + removes.get(path, 0) == sum(h.group_rows) >= max(least, 1)
+        and _has_form(h, columns)
+    ]  # fmt: skip
+    stats = snapshot.engine.storage.stat(chosen) if chosen else []
+    return [
+        Sidecar(path.removeprefix(f"{SIDECAR_DIRECTORY}/"), size, modified, True, adds.get(path, 0), removes.get(path, 0))
+        for path, (size, modified) in zip(chosen, stats, strict=True)
+    ]
+
+
+def _has_form(handle: CheckpointHandle, columns: CheckpointColumns) -> bool:
+    """Whether a sidecar keeps statistics and plugins' fields as the table asks today."""
+    have = set(handle.fields.get("add", ()))
+    asked = {"stats": columns.json, "stats_parsed": bool(columns.leaves), "partitionValues_parsed": bool(columns.partitions)}
+    if any((name in have) != wanted for name, wanted in asked.items()):
+        return False
+    if any(f.name not in handle.fields.get(f.action, ()) for f in columns.fields if f.action in ("add", "remove")):
+        return False
+    types = {("add", "stats_parsed", *statistic_path(leaf)): leaf.type.to_arrow() for leaf in columns.leaves}
+    types |= {("add", "partitionValues_parsed", f.name): f.type.to_arrow() for f in columns.partitions}
+    # a leaf that it lacks is unknown for its files; one of another type would not be read together with the new ones
+    return all(handle.arrow_type(path) in (None, kind) for path, kind in types.items())

@@ -1,0 +1,43 @@
+"""Tombstones to row groups of a checkpoint. Protocol: Action Reconciliation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+__all__ = ["remove_groups", "retained"]
+
+
+def retained(removes: pa.Table, oldest_ms: int) -> pa.Table:
+    """Return the tombstones that have not expired: those deleted after a time. One without a time is taken for old."""
+    deleted = removes.column("deletionTimestamp").combine_chunks().fill_null(np.iinfo(np.int64).min)
+    keep = deleted.to_numpy(zero_copy_only=False) > oldest_ms
+    return removes if keep.all() else removes.filter(pa.array(keep))
+
+
+def remove_groups(tables: Iterable[pa.Table], kind: pa.DataType, rows: int) -> Iterator[pa.ChunkedArray]:
+    """Yield tombstones as the ``remove`` column of a checkpoint, a row group at a time."""
+    held: list[pa.Array] = []
+    for table in tables:
+        column = pa.chunked_array([c for batch in table.to_batches() if len(c := _removes(batch, kind))], kind)
+        for start in range(0, len(column), rows):
+            piece = column.slice(start, rows)
+            if sum(map(len, held)) + len(piece) > rows:
+                yield pa.chunked_array(held, kind)
+                held = []
+            held += piece.chunks
+    if held:
+        yield pa.chunked_array(held, kind)
+
+
+def _removes(batch: pa.RecordBatch, kind: pa.DataType) -> pa.StructArray:
+    arrays = []
+    for f in kind:
+        if f.name == "dataChange":  # what stands in a checkpoint changes no data
+            arrays.append(pa.array(np.zeros(batch.num_rows, bool)))
+        else:
+            column = batch.column(f.name)
+            arrays.append(column if column.type == f.type else column.cast(f.type))
+    return pa.StructArray.from_arrays(arrays, fields=list(kind))
