@@ -10,8 +10,8 @@ import datetime as dt
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -26,6 +26,7 @@ from delta_core.interop.predicates import plan_files
 from delta_core.log.files import FileSet
 from delta_core.plans import ReadRequest
 from delta_core.rules import MetadataColumn, RowSelector
+from delta_core.scan.scan import decode_paths
 from delta_core.schema import walk
 from delta_core.snapshot import Snapshot
 from delta_core.types import BASE_TYPES, Field, PrimitiveType, parse_decimal
@@ -53,7 +54,7 @@ def parquet_dataset(
         read_options=read_options, default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True)
     )
     schema = schema or snapshot.schema.to_arrow(as_large_types=as_large_types)
-    paths = [unquote(p) for p in table.column("path").to_pylist()]
+    paths = decode_paths(table.column("path"))
     if own:
         local = [storage.local_path(p) for p in paths]
         on_disk = None not in local
@@ -111,13 +112,14 @@ def _check_calendar(snapshot: Snapshot, files: FileSet, table: pa.Table) -> None
     if not timed:
         return
     if any(len(path) > 1 for path, _ in timed):
-        suspects = list(range(table.num_rows))
+        suspects = np.arange(table.num_rows)
     else:
         found = files.statistics([FileStatistic("min", path, f.type) for path, f in timed])
-        safe = [pc.fill_null(pc.greater_equal(pc.year(c), _SAFE_YEAR), False) for c in found.columns]
-        suspects = [i for i in range(table.num_rows) if not all(s[i].as_py() for s in safe)]
+        safe = [pc.fill_null(pc.greater_equal(pc.year(c), _SAFE_YEAR), False).to_numpy() for c in found.columns]
+        suspects = np.flatnonzero(~np.logical_and.reduce(safe))
     storage = snapshot.engine.storage
-    places = [(unquote(table.column("path")[i].as_py()), table.column("size")[i].as_py()) for i in suspects]
+    chosen = table.select(["path", "size"]).take(suspects)
+    places = list(zip(decode_paths(chosen.column("path")), chosen.column("size").to_pylist(), strict=True))
     legacy = snapshot.engine.map(lambda place: _is_legacy(storage, *place), places)
     for (path, _), is_legacy in zip(places, legacy, strict=True):
         if is_legacy:

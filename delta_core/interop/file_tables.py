@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from delta_core.interop.predicates import plan_files
 from delta_core.log.checkpoint_schema import statistics_leaves
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
+from delta_core.scan.scan import decode_paths
 from delta_core.schema import Path, leaf_fields
 from delta_core.snapshot import Snapshot
 from delta_core.types import Field, PrimitiveType
@@ -48,9 +49,11 @@ def as_uri(place: str) -> str:
 
 def file_uris(snapshot: Snapshot, predicate: Any = None) -> list[str]:
     """Return where the data files are, of those that may hold rows for a predicate."""
-    paths = plan_files(snapshot, predicate).columns(["path"]).column("path")
+    paths = decode_paths(plan_files(snapshot, predicate).columns(["path"]).column("path"))
     uri = snapshot.engine.storage.uri
-    return [uri(unquote(p)) for p in paths.to_pylist()]
+    root = uri("").rstrip("/") + "/"
+    # a path with a colon may be a URI, one with a leading slash is absolute: the storage knows
+    return [uri(p) if ":" in p or p.startswith("/") else root + p for p in paths]
 
 
 def partition_values(snapshot: Snapshot, predicate: Any = None) -> list[dict[str, Any]]:
@@ -129,12 +132,17 @@ def add_actions(snapshot: Snapshot, flatten: bool = False) -> pa.Table:
     Statistics stand under logical names, for the columns that the table's properties say have them.
     """
     files = snapshot.files
-    base = files.columns(["path", "size", "modificationTime"]).rename_columns(["path", "size_bytes", "modification_time"])
-    table = base.append_column("num_records", files.statistics([NUM_RECORDS]).column(0))
-    table = _not_null(table, ("path", "size_bytes", "modification_time"))
-    for name, kind in (("null_count", "nullCount"), ("min", "min"), ("max", "max")):
-        table = _append(table, name, _statistics(snapshot, files, kind), flatten)
-    partition: dict[Path, pa.Array] = {(name,): values for name, values in typed_partitions(snapshot, files).items()}
+    # one read of the log for all columns; the file set keeps the partition columns for later
+    partitioned = [f"partition:{physical}" for _, physical in _partition_names(snapshot)]
+    base = files.columns(["path", "size", "modificationTime", *partitioned]).select([0, 1, 2])
+    base = base.rename_columns(["path", "size_bytes", "modification_time"])
+    wanted = _statistics(snapshot)
+    found = files.statistics([NUM_RECORDS, *(leaf for _, _, leaf in wanted)])
+    table = _not_null(base.append_column("num_records", found.column(0)), base.column_names)
+    for name in ("null_count", "min", "max"):
+        columns = {path: found.column(i) for i, (kind, path, _) in enumerate(wanted, 1) if kind == name}
+        table = _append(table, name, columns, flatten)
+    partition: dict[Path, Any] = {(name,): values for name, values in typed_partitions(snapshot, files).items()}
     return _append(table, "partition", partition, flatten)
 
 
@@ -143,13 +151,16 @@ def _not_null(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return pa.table(table.columns, schema=pa.schema(fields))
 
 
-def _statistics(snapshot: Snapshot, files: FileSet, kind: str) -> dict[Path, pa.Array]:
+def _statistics(snapshot: Snapshot) -> list[tuple[str, Path, FileStatistic]]:
+    """Return (name, logical path, statistic) of every statistic that add actions show."""
     state = snapshot.state
-    wanted = [(path, f) for path, f in _statistics_columns(snapshot) if kind == "nullCount" or _has_bounds(f)]
-    leaves = [FileStatistic(kind, state.column_map.physical_path(state.schema, path), f.type) for path, f in wanted]
-    if not leaves:
-        return {}
-    return {path: c.combine_chunks() for (path, _), c in zip(wanted, files.statistics(leaves).columns, strict=True)}
+    found = []
+    for name, kind in (("null_count", "nullCount"), ("min", "min"), ("max", "max")):
+        for path, f in _statistics_columns(snapshot):
+            if kind == "nullCount" or _has_bounds(f):
+                place = state.column_map.physical_path(state.schema, path)
+                found.append((name, path, FileStatistic(kind, place, f.type)))
+    return found
 
 
 def _has_bounds(f: Field) -> bool:
@@ -207,7 +218,7 @@ def keep_masks(snapshot: Snapshot) -> pa.RecordBatchReader:
 def _masks(snapshot: Snapshot, files: pa.Table, records: pa.ChunkedArray, dropped: Any) -> Iterable[pa.RecordBatch]:
     storage = snapshot.engine.storage
     for row, rows in dropped.items():
-        path = unquote(files.column("path")[row].as_py())
+        path = decode_paths(files.column("path").slice(row, 1))[0]
         count = records[row].as_py()
         if count is None:
             count = snapshot.engine.data.row_counts([path], [files.column("size")[row].as_py()])[0]
