@@ -13,19 +13,26 @@ if TYPE_CHECKING:
     from delta_core import exceptions
     from delta_core.query import QueryBuilder
     from delta_core.schema import Schema
+    from delta_core.properties import BloomFilterProperties, ColumnProperties, WriterProperties
     from delta_core.table import DeltaTable, Metadata, ProtocolVersions, open_table
+    from delta_core.transaction import CommitProperties, PostCommitHookProperties, Transaction
     from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, VariantType
+    from delta_core.writer import write_deltalake
 
     __version__: str
 
 __all__ = [
-    "ArrayType", "DataType", "DeltaTable", "Field", "MapType", "Metadata", "PrimitiveType", "ProtocolVersions",
-    "QueryBuilder", "Schema", "StructType", "VariantType", "__version__", "exceptions", "open_table",
+    "ArrayType", "BloomFilterProperties", "ColumnProperties", "CommitProperties", "DataType", "DeltaTable", "Field",
+    "MapType", "Metadata", "PostCommitHookProperties", "PrimitiveType", "ProtocolVersions", "QueryBuilder", "Schema",
+    "StructType", "Transaction", "VariantType", "WriterProperties", "__version__", "exceptions", "open_table",
+    "write_deltalake",
 ]  # fmt: skip
 
 _HOME = {
     "DeltaTable": "table", "Metadata": "table", "ProtocolVersions": "table", "open_table": "table",
-    "QueryBuilder": "query", "Schema": "schema",
+    "QueryBuilder": "query", "Schema": "schema", "write_deltalake": "writer",
+    **dict.fromkeys(("BloomFilterProperties", "ColumnProperties", "WriterProperties"), "properties"),
+    **dict.fromkeys(("CommitProperties", "PostCommitHookProperties", "Transaction"), "transaction"),
     **dict.fromkeys(("ArrayType", "DataType", "Field", "MapType", "PrimitiveType", "StructType", "VariantType"), "types"),
 }  # fmt: skip
 

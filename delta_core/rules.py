@@ -18,7 +18,8 @@ from delta_core.kernels.row_set import RowSet
 from delta_core.types import DataType
 
 __all__ = [
-    "ActionColumn", "ChangeCapture", "CommitInfoField", "CommitTimestamp", "EncodedRows", "ExtraAction", "FileReference",
+    "ActionColumn", "ChangeCapture", "CommitInfoField", "CommitTimestamp", "EncodedRows", "EveryFile", "ExtraAction",
+    "FileReference",
     "FileRequirement", "FillColumn", "Function", "HiddenColumn", "MetadataColumn", "ReadCheck", "ReadRule",
     "RemoveRows", "RowCheck", "RowFilter", "RowSelector", "VECTOR_LOCATION", "WriteRule",
 ]  # fmt: skip
@@ -150,7 +151,15 @@ class FillColumn:
 
 @dataclass(frozen=True)
 class HiddenColumn:
-    """A physical column that is not in the schema."""
+    """A physical column that is not in the schema.
+
+    Parameters
+    ----------
+    on_rewrite : str
+        Of rows that are moved to another file: ``carry`` their values along, or ``recompute`` them.
+    carries : str
+        The metadata column that gives the values to carry; empty if none does.
+    """
 
     feature: str
     name: str
@@ -158,6 +167,7 @@ class HiddenColumn:
     expression: Expression
     on_rewrite: Literal["carry", "recompute"] = "carry"
     field_id: int | None = None
+    carries: str = ""
 
 
 @dataclass(frozen=True)
@@ -266,6 +276,26 @@ class CommitInfoField:
     name: str
     value: Any
     first: bool = False
+
+
+@dataclass(frozen=True)
+class EveryFile:
+    """Refuse the commit while a file that stays in the table lacks a field of ``add``.
+
+    For commits that switch a guarantee on: it costs a pass over that field of every file. Files that the commit removes
+    or adds again are not asked.
+
+    Parameters
+    ----------
+    field : str
+        Empty: no file may stay at all.
+    message : str
+        What is missing and what to do; the number of files goes before it.
+    """
+
+    feature: str
+    field: str
+    message: str
 
 
 @dataclass(frozen=True)

@@ -11,23 +11,27 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
 
-from delta_core import interop
+from delta_core import interop, operations
+from delta_core.commit.options import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction
 from delta_core.errors import (
     CorruptTableError,
     InvalidArgumentError,
     ProtocolError,
     SchemaError,
+    SchemaMismatchError,
+    TableExistsError,
     TableNotFoundError,
     UnsupportedOperationError,
 )  # fmt: skip
 from delta_core.plugins import default_registry
 from delta_core.schema import Schema
-from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.snapshot import Snapshot, open_context, open_snapshot
 from delta_core.timestamps import parse_ms
+from delta_core.types import StructType
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,6 +137,95 @@ class DeltaTable:
 
     def __repr__(self) -> str:
         return f"DeltaTable({self.table_uri!r}, version={self.version()})"
+
+    @classmethod
+    def create(
+        cls,
+        table_uri: str | os.PathLike[str],
+        schema: Any,
+        mode: Literal["error", "append", "overwrite", "ignore"] = "error",
+        partition_by: list[str] | str | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        configuration: Mapping[str, str | None] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        raise_if_key_not_exists: bool = True,
+        *,
+        cluster_by: Sequence[str] = (),
+        features: Sequence[str] = (),
+        **options: Any,
+    ) -> DeltaTable:
+        """Create a table without rows.
+
+        Parameters
+        ----------
+        schema : Schema or anything with ``__arrow_c_schema__``
+        mode : str
+            Of a table that exists: ``error`` and ``append`` raise, ``ignore`` opens it, ``overwrite`` empties it and takes
+            the new definition.
+        configuration : Mapping, optional
+            Table properties; known ones are validated, custom ones kept. ``raise_if_key_not_exists`` is without effect.
+        cluster_by, features : sequence of str
+            Clustering columns; further table features.
+        **options
+            As of `DeltaTable`.
+
+        Raises TableExistsError, and what features refuse.
+        """
+        uri = os.fspath(table_uri)
+        context = open_context(uri, storage_options, **{k: v for k, v in options.items() if k != "committer"})
+        base = context.read(None) if cls.is_deltatable(uri, storage_options) else None
+        if base is not None and mode in ("error", "append"):
+            raise TableExistsError(f"There is a table at {uri} already (version {base.version}).", path=uri)
+        if base is None or mode == "overwrite":
+            commit, post = commit_properties or CommitProperties(), post_commithook_properties or PostCommitHookProperties()
+            operations.create_table(
+                context, schema if isinstance(schema, StructType) else Schema.from_arrow(schema),
+                partition_by=[partition_by] if isinstance(partition_by, str) else partition_by or (), cluster_by=cluster_by,
+                name=name, description=description, properties=configuration, features=features, base=base,
+                custom_metadata=commit.custom_metadata, max_commit_retries=commit.retries, post=post.wanted,
+            )  # fmt: skip
+        return cls(uri, storage_options=storage_options, **options)
+
+    def create_checkpoint(self) -> None:
+        """Write a checkpoint of the version that is loaded."""
+        operations.write_checkpoint(self._snapshot)
+
+    def create_write_transaction(
+        self,
+        actions: Sequence[AddAction | RemoveAction],
+        mode: str,
+        schema: Any,
+        partition_by: list[str] | str | None = None,
+        partition_filters: Any = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Commit files that were written elsewhere, and removals of files, at once.
+
+        Parameters
+        ----------
+        actions : sequence of AddAction or RemoveAction
+            Files that lie below the table's root; statistics that are missing are read from their footers.
+        mode : str
+            ``append``, or ``overwrite``: every file, or those of ``partition_filters``, is replaced.
+        schema : Schema or anything with ``__arrow_c_schema__``
+            Of the files; it must be the table's.
+        """
+        commit, post = commit_properties or CommitProperties(), post_commithook_properties or PostCommitHookProperties()
+        given = schema if isinstance(schema, StructType) else Schema.from_arrow(schema)
+        unknown = [n for n in given.names if self._snapshot.schema.get(n) is None]
+        if unknown:
+            raise SchemaMismatchError(f"The files have a column {unknown[0]!r}, which the table does not have.", column=unknown[0])
+        result = operations.register_files(
+            self._snapshot.context, self._snapshot,
+            [a for a in actions if isinstance(a, AddAction)], [a for a in actions if isinstance(a, RemoveAction)],
+            mode=mode, replace_filters=partition_filters, custom_metadata=commit.custom_metadata,
+            max_commit_retries=commit.retries, transactions=commit.transactions, post=post.wanted,
+        )  # fmt: skip
+        self.adopt(result.snapshot)
 
     # --- which version ---------------------------------------------------------------------
 

@@ -4,92 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from delta_core.commit.post import PostCommit
-from delta_core.commit.transaction import MAX_COMMIT_RETRIES
 from delta_core.operations.write import WriteOptions, write_table
 from delta_core.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.snapshot import TableContext, open_context
+from delta_core.transaction import CommitProperties, PostCommitHookProperties
 
 if TYPE_CHECKING:
     from delta_core.table import DeltaTable
 
-__all__ = [
-    "AddAction", "BloomFilterProperties", "ColumnProperties", "CommitProperties", "PostCommitHookProperties", "RemoveAction",
-    "Transaction", "WriterProperties", "write_deltalake",
-]  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Transaction:
-    """The version that an application reached, for writes that happen once."""
-
-    app_id: str
-    version: int
-    last_updated: int | None = None
-
-
-@dataclass(frozen=True)
-class CommitProperties:
-    """How a commit is made.
-
-    Parameters
-    ----------
-    custom_metadata : dict, optional
-        Goes into ``commitInfo``.
-    max_commit_retries : int, optional
-        How often a lost race is run again.
-    app_transactions : list of Transaction, optional
-        Recorded with the commit; rows of versions that the table has already are not written again.
-    """
-
-    custom_metadata: dict[str, Any] | None = None
-    max_commit_retries: int | None = None
-    app_transactions: list[Transaction] | None = None
-
-    @property
-    def retries(self) -> int:
-        """The retries in force."""
-        return MAX_COMMIT_RETRIES if self.max_commit_retries is None else self.max_commit_retries
-
-
-@dataclass(frozen=True)
-class PostCommitHookProperties:
-    """What follows a commit.
-
-    Parameters
-    ----------
-    create_checkpoint : bool
-        Write checkpoints at ``delta.checkpointInterval``.
-    cleanup_expired_logs : bool, optional
-        Taken for moved scripts: this release cleans up no logs.
-    """
-
-    create_checkpoint: bool = True
-    cleanup_expired_logs: bool | None = None
-
-
-@dataclass(frozen=True)
-class AddAction:
-    """A file that was written elsewhere: its path from the table's root, not encoded."""
-
-    path: str
-    size: int
-    partition_values: Mapping[str, str | None] = field(default_factory=dict)
-    modification_time: int = 0
-    data_change: bool = True
-    stats: str = ""
-
-
-@dataclass(frozen=True)
-class RemoveAction:
-    """A file to remove from the table, by its path in the log."""
-
-    path: str
-    data_change: bool = True
-    deletion_timestamp: int | None = None
+__all__ = ["BloomFilterProperties", "ColumnProperties", "WriterProperties", "write_deltalake"]
 
 
 def write_deltalake(
@@ -140,9 +65,9 @@ def write_deltalake(
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by, cluster_by=cluster_by,
         properties=configuration, name=name, description=description, writer_properties=writer_properties,
         target_file_size=target_file_size,
-        transactions={t.app_id: t.version for t in commit.app_transactions or ()},
+        transactions=commit.transactions,
         custom_metadata=commit.custom_metadata or {}, max_commit_retries=commit.retries,
-        post=PostCommit(post.create_checkpoint),
+        post=post.wanted,
     )  # fmt: skip
     result = write_table(context, data, options)
     if table is not None and result is not None:

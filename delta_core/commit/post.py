@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 
+from delta_core.commit.options import PostCommit
 from delta_core.errors import DeltaError
 from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.log.checksum import write_checksum
 from delta_core.properties import read_property
 from delta_core.snapshot import Snapshot
 
-__all__ = ["PostCommit", "follow_up"]
+__all__ = ["follow_up"]
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class PostCommit:
-    """Which follow-ups are wanted.
-
-    Parameters
-    ----------
-    create_checkpoint : bool
-        Write one at each multiple of ``delta.checkpointInterval``.
-    write_checksum : bool
-        Write ``<version>.crc`` where the version before has one.
-    """
-
-    create_checkpoint: bool = True
-    write_checksum: bool = True
 
 
 def follow_up(snapshot: Snapshot, commit: bytes, before: Snapshot | None, wanted: PostCommit) -> None:

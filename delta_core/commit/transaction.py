@@ -17,8 +17,9 @@ from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.conflict import IsolationLevel, check_conflicts
 from delta_core.commit.intents import Intents, Reads, RowRemoval
 from delta_core.commit.loop import commit_loop
+from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.outcome import Committed, Committer, Conflict, Proposal
-from delta_core.commit.post import PostCommit, follow_up
+from delta_core.commit.post import follow_up
 from delta_core.commit.row_removal import rebase, resolve
 from delta_core.commit.upgrade import NEW_TABLE, check_writable, upgraded
 from delta_core.errors import ConcurrentAppendError, InvalidArgumentError, VersionNotFoundError
@@ -36,7 +37,6 @@ from delta_core.write.plan import WritePlan, plan_write
 
 __all__ = ["CommitResult", "Transaction", "begin_create"]
 
-MAX_COMMIT_RETRIES = 15
 #: Who wrote a commit, for history.
 ENGINE_INFO = f"delta_core/{installed.version('delta_core')}"
 

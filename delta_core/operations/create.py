@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from delta_core.actions import Metadata
 from delta_core.commit.intents import REMOVED_FILE
-from delta_core.commit.post import PostCommit
-from delta_core.commit.transaction import MAX_COMMIT_RETRIES, CommitResult, Transaction
+from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
+from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError
 from delta_core.schema import Schema
 from delta_core.snapshot import Snapshot, TableContext

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.commit.intents import REMOVED_FILE
-from delta_core.commit.post import PostCommit
-from delta_core.commit.transaction import MAX_COMMIT_RETRIES, CommitResult, Transaction
+from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
+from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import (
     CommitStateUnknownError, InvalidArgumentError, SchemaMismatchError, TableExistsError, TableNotFoundError,
 )  # fmt: skip
@@ -26,6 +26,7 @@ from delta_core.rules import RowCheck
 from delta_core.schema import Schema
 from delta_core.schema_merge import merge_schemas
 from delta_core.snapshot import Snapshot, TableContext
+from delta_core.types import PrimitiveType
 from delta_core.write.files import Written, write_change_files, write_files
 from delta_core.write.source import open_source
 
@@ -181,7 +182,7 @@ class _Write:
         if self.base is None:
             self.transaction.operation = "CREATE TABLE AS SELECT"
             stage_definition(
-                self.transaction, _plain(rows), partition_by=options.partition_by or (), cluster_by=options.cluster_by,
+                self.transaction, rows, partition_by=options.partition_by or (), cluster_by=options.cluster_by,
                 name=options.name, description=options.description, properties=options.properties,
             )  # fmt: skip
             return
@@ -194,9 +195,9 @@ class _Write:
             missing = [c for c in columns if rows.get(c) is None]
             if missing:
                 raise SchemaMismatchError(f"Partition column {missing[0]!r} is not among the rows' columns.", column=missing[0])
-            metadata = replace(metadata, schema_string=_plain(rows).to_json(), partition_columns=columns)
+            metadata = replace(metadata, schema_string=rows.to_json(), partition_columns=columns)
         elif options.schema_mode == "merge":
-            merged = merge_schemas(state.schema, _plain(rows), self._accept)
+            merged = merge_schemas(state.schema, rows, self._accept)
             metadata = replace(metadata, schema_string=merged.to_json()) if merged != state.schema else metadata
         if metadata != state.metadata:
             self.transaction.set_metadata(metadata)
@@ -238,7 +239,7 @@ class _Write:
         if self.options.partition_overwrite == "dynamic" and base.state.partition_columns:
             self._replace_partitions(base)
             return
-        files = base.scan(predicate=predicate)._files if predicate is not None else base.files
+        files = base.scan(predicate=predicate).planned if predicate is not None else base.files
         names = [*(n for n in REMOVED_FILE.names if n != "dataChange")]
         table = files.columns(names)
         self.transaction.read(predicate, table)
@@ -249,11 +250,10 @@ class _Write:
     def _keep_rows(self, base: Snapshot, predicate: Expression, files: FileSet) -> None:
         """Write the rows that the predicate does not select to files of their own; note the others as changes."""
         plan = self.transaction.plan
-        hidden = [h.name for h in plan.hidden if h.on_rewrite == "carry"]
-        offered = [n for n in ("_row_id", "_row_commit_version") if n in base.metadata_columns] if hidden else []
-        others = Call("not", (Call("coalesce", (predicate, Constant(False))),))
-        kept = base.scan(metadata=offered, predicate=others, files=files).to_reader()
-        reader = _renamed(kept, dict(zip(offered, hidden, strict=False)))
+        carried = {h.carries: h.name for h in plan.hidden if h.on_rewrite == "carry" and h.carries}
+        others = Call("not", (Call("coalesce", (predicate, Constant(False, PrimitiveType("boolean")))),))
+        kept = base.scan(metadata=tuple(carried), predicate=others, files=files).to_reader()
+        reader = _renamed(kept, carried)
         self._stage(write_files(self.engine, plan, reader, kept=True, properties=self.options.writer_properties))
         if plan.capture is not None:
             self._capture(base, predicate, files, plan.capture.change_column)
@@ -302,11 +302,6 @@ class _Write:
         if removed:
             sizes = [s for t in removed for s in t.column("size").to_pylist()]
             self.transaction.metrics.update(numRemovedFiles=len(sizes), numRemovedBytes=sum(s or 0 for s in sizes))
-
-
-def _plain(schema: Schema) -> Schema:
-    """Return the rows' schema without Arrow's own field metadata, such as pandas leaves."""
-    return schema
 
 
 def _renamed(reader: pa.RecordBatchReader, names: Mapping[str, str]) -> pa.RecordBatchReader:

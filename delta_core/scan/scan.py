@@ -44,6 +44,11 @@ class ScanSource(Protocol):
     @property
     def engine(self) -> Engine: ...
     @property
+    @property
+    def planned(self) -> FileSet:
+        """The planned files, as a FileSet: columns load on demand."""
+        return self._files
+
     def files(self) -> FileSet: ...
     @property
     def timezone(self) -> str: ...

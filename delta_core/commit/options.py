@@ -1,0 +1,120 @@
+"""How a commit is made and what follows it: what callers may ask. Light, so that the face can name it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = [
+    "MAX_COMMIT_RETRIES", "AddAction", "CommitProperties", "PostCommit", "PostCommitHookProperties", "RemoveAction",
+    "Transaction",
+]  # fmt: skip
+
+#: How often a lost race is run again.
+MAX_COMMIT_RETRIES = 15
+
+
+@dataclass(frozen=True)
+class PostCommit:
+    """Which follow-ups are wanted.
+
+    Parameters
+    ----------
+    create_checkpoint : bool
+        Write one at each multiple of ``delta.checkpointInterval``.
+    write_checksum : bool
+        Write ``<version>.crc`` where the version before has one.
+    """
+
+    create_checkpoint: bool = True
+    write_checksum: bool = True
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """The version that an application reached, for writes that happen once."""
+
+    app_id: str
+    version: int
+    last_updated: int | None = None
+
+
+@dataclass(frozen=True)
+class CommitProperties:
+    """How a commit is made.
+
+    Parameters
+    ----------
+    custom_metadata : dict, optional
+        Goes into ``commitInfo``.
+    max_commit_retries : int, optional
+        How often a lost race is run again.
+    app_transactions : list of Transaction, optional
+        Recorded with the commit; rows of versions that the table has already are not written again.
+    """
+
+    custom_metadata: dict[str, Any] | None = None
+    max_commit_retries: int | None = None
+    app_transactions: list[Transaction] | None = None
+
+    @property
+    def retries(self) -> int:
+        """The retries in force."""
+        return MAX_COMMIT_RETRIES if self.max_commit_retries is None else self.max_commit_retries
+
+    @property
+    def transactions(self) -> Mapping[str, int]:
+        """The application ids and versions."""
+        return {t.app_id: t.version for t in self.app_transactions or ()}
+
+
+@dataclass(frozen=True)
+class PostCommitHookProperties:
+    """What follows a commit.
+
+    Parameters
+    ----------
+    create_checkpoint : bool
+        Write checkpoints at ``delta.checkpointInterval``.
+    cleanup_expired_logs : bool, optional
+        Taken for moved scripts: this release cleans up no logs.
+    """
+
+    create_checkpoint: bool = True
+    cleanup_expired_logs: bool | None = None
+
+    @property
+    def wanted(self) -> PostCommit:
+        """What the commit path takes."""
+        return PostCommit(self.create_checkpoint)
+
+
+@dataclass(frozen=True)
+class AddAction:
+    """A data file that lies in its place.
+
+    Parameters
+    ----------
+    path : str
+        From the table's root, not encoded.
+    partition_values : Mapping
+        Texts by logical name, as the log holds them.
+    stats : str
+        Its statistics; empty: they are read from its footer.
+    """
+
+    path: str
+    size: int
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
+    modification_time: int = 0
+    data_change: bool = True
+    stats: str = ""
+
+
+@dataclass(frozen=True)
+class RemoveAction:
+    """A live file to remove, by its path in the log."""
+
+    path: str
+    data_change: bool = True

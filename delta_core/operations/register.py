@@ -1,0 +1,126 @@
+"""Register files that were written elsewhere, and remove files by name, in one commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.actions import FILE_COLUMNS
+from delta_core.commit.intents import REMOVED_FILE
+from delta_core.commit.options import MAX_COMMIT_RETRIES, AddAction, PostCommit, RemoveAction
+from delta_core.commit.transaction import CommitResult, Transaction
+from delta_core.errors import InvalidArgumentError, SchemaMismatchError
+from delta_core.expressions import to_expression
+from delta_core.snapshot import Snapshot, TableContext
+from delta_core.write.files import describe_files
+from delta_core.write.names import encode_path
+from delta_core.write.plan import WritePlan
+
+__all__ = ["register_files"]
+
+
+def register_files(
+    context: TableContext, base: Snapshot | None, adds: Sequence[AddAction], removes: Sequence[RemoveAction], *,
+    mode: str = "append", replace_filters: Any = None, operation: str = "WRITE",
+    custom_metadata: Mapping[str, Any] | None = None, max_commit_retries: int = MAX_COMMIT_RETRIES,
+    transactions: Mapping[str, int] | None = None, post: PostCommit | None = None, transaction: Transaction | None = None,
+) -> CommitResult:  # fmt: skip
+    """Commit files that exist already.
+
+    Parameters
+    ----------
+    mode : str
+        ``append``; or ``overwrite``, which removes every live file, or those of the partitions that ``replace_filters``
+        names.
+    transaction : Transaction, optional
+        One that stages more, such as the creation of the table.
+
+    Raises InvalidArgumentError for a path that is added and removed, or removed and not live.
+    """
+    if mode not in ("append", "overwrite"):
+        raise InvalidArgumentError(f"Found mode {mode!r}, expected append or overwrite.")
+    if mode == "overwrite" and removes:
+        raise InvalidArgumentError("Mode overwrite finds the files to remove itself; name none.")
+    both = sorted({a.path for a in adds} & {r.path for r in removes})
+    if both:
+        raise InvalidArgumentError(f"{both[0]} is both added and removed.")
+    txn = transaction or Transaction(context, base, operation, {"mode": mode.capitalize()})
+    if adds:
+        txn.add_files(_described(txn, adds))
+    if base is not None:
+        _stage_removes(txn, base, removes, mode, replace_filters)
+    for app_id, version in (transactions or {}).items():
+        txn.set_transaction(app_id, version)
+    txn.metrics.update(numFiles=len(adds))
+    return txn.commit(None, custom_metadata, max_commit_retries, post=post)
+
+
+def _described(txn: Transaction, adds: Sequence[AddAction]) -> pa.Table:
+    """Return the files' facts; statistics that are missing come from the footers."""
+    columns = {c.lower(): c for c in txn.table.partition_columns}
+    for a in adds:
+        strange = next((k for k in a.partition_values if k.lower() not in columns), None)
+        missing = next((c for c in columns.values() if c not in a.partition_values), None)
+        if strange is not None or missing is not None:
+            raise SchemaMismatchError(
+                f"{a.path} has partition values for {sorted(a.partition_values)}, the table is partitioned by "
+                f"{list(columns.values())}.", path=a.path,
+            )  # fmt: skip
+    physical = {
+        f.name: p.name for f, p in zip(txn.table.schema.fields, txn.table.column_map.physical.fields, strict=True)
+    }
+    bare = [a for a in adds if not a.stats]
+    described = {}
+    if bare:
+        engine, plan = txn.context.log.engine, txn.plan
+        found = describe_files(engine, _unpartitioned(plan), [a.path for a in bare])
+        described = dict(zip((a.path for a in bare), found.column("stats").to_pylist(), strict=True))
+    stats = [a.stats or described[a.path] for a in adds]
+    values = [[(physical[columns[k.lower()]], v) for k, v in a.partition_values.items()] for a in adds]
+    return pa.table({
+        "path": [encode_path(a.path) for a in adds],
+        "partitionValues": pa.array(values, FILE_COLUMNS["partitionValues"]),
+        "size": pa.array([a.size for a in adds], pa.int64()),
+        "modificationTime": pa.array([a.modification_time for a in adds], pa.int64()),
+        "dataChange": [a.data_change for a in adds], "stats": pa.array(stats, pa.string()),
+        "numRecords": pa.array([_num_records(s) for s in stats], pa.int64()), "fresh": [True] * len(adds),
+    })  # fmt: skip
+
+
+def _num_records(stats: str | None) -> int | None:
+    found = json.loads(stats).get("numRecords") if stats else None
+    return found if isinstance(found, int) else None
+
+
+def _unpartitioned(plan: WritePlan) -> WritePlan:
+    """Return the plan of the same files without partition values: theirs are given as text."""
+    metadata = replace(plan.table.metadata, partition_columns=())
+    return replace(plan, table=replace(plan.table, metadata=metadata))
+
+
+def _stage_removes(txn: Transaction, base: Snapshot, removes: Sequence[RemoveAction], mode: str, filters: Any) -> None:
+    names = [n for n in REMOVED_FILE.names if n != "dataChange"]
+    if mode == "overwrite":
+        predicate = None if not filters else to_expression(filters, base.schema)
+        files = base.scan(predicate=predicate).planned.columns(names)
+        txn.read(predicate, files)
+        change = pa.repeat(pa.scalar(True), files.num_rows)
+    elif removes:
+        wanted = {encode_path(r.path): r.data_change for r in removes} | {r.path: r.data_change for r in removes}
+        files = base.files.columns(names)
+        hit = [p in wanted for p in files.column("path").to_pylist()]
+        files = files.filter(pa.array(hit, pa.bool_()))
+        found = set(files.column("path").to_pylist())
+        missing = [r.path for r in removes if r.path not in found and encode_path(r.path) not in found]
+        if missing:
+            raise InvalidArgumentError(f"{missing[0]} is not a live file of version {base.version}: it can't be removed.")
+        change = pa.array([wanted[p] for p in files.column("path").to_pylist()], pa.bool_())
+    else:
+        return
+    if files.num_rows:
+        txn.remove_files(files.append_column("dataChange", change))
+
