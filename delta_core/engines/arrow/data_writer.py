@@ -31,11 +31,17 @@ ROW_GROUP_ROWS = 1 << 20
 ROW_GROUP_BYTES = 128 << 20
 #: A write below this many bytes in memory is done by the caller's thread.
 PARALLEL_BYTES = 32 << 20
-#: Batches are joined up to, and cut down to, about so many rows or bytes before anything is done to them.
+#: Batches are joined up to so many rows or bytes before anything is done to them; more where each is cut by partition.
 STEP_ROWS = 1 << 16
 STEP_BYTES = 8 << 20
-#: Consecutive rows of a stream that one worker takes at once.
-RUN_BYTES = 64 << 20
+PARTITIONED_STEPS = 8
+#: Consecutive rows of a stream that one worker takes at once, and what big batches are cut down to.
+RUN_BYTES = 32 << 20
+#: Row groups that come in shorter pieces on average are joined first.
+PIECE_ROWS = 1 << 12
+#: A file above this is synced when it is closed; smaller ones all together at the end, so many at once.
+SYNC_BYTES = 8 << 20
+SYNCS = 16
 #: What all partitions together may hold before the biggest is written.
 BUFFER_BYTES = 512 << 20
 OPEN_FILES = 64
@@ -51,7 +57,7 @@ def write_files(
     job = _Job(storage, write, apply)
     try:
         job.run(source)
-        job.sync_directories()
+        job.sync()
     except BaseException:
         job.discard()
         raise
@@ -110,7 +116,11 @@ class _File:
             self._writer.close()
             size = self.size
             self._sink.close()
-            modified_ms = time.time_ns() // 1_000_000 if self._local is None else _sync(self._local)
+            modified_ms = time.time_ns() // 1_000_000
+            if self._local is not None:
+                modified_ms = os.stat(self._local).st_mtime_ns // 1_000_000
+                if size >= SYNC_BYTES:
+                    _sync(self._local)
         found = footer_statistics(self._footers[0], self._leaves, self._measured)
         return WrittenFile(self.path, self.partition, size, modified_ms, self._num_rows, found)
 
@@ -121,12 +131,11 @@ class _File:
             self._sink.close()
 
 
-def _sync(path: str) -> int:
-    """Bring a file to the disk and return its modification time, ms since the epoch."""
+def _sync(path: str) -> None:
+    """Bring a file or a directory's names to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
-        return os.fstat(handle).st_mtime_ns // 1_000_000
     finally:
         os.close(handle)
 
@@ -134,10 +143,11 @@ def _sync(path: str) -> int:
 class _Slot:
     """Rows of one partition that wait for their row group, and its open files that nobody writes to just now."""
 
-    __slots__ = ("batches", "idle", "nbytes", "partition", "rows")
+    __slots__ = ("batches", "idle", "nbytes", "partition", "rows", "worker")
 
-    def __init__(self, partition: int) -> None:
+    def __init__(self, partition: int, worker: int) -> None:
         self.partition = partition
+        self.worker = worker
         self.batches: list[pa.RecordBatch] = []
         self.rows = 0
         self.nbytes = 0
@@ -233,15 +243,18 @@ class _Job:
             return
         self._run_stream(head, source, workers)
 
+    def _steps(self, batches: Iterator[pa.RecordBatch], first_row: int) -> Steps:
+        return _steps(batches, first_row, PARTITIONED_STEPS if self.write.partitioned else 1)
+
     def _run_table(self, table: pa.Table, workers: int) -> None:
         if workers == 1 or table.nbytes < PARALLEL_BYTES:
-            self._work(0, _steps(iter(table.to_batches()), 0))
+            self._work(0, self._steps(iter(table.to_batches()), 0))
             for slot in self._slots.values():
                 self._finish(slot)
             return
         bounds = [table.num_rows * i // workers for i in range(workers + 1)]
         shards = [
-            _steps(iter(table.slice(start, end - start).to_batches()), start)
+            self._steps(iter(table.slice(start, end - start).to_batches()), start)
             for start, end in pairwise(bounds)
         ]
         self._run_threads(shards)
@@ -256,7 +269,7 @@ class _Job:
             """Read the source on the caller's thread, which may be the only one that it allows."""
             run: list[tuple[int, pa.RecordBatch]] = []
             size = 0
-            for step in _steps(batches(), 0):
+            for step in self._steps(batches(), 0):
                 run.append(step)
                 size += step[1].nbytes
                 if size >= RUN_BYTES:
@@ -316,7 +329,7 @@ class _Job:
         with self._lock:
             slot = self._slots.get((partition, worker))
             if slot is None:
-                slot = self._slots[partition, worker] = _Slot(partition)
+                slot = self._slots[partition, worker] = _Slot(partition, worker)
             return slot
 
     def _gather(self, slot: _Slot, rows: pa.RecordBatch) -> Iterator[list[pa.RecordBatch]]:
@@ -359,6 +372,8 @@ class _Job:
 
     def _write_group(self, slot: _Slot, worker: int, batches: list[pa.RecordBatch]) -> None:
         table = pa.Table.from_batches(batches, self.write.schema)
+        if len(batches) > 1 and table.num_rows < PIECE_ROWS * len(batches):
+            table = table.combine_chunks()
         file = self._open(slot, worker)
         before = file.size
         file.append(table)
@@ -400,7 +415,7 @@ class _Job:
         """Write what a slot still holds, and close its files."""
         batches = slot.take()
         if batches:
-            self._write_group(slot, slot.idle[-1].worker if slot.idle else 0, batches)
+            self._write_group(slot, slot.worker, batches)
         with self._lock:
             files, slot.idle = slot.idle, []
             for file in files:
@@ -410,21 +425,26 @@ class _Job:
 
     # --- afterwards ---
 
-    def sync_directories(self) -> None:
-        """Bring the directories of new files to the disk, so that the names last too."""
-        paths = {os.path.dirname(f.path) for f in self.written}
+    def sync(self) -> None:
+        """Bring small files to the disk, and the directories of all, so that the names last too."""
+        if self.storage.local_path("") is None:
+            return
+        directories = {os.path.dirname(f.path) for f in self.written}
         # each directory may be new, and so may those above it
-        wanted = {"/".join(path.split("/")[:i]) for path in paths for i in range(path.count("/") + 2)}
-        for relative in sorted(wanted):
-            directory = self.storage.local_path(relative)
-            if directory is None:
-                return
-            with _failing(relative):
-                handle = os.open(directory, os.O_RDONLY)
-                try:
-                    os.fsync(handle)
-                finally:
-                    os.close(handle)
+        above = {"/".join(path.split("/")[:i]) for path in directories for i in range(path.count("/") + 2)}
+        paths = [f.path for f in self.written if f.size < SYNC_BYTES] + sorted(above)
+
+        def one(path: str) -> None:
+            with _failing(path):
+                _sync(self.storage.local_path(path) or path)
+
+        if len(paths) < 4:
+            for path in paths:
+                one(path)
+            return
+        with ThreadPoolExecutor(SYNCS, thread_name_prefix="delta-write") as pool:
+            for _ in pool.map(one, paths):
+                pass
 
     def discard(self) -> None:
         """Delete every file that was begun."""
@@ -438,7 +458,7 @@ def _num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _steps(batches: Iterator[pa.RecordBatch], first_row: int) -> Steps:
+def _steps(batches: Iterator[pa.RecordBatch], first_row: int, factor: int) -> Steps:
     """Yield batches of a size that is worth a step, each with the number of its first row."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
@@ -451,7 +471,7 @@ def _steps(batches: Iterator[pa.RecordBatch], first_row: int) -> Steps:
             held.append(piece)
             rows += piece.num_rows
             size += piece.nbytes
-            if rows >= STEP_ROWS or size >= STEP_BYTES:
+            if rows >= STEP_ROWS * factor or size >= min(STEP_BYTES * factor, RUN_BYTES):
                 yield first_row, _joined(held)
                 first_row += rows
                 held, rows, size = [], 0, 0
