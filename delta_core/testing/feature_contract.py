@@ -18,8 +18,21 @@ from delta_core.hookspecs import RESULTS
 from delta_core.plans import ReadRequest
 from delta_core.plugins import PluginRegistry, PluginSet
 from delta_core.rules import (
-    ActionColumn, ChangeCapture, CommitInfoField, CommitTimestamp, ExtraAction, FileRequirement, FillColumn, Function,
-    HiddenColumn, MetadataColumn, ReadCheck, RemoveRows, RowCheck, RowFilter, RowSelector,
+    ActionColumn,
+    ChangeCapture,
+    CommitInfoField,
+    CommitTimestamp,
+    ExtraAction,
+    FileRequirement,
+    FillColumn,
+    Function,
+    HiddenColumn,
+    MetadataColumn,
+    ReadCheck,
+    RemoveRows,
+    RowCheck,
+    RowFilter,
+    RowSelector,
 )  # fmt: skip
 from delta_core.schema import ColumnMap, Schema
 from delta_core.state import TableState
@@ -138,6 +151,16 @@ class FeatureContract:
             out += [("commit_rules", a) for a in plugins.collect("commit_rules", attempt=attempt_view(state))]
         return out
 
+    def check_metadata(self, state: TableState, previous: TableState | None = None) -> None:
+        """Let the plugin check a table's metadata, as a change of it would."""
+        self.alone().check("check_metadata", table=state, metadata=state.metadata, previous=previous)
+
+    def prepare_metadata(self, state: TableState, previous: TableState | None = None) -> Metadata:
+        """Return what the plugin makes of a table's metadata."""
+        found = self.alone().fold("prepare_metadata", "metadata", state.metadata, table=state, previous=previous)
+        assert isinstance(found, Metadata)
+        return found
+
     # --- the contract ---
 
     def test_entry_points_lead_to_the_feature_by_name_and_alias(self) -> None:
@@ -208,18 +231,17 @@ class FeatureContract:
     def test_metadata_that_it_accepts_switches_on_what_is_installed_and_once(self) -> None:
         registry, plugins = PluginRegistry(), self.alone()
         for state in self.writable():
-            plugins.check("check_metadata", table=state, metadata=state.metadata)
+            self.check_metadata(state)
             wanted = plugins.collect("required_features", metadata=state.metadata)
             assert all(registry.load(name) is not None for name in wanted), wanted
             once = upgraded(Protocol(1, 2), wanted, registry)
             assert upgraded(once, wanted, registry) == once
 
     def test_metadata_is_prepared_once(self) -> None:
-        plugins = self.alone()
         for state in self.writable():
-            once = plugins.fold("prepare_metadata", "metadata", state.metadata, table=state)
+            once = self.prepare_metadata(state)
             later = replace(state, metadata=once, schema=Schema.from_json(once.schema_string))
-            assert plugins.fold("prepare_metadata", "metadata", once, table=later) == once
+            assert self.prepare_metadata(later, later) == once
 
     def test_commit_without_actions_passes_and_keeps_what_identifies_the_table(self) -> None:
         plugins = self.alone()

@@ -8,23 +8,29 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable as PeerTable
 
+from delta_core.actions import Metadata
 from delta_core.errors import (
+    ConstraintViolationError,
     InvalidArgumentError,
     LogError,
     SchemaError,
+    UnsupportedFeatureError,
     UnsupportedOperationError,
     VersionNotFoundError,
 )
 from delta_core.plans import ReadRequest
+from delta_core.rules import ChangeCapture
 from delta_core.schema import Schema
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.state import TableState
 from delta_core.testing.data_files import as_schema
-from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.testing.feature_contract import FeatureContract, attempt_view, table_state
 from delta_core.testing.table_builder import TableBuilder
 from delta_plugins.change_data_feed.changes import changes
 from delta_plugins.change_data_feed.logic import unreadable
+from tests.plugins.written import append, begin, create, overwrite
 
 ON = {"delta.enableChangeDataFeed": "true"}
 WITH_VECTORS: dict[str, Any] = {"features": ["deletionVectors", "changeDataFeed"], "properties": ON}
@@ -41,6 +47,38 @@ class TestChangeDataFeed(FeatureContract):
         off, on = self.states()
         assert on.is_active(self.name)
         assert not off.is_active(self.name)
+
+    @pytest.mark.parametrize(("value", "wanted"), [("true", ["changeDataFeed"]), ("false", [])])
+    def test_property_requires_the_feature(self, value: str, wanted: list[str]) -> None:
+        metadata = Metadata("a", "", configuration={"delta.enableChangeDataFeed": value})
+        assert self.alone().collect("required_features", metadata=metadata) == wanted
+
+    @pytest.mark.parametrize("name", ["_change_type", "_COMMIT_version", "_commit_timestamp"])
+    def test_column_of_a_name_of_its_own_bars_it(self, name: str) -> None:
+        fields = [{"name": name, "type": "long"}]
+        self.check_metadata(table_state([self.name], fields=fields))
+        with pytest.raises(SchemaError, match=name):
+            self.check_metadata(table_state([self.name], fields=fields, properties=ON))
+
+    def test_changes_are_captured_while_it_is_on(self) -> None:
+        off, on = (self.alone().collect("write_rules", table=s, operation="DELETE") for s in self.states())
+        assert off == []
+        assert on == [ChangeCapture("changeDataFeed", "_change_type")]
+
+    @pytest.mark.parametrize(
+        ("properties", "changes_data", "marked", "match"),
+        [
+            ({}, True, False, "does not record changes"), (ON, True, True, "dataChange=true"),
+            (ON, False, False, "neither adds"),
+        ],
+    )
+    def test_change_files_that_readers_would_take_amiss_are_refused(
+        self, properties: dict[str, str], changes_data: bool, marked: bool, match: str
+    ) -> None:
+        files = pa.table({"path": ["_change_data/c"], "dataChange": [marked]})
+        attempt = attempt_view(table_state([self.name], properties=properties), cdcs=files, data_change=changes_data)
+        with pytest.raises(UnsupportedOperationError, match=match):
+            self.alone().check("check_commit", attempt=attempt)
 
     def test_its_columns_are_offered_to_change_feeds_only(self) -> None:
         state = table_state([self.name])
@@ -323,3 +361,50 @@ def test_types_may_widen_where_the_table_has_widening() -> None:
     assert unreadable(old, new, widened=True) is None
     assert "a changed its type" in str(unreadable(old, new, widened=False))
     assert unreadable(schema(a="void"), schema(a="long"), widened=False) is None
+
+
+# --- tables that record them ---
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> str:
+    """Versions 1 and 2 append two rows each."""
+    uri = create(tmp_path / "r", [{"name": "id", "type": "long"}, {"name": "x", "type": "string"}], properties=ON)
+    append(uri, {"id": [1, 2], "x": ["a", "b"]})
+    append(uri, {"id": [3, 4], "x": ["c", None]})
+    return uri
+
+
+def peer_feed(uri: str, start: int) -> list[Change]:
+    rows = pa.table(PeerTable(uri).load_cdf(starting_version=start).read_all()).to_pylist()
+    return sorted((r["_commit_version"], r["_change_type"], r["id"]) for r in rows)
+
+
+def test_appends_and_overwrites_need_no_change_files(recorded: str) -> None:
+    overwrite(recorded, {"id": [9], "x": ["z"]})
+    wanted = [(3, "delete", i) for i in (1, 2, 3, 4)] + [(3, "insert", 9)]
+    assert feed(open_snapshot(recorded), 3) == wanted
+    assert peer_feed(recorded, 3) == wanted
+    assert not (Path(recorded) / "_change_data").exists()
+
+
+def test_replaced_rows_are_told_without_those_that_moved(recorded: str) -> None:
+    overwrite(recorded, {"id": [2], "x": ["new"]}, replace_where="id = 2")
+    wanted = [(3, "delete", 2), (3, "insert", 2)]
+    assert feed(open_snapshot(recorded), 3) == wanted
+    assert peer_feed(recorded, 3) == wanted
+    assert sorted(open_snapshot(recorded).scan(["id"]).to_table().column("id").to_pylist()) == [1, 2, 3, 4]
+
+
+def test_rows_that_do_not_fit_leave_neither_data_nor_change_files(recorded: str) -> None:
+    before = sorted(p.name for p in Path(recorded).rglob("*.parquet"))
+    with pytest.raises(ConstraintViolationError):
+        overwrite(recorded, {"id": [5], "x": ["new"]}, replace_where="id = 2")
+    assert sorted(p.name for p in Path(recorded).rglob("*.parquet")) == before
+
+
+def test_change_files_of_a_table_without_the_feature_are_refused(tmp_path: Path) -> None:
+    transaction = begin(create(tmp_path / "t", [{"name": "id", "type": "long"}]))
+    transaction.add_change_files(pa.table({"path": ["_change_data/c"], "size": [1], "dataChange": [False]}))
+    with pytest.raises(UnsupportedFeatureError, match="cdc"):
+        transaction.commit()

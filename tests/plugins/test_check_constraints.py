@@ -1,15 +1,159 @@
-"""Feature checkConstraints: readers ignore it; a property switches it on."""
+"""Feature checkConstraints: readers ignore it; a property switches it on, and writers check rows by it."""
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_core.actions import Metadata
+from delta_core.errors import (
+    ColumnNotFoundError,
+    ConcurrentAppendError,
+    ConstraintViolationError,
+    ExpressionError,
+    InvalidArgumentError,
+    MetadataChangedError,
+    UnsupportedExpressionError,
+)  # fmt: skip
+from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.state import TableState
 from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_plugins.check_constraints.verbs import add_constraint
+from tests.plugins.written import append, begin, create, files_of, overwrite, peer_rows, rows
+
+NAME = "checkConstraints"
+POSITIVE = {"delta.constraints.positive": "id > 0"}
+FIELDS: list[dict[str, Any]] = [{"name": "id", "type": "long"}, {"name": "s", "type": "string"}]
 
 
 class TestCheckConstraints(FeatureContract):
-    name = "checkConstraints"
+    name = NAME
 
     def states(self) -> list[TableState]:
-        return [table_state([self.name]), table_state([self.name], properties={"delta.constraints.positive": "id > 0"})]
+        return [table_state([self.name]), table_state([self.name], properties=POSITIVE)]
 
     def test_property_switches_it_on(self) -> None:
-        assert table_state([self.name], properties={"delta.constraints.positive": "id > 0"}).is_active(self.name)
+        assert table_state([self.name], properties=POSITIVE).is_active(self.name)
         assert not table_state([self.name]).is_active(self.name)
+
+    def test_property_requires_the_feature(self) -> None:
+        for properties, wanted in ((POSITIVE, [NAME]), ({"Delta.Constraints.x": "true"}, [NAME]), ({"x": "1"}, [])):
+            metadata = Metadata("a", "", configuration=properties)
+            assert self.alone().collect("required_features", metadata=metadata) == wanted
+
+    @pytest.mark.parametrize(
+        ("condition", "error"),
+        [
+            ("id + 1", ExpressionError), ("gone > 3", ColumnNotFoundError), ("id >", ExpressionError),
+            ("sum(id) > 3", UnsupportedExpressionError), ("uuid() = 'a'", UnsupportedExpressionError),
+            ("id > (SELECT 1)", UnsupportedExpressionError), ("my_function(id)", UnsupportedExpressionError),
+        ],
+    )
+    def test_condition_that_does_not_fit_is_refused_by_name(self, condition: str, error: type[Exception]) -> None:
+        state = table_state([NAME], properties={"delta.constraints.c1": condition})
+        with pytest.raises(error, match="CHECK constraint c1"):
+            self.check_metadata(state)
+        with pytest.raises(error, match="CHECK constraint c1"):
+            self.alone().collect("write_rules", table=state, operation="WRITE")
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    properties = {**POSITIVE, "delta.constraints.short": "length(s) <= 3 OR s IS NULL"}
+    return create(tmp_path / "t", FIELDS, properties=properties)
+
+
+def test_rows_that_fulfil_every_condition_are_written_and_a_peer_reads_them(uri: str) -> None:
+    append(uri, {"id": [1, 2], "s": ["abc", None]})
+    assert rows(uri) == [(1, "abc"), (2, None)]
+    assert peer_rows(uri, "id") == [(1,), (2,)]
+
+
+@pytest.mark.parametrize(
+    ("ids", "texts", "name", "count"),
+    [([1, 0], ["a", "b"], "positive", 1), ([None, None], ["a", "b"], "positive", 2), ([1, 2], ["a", "four"], "short", 1)],
+)
+def test_false_and_null_break_a_condition(uri: str, ids: list[Any], texts: list[str], name: str, count: int) -> None:
+    with pytest.raises(ConstraintViolationError, match=name) as caught:
+        append(uri, {"id": pa.array(ids, pa.int64()), "s": texts})
+    assert (caught.value.name, caught.value.count) == (name, count)
+    assert rows(uri) == []
+    assert files_of(uri) == 0
+
+
+def test_rows_that_stay_are_not_checked_again(uri: str) -> None:
+    append(uri, {"id": [1, 2], "s": ["a", "b"]})
+    overwrite(uri, {"id": [7], "s": ["c"]}, replace_where="id > 1 AND id < 100")
+    assert sorted(rows(uri)) == [(1, "a"), (7, "c")]
+
+
+# --- adding one ---
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> str:
+    uri = create(tmp_path / "plain", FIELDS)
+    append(uri, {"id": [1, 2], "s": ["a", "b"]})
+    append(uri, {"id": pa.array([5, None]), "s": ["c", "d"]})
+    return uri
+
+
+def test_condition_that_all_rows_fulfil_is_added_with_its_feature(plain: str) -> None:
+    version = add_constraint(open_snapshot(plain), {"Known": "s <> ''", "small": "coalesce(id, 0) < 10"})
+    snapshot = open_snapshot(plain)
+    assert snapshot.version == version == 3
+    assert snapshot.metadata.configuration["delta.constraints.known"] == "s <> ''"
+    assert snapshot.state.is_active(NAME)
+    assert (snapshot.protocol.min_reader_version, snapshot.protocol.min_writer_version) == (1, 3)
+    with pytest.raises(ConstraintViolationError, match="small"):
+        append(plain, {"id": [10], "s": ["x"]})
+
+
+@pytest.mark.parametrize(("condition", "count"), [("id > 0", 1), ("id < 2", 3), ("s = 'a'", 3)])
+def test_condition_that_rows_break_is_refused_with_their_number(plain: str, condition: str, count: int) -> None:
+    with pytest.raises(ConstraintViolationError, match="of the table break") as caught:
+        add_constraint(open_snapshot(plain), {"c": condition})
+    assert caught.value.count == count
+    assert caught.value.row is not None
+    assert open_snapshot(plain).version == 2
+
+
+@pytest.mark.parametrize("name", ["", " ", "POSITIVE"])
+def test_name_that_is_taken_or_none_is_refused(uri: str, name: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="can't be added"):
+        add_constraint(open_snapshot(uri), {name: "true"})
+
+
+def test_two_names_that_differ_in_case_are_refused(plain: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="already"):
+        add_constraint(open_snapshot(plain), {"a": "true", "A": "false"})
+
+
+def test_rows_added_meanwhile_were_not_validated(plain: str) -> None:
+    old = open_snapshot(plain)
+    append(plain, {"id": [-1], "s": ["x"]})
+    with pytest.raises(ConcurrentAppendError):
+        add_constraint(old, {"c": "id > 0 OR id IS NULL"})
+
+
+def test_rows_that_were_checked_by_older_conditions_are_not_added(uri: str) -> None:
+    slow = begin(uri)
+    add_constraint(open_snapshot(uri), {"c": "id > 0 OR id IS NULL"})
+    slow.set_transaction("app", 1)
+    with pytest.raises(MetadataChangedError):
+        slow.commit()
+
+
+def test_verb_is_found_by_name(uri: str) -> None:
+    from delta_core import DeltaTable
+
+    class Face:
+        def snapshot(self) -> Snapshot:
+            return open_snapshot(uri)
+
+    table = DeltaTable(uri)
+    assert table.verb("add_constraint")({"more": "id < 100"}) == 1
+    assert add_constraint(Face(), {"most": "id < 1000"}) == 2
