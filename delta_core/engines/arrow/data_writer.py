@@ -438,7 +438,7 @@ class _Job:
             with _failing(path):
                 _sync(self.storage.local_path(path) or path)
 
-        if len(paths) < 2:
+        if len(paths) < 4:
             for path in paths:
                 one(path)
             return
