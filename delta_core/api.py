@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from delta_core.commit.attempt import AttemptView as AttemptView
     from delta_core.commit.conflict import IsolationLevel as IsolationLevel
+    from delta_core.commit.intents import REMOVED_FILE as REMOVED_FILE
     from delta_core.commit.transaction import Transaction as Transaction
     from delta_core.errors import (
         CatalogRequiredError as CatalogRequiredError, ColumnNotFoundError as ColumnNotFoundError,
@@ -86,6 +87,7 @@ _HOMES = {
         "delta_core.actions": "FILE_COLUMNS ActionField ActionKind DomainMetadata Metadata Protocol",
         "delta_core.commit.attempt": "AttemptView",
         "delta_core.commit.conflict": "IsolationLevel",
+        "delta_core.commit.intents": "REMOVED_FILE",
         "delta_core.commit.transaction": "Transaction",
         "delta_core.errors": (
             "CatalogRequiredError ColumnNotFoundError ConstraintViolationError CorruptTableError "
