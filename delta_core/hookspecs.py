@@ -9,13 +9,13 @@ sees the former's output; ``check`` = returns nothing or raises. Plugins do no I
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pluggy
 import pyarrow as pa
 
-from delta_core.actions import Metadata
+from delta_core.actions import DomainMetadata, Metadata
 from delta_core.plans import ReadRequest
 from delta_core.rules import CommitTimestamp, FileReference, Function, ReadRule
 from delta_core.schema import ColumnMap
@@ -54,16 +54,32 @@ def required_features(metadata: Metadata) -> Iterable[str]:  # type: ignore[empt
 
 
 @hookspec
-def prepare_metadata(table: TableState, metadata: Metadata) -> Metadata:  # type: ignore[empty-body]
+def prepare_metadata(table: TableState, metadata: Metadata, previous: TableState | None) -> Metadata:  # type: ignore[empty-body]
     """Return the metadata with what the feature assigns: ids, physical names, materialised names.
 
-    Set: table. When: once per transaction, before the write is planned. Result: fold.
+    ``table`` has the metadata as it was given: without physical names yet. ``previous`` is the table that is altered,
+    None for a new one.
+
+    Set: table. When: per metadata change, before the write is planned. Result: fold.
     """
 
 
 @hookspec
-def check_metadata(table: TableState, metadata: Metadata) -> None:
+def prepare_domains(table: TableState, requested: Mapping[str, str]) -> Iterable[DomainMetadata]:  # type: ignore[empty-body]
+    """Return the system domains that a change of metadata sets or removes, of those that the feature declares.
+
+    ``table`` has the prepared metadata, ``requested`` the properties as they were asked for: what
+    ``prepare_metadata`` took out, because it is a request and no property, is still there.
+
+    Set: table. When: per metadata change. Result: list; default none.
+    """
+
+
+@hookspec
+def check_metadata(table: TableState, metadata: Metadata, previous: TableState | None) -> None:
     """Refuse metadata that breaks the feature's rules.
+
+    ``previous`` is the table that is altered, None for a new one.
 
     Set: table. When: per metadata change. Result: check.
     """
@@ -170,8 +186,8 @@ def file_references(table: TableState) -> Iterable[FileReference]:  # type: igno
 
 
 @hookspec
-def retention_limits(table: TableState) -> Iterable[int]:  # type: ignore[empty-body]
-    """Return versions from which on cleanup keeps everything.
+def retention_limits(table: TableState, cutoff: int) -> Iterable[int]:  # type: ignore[empty-body]
+    """Return versions from which on cleanup keeps everything; ``cutoff`` is the first that it would like to keep.
 
     Set: table. When: per cleanup. Result: list, the strictest wins; default none.
     """
@@ -186,8 +202,8 @@ def feature_steps(table: TableState, change: str) -> Iterable[Any]:  # type: ign
 
 
 @hookspec
-def committer(table: TableState, commits: Any) -> Any:
-    """Return what commits for the table; ``commits`` is the CommitSource that it was opened with.
+def committer(table: TableState, commits: Any, storage: Any) -> Any:
+    """Return what commits for the table; ``commits`` is the CommitSource that it was opened with, ``storage`` its store.
 
     Set: table. When: per transaction. Result: sole; default the store's own.
     """
@@ -202,8 +218,8 @@ def requires_catalog(features: frozenset[str]) -> bool:  # type: ignore[empty-bo
 
 
 @hookspec
-def after_commit(committed: Any) -> None:
-    """Act on a commit that landed; errors are logged, never raised.
+def after_commit(table: TableState, committed: Any, committer: Any) -> None:
+    """Act on a commit that landed, made by ``committer``; errors are logged, never raised.
 
     Set: table. When: once per commit. Result: none.
     """
@@ -212,6 +228,7 @@ def after_commit(committed: Any) -> None:
 #: How each hook's answers combine; a test holds it against the specifications above.
 RESULTS = {
     "primitive_types": "list", "functions": "list", "required_features": "list", "prepare_metadata": "fold",
+    "prepare_domains": "list",
     "check_metadata": "check", "accept_type_change": "sole", "check_read": "check", "column_map": "sole",
     "read_rules": "list", "commit_timestamps": "sole", "checkpoint_sidecars": "sole", "plan_checkpoint": "sole",
     "write_rules": "list", "commit_rules": "list", "finish_metadata": "fold", "check_commit": "check",

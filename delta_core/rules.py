@@ -19,9 +19,8 @@ from delta_core.types import DataType
 
 __all__ = [
     "ActionColumn", "ChangeCapture", "CommitInfoField", "CommitTimestamp", "EncodedRows", "EveryFile", "ExtraAction",
-    "FileReference",
-    "FileRequirement", "FillColumn", "Function", "HiddenColumn", "MetadataColumn", "ReadCheck", "ReadRule",
-    "RemoveRows", "RowCheck", "RowFilter", "RowSelector", "VECTOR_LOCATION", "WriteRule",
+    "FileReference", "FileRequirement", "FillColumn", "Function", "HiddenColumn", "MetadataColumn", "ReadCheck",
+    "ReadRule", "RemoveRows", "RowCheck", "RowFilter", "RowSelector", "VECTOR_LOCATION", "WriteRule",
 ]  # fmt: skip
 
 #: What RowSelector.locate returns: one row a vector. ``file`` is the row in the file table; ``path`` is

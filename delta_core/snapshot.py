@@ -136,11 +136,12 @@ class TableContext:
 
     def define(
         self, protocol: Protocol, metadata: Metadata, version: int, contents: LogContents | None = None,
-        domains: Mapping[str, str] | None = None,
+        domains: Mapping[str, str] | None = None, prepared: bool = True,
     ) -> tuple[TableState, PluginSet]:  # fmt: skip
         """Build a state from protocol and metadata: features, then what they say of types, activity and columns.
 
-        ``domains`` stand in for those of the log, in a state that is to be committed.
+        ``domains`` stand in for those of the log, in a state that is to be committed. Metadata that features have not
+        ``prepared`` yet can't be read with: its columns have no physical names.
         """
         supported = supported_features(protocol, self.registry.legacy)
         try:
@@ -157,6 +158,8 @@ class TableContext:
         )  # fmt: skip
         active = frozenset(n for n, f in plugins.features.items() if f.active(state))
         state = replace(state, active=active | plugins.unknown)
+        if not prepared:
+            return state, plugins
         plugins.check("check_read", table=state)
         column_map = plugins.sole("column_map", table=state)
         return (state if column_map is None else replace(state, column_map=column_map)), plugins

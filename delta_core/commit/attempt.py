@@ -7,20 +7,30 @@ names, ids and types never change between attempts.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from delta_core.actions import CDC, DOMAIN_METADATA, Metadata
 from delta_core.commit.intents import ADDED_FILE, CHANGE_FILE, REMOVED_FILE, Intents
-from delta_core.errors import HookContractError, PluginConflictError, UnsupportedFeatureError
+from delta_core.errors import (
+    HookContractError,
+    InvalidArgumentError,
+    PluginConflictError,
+    UnsupportedFeatureError,
+    UnsupportedOperationError,
+)  # fmt: skip
+from delta_core.kernels.dedup import KeySet, dv_unique_ids
 from delta_core.kernels.json_lines import format_actions
+from delta_core.log.files import FileSet
 from delta_core.plugins import PluginSet
-from delta_core.rules import ActionColumn, CommitInfoField, ExtraAction
+from delta_core.rules import ActionColumn, CommitInfoField, EveryFile, ExtraAction
 from delta_core.schema import Path
 from delta_core.state import TableState
+from delta_core.write import compute as pc
 
 __all__ = ["Attempt", "AttemptView", "CommitHeader", "build_attempt"]
 
@@ -99,16 +109,18 @@ class Attempt:
 
 def build_attempt(
     intents: Intents, header: CommitHeader, latest: TableState | None, target: TableState, plugins: PluginSet,
-    now_ms: int, previous_timestamp_ms: int | None, lost: int,
+    now_ms: int, previous_timestamp_ms: int | None, lost: int, files: Callable[[], FileSet] | None = None,
 ) -> Attempt:  # fmt: skip
     """Make the actions of one attempt: rules, then metadata, then checks, then lines.
 
-    Raises what ``check_commit`` hooks raise, PluginConflictError where two features claim one field.
+    ``files`` gives the latest version's, where a rule asks of them. Raises what ``check_commit`` hooks raise,
+    PluginConflictError where two features claim one field.
     """
     version = 0 if latest is None else latest.version + 1
-    adds = intents.table(intents.adds, ADDED_FILE)
-    removes = intents.table(intents.removes, REMOVED_FILE)
-    cdcs = intents.table(intents.cdcs, CHANGE_FILE)
+    adds = intents.table(intents.adds, ADDED_FILE, _fields(plugins, "add"))
+    removes = intents.table(intents.removes, REMOVED_FILE, _fields(plugins, "remove"))
+    cdcs = intents.table(intents.cdcs, CHANGE_FILE, _fields(plugins, "cdc"))
+    _check_paths(adds, removes)
     view = AttemptView(
         replace(target, version=version), latest, version, header.operation, adds, removes, cdcs, intents.domains,
         intents.metadata is not None, intents.protocol is not None, _changes_data(adds) or _changes_data(removes),
@@ -121,11 +133,50 @@ def build_attempt(
     if metadata != target.metadata:
         view = replace(view, table=replace(view.table, metadata=metadata), metadata_changed=True)
     _check_permitted(intents, rules, plugins)
+    _check_files([r for r in rules if isinstance(r, EveryFile)], view, files)
     plugins.check("check_commit", attempt=view)
     info = _commit_info(header, rules, now_ms)
     data = _lines(view, info, intents, rules, metadata)
     timestamp = next((r.value for r in rules if isinstance(r, CommitInfoField) and r.first), now_ms)
     return Attempt(view, data, timestamp)
+
+
+def _fields(plugins: PluginSet, action: str) -> frozenset[str]:
+    return frozenset(f.name for feature in plugins.features.values() for f in feature.fields if f.action == action)
+
+
+def _check_paths(adds: pa.Table, removes: pa.Table) -> None:
+    """Refuse what no reader could reconcile: two adds of one path, or an add and a remove of one logical file."""
+    paths = adds.column("path")
+    if len(paths.unique()) < len(paths):
+        seen: set[str] = set()
+        twice = next(p for p in paths.to_pylist() if p in seen or seen.add(p))  # type: ignore[func-returns-value]
+        raise InvalidArgumentError(f"The transaction adds {twice} twice; a file is added once.", path=twice)
+    if not adds.num_rows or not removes.num_rows:
+        return
+    keys = KeySet()
+    keys.insert(removes.column("path"), removes.column("dvId"))
+    kind, text, offset, *_ = adds.column("deletionVector").combine_chunks().flatten()
+    both = keys.contains(paths, dv_unique_ids(kind, text, offset))
+    if both.any():
+        path = paths[int(np.argmax(both))].as_py()
+        raise InvalidArgumentError(
+            f"The transaction adds and removes {path} with one deletion vector, or none; expected one of the two.",
+            path=path,
+        )
+
+
+def _check_files(rules: Sequence[EveryFile], view: AttemptView, files: Callable[[], FileSet] | None) -> None:
+    if not rules or files is None:
+        return
+    touched = pa.concat_arrays([t.column("path").combine_chunks() for t in (view.adds, view.removes)])
+    found = files().columns(["path", *dict.fromkeys(r.field for r in rules if r.field)])
+    found = found.filter(pc.invert(pc.is_in(found.column("path"), value_set=touched)))
+    for rule in rules:
+        count = found.column(rule.field).null_count if rule.field else found.num_rows
+        if count:
+            message = f"{count} file{'s' * (count != 1)} {rule.message}"
+            raise UnsupportedOperationError(message, feature=rule.feature, count=count)
 
 
 def _changes_data(files: pa.Table) -> bool:
@@ -143,7 +194,8 @@ def _with_columns(files: pa.Table, action: str, rules: Sequence[Any]) -> pa.Tabl
             raise PluginConflictError(f"Features {other} and {rule.feature} both set {action}.{rule.field}.")
         if len(rule.values) != files.num_rows:
             raise HookContractError(
-                f"Feature {rule.feature} gave {len(rule.values)} values for {action}.{rule.field}, expected {files.num_rows}."
+                f"Feature {rule.feature} gave {len(rule.values)} values for {action}.{rule.field}; expected "
+                f"{files.num_rows}."
             )
         index = files.schema.get_field_index(rule.field)
         column = pa.chunked_array([rule.values])
@@ -160,7 +212,7 @@ def _check_finished(before: Metadata, after: Metadata) -> None:
 def _check_permitted(intents: Intents, rules: Sequence[Any], plugins: PluginSet) -> None:
     """Refuse kinds of action that no feature of the table brings or permits."""
     kinds = {kind for kind, _ in intents.actions} | {r.kind for r in rules if isinstance(r, ExtraAction)}
-    kinds |= {DOMAIN_METADATA.name} if intents.domains else set()
+    kinds |= {DOMAIN_METADATA.name} if intents.domains or intents.system_domains else set()
     kinds |= {CDC.name} if intents.cdcs else set()
     brought = {n for f in plugins.features.values() for n in (*f.permits, *(k.name for k in f.actions))}
     missing = sorted(kinds - brought)
@@ -200,7 +252,7 @@ def _lines(
     if view.metadata_changed:
         small.append(("metaData", metadata.to_json()))
     small += [("txn", _txn(app, version, view.now_ms)) for app, version in intents.transactions.items()]
-    small += [("domainMetadata", _domain(d, c)) for d, c in intents.domains.items()]
+    small += [("domainMetadata", _domain(d, c)) for d, c in {**intents.domains, **intents.system_domains}.items()]
     small += [(r.kind, r.value) for r in rules if isinstance(r, ExtraAction)]
     small += [(kind, value) for kind, value in intents.actions]
     head = "".join(json.dumps({kind: value}, separators=(",", ":"), ensure_ascii=False) + "\n" for kind, value in small)

@@ -17,8 +17,13 @@ import pyarrow as pa
 
 from delta_core.commit.intents import Intents, Reads
 from delta_core.errors import (
-    ConcurrentAppendError, ConcurrentDeleteDeleteError, ConcurrentDeleteReadError, ConcurrentTransactionError,
-    CommitConflictError, MetadataChangedError, ProtocolChangedError,
+    CommitConflictError,
+    ConcurrentAppendError,
+    ConcurrentDeleteDeleteError,
+    ConcurrentDeleteReadError,
+    ConcurrentTransactionError,
+    MetadataChangedError,
+    ProtocolChangedError,
 )  # fmt: skip
 from delta_core.expressions.ast import Expression
 from delta_core.kernels.dedup import KeySet
@@ -70,7 +75,8 @@ def _fail(kind: type[CommitConflictError], winner: Commit, what: str, advice: st
 
 def _check_definition(winner: Commit) -> None:
     if winner.protocol is not None:
-        _fail(ProtocolChangedError, winner, "changed the table's protocol", "Open the table again and repeat the operation.")
+        advice = "Open the table again and repeat the operation."
+        _fail(ProtocolChangedError, winner, "changed the table's protocol", advice)
     if winner.metadata is not None:
         _fail(
             MetadataChangedError, winner, "changed the table's metadata (schema, properties or partitioning)",
@@ -85,11 +91,12 @@ def _check_keys(winner: Commit, intents: Intents) -> None:
                 ConcurrentTransactionError, winner, f"carries the same application id {value.get('appId')!r}",
                 "Two writers use one id: see which version the table holds (transaction_version) before trying again.",
             )  # fmt: skip
-        if kind == "domainMetadata" and value.get("domain") in intents.domains:
+        domain = value.get("domain") if kind == "domainMetadata" else None
+        if domain in intents.domains or domain in intents.system_domains:
             _fail(
-                CommitConflictError, winner, f"changed the domain {value.get('domain')!r}, which this transaction changes too",
+                CommitConflictError, winner, f"changed the domain {domain!r}, which this transaction changes too",
                 "Read the domain again and repeat the change.",
-            )  # fmt: skip
+            )
 
 
 def _check_appends(winner: Commit, check: _Check) -> None:
@@ -135,7 +142,8 @@ def _check_removes(winner: Commit, intents: Intents) -> None:
     if hit.any():
         path = winner.removes.column("path")[int(np.argmax(hit))].as_py()
         _fail(
-            ConcurrentDeleteDeleteError, winner, f"removed a file, or rows of it, that this transaction removes too: {path}",
+            ConcurrentDeleteDeleteError, winner,
+            f"removed a file, or rows of it, that this transaction removes too: {path}",
             "Repeat the operation on the table as it is now.",
         )  # fmt: skip
 

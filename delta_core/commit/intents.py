@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from delta_core.expressions.ast import Expression
 from delta_core.kernels.row_set import RowSet
 from delta_core.schema import Path
 
-__all__ = ["ADDED_FILE", "CHANGE_FILE", "REMOVED_FILE", "Intents", "Reads", "RowRemoval"]
+__all__ = ["ADDED_FILE", "CHANGE_FILE", "REMOVED_FILE", "Intents", "Reads", "RowRemoval", "counted"]
 
 #: What is known of a file that a transaction adds: the columns of an ``add``, and ``numRecords`` (physical rows) and
 #: ``fresh``: true for a new data file, false for one that is added again with other properties.
@@ -74,7 +75,13 @@ class Reads:
 
 @dataclass
 class Intents:
-    """Everything staged. Tables are lists of pieces, joined when an attempt is built."""
+    """Everything staged. Tables are lists of pieces, joined when an attempt is built.
+
+    Parameters
+    ----------
+    domains, system_domains : dict
+        Configuration of the domains that the user, and that features, set; None removes one.
+    """
 
     adds: list[pa.Table] = field(default_factory=list)
     removes: list[pa.Table] = field(default_factory=list)
@@ -83,22 +90,73 @@ class Intents:
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     domains: dict[str, str | None] = field(default_factory=dict)
+    system_domains: dict[str, str | None] = field(default_factory=dict)
     transactions: dict[str, int] = field(default_factory=dict)
     actions: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
     reported: dict[Path, tuple[Any, Any]] = field(default_factory=dict)
 
-    def table(self, pieces: list[pa.Table], schema: pa.Schema) -> pa.Table:
-        """Join pieces; columns that a piece lacks are null, further columns (plugins' fields) stay."""
+    def table(self, pieces: list[pa.Table], schema: pa.Schema, fields: Collection[str] = ()) -> pa.Table:
+        """Join pieces; columns that a piece lacks are null, of further columns the plugins' ``fields`` stay."""
         if not pieces:
             return schema.empty_table()
-        filled = [_conform(p, schema) for p in pieces]
+        filled = [_conform(p, schema, fields) for p in pieces]
         return pa.concat_tables(filled, promote_options="default")
 
+    def domains_on(self, before: Mapping[str, str]) -> dict[str, str]:
+        """Return the domains that are left when these edits follow others."""
+        after = {**before, **self.domains, **self.system_domains}
+        return {d: c for d, c in after.items() if c is not None}
 
-def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    def with_rows_removed(self, removes: pa.Table, adds: pa.Table) -> Intents:
+        """Return the intents with the actions that row removals came to."""
+        return replace(self, removes=[*self.removes, removes], adds=[*self.adds, adds], row_removals=[])
+
+    def take_row_ids(self, winners: pa.Table) -> None:
+        """Give staged files the row ids that a winner gave them: by its add of the same path. Protocol: Row Tracking."""
+        base, version = (winners.column(n).to_pylist() for n in ("baseRowId", "defaultRowCommitVersion"))
+        paths = winners.column("path").to_pylist()
+        known = {p: (b, v) for p, b, v in zip(paths, base, version, strict=True) if b is not None}
+        if known:
+            self.removes = [_with_row_ids(t, known) for t in self.removes]
+            self.adds = [_with_row_ids(t, known) for t in self.adds]
+
+
+def _with_row_ids(table: pa.Table, known: Mapping[str, tuple[int, int | None]]) -> pa.Table:
+    found = [known.get(p) for p in table.column("path").to_pylist()]
+    if not any(found):
+        return table
+    for place, name in enumerate(("baseRowId", "defaultRowCommitVersion")):
+        old = table.column(name).to_pylist() if name in table.column_names else [None] * len(found)
+        column = pa.array([o if f is None else f[place] for o, f in zip(old, found, strict=True)], pa.int64())
+        table = table.drop_columns([name] if name in table.column_names else []).append_column(name, column)
+    return table
+
+
+def _conform(table: pa.Table, schema: pa.Schema, fields: Collection[str]) -> pa.Table:
     columns = {
         f.name: table.column(f.name).cast(f.type) if f.name in table.column_names else pa.nulls(table.num_rows, f.type)
         for f in schema
     }
-    extra = {n: table.column(n) for n in table.column_names if n not in columns and n != "dvId"}
+    extra = {n: table.column(n) for n in table.column_names if n not in columns and n in fields}
     return pa.table({**columns, **extra})
+
+
+def counted(files: pa.Table) -> pa.Table:
+    """Return files to add with ``numRecords``: from the statistics where it is not given, null where these lack it."""
+    given = files.column("numRecords") if "numRecords" in files.column_names else pa.nulls(files.num_rows, pa.int64())
+    if not given.null_count or "stats" not in files.column_names:
+        return files
+    counts = [
+        _count(stats) if count is None else count
+        for count, stats in zip(given.to_pylist(), files.column("stats").to_pylist(), strict=True)
+    ]
+    kept = files.drop_columns([n for n in ("numRecords",) if n in files.column_names])
+    return kept.append_column("numRecords", pa.array(counts, pa.int64()))
+
+
+def _count(stats: str | None) -> int | None:
+    try:
+        found = json.loads(stats).get("numRecords") if stats else None
+    except (ValueError, AttributeError):
+        return None
+    return found if isinstance(found, int) else None

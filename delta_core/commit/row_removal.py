@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from delta_core.commit.intents import ADDED_FILE, REMOVED_FILE, Intents, RowRemoval
+from delta_core.commit.intents import ADDED_FILE, REMOVED_FILE, RowRemoval
 from delta_core.errors import ConcurrentDeleteDeleteError, InvalidArgumentError
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.commits import Commit
@@ -20,46 +20,55 @@ __all__ = ["Resolved", "rebase", "resolve"]
 
 @dataclass(frozen=True)
 class Resolved:
-    """Intents with every row removal turned into a remove and, where rows are left, an add.
+    """What row removals come to.
 
     Parameters
     ----------
+    removes, adds : pyarrow.Table
+        Each file as it was read; and where rows are left, as it is from now on.
     encoded : EncodedRows or None
         The vectors to write before the commit is proposed.
     """
 
-    intents: Intents
+    removes: pa.Table
+    adds: pa.Table
     encoded: EncodedRows | None
 
 
-def resolve(intents: Intents, snapshot: Snapshot, rule: RemoveRows, prefix: str) -> Resolved:
-    """Unite the rows to drop with those that vectors drop already, and encode them."""
-    removals = intents.row_removals
-    files = pa.concat_tables([r.file for r in removals], promote_options="default")
+def resolve(removals: Sequence[RowRemoval], snapshot: Snapshot, rule: RemoveRows, prefix: str) -> Resolved:
+    """Unite the rows to drop with those that vectors drop already, and encode them.
+
+    Files of which no further row is dropped stay as they are. Raises InvalidArgumentError for a position beyond the
+    file, or a file without a count of rows.
+    """
+    files = pa.concat_tables([_plain(r.file, snapshot) for r in removals], promote_options="default")
     before = snapshot.row_sets(files)
     rows = [before[i] | r.rows if i in before else r.rows for i, r in enumerate(removals)]
     counts = [_num_records(files, i) for i in range(files.num_rows)]
-    for i, (united, count) in enumerate(zip(rows, counts, strict=True)):
+    for united, count in zip(rows, counts, strict=True):
         united.check_fits(count)
-        if united.cardinality == 0:
-            raise InvalidArgumentError(f"No row of {files.column('path')[i].as_py()} is to be dropped.")
-    left = [i for i, (united, count) in enumerate(zip(rows, counts, strict=True)) if united.cardinality < count]
+    changed = [i for i, united in enumerate(rows) if len(united) > len(before.get(i, ()))]
+    left = [i for i in changed if len(rows[i]) < counts[i]]
     encoded = rule.encode([rows[i] for i in left], prefix) if left else None
-    changed = pa.repeat(pa.scalar(True), files.num_rows)
-    removed = _set(files.select([n for n in REMOVED_FILE.names if n in files.column_names]), "dataChange", changed)
-    adds = [] if encoded is None else [_added(files.take(pa.array(left)), encoded, [counts[i] for i in left])]
-    done = replace(intents, removes=[*intents.removes, removed], adds=[*intents.adds, *adds], row_removals=[])
-    return Resolved(done, encoded)
+    removed = files.take(pa.array(changed, pa.int64()))
+    removed = _set(removed.select([n for n in REMOVED_FILE.names if n in files.column_names]), "dataChange", True)
+    if encoded is None:
+        return Resolved(removed, ADDED_FILE.empty_table(), None)
+    return Resolved(removed, _added(files.take(pa.array(left)), encoded, [counts[i] for i in left]), encoded)
+
+
+def _plain(file: pa.Table, snapshot: Snapshot) -> pa.Table:
+    """Return what an add may hold: files come from scans and from winners' commits, with columns of their own."""
+    wanted = {*ADDED_FILE.names, *REMOVED_FILE.names, *(f.name for f in snapshot.action_fields if f.action == "add")}
+    return file.select([n for n in file.column_names if n in wanted])
 
 
 def _added(files: pa.Table, encoded: EncodedRows, counts: Sequence[int]) -> pa.Table:
-    names = [n for n in files.column_names if n in ADDED_FILE.names or n not in REMOVED_FILE.names]
-    out = files.select(names)
-    out = _set(out, "deletionVector", encoded.descriptors)
-    out = _set(out, "dataChange", pa.repeat(pa.scalar(True), files.num_rows))
+    out = _set(files.drop_columns(["dvId"]), "deletionVector", encoded.descriptors)
+    out = _set(out, "dataChange", True)
     out = _set(out, "stats", pa.array([_loosened(s) for s in files.column("stats").to_pylist()], pa.string()))
     out = _set(out, "numRecords", pa.array(counts, pa.int64()))
-    return _set(out, "fresh", pa.repeat(pa.scalar(False), files.num_rows))
+    return _set(out, "fresh", False)
 
 
 def _loosened(stats: str) -> str:
@@ -67,7 +76,8 @@ def _loosened(stats: str) -> str:
     return json.dumps({**json.loads(stats), "tightBounds": False}, separators=(",", ":"), ensure_ascii=False)
 
 
-def _set(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
+def _set(table: pa.Table, name: str, value: pa.Array | bool) -> pa.Table:
+    column = pa.repeat(pa.scalar(value), table.num_rows) if isinstance(value, bool) else value
     index = table.schema.get_field_index(name)
     return table.append_column(name, column) if index < 0 else table.set_column(index, name, column)
 
@@ -77,33 +87,38 @@ def _num_records(files: pa.Table, row: int) -> int:
     found = json.loads(stats).get("numRecords") if stats else None
     if not isinstance(found, int):
         raise InvalidArgumentError(
-            f"{files.column('path')[row].as_py()} has no numRecords in its statistics, which a file with dropped rows needs. "
-            "Rewrite the file instead.", path=files.column("path")[row].as_py(),
+            f"{files.column('path')[row].as_py()} has no numRecords in its statistics, which a file with dropped rows "
+            "needs. Rewrite the file instead.", path=files.column("path")[row].as_py(),
         )  # fmt: skip
     return found
 
 
 def rebase(winner: Commit, removals: Sequence[RowRemoval], snapshot: Snapshot) -> list[RowRemoval]:
-    """Carry row removals over a winner that dropped other rows of the same files.
+    """Carry row removals over a winner: files that it changed are taken as it left them.
 
-    Raises ConcurrentDeleteDeleteError where the winner dropped the file whole, or rows that are to be dropped too.
+    Raises ConcurrentDeleteDeleteError where the winner removed a file whole, dropped rows that are to be dropped too, or
+    brought dropped rows back.
     """
-    gone = {(p, d) for p, d in _keys(winner.removes)}
+    gone = set(_keys(winner.removes))
     added = {p: i for i, (p, _) in enumerate(_keys(winner.adds))}
-    out = []
-    for removal in removals:
-        ((path, dv_id),) = _keys(removal.file)
-        if (path, dv_id) not in gone:
-            out.append(removal)
-            continue
-        if path not in added:
+    return [_rebased(winner, removal, gone, added, snapshot) for removal in removals]
+
+
+def _rebased(
+    winner: Commit, removal: RowRemoval, gone: set[tuple[str, str | None]], added: Mapping[str, int], snapshot: Snapshot
+) -> RowRemoval:
+    ((path, dv_id),) = _keys(removal.file)
+    if path not in added:
+        if (path, dv_id) in gone:
             raise _lost(winner, path, "removed the file")
-        file = winner.adds.slice(added[path], 1)
-        before, after = snapshot.row_sets(removal.file).get(0, RowSet.empty()), snapshot.row_sets(file).get(0, RowSet.empty())
-        if not (after - before).isdisjoint(removal.rows):
-            raise _lost(winner, path, "dropped rows of it that this transaction drops too")
-        out.append(RowRemoval(file, removal.rows))
-    return out
+        return removal
+    file = winner.adds.slice(added[path], 1)
+    before, after = (snapshot.row_sets(f).get(0, RowSet.empty()) for f in (removal.file, file))
+    if not (after - before).isdisjoint(removal.rows):
+        raise _lost(winner, path, "dropped rows of it that this transaction drops too")
+    if before - after:
+        raise _lost(winner, path, "brought back rows of it that had been dropped")
+    return RowRemoval(file, removal.rows)
 
 
 def _keys(table: pa.Table) -> list[tuple[str, str | None]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -11,18 +13,26 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.actions import Metadata, Protocol
+from delta_core.actions import DomainMetadata, Metadata, Protocol
 from delta_core.commit.attempt import Attempt, CommitHeader, build_attempt
 from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.conflict import IsolationLevel, check_conflicts
-from delta_core.commit.intents import Intents, Reads, RowRemoval
+from delta_core.commit.intents import Intents, Reads, RowRemoval, counted
 from delta_core.commit.loop import commit_loop
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.outcome import Committed, Committer, Conflict, Proposal
 from delta_core.commit.post import follow_up
-from delta_core.commit.row_removal import rebase, resolve
+from delta_core.commit.row_removal import Resolved, rebase, resolve
+from delta_core.commit.type_changes import check_type_changes
 from delta_core.commit.upgrade import NEW_TABLE, check_writable, upgraded
-from delta_core.errors import ConcurrentAppendError, InvalidArgumentError, VersionNotFoundError
+from delta_core.errors import (
+    CommitStateUnknownError,
+    ConcurrentAppendError,
+    EngineError,
+    HookContractError,
+    InvalidArgumentError,
+    VersionNotFoundError,
+)  # fmt: skip
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.skipping import plan_skipping
 from delta_core.kernels.row_set import RowSet
@@ -37,6 +47,7 @@ from delta_core.write.plan import WritePlan, plan_write
 
 __all__ = ["CommitResult", "Transaction", "begin_create"]
 
+_log = logging.getLogger(__name__)
 #: Who wrote a commit, for history.
 ENGINE_INFO = f"delta_core/{installed.version('delta_core')}"
 
@@ -85,13 +96,14 @@ class Transaction:
         self.intents = Intents()
         self.reads = Reads()
         self.txn_id = str(uuid.uuid4())
-        #: Vector files of attempts; all but the last one's are nobody's once the commit landed.
+        #: Vector files of attempts; deleted as soon as no commit can name them.
         self.abandoned: list[str] = []
         self._isolation = isolation
         self._committer = committer
         self._committed = False
         self._plan: WritePlan | None = None
         self._target: tuple[TableState, PluginSet] | None = None
+        self._resolution: tuple[list[RowRemoval], Resolved] | None = None
         if base is not None:
             check_writable(base.protocol, context.registry)
             self._target = base.state, base.plugins
@@ -114,35 +126,45 @@ class Transaction:
             raise InvalidArgumentError("A table that is to be created needs its metadata first: call set_metadata.")
         return self._target
 
-    def set_metadata(self, metadata: Metadata, features: Iterable[str] = ()) -> TableState:
+    def set_metadata(self, metadata: Metadata, features: Iterable[str] = (), replaces: bool = False) -> TableState:
         """Stage new metadata, with every feature that it switches on, and those asked for.
 
-        Raises what features' checks raise; the plan of the write is made anew.
+        Parameters
+        ----------
+        replaces : bool
+            Whether every file of the table is removed: columns may then take any type.
+
+        Raises what features' checks raise, TypeChangeError for a column whose type may not change so. The plan of the
+        write is made anew.
         """
         registry = self.context.registry
+        previous = None if self.base is None else self.base.state
         asked, configuration = _requested_features(metadata.configuration)
-        metadata = replace(metadata, configuration=configuration)
-        wanted = [*registry.everything.collect("required_features", metadata=metadata), *asked, *features]
-        old = NEW_TABLE if self.base is None else self.base.protocol
-        protocol = upgraded(old, wanted, registry)
+        requested = replace(metadata, configuration=configuration)
+        wanted = [*registry.everything.collect("required_features", metadata=requested), *asked, *features]
+        protocol = upgraded(NEW_TABLE if self._target is None else self._target[0].protocol, wanted, registry)
         check_writable(protocol, registry)
-        state, plugins = self._define(protocol, metadata)
-        prepared = plugins.fold("prepare_metadata", "metadata", metadata, table=state)
-        if prepared != metadata:
+        state, plugins = self._define(protocol, requested, prepared=False)
+        prepared = plugins.fold("prepare_metadata", "metadata", requested, table=state, previous=previous)
+        state, plugins = self._define(protocol, prepared)
+        domains = _declared_domains(plugins.collect("prepare_domains", table=state, requested=configuration), plugins)
+        if domains:
+            self.intents.system_domains.update(domains)
             state, plugins = self._define(protocol, prepared)
-        plugins.check("check_metadata", table=state, metadata=prepared)
+        if previous is not None and not replaces:
+            check_type_changes(previous, state, plugins)
+        plugins.check("check_metadata", table=state, metadata=prepared, previous=previous)
         self.intents.metadata = prepared
         self.intents.protocol = protocol if self.base is None or protocol != self.base.protocol else None
         self._target, self._plan = (state, plugins), None
         return state
 
-    def _define(self, protocol: Protocol, metadata: Metadata) -> tuple[TableState, PluginSet]:
+    def _define(self, protocol: Protocol, metadata: Metadata, prepared: bool = True) -> tuple[TableState, PluginSet]:
         """Build the target state, with the domains as this transaction leaves them."""
-        domains: dict[str, str | None] = {} if self.base is None else dict(self.base.domains())
-        domains.update(self.intents.domains)
+        before = {} if self.base is None else self.base.domains()
         version = -1 if self.base is None else self.base.version
-        left = {d: c for d, c in domains.items() if c is not None}
-        return self.context.define(protocol, metadata, version, domains=left)
+        domains = self.intents.domains_on(before)
+        return self.context.define(protocol, metadata, version, domains=domains, prepared=prepared)
 
     @property
     def plan(self) -> WritePlan:
@@ -154,8 +176,8 @@ class Transaction:
     # --- intents ---
 
     def add_files(self, files: pa.Table) -> None:
-        """Stage files: columns of `intents.ADDED_FILE`."""
-        self.intents.adds.append(files)
+        """Stage files: columns of `intents.ADDED_FILE`; a count of rows that is not given is taken from the statistics."""
+        self.intents.adds.append(counted(files))
 
     def remove_files(self, files: pa.Table) -> None:
         """Stage the removal of files as they were read: columns of `intents.REMOVED_FILE`, with ``dvId``."""
@@ -240,33 +262,60 @@ class Transaction:
 
         def build(base: Snapshot | None, lost: int) -> Attempt:
             latest = None if base is None else base.state
-            target, plugins = self._definition
+            target, plugins = self._target_on(base)
             intents = self._resolved(base)
             timed = base is not None and plugins.sole("commit_timestamps", table=target) is not None
             previous = base.commit_timestamp_ms if timed and base is not None else None
-            return build_attempt(intents, header, latest, target, plugins, now(), previous, lost)
+            files = None if base is None else lambda: base.files
+            return build_attempt(intents, header, latest, target, plugins, now(), previous, lost, files)
 
         def publish(attempt: Attempt) -> Committed | Conflict:
             return committer.commit(Proposal(attempt.view.version, attempt.data, self.txn_id, attempt.timestamp_ms))
 
-        won = commit_loop(self.base, build, publish, self._advance, max_retries + 1)
+        try:
+            won = commit_loop(self.base, build, publish, self._advance, max_retries + 1)
+        except CommitStateUnknownError:
+            raise
+        except BaseException:
+            self._delete_vectors(self.abandoned)
+            raise
         self._committed = True
-        result = self._finish(won.base, won.attempt, won.committed)
+        result = self._finish(won.base, won.attempt, won.committed, committer)
         follow_up(result.snapshot, won.attempt.data, won.base, post or PostCommit())
         return result
 
+    def _target_on(self, base: Snapshot | None) -> tuple[TableState, PluginSet]:
+        """Return the target with the domains of the version that an attempt builds on."""
+        target, plugins = self._definition
+        if base is self.base or base is None:
+            return self._definition
+        domains = self.intents.domains_on({**target.domains, **base.state.domains})
+        return replace(target, domains={d: domains[d] for d in target.domains if d in domains}), plugins
+
     def _resolved(self, base: Snapshot | None) -> Intents:
         """Return the intents with row removals as actions; their vectors are written before the commit is proposed."""
-        if not self.intents.row_removals:
+        removals = self.intents.row_removals
+        if not removals:
             return self.intents
+        known = self._resolution
+        if known is not None and [id(r) for r in known[0]] == [id(r) for r in removals]:
+            # who won touched none of these files
+            return self.intents.with_rows_removed(known[1].removes, known[1].adds)
         rule = self.plan.remove_rows
         assert base is not None and rule is not None
         prefix = random_prefix() if self.plan.requirements.random_prefix else ""
-        found = resolve(self.intents, base, rule, prefix)
+        found = resolve(removals, base, rule, prefix)
         if found.encoded is not None and found.encoded.path is not None:
-            self.context.log.engine.storage.put(found.encoded.path, found.encoded.data)
             self.abandoned.append(found.encoded.path)
-        return found.intents
+            self.context.log.engine.storage.put(found.encoded.path, found.encoded.data)
+        self._resolution = list(removals), found
+        return self.intents.with_rows_removed(found.removes, found.adds)
+
+    def _delete_vectors(self, paths: list[str]) -> None:
+        """Delete vectors that no commit names; a store that refuses leaves them to vacuum."""
+        if paths:
+            with contextlib.suppress(EngineError, OSError):
+                self.context.log.engine.storage.delete(paths)
 
     def _header(self, user_metadata: str | None, custom: Mapping[str, Any]) -> CommitHeader:
         version = None if self.base is None else self.base.version
@@ -281,10 +330,10 @@ class Transaction:
         if self._committer is not None:
             return self._committer
         state, plugins = self._definition
-        chosen = plugins.sole("committer", table=state, commits=self.context.log.catalog)
+        storage = self.context.log.engine.storage
+        chosen = plugins.sole("committer", table=state, commits=self.context.log.catalog, storage=storage)
         if chosen is not None:
             return chosen  # type: ignore[no-any-return]
-        storage = self.context.log.engine.storage
         return StoreCommitter(storage, None if storage.local_path("") is not None else storage.root.partition("://")[0])
 
     def _advance(self, base: Snapshot | None, conflict: Conflict) -> Snapshot:
@@ -296,10 +345,12 @@ class Transaction:
             )
         latest = base.update()
         if latest.version <= base.version:
-            raise VersionNotFoundError(f"Version {conflict.version} is taken, but the log does not list it.", version=conflict.version)
+            taken = conflict.version
+            raise VersionNotFoundError(f"Version {taken} is taken, but the log does not list it.", version=taken)
         for winner in latest.commits(base.version + 1, latest.version):
             check_conflicts(winner, self.intents, self.reads, self.isolation, self._matching(latest))
             self.intents.row_removals = rebase(winner, self.intents.row_removals, latest)
+            self.intents.take_row_ids(winner.adds)
         return latest
 
     def _matching(self, latest: Snapshot) -> Callable[[pa.Table, Expression | None], pa.Table]:
@@ -314,19 +365,42 @@ class Transaction:
 
         return matches
 
-    def _finish(self, base: Snapshot | None, attempt: Attempt, committed: Committed) -> CommitResult:
+    def _finish(self, base: Snapshot | None, attempt: Attempt, committed: Committed, committer: Committer) -> CommitResult:
         version = committed.version
-        self.abandoned = self.abandoned[:-1]
-        file = LogFile(committed.path or commit_name(version), "commit", version, version, data=attempt.data)
+        if self._resolution is not None and self._resolution[1].encoded is not None:
+            kept = self._resolution[1].encoded.path
+            self._delete_vectors([p for p in self.abandoned if p != kept])
+        self.abandoned = []
+        kind: Any = "staged" if committed.path is None else "commit"
+        file = LogFile(committed.path or commit_name(version), kind, version, version, data=attempt.data)
         snapshot = self.context.created(file) if base is None else base.with_commits([file], attempt.timestamp_ms)
-        self.plugins.check("after_commit", committed=committed)
+        try:
+            self.plugins.check("after_commit", table=snapshot.state, committed=committed, committer=committer)
+        except Exception as e:  # noqa: BLE001  (the commit is there, whatever a plugin's follow-up does)
+            uri = self.context.log.uri
+            _log.warning("Version %s of %s was committed; what follows a commit failed: %s", version, uri, e)
         return CommitResult(version, snapshot, attempt.view.lost + 1)
+
+
+def _declared_domains(domains: Iterable[DomainMetadata], plugins: PluginSet) -> dict[str, str | None]:
+    """Return what features do to their own domains; HookContractError for a domain that none of them declares."""
+    declared = {d for f in plugins.features.values() for d in f.domains}
+    found: dict[str, str | None] = {}
+    for d in domains:
+        if d.domain not in declared or d.domain in found:
+            raise HookContractError(
+                f"Hook prepare_domains gave the domain {d.domain!r}; expected each once, of those that features declare.",
+                hook="prepare_domains",
+            )
+        found[d.domain] = None if d.removed else d.configuration
+    return found
 
 
 def _requested_features(configuration: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
     """Split off ``delta.feature.X=supported`` requests: they are never stored. So are protocol versions."""
     prefix = "delta.feature."
-    asked = [k.removeprefix(prefix) for k, v in configuration.items() if k.startswith(prefix) and v.lower() in ("supported", "enabled")]
+    words = ("supported", "enabled")
+    asked = [k.removeprefix(prefix) for k, v in configuration.items() if k.startswith(prefix) and v.lower() in words]
     plain = ("delta.minReaderVersion", "delta.minWriterVersion")
     return asked, {k: v for k, v in configuration.items() if not k.startswith(prefix) and k not in plain}
 
@@ -335,7 +409,9 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def begin_create(context: TableContext, operation: str = "CREATE TABLE", parameters: Mapping[str, Any] | None = None) -> Transaction:
+def begin_create(
+    context: TableContext, operation: str = "CREATE TABLE", parameters: Mapping[str, Any] | None = None
+) -> Transaction:
     """Begin a transaction that creates a table."""
     return Transaction(context, None, operation, parameters)
 

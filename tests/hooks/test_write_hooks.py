@@ -9,6 +9,7 @@ import pytest
 
 from delta_core.api import (
     CommitInfoField,
+    DomainMetadata,
     FileReference,
     InvalidArgumentError,
     Metadata,
@@ -54,23 +55,33 @@ def test_hook_prepare_metadata_passes_each_the_answer_before() -> None:
 
     later = Stranger("one", after=("two",), prepare_metadata=hook("1"))
     both = plugin_set(later, Stranger("two", prepare_metadata=hook("2")))
-    assert both.fold("prepare_metadata", "metadata", METADATA, table=STATE).description == "21"
+    assert both.fold("prepare_metadata", "metadata", METADATA, table=STATE, previous=None).description == "21"
 
 
 def test_hook_prepare_metadata_without_a_plugin_changes_nothing() -> None:
-    assert plugin_set(Stranger("one")).fold("prepare_metadata", "metadata", METADATA, table=STATE) is METADATA
+    alone = plugin_set(Stranger("one"))
+    assert alone.fold("prepare_metadata", "metadata", METADATA, table=STATE, previous=None) is METADATA
+
+
+def test_hook_prepare_domains_join_and_see_what_was_asked() -> None:
+    def hook(name: str) -> Any:
+        return lambda table, requested: [DomainMetadata(f"{name}.domain", requested["wish"])]
+
+    both = plugin_set(Stranger("one", prepare_domains=hook("one")), Stranger("two", prepare_domains=hook("two")))
+    found = both.collect("prepare_domains", table=STATE, requested={"wish": "w"})
+    assert sorted((d.domain, d.configuration) for d in found) == [("one.domain", "w"), ("two.domain", "w")]
 
 
 def test_hook_check_metadata_refuses() -> None:
     strict = Stranger("one", check_metadata=lambda table, metadata: refuse(table, metadata))
     with pytest.raises(InvalidArgumentError, match="refused by a plugin"):
-        plugin_set(strict).check("check_metadata", table=STATE, metadata=METADATA)
+        plugin_set(strict).check("check_metadata", table=STATE, metadata=METADATA, previous=None)
 
 
 def test_hook_check_metadata_must_not_answer() -> None:
     wrong = plugin_set(Stranger("one", check_metadata=lambda table, metadata: metadata))
     with pytest.raises(HookContractError, match="check_metadata"):
-        wrong.check("check_metadata", table=STATE, metadata=METADATA)
+        wrong.check("check_metadata", table=STATE, metadata=METADATA, previous=None)
 
 
 def test_hook_accept_type_change_refuses_unless_one_plugin_accepts() -> None:
@@ -133,14 +144,15 @@ def test_hook_check_commit_refuses() -> None:
 
 def test_hook_committer_has_one_answer_or_the_default() -> None:
     default, own = object(), object()
-    asked = {"table": STATE, "commits": None}
+    asked = {"table": STATE, "commits": None, "storage": None}
     assert plugin_set(Stranger("one")).sole("committer", default, **asked) is default
     assert plugin_set(Stranger("one", committer=lambda table, commits: own)).sole("committer", default, **asked) is own
 
 
 def test_hook_after_commit_is_told_once_and_answers_nothing() -> None:
     told: list[Any] = []
-    plugin_set(Stranger("one", after_commit=lambda committed: told.append(committed))).check("after_commit", committed=4)
+    plugins = plugin_set(Stranger("one", after_commit=lambda committed: told.append(committed)))
+    plugins.check("after_commit", table=STATE, committed=4, committer=None)
     assert told == [4]
 
 
@@ -160,4 +172,4 @@ def test_hook_file_references_join() -> None:
 
 def test_hook_retention_limits_join_so_that_the_strictest_can_win() -> None:
     one, two = (Stranger(n, retention_limits=lambda table, v=v: [v]) for n, v in (("one", 7), ("two", 2)))
-    assert min(plugin_set(one, two).collect("retention_limits", table=STATE)) == 2
+    assert min(plugin_set(one, two).collect("retention_limits", table=STATE, cutoff=9)) == 2
