@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from delta_core.cli import inspect, rows
+from delta_core.cli import change, inspect, rows
 from delta_core.errors import DeltaError, ExpressionError, InternalError, InvalidArgumentError
 
 __all__ = ["cli", "main"]
@@ -38,7 +38,7 @@ class _Program(click.Group):
 @click.version_option(package_name="delta_core", prog_name=PROGRAM)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error; may stand anywhere.")
 def cli(debug: bool) -> None:
-    """Read Delta Lake tables: what they are, what is in them, what changed.
+    """Read and write Delta Lake tables: what they are, what is in them, what changed.
 
     TABLE is a local path or the URI of any file system that fsspec knows (s3://, gs://, abfs:// ...).
 
@@ -65,7 +65,7 @@ def completion(shell: str) -> None:
 
 for command in (
     inspect.info, inspect.schema, inspect.history, inspect.files, inspect.features, rows.head, rows.cat, rows.changes,
-    inspect.log,
+    inspect.log, change.create, change.write, change.checkpoint,
 ):  # fmt: skip
     cli.add_command(command)
 

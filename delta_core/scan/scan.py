@@ -44,11 +44,6 @@ class ScanSource(Protocol):
     @property
     def engine(self) -> Engine: ...
     @property
-    @property
-    def planned(self) -> FileSet:
-        """The planned files, as a FileSet: columns load on demand."""
-        return self._files
-
     def files(self) -> FileSet: ...
     @property
     def timezone(self) -> str: ...
@@ -126,6 +121,21 @@ class Scan:
         evaluator, zone = self._source.engine.evaluator, self._source.timezone
         found = found.where(self._skipping.partition, evaluator, zone, exact=True)
         return found.where(self._skipping.statistics, evaluator, zone)
+
+    @property
+    def source(self) -> ScanSource:
+        """What is read."""
+        return self._source
+
+    @property
+    def file_set(self) -> FileSet:
+        """The files that may hold a row."""
+        return self._files
+
+    @property
+    def planned(self) -> FileSet:
+        """The planned files, as a FileSet: columns load on demand."""
+        return self._files
 
     def files(self) -> pa.Table:
         """Return the planned files, one row each, with the columns of `actions.FILE_COLUMNS`."""

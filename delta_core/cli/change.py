@@ -1,0 +1,176 @@
+"""Commands that change a table: create, write, checkpoint."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+import pyarrow as pa
+
+import delta_core
+from delta_core import operations
+from delta_core.cli.options import Target, as_json, table_command
+from delta_core.cli.output import console, print_facts, print_json, print_note, quantity
+from delta_core.cli.sinks import FORMATS
+from delta_core.cli.sources import open_rows, read_schema
+from delta_core.schema import Schema, arrow_schema
+from delta_core.table import DeltaTable
+
+__all__ = ["checkpoint", "create", "write"]
+
+
+def _list(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str]:
+    return [part.strip() for part in value.split(",") if part.strip()] if value else []
+
+
+def _pairs(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for value in values:
+        key, equals, text = value.partition("=")
+        if not equals or not key:
+            raise click.BadParameter(f"{value!r} is not KEY=VALUE.", context, parameter)
+        found[key] = text
+    return found
+
+
+def _definition(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", callback=_pairs,
+                     help="A table property of a new table; repeatable."),
+        click.option("--cluster-by", metavar="A,B", callback=_list, help="Clustering columns of a new table."),
+        click.option("--partition-by", metavar="A,B", callback=_list, help="Partition columns of a new table."),
+        click.option("--name", help="The name of a new table."),
+        click.option("--description", help="The description of a new table."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@click.command()
+@table_command(versioned=False)
+@click.option("--schema", "schema_file", required=True, type=click.Path(exists=True, dir_okay=False),
+              help="A Delta schema as JSON, or a data file whose columns the table gets.")
+@click.option("--feature", "features", multiple=True, metavar="NAME", help="A table feature to switch on; repeatable.")
+@click.option("--mode", type=click.Choice(["error", "ignore", "overwrite"]), default="error", show_default=True,
+              help="What to do with a table that exists.")
+@_definition
+@as_json
+def create(
+    target: Target, schema_file: str, features: tuple[str, ...], mode: Any, properties: dict[str, str],
+    cluster_by: list[str], partition_by: list[str], name: str | None, description: str | None, json_output: bool,
+) -> None:  # fmt: skip
+    """Create a table without rows.
+
+    \b
+    Examples:
+      delta-core create sales --schema schema.json --partition-by day
+      delta-core create sales --schema first.parquet --property delta.enableDeletionVectors=true
+    """
+    found = read_schema(schema_file)
+    schema = Schema.from_json(found) if isinstance(found, str) else Schema.from_arrow(found)
+    table = DeltaTable.create(
+        target.uri, schema, mode, partition_by or None, name, description, properties or None,
+        target.storage_options or None, cluster_by=cluster_by, features=features, timezone=target.timezone,
+    )  # fmt: skip
+    _report(table, json_output)
+
+
+@click.command()
+@table_command(versioned=False)
+@click.argument("sources", nargs=-1, required=True, metavar="FILE...")
+@click.option("--mode", type=click.Choice(["error", "append", "overwrite", "ignore"]), default="append", show_default=True,
+              help="What to do with a table that exists.")
+@click.option("--format", "-f", "kind", type=click.Choice(FORMATS), help="The sources' format; else their ending says it.")
+@click.option("--replace-where", metavar="SQL", help="With --mode overwrite: replace only the rows that a predicate selects.")
+@click.option("--replace-partitions", is_flag=True, help="With --mode overwrite: replace only the partitions that are written.")
+@click.option("--schema-mode", type=click.Choice(["merge", "overwrite"]), help="Let the rows extend or replace the schema.")
+@click.option("--target-file-size", type=click.IntRange(min=1), metavar="BYTES", help="The size that files should have.")
+@_definition
+@as_json
+def write(
+    target: Target, sources: tuple[str, ...], mode: Any, kind: str | None, replace_where: str | None,
+    replace_partitions: bool, schema_mode: Any, target_file_size: int | None, properties: dict[str, str],
+    cluster_by: list[str], partition_by: list[str], name: str | None, description: str | None, json_output: bool,
+) -> None:  # fmt: skip
+    """Write rows of Parquet, CSV, JSON lines or Arrow files into a table; - reads standard input.
+
+    The table is created where there is none. CSV and JSON are read as the table's types where it exists.
+
+    \b
+    Examples:
+      delta-core write sales day1.parquet day2.parquet
+      delta-core write sales new.csv --mode overwrite --replace-where "day = '2024-05-01'"
+      delta-core cat other -f arrow | delta-core write sales -
+    """
+    exists = DeltaTable.is_deltatable(target.uri, target.storage_options or None)
+    columns = None
+    if exists and mode in ("append", "overwrite") and schema_mode is None:
+        snapshot = target.snapshot()
+        columns = arrow_schema(snapshot.schema, snapshot.state.types)
+    with _progress() as advance:
+        delta_core.write_deltalake(
+            target.uri, _counted(open_rows(sources, kind, columns), advance), mode=mode, partition_by=partition_by or None,
+            name=name, description=description, configuration=properties or None, schema_mode=schema_mode,
+            storage_options=target.storage_options or None, predicate=replace_where, target_file_size=target_file_size,
+            partition_overwrite="dynamic" if replace_partitions else "static", cluster_by=cluster_by,
+        )  # fmt: skip
+    _report(target.table(), json_output)
+
+
+@click.command()
+@table_command(versioned=False)
+@as_json
+def checkpoint(target: Target, json_output: bool) -> None:
+    """Write a checkpoint of the latest version.
+
+    \b
+    Examples:
+      delta-core checkpoint sales
+    """
+    result = operations.write_checkpoint(target.snapshot())
+    facts = {
+        "version": result.version, "path": result.path, "size_bytes": result.size_bytes, "num_actions": result.num_actions,
+        "num_adds": result.num_adds, "sidecars_written": list(result.written), "sidecars_reused": list(result.reused),
+    }  # fmt: skip
+    if json_output:
+        print_json(facts)
+        return
+    print_note(f"Checkpoint of version {result.version}: {result.num_adds:,} files, {quantity(result.size_bytes)}, {result.path}")
+
+
+def _report(table: DeltaTable, json_output: bool) -> None:
+    last = table.history(1)[0]
+    facts = {"version": table.version(), "operation": last.get("operation"), "metrics": last.get("operationMetrics") or {}}
+    if json_output:
+        print_json(facts)
+    else:
+        print_facts(facts)
+
+
+def _counted(reader: pa.RecordBatchReader, advance: Callable[[int], None] | None) -> pa.RecordBatchReader:
+    if advance is None:
+        return reader
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            yield batch
+            advance(batch.num_rows)
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int], None] | None]:
+    """Count rows on stderr, where someone can see it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    text = TextColumn("{task.completed:,} rows written")
+    with Progress(SpinnerColumn(), text, TimeElapsedColumn(), console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("rows", total=None)
+        yield lambda rows: bar.advance(task, rows)

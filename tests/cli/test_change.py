@@ -1,0 +1,101 @@
+"""Commands that change a table: create, write, checkpoint."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_core import DeltaTable
+
+CSV = "id,day,x\n1,2024-01-01,1.5\n2,2024-01-02,\n"
+
+
+def _source(tmp_path: Path, text: str = CSV, name: str = "rows.csv") -> str:
+    path = tmp_path / name
+    path.write_text(text)
+    return str(path)
+
+
+def _rows(uri: Path) -> list[tuple[Any, ...]]:
+    table = DeltaTable(uri).to_pyarrow_table()
+    return sorted(zip(*(c.to_pylist() for c in table.columns), strict=True), key=str)
+
+
+def test_write_creates_a_partitioned_table_from_csv(run: Any, tmp_path: Path) -> None:
+    found = run("write", tmp_path / "t", _source(tmp_path), "--partition-by", "day", "--json").json
+    assert (found["version"], found["operation"]) == (0, "CREATE TABLE AS SELECT")
+    assert [r[0] for r in _rows(tmp_path / "t")] == [1, 2]
+    assert DeltaTable(tmp_path / "t").metadata().partition_columns == ["day"]
+
+
+def test_write_appends_to_a_table_that_exists_and_reads_csv_as_its_types(run: Any, tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int32()), ("day", pa.string()), ("x", pa.decimal128(5, 2))])
+    DeltaTable.create(tmp_path / "t", schema)
+    run("write", tmp_path / "t", _source(tmp_path))
+    assert [str(r) for r in _rows(tmp_path / "t")] == [
+        "(1, '2024-01-01', Decimal('1.50'))", "(2, '2024-01-02', None)",
+    ]  # fmt: skip
+
+
+def test_write_reads_arrow_from_standard_input(tmp_path: Path) -> None:
+    table = pa.table({"id": [1, 2, 3]})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    command = [str(Path(sys.executable).with_name("delta-core")), "write", str(tmp_path / "t"), "-", "--json"]
+    done = subprocess.run(command, input=sink.getvalue().to_pybytes(), capture_output=True, check=True)
+    assert json.loads(done.stdout)["metrics"]["numOutputRows"] == "3"
+    assert _rows(tmp_path / "t") == [(1,), (2,), (3,)]
+
+
+def test_write_joins_several_files(run: Any, tmp_path: Path) -> None:
+    for i in range(3):
+        pq.write_table(pa.table({"id": [i]}), tmp_path / f"{i}.parquet")
+    run("write", tmp_path / "t", *(tmp_path / f"{i}.parquet" for i in range(3)))
+    assert _rows(tmp_path / "t") == [(0,), (1,), (2,)]
+
+
+def test_replace_where_keeps_other_rows(run: Any, tmp_path: Path) -> None:
+    run("write", tmp_path / "t", _source(tmp_path))
+    new = _source(tmp_path, "id,day,x\n1,2025-01-01,9\n", "new.csv")
+    run("write", tmp_path / "t", new, "--mode", "overwrite", "--replace-where", "id = 1")
+    assert [(r[0], str(r[1])) for r in _rows(tmp_path / "t")] == [(1, "2025-01-01"), (2, "2024-01-02")]
+
+
+def test_mode_error_on_a_table_that_exists_fails_without_a_traceback(run: Any, tmp_path: Path) -> None:
+    run("write", tmp_path / "t", _source(tmp_path))
+    failed = run("write", tmp_path / "t", _source(tmp_path), "--mode", "error")
+    assert failed.code == 1
+    assert "already" in failed.err
+    assert "Traceback" not in failed.err
+
+
+def test_missing_source_is_a_usage_error(run: Any, tmp_path: Path) -> None:
+    failed = run("write", tmp_path / "t", tmp_path / "no.csv")
+    assert failed.code == 2
+    assert "no.csv" in failed.err
+    assert not (tmp_path / "t").exists()
+
+
+def test_create_takes_a_delta_schema_and_properties(run: Any, tmp_path: Path) -> None:
+    text = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":false,"metadata":{}}]}'
+    schema = _source(tmp_path, text, "schema.json")
+    run("create", tmp_path / "t", "--schema", schema, "--property", "delta.appendOnly=true", "--name", "mine")
+    table = DeltaTable(tmp_path / "t")
+    assert table.schema().to_json() == text
+    assert (table.metadata().name, table.metadata().configuration) == ("mine", {"delta.appendOnly": "true"})
+
+
+def test_checkpoint_serves_the_version_alone(run: Any, tmp_path: Path) -> None:
+    run("write", tmp_path / "t", _source(tmp_path))
+    run("write", tmp_path / "t", _source(tmp_path))
+    assert run("checkpoint", tmp_path / "t", "--json").json["num_adds"] == 2
+    for commit in (tmp_path / "t" / "_delta_log").glob("*.json"):
+        commit.unlink()
+    assert len(_rows(tmp_path / "t")) == 4
