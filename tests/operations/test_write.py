@@ -1,0 +1,248 @@
+"""Writes end to end: modes, what they replace, what is left when they fail. deltalake reads every result."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from delta_core import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, WriterProperties, write_deltalake
+from delta_core.errors import (
+    ColumnNotFoundError, ConcurrentAppendError, ConstraintViolationError, InvalidArgumentError, SchemaMismatchError,
+    TableExistsError,
+)  # fmt: skip
+from delta_core.transaction import AddAction, RemoveAction
+
+ROWS = pa.table({"id": pa.array(range(6), pa.int64()), "kind": ["a", "b", "c"] * 2, "x": [0.5, None, 2.5, 3.5, 4.5, 5.5]})
+
+
+def rows(uri: Any) -> list[tuple[Any, ...]]:
+    """The table's rows, by us and by the peer."""
+    ours = DeltaTable(uri).to_pyarrow_table()
+    theirs = deltalake.DeltaTable(str(uri)).to_pyarrow_table().select(ours.column_names)
+    found = sorted((tuple(r.values()) for r in ours.to_pylist()), key=str)
+    assert found == sorted((tuple(r.values()) for r in theirs.to_pylist()), key=str)
+    return found
+
+
+def expected(*tables: pa.Table) -> list[tuple[Any, ...]]:
+    return sorted((tuple(r.values()) for t in tables for r in t.to_pylist()), key=str)
+
+
+def data_files(uri: Path) -> set[Path]:
+    return {p for p in uri.rglob("*.parquet") if "_delta_log" not in p.parts}
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> Path:
+    write_deltalake(tmp_path / "t", ROWS, partition_by=["kind"])
+    return tmp_path / "t"
+
+
+def test_write_creates_a_table(uri: Path) -> None:
+    table = DeltaTable(uri)
+    assert (table.version(), table.metadata().partition_columns) == (0, ["kind"])
+    assert rows(uri) == expected(ROWS)
+
+
+def test_mode_error_refuses_a_table_that_exists(uri: Path) -> None:
+    with pytest.raises(TableExistsError, match="already"):
+        write_deltalake(uri, ROWS)
+
+
+def test_mode_ignore_leaves_a_table_alone(uri: Path) -> None:
+    write_deltalake(uri, ROWS, mode="ignore")
+    assert DeltaTable(uri).version() == 0
+
+
+def test_append_adds_rows_and_moves_the_table_that_was_given(uri: Path) -> None:
+    table = DeltaTable(uri)
+    write_deltalake(table, ROWS, mode="append")
+    assert table.version() == 1
+    assert rows(uri) == expected(ROWS, ROWS)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        ROWS, ROWS.to_batches(), pa.RecordBatchReader.from_batches(ROWS.schema, ROWS.to_batches()),
+        ROWS.to_pandas(), pl.from_arrow(ROWS), duckdb.sql("SELECT * FROM ROWS"),
+    ],
+    ids=["table", "batches", "reader", "pandas", "polars", "duckdb"],
+)  # fmt: skip
+def test_rows_come_from_any_arrow_source(tmp_path: Path, data: Any) -> None:
+    write_deltalake(tmp_path / "t", data)
+    found = rows(tmp_path / "t")
+    assert [r[:2] for r in found] == [r[:2] for r in expected(ROWS)]
+
+
+def test_overwrite_replaces_every_row(uri: Path) -> None:
+    write_deltalake(uri, ROWS.slice(0, 1), mode="overwrite")
+    assert rows(uri) == expected(ROWS.slice(0, 1))
+    assert DeltaTable(uri).snapshot(version=0).scan().count() == 6
+
+
+def test_overwrite_with_schema_takes_the_rows_schema(uri: Path) -> None:
+    other = pa.table({"name": ["n"], "day": [dt.date(2024, 1, 1)]})
+    write_deltalake(uri, other, mode="overwrite", schema_mode="overwrite", partition_by=["day"])
+    assert rows(uri) == expected(other)
+    assert DeltaTable(uri).metadata().partition_columns == ["day"]
+
+
+def test_replace_where_on_a_partition_rewrites_no_file(uri: Path) -> None:
+    before = data_files(uri)
+    new = pa.table({"id": pa.array([9], pa.int64()), "kind": ["a"], "x": [9.0]})
+    write_deltalake(uri, new, mode="overwrite", predicate="kind = 'a'")
+    assert len(data_files(uri) - before) == 1
+    assert rows(uri) == expected(ROWS.filter(pa.array([k != "a" for k in ROWS["kind"].to_pylist()])), new)
+
+
+def test_replace_where_on_data_keeps_the_other_rows_of_a_file(uri: Path) -> None:
+    new = pa.table({"id": pa.array([2], pa.int64()), "kind": ["c"], "x": [None]}, schema=ROWS.schema)
+    write_deltalake(uri, new, mode="overwrite", predicate="id < 3")
+    assert rows(uri) == expected(ROWS.slice(3), new)
+
+
+def test_replace_where_keeps_rows_for_which_it_is_null(uri: Path) -> None:
+    write_deltalake(uri, ROWS.slice(0, 0), mode="overwrite", predicate="x > 0")
+    assert rows(uri) == expected(ROWS.slice(1, 1))
+
+
+def test_rows_outside_the_predicate_are_refused_and_nothing_is_left(uri: Path) -> None:
+    before = data_files(uri)
+    with pytest.raises(ConstraintViolationError, match="replaceWhere"):
+        write_deltalake(uri, ROWS, mode="overwrite", predicate="kind = 'a'")
+    assert data_files(uri) == before
+    assert DeltaTable(uri).version() == 0
+
+
+def test_dynamic_overwrite_replaces_the_partitions_that_are_written(uri: Path) -> None:
+    new = pa.table({"id": pa.array([7, 8], pa.int64()), "kind": ["b", "z"], "x": [1.0, 2.0]})
+    write_deltalake(uri, new, mode="overwrite", partition_overwrite="dynamic")
+    assert rows(uri) == expected(ROWS.filter(pa.array([k != "b" for k in ROWS["kind"].to_pylist()])), new)
+
+
+def test_dynamic_overwrite_tells_the_null_partition_from_others(tmp_path: Path) -> None:
+    first = pa.table({"id": [1, 2], "p": pa.array([None, 5], pa.int32())})
+    write_deltalake(tmp_path / "t", first, partition_by=["p"])
+    new = pa.table({"id": [3], "p": pa.array([None], pa.int32())})
+    write_deltalake(tmp_path / "t", new, mode="overwrite", partition_overwrite="dynamic")
+    assert rows(tmp_path / "t") == expected(first.slice(1), new)
+
+
+def test_schema_merge_adds_columns_behind(uri: Path) -> None:
+    new = ROWS.slice(0, 1).append_column("extra", pa.array([{"a": 1}]))
+    write_deltalake(uri, new, mode="append", schema_mode="merge")
+    assert DeltaTable(uri).schema().names == ["id", "kind", "x", "extra"]
+    assert sum(r[3] is None for r in rows(uri)) == 6
+
+
+def test_unknown_column_without_merge_is_refused_by_name(uri: Path) -> None:
+    with pytest.raises(SchemaMismatchError, match="extra"):
+        write_deltalake(uri, ROWS.append_column("extra", ROWS["id"]), mode="append")
+
+
+def test_wrong_type_is_refused_by_name(uri: Path) -> None:
+    with pytest.raises(SchemaMismatchError, match="x"):
+        write_deltalake(uri, ROWS.set_column(2, "x", pa.array(["text"] * 6)), mode="append")
+
+
+def test_other_partitioning_is_refused(uri: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="partitioned by"):
+        write_deltalake(uri, ROWS, mode="append", partition_by=["id"])
+
+
+def test_partition_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ColumnNotFoundError, match="nope"):
+        write_deltalake(tmp_path / "t", ROWS, partition_by=["nope"])
+    assert not data_files(tmp_path)
+
+
+def test_application_version_is_written_once(uri: Path) -> None:
+    for _ in range(2):
+        write_deltalake(uri, ROWS, mode="append", commit_properties=CommitProperties(app_transactions=[Transaction("job", 4)]))
+    assert (DeltaTable(uri).version(), DeltaTable(uri).transaction_version("job")) == (1, 4)
+
+
+def test_lost_race_to_create_a_table_says_so(tmp_path: Path) -> None:
+    from delta_core.operations.write import WriteOptions, write_table
+    from delta_core.snapshot import open_context
+
+    class Late:
+        """Rows that arrive after somebody else created the table."""
+
+        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+            return pa.RecordBatchReader.from_batches(ROWS.schema, self._batches()).__arrow_c_stream__()
+
+        def _batches(self) -> Any:
+            write_deltalake(tmp_path / "t", ROWS)
+            yield from ROWS.to_batches()
+
+    with pytest.raises(ConcurrentAppendError, match="meanwhile"):
+        write_table(open_context(str(tmp_path / "t")), Late(), WriteOptions())
+    assert rows(tmp_path / "t") == expected(ROWS)
+    assert len(data_files(tmp_path / "t")) == 1
+
+
+def test_checkpoints_come_at_the_interval_and_may_be_switched_off(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", ROWS, configuration={"delta.checkpointInterval": "2"})
+    write_deltalake(tmp_path / "t", ROWS, mode="append")
+    write_deltalake(tmp_path / "t", ROWS, mode="append")
+    off = PostCommitHookProperties(create_checkpoint=False)
+    for _ in range(2):
+        write_deltalake(tmp_path / "t", ROWS, mode="append", post_commithook_properties=off)
+    names = sorted(p.name for p in (tmp_path / "t" / "_delta_log").glob("*.checkpoint.parquet"))
+    assert names == [f"{2:020d}.checkpoint.parquet"]
+    assert len(rows(tmp_path / "t")) == 30
+
+
+def test_writer_properties_reach_the_files(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", ROWS, writer_properties=WriterProperties(compression="ZSTD"))
+    (file,) = data_files(tmp_path / "t")
+    assert pq.read_metadata(file).row_group(0).column(0).compression == "ZSTD"
+
+
+def test_pandas_frame_goes_in_and_comes_back(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"id": [1, 2], "when": pd.to_datetime(["2024-01-01", "2024-01-02"]).as_unit("us")})
+    write_deltalake(tmp_path / "t", frame)
+    pd.testing.assert_frame_equal(DeltaTable(tmp_path / "t").to_pandas(), frame)
+
+
+def test_files_written_elsewhere_are_registered_with_statistics(uri: Path) -> None:
+    (uri / "kind=z").mkdir()
+    pq.write_table(pa.table({"id": pa.array([70, 71], pa.int64()), "x": [1.0, 2.0]}), uri / "kind=z" / "f.parquet")
+    table = DeltaTable(uri)
+    size = (uri / "kind=z" / "f.parquet").stat().st_size
+    table.create_write_transaction([AddAction("kind=z/f.parquet", size, {"kind": "z"})], "append", table.schema())
+    stats = {r["path"]: r for r in table.get_add_actions(flatten=True).to_pylist()}["kind=z/f.parquet"]
+    assert (stats["num_records"], stats["min.id"], stats["max.id"]) == (2, 70, 71)
+    assert len(rows(uri)) == 8
+
+
+def test_registered_removal_takes_a_file_out(uri: Path) -> None:
+    table = DeltaTable(uri)
+    path = next(p for p in table.get_add_actions()["path"].to_pylist() if p.startswith("kind=a"))
+    table.create_write_transaction([RemoveAction(path)], "append", table.schema())
+    assert {r[1] for r in rows(uri)} == {"b", "c"}
+    with pytest.raises(InvalidArgumentError, match="not a live file"):
+        table.create_write_transaction([RemoveAction(path)], "append", table.schema())
+
+
+def test_change_feed_of_a_partial_overwrite_holds_what_changed_alone(tmp_path: Path) -> None:
+    uri = tmp_path / "t"
+    write_deltalake(uri, ROWS, configuration={"delta.enableChangeDataFeed": "true"})
+    new = pa.table({"id": pa.array([2], pa.int64()), "kind": ["n"], "x": [7.0]})
+    write_deltalake(uri, new, mode="overwrite", predicate="id < 3")
+    feed = DeltaTable(uri).load_cdf(1).read_all().select(["id", "kind", "_change_type"]).to_pylist()
+    assert sorted(tuple(r.values()) for r in feed) == [
+        (0, "a", "delete"), (1, "b", "delete"), (2, "c", "delete"), (2, "n", "insert"),
+    ]  # fmt: skip
+    assert rows(uri) == expected(ROWS.slice(3), new)
