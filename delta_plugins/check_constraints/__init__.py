@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from delta_core.api import Metadata, RowCheck, TableFeature, TableState, hookimpl
 from delta_plugins.check_constraints import logic
+
+if TYPE_CHECKING:
+    from delta_core.api import AttemptView
 
 __all__ = ["FEATURE"]
 
@@ -38,3 +42,8 @@ def check_metadata(table: TableState) -> None:
 @hookimpl
 def write_rules(table: TableState) -> Iterable[RowCheck]:
     return logic.row_checks(table)
+
+
+@hookimpl
+def check_commit(attempt: AttemptView) -> None:
+    logic.check_validated(attempt)

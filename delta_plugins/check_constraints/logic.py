@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from delta_core.api import (
     ColumnNotFoundError,
@@ -10,15 +11,23 @@ from delta_core.api import (
     PrimitiveType,
     RowCheck,
     TableState,
+    UnsupportedOperationError,
     bind_typed,
     parse_sql,
     spark_name,
 )
 
-__all__ = ["PREFIX", "constraints", "row_check", "row_checks"]
+if TYPE_CHECKING:
+    from delta_core.api import AttemptView
+
+__all__ = ["PREFIX", "VALIDATED", "check_validated", "constraints", "row_check", "row_checks"]
 
 NAME = "checkConstraints"
 PREFIX = "delta.constraints."
+#: The operation that looked at the rows that are there before it adds a condition.
+VALIDATED = "ADD CONSTRAINT"
+#: Operations, by how they begin, that bring rows and conditions which belong together.
+_WHOLE = (VALIDATED, "CREATE", "REPLACE", "CLONE", "RESTORE")
 
 
 def constraints(configuration: Mapping[str, str]) -> dict[str, str]:
@@ -52,3 +61,19 @@ def row_check(table: TableState, name: str, text: str) -> RowCheck:
             name=name, sql=text,
         )  # fmt: skip
     return RowCheck(NAME, name, bound.expression, sql=text)
+
+
+def check_validated(attempt: AttemptView) -> None:
+    """Refuse conditions that come to a table without a look at its rows, as a mere property.
+
+    Raises UnsupportedOperationError naming the constraint.
+    """
+    if attempt.previous is None or not attempt.metadata_changed or attempt.operation.startswith(_WHOLE):
+        return
+    before = constraints(attempt.previous.configuration)
+    new = [name for name, text in constraints(attempt.table.configuration).items() if before.get(name) != text]
+    if new:
+        raise UnsupportedOperationError(
+            f"{attempt.operation} would add the CHECK constraint {new[0]} to rows that nobody validated. Use the verb "
+            "add_constraint, which does.", name=new[0],
+        )  # fmt: skip

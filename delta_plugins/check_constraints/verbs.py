@@ -18,7 +18,7 @@ from delta_core.api import (
     Transaction,
     negate,
 )
-from delta_plugins.check_constraints.logic import PREFIX, constraints, row_check
+from delta_plugins.check_constraints.logic import PREFIX, VALIDATED, constraints, row_check
 
 __all__ = ["add_constraint", "validate_existing"]
 
@@ -57,7 +57,7 @@ def add_constraint(source: Any, conditions: Mapping[str, str]) -> int:
     _check_names(snapshot, conditions)
     said = {"name": ", ".join(wanted), "expr": ", ".join(wanted.values())}
     transaction = Transaction(
-        snapshot.context, snapshot, "ADD CONSTRAINT", said, isolation=IsolationLevel.SERIALIZABLE
+        snapshot.context, snapshot, VALIDATED, said, isolation=IsolationLevel.SERIALIZABLE
     )
     properties = {**snapshot.metadata.configuration, **{PREFIX + name: text for name, text in wanted.items()}}
     transaction.set_metadata(replace(snapshot.metadata, configuration=properties))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from delta_core.errors import (
     InvalidArgumentError,
     MetadataChangedError,
     UnsupportedExpressionError,
+    UnsupportedOperationError,
 )  # fmt: skip
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.state import TableState
@@ -145,6 +147,25 @@ def test_rows_that_were_checked_by_older_conditions_are_not_added(uri: str) -> N
     slow.set_transaction("app", 1)
     with pytest.raises(MetadataChangedError):
         slow.commit()
+
+
+@pytest.mark.parametrize("properties", [{"delta.constraints.new": "id < 9"}, {"delta.constraints.positive": "id > 1"}])
+def test_condition_that_comes_as_a_property_is_refused(uri: str, properties: dict[str, str]) -> None:
+    transaction = begin(uri, "SET TBLPROPERTIES")
+    metadata = transaction.table.metadata
+    transaction.set_metadata(replace(metadata, configuration={**metadata.configuration, **properties}))
+    with pytest.raises(UnsupportedOperationError, match="add_constraint"):
+        transaction.commit()
+
+
+def test_condition_goes_as_a_property_and_others_change_beside_it(uri: str) -> None:
+    transaction = begin(uri, "SET TBLPROPERTIES")
+    left = {k: v for k, v in transaction.table.configuration.items() if k != "delta.constraints.short"}
+    transaction.set_metadata(replace(transaction.table.metadata, configuration={**left, "mine": "1"}))
+    transaction.commit()
+    append(uri, {"id": [1], "s": ["longer"]})
+    with pytest.raises(ConstraintViolationError, match="positive"):
+        append(uri, {"id": [0], "s": ["a"]})
 
 
 def test_verb_is_found_by_name(uri: str) -> None:

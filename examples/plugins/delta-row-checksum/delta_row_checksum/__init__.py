@@ -4,10 +4,25 @@ The checksum stands in a hidden column of the data files. Which columns it cover
 stand in a domain; each file says by which function its rows were summed; audits leave an action in the log.
 """
 
-from collections.abc import Iterable
+from __future__ import annotations
 
-from delta_core.api import ReadRule, TableFeature, TableState, hookimpl
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from delta_core.api import (
+    ActionColumn,
+    DomainMetadata,
+    HiddenColumn,
+    Metadata,
+    ReadRule,
+    TableFeature,
+    TableState,
+    hookimpl,
+)
 from delta_row_checksum import logic
+
+if TYPE_CHECKING:
+    from delta_core.api import AttemptView
 
 __all__ = ["FEATURE"]
 
@@ -21,11 +36,15 @@ FEATURE = TableFeature(
     "reader+writer",
     "Every row carries a checksum that readers verify.",
     requires=("domainMetadata",),
+    properties={logic.REQUEST: "columns to cover, joined by commas; asks for the feature and is not stored"},
     domains=(logic.DOMAIN,),
     actions=(logic.AUDIT,),
     fields=(logic.FUNCTION_FIELD,),
     active=_is_active,
-    verbs={"checksum_audits": "delta_row_checksum.audits:checksum_audits"},
+    verbs={
+        "checksum_audits": "delta_row_checksum.audits:checksum_audits",
+        "audit_checksums": "delta_row_checksum.audits:audit_checksums",
+    },
 )
 
 
@@ -38,3 +57,32 @@ def check_read(table: TableState) -> None:
 def read_rules(table: TableState) -> Iterable[ReadRule]:
     covered = logic.coverage(table)
     return () if covered is None else (logic.read_check(covered),)
+
+
+# --- writing ---
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if logic.REQUEST in metadata.configuration else []
+
+
+@hookimpl
+def prepare_metadata(metadata: Metadata) -> Metadata:
+    return logic.without_request(metadata)
+
+
+@hookimpl
+def prepare_domains(table: TableState, requested: Mapping[str, str]) -> Iterable[DomainMetadata]:
+    return logic.declared(table, requested)
+
+
+@hookimpl
+def write_rules(table: TableState) -> Iterable[HiddenColumn]:
+    covered = logic.coverage(table)
+    return () if covered is None else (logic.hidden_column(covered),)
+
+
+@hookimpl
+def commit_rules(attempt: AttemptView) -> Iterable[ActionColumn]:
+    return () if logic.coverage(attempt.table) is None else (logic.function_column(attempt.adds),)

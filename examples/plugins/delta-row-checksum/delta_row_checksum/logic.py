@@ -1,18 +1,24 @@
-"""From the domain's text to the check that every row has to pass."""
+"""From the domain's text to the column that writes fill, and the check that every row has to pass."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from delta_core.api import (
+    ActionColumn,
     ActionField,
     ActionKind,
     Call,
     Column,
     CorruptTableError,
+    DomainMetadata,
     FileConstant,
+    HiddenColumn,
+    InvalidArgumentError,
     Literal,
+    Metadata,
     PhysicalColumn,
     PrimitiveType,
     ReadCheck,
@@ -21,9 +27,15 @@ from delta_core.api import (
     find,
 )
 
-__all__ = ["AUDIT", "DOMAIN", "FUNCTION_FIELD", "Coverage", "coverage", "read_check"]
+__all__ = [
+    "AUDIT", "DOMAIN", "FUNCTION_FIELD", "REQUEST", "Coverage", "coverage", "declared", "function_column", "hidden_column",
+    "read_check", "without_request",
+]  # fmt: skip
 
 NAME = DOMAIN = "example.rowChecksum"
+#: The property by which columns are asked for.
+REQUEST = "example.rowChecksum.columns"
+HIDDEN = "_row_checksum"
 #: A field of ``add``: the function by which the file's rows were summed; null where they were not.
 FUNCTION_FIELD = ActionField("add", "rowChecksumFunction", pa.string())
 #: Who verified all rows, and up to which version: the latest of each auditor counts.
@@ -81,3 +93,45 @@ def read_check(covered: Coverage) -> ReadCheck:
 
 def _sum(function: str, covered: Coverage) -> Call:
     return Call(function, tuple(Column(path) for path in covered.columns))
+
+
+# --- writing ---
+
+
+def without_request(metadata: Metadata) -> Metadata:
+    """Return metadata without the request, which the domain answers."""
+    kept = {k: v for k, v in metadata.configuration.items() if k != REQUEST}
+    return metadata if len(kept) == len(metadata.configuration) else replace(metadata, configuration=kept)
+
+
+def declared(table: TableState, requested: Mapping[str, str]) -> list[DomainMetadata]:
+    """Return the domain that answers a request, nothing where there is none.
+
+    Raises InvalidArgumentError where other columns are covered already: their files could no longer be verified.
+    """
+    if REQUEST not in requested:
+        return []
+    names = [name.strip() for name in requested[REQUEST].split(",")]
+    paths = [list(find(table.schema, (name,))[0]) for name in names]
+    before = coverage(table)
+    if before is not None and [list(path) for path in before.columns] != paths:
+        raise InvalidArgumentError(
+            f"{REQUEST} is {requested[REQUEST]!r}, but the table's checksums cover {before.columns} already."
+        )
+    hidden = HIDDEN if before is None else before.hidden
+    return [DomainMetadata(DOMAIN, json.dumps({"columns": paths, "hiddenColumn": hidden}))]
+
+
+def hidden_column(covered: Coverage) -> HiddenColumn:
+    """Return the rule that sums each row; a row that moves is summed anew."""
+    return HiddenColumn(NAME, covered.hidden, _LONG, _sum(FUNCTIONS[0], covered), on_rewrite="recompute")
+
+
+def function_column(adds: pa.Table) -> ActionColumn:
+    """Return the rule that says of new files how their rows are summed; files that are added again keep what they said."""
+    import pyarrow.compute as pc
+
+    name = FUNCTION_FIELD.name
+    before = adds.column(name) if name in adds.column_names else pa.nulls(adds.num_rows, pa.string())
+    values = pc.if_else(adds.column("fresh"), FUNCTIONS[0], before)
+    return ActionColumn(NAME, "add", name, values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
-from delta_row_checksum.audits import checksum_audits
-from delta_row_checksum.logic import AUDIT, DOMAIN, FUNCTION_FIELD, coverage
+from delta_row_checksum.audits import audit_checksums, checksum_audits
+from delta_row_checksum.logic import AUDIT, DOMAIN, FUNCTION_FIELD, REQUEST, coverage
 
 from delta_core.actions import ADD
-from delta_core.errors import ColumnNotFoundError, CorruptTableError, DataFileError
+from delta_core.commit.transaction import Transaction
+from delta_core.errors import ColumnNotFoundError, CorruptTableError, DataFileError, InvalidArgumentError
 from delta_core.expressions import bind
 from delta_core.expressions.ast import Call, Column, leaves
-from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.operations.create import create_table
+from delta_core.operations.write import WriteOptions, write_table
+from delta_core.schema import Schema
+from delta_core.snapshot import Snapshot, open_context, open_snapshot
 from delta_core.state import TableState
 from delta_core.testing.feature_contract import FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
@@ -140,3 +146,79 @@ def test_domain_that_declares_nothing_is_refused(text: str) -> None:
 def test_column_that_is_not_there_is_refused_by_name() -> None:
     with pytest.raises(ColumnNotFoundError, match="gone"):
         coverage(table_state([NAME], domains={DOMAIN: declared(["gone"])}))
+
+
+# --- writing ---
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> str:
+    """A table that was asked for by a property, with three rows in one file."""
+    uri = str(tmp_path / "w")
+    schema = Schema.from_arrow(pa.schema([("id", pa.int64()), ("name", pa.string()), ("note", pa.string())]))
+    create_table(open_context(uri), schema, properties={REQUEST: "id, NAME", "mine": "kept"})
+    write(uri, [1, 2, 3])
+    return uri
+
+
+def write(uri: str, ids: list[int], **options: Any) -> None:
+    rows = pa.table({"id": ids, "name": [None if i == 2 else str(i) for i in ids], "note": [f"n{i}" for i in ids]})
+    write_table(open_context(uri), rows, WriteOptions(**{"mode": "append", **options}))
+
+
+def ids(uri: str, **options: Any) -> list[int]:
+    found: list[int] = open_snapshot(uri).scan(**options).to_table().column("id").to_pylist()
+    return sorted(found)
+
+
+def test_request_becomes_the_domain_and_brings_what_the_feature_requires(written: str) -> None:
+    snapshot = open_snapshot(written)
+    assert json.loads(snapshot.domains()[DOMAIN]) == {"columns": [["id"], ["name"]], "hiddenColumn": HIDDEN}
+    assert dict(snapshot.metadata.configuration) == {"mine": "kept"}
+    assert {NAME, "domainMetadata"} <= snapshot.state.features
+    assert snapshot.state.is_active(NAME)
+
+
+def test_written_rows_carry_their_checksums_and_are_read(written: str) -> None:
+    snapshot = open_snapshot(written)
+    assert ids(written) == [1, 2, 3]
+    assert snapshot.schema.names == ["id", "name", "note"]
+    assert snapshot.files.columns(["rowChecksumFunction"]).to_pylist() == [{"rowChecksumFunction": "xxhash64"}]
+    (file,) = Path(written).glob("*.parquet")
+    stored = pa.parquet.read_table(file)
+    assert stored.column(HIDDEN).to_pylist() == sums(snapshot, [(1, "1"), (2, None), (3, "3")])
+
+
+def test_rows_that_move_are_summed_anew(written: str) -> None:
+    write(written, [2], mode="overwrite", replace_where="id = 2")
+    assert ids(written) == [1, 2, 3]
+    assert set(open_snapshot(written).files.columns(["rowChecksumFunction"]).column(0).to_pylist()) == {"xxhash64"}
+
+
+def test_covered_columns_can_not_be_asked_for_otherwise(written: str) -> None:
+    snapshot = open_snapshot(written)
+    same, other = (replace(snapshot.metadata, configuration={REQUEST: text}) for text in ("id,name", "id"))
+    Transaction(snapshot.context, snapshot, "ALTER").set_metadata(same)
+    with pytest.raises(InvalidArgumentError, match="checksums cover"):
+        Transaction(snapshot.context, snapshot, "ALTER").set_metadata(other)
+
+
+def test_covered_column_can_not_go_away(written: str) -> None:
+    snapshot = open_snapshot(written)
+    schema = Schema(f for f in snapshot.schema if f.name != "name")
+    metadata = replace(snapshot.metadata, schema_string=schema.to_json())
+    with pytest.raises(ColumnNotFoundError, match="name"):
+        Transaction(snapshot.context, snapshot, "ALTER").set_metadata(metadata)
+
+
+def test_audit_reads_every_row_and_leaves_word(written: str) -> None:
+    assert audit_checksums(open_snapshot(written), "nightly") == {"auditor": "nightly", "version": 1, "rows": 3}
+    write(written, [4])
+    audit_checksums(open_snapshot(written), "nightly")
+    assert checksum_audits(open_snapshot(written)) == [{"auditor": "nightly", "version": 3, "rows": 4}]
+    (add,) = (f for f in Path(written).glob("*.parquet") if pa.parquet.read_table(f).num_rows == 1)
+    tampered = pa.parquet.read_table(add).set_column(0, "id", pa.array([5], pa.int64()))
+    pa.parquet.write_table(tampered, add)
+    with pytest.raises(DataFileError):
+        audit_checksums(open_snapshot(written), "nightly")
+    assert open_snapshot(written).version == 4

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 
-from delta_core.api import ReadRule, TableFeature, TableState, hookimpl
+from delta_core.api import Metadata, ReadRule, TableFeature, TableState, hookimpl
 from delta_row_ttl import logic
 
 __all__ = ["FEATURE"]
@@ -22,6 +22,7 @@ FEATURE = TableFeature(
         logic.INTERVAL: "how long it lives, such as 30 days or 12 hours",
     },
     active=_is_active,
+    verbs={"expire": "delta_row_ttl.expiry:expire"},
 )
 
 
@@ -35,3 +36,16 @@ def read_rules(table: TableState) -> Iterable[ReadRule]:
     ttl = logic.time_to_live(table)
     # the scan's own now: every row is judged by the same moment
     return () if ttl is None else (logic.row_filter(ttl, time.time_ns() // 1000),)
+
+
+# --- writing ---
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if {logic.COLUMN, logic.INTERVAL} & set(metadata.configuration) else []
+
+
+@hookimpl
+def check_metadata(table: TableState) -> None:
+    logic.time_to_live(table)

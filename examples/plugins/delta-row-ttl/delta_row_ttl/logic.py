@@ -7,8 +7,11 @@ from datetime import UTC, datetime, timedelta
 from delta_core.api import (
     Call,
     Column,
+    Expression,
+    FileStatistic,
     InvalidArgumentError,
     Literal,
+    PartitionValue,
     PrimitiveType,
     RowFilter,
     SchemaError,
@@ -17,7 +20,7 @@ from delta_core.api import (
     find,
 )
 
-__all__ = ["COLUMN", "INTERVAL", "TimeToLive", "parse_interval", "row_filter", "time_to_live"]
+__all__ = ["COLUMN", "INTERVAL", "TimeToLive", "all_expired", "parse_interval", "row_filter", "time_to_live"]
 
 NAME = "example.rowTtl"
 COLUMN = "example.ttl.column"
@@ -65,10 +68,33 @@ def row_filter(ttl: TimeToLive, now_us: int) -> RowFilter:
 
     A row of a date column lives until its whole day is too old.
     """
-    oldest = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=now_us) - ttl.interval
-    bound = {"timestamp": oldest, "timestamp_ntz": oldest.replace(tzinfo=None), "date": oldest.date()}[ttl.type]
     column = Column(ttl.column)
-    alive = Call(">=", (column, Literal(bound, PrimitiveType(ttl.type))))
+    alive = Call(">=", (column, _oldest(ttl, now_us)))
     keep = any_of([Call("isnull", (column,)), alive])
     assert keep is not None
     return RowFilter(NAME, keep)
+
+
+def all_expired(table: TableState, ttl: TimeToLive, now_us: int) -> Expression:
+    """Return the condition on files under which each of their rows is too old at a time; false where that is not known."""
+    physical = table.column_map.physical_path(table.schema, ttl.column)
+    kind, bound = PrimitiveType(ttl.type), _oldest(ttl, now_us)
+    if ttl.column[0] in table.partition_columns:
+        return _known(Call("<", (PartitionValue(physical[0], kind), bound)))
+    # the log holds times in milliseconds, cut off
+    cut = 0 if ttl.type == "date" else 1000
+    last = FileStatistic("max", physical, kind)
+    nulls = FileStatistic("nullCount", physical, PrimitiveType("long"))
+    old = Call("<", (last, _oldest(ttl, now_us - cut)))
+    return _known(Call("and", (old, Call("=", (nulls, Literal(0, PrimitiveType("long")))))))
+
+
+def _known(condition: Expression) -> Expression:
+    return Call("coalesce", (condition, Literal(False, PrimitiveType("boolean"))))
+
+
+def _oldest(ttl: TimeToLive, now_us: int) -> Literal:
+    """Return the birth of the oldest rows that are alive at a time."""
+    oldest = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=now_us) - ttl.interval
+    bound = {"timestamp": oldest, "timestamp_ntz": oldest.replace(tzinfo=None), "date": oldest.date()}[ttl.type]
+    return Literal(bound, PrimitiveType(ttl.type))

@@ -7,12 +7,17 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from delta_row_ttl.expiry import expire
 from delta_row_ttl.logic import COLUMN, INTERVAL, TimeToLive, parse_interval, row_filter, time_to_live
 
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaError
 from delta_core.expressions.ast import Call, Column, Literal
-from delta_core.snapshot import open_snapshot
+from delta_core.operations.create import create_table
+from delta_core.operations.write import WriteOptions, write_table
+from delta_core.schema import Schema
+from delta_core.snapshot import open_context, open_snapshot
 from delta_core.state import TableState
 from delta_core.testing.feature_contract import FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
@@ -122,3 +127,64 @@ def test_filter_compares_with_the_moment_it_was_given() -> None:
     born = Column(("born",))
     alive = Call(">=", (born, Literal(EDGE, PrimitiveType("timestamp"))))
     assert found.expression == Call("or", (Call("isnull", (born,)), alive))
+
+
+# --- writing ---
+
+
+ARROW = {"timestamp": pa.timestamp("us", "UTC"), "timestamp_ntz": pa.timestamp("us"), "date": pa.date32()}
+
+
+def written(path: Path, kind: str, values: list[Any], partitioned: bool = False) -> str:
+    """Create a table by its properties and append each value in a commit of its own."""
+    uri = str(path / "w")
+    schema = Schema.from_arrow(pa.schema([("id", pa.int64()), ("born", ARROW[kind])]))
+    create_table(open_context(uri), schema, properties=TTL, partition_by=["born"] if partitioned else ())
+    for i, value in enumerate(values):
+        rows = pa.table({"id": [i], "born": pa.array([value], ARROW[kind])})
+        write_table(open_context(uri), rows, WriteOptions(mode="append"))
+    return uri
+
+
+def test_property_brings_the_feature(tmp_path: Path) -> None:
+    state = open_snapshot(written(tmp_path, "date", [])).state
+    assert state.is_active(NAME)
+    assert NAME in state.reader_features
+
+
+@pytest.mark.parametrize(
+    "properties", [{**TTL, COLUMN: "gone"}, {**TTL, COLUMN: "id"}, {**TTL, INTERVAL: "soon"}, {INTERVAL: "1 day"}]
+)
+def test_table_whose_properties_do_not_fit_is_not_created(tmp_path: Path, properties: dict[str, str]) -> None:
+    schema = Schema.from_arrow(pa.schema([("id", pa.int64()), ("born", pa.date32())]))
+    with pytest.raises((ColumnNotFoundError, SchemaError, InvalidArgumentError)):
+        create_table(open_context(str(tmp_path / "n")), schema, properties=properties)
+    assert not (tmp_path / "n" / "_delta_log").exists() or not list((tmp_path / "n" / "_delta_log").glob("*.json"))
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
+def test_files_of_expired_rows_leave_the_table_and_no_others(tmp_path: Path, kind: str) -> None:
+    old = EDGE - timedelta(milliseconds=2)
+    values = [v.replace(tzinfo=None) if v and kind == "timestamp_ntz" else v for v in (NOW, EDGE, old, None)]
+    uri = written(tmp_path, kind, values)
+    before = open_snapshot(uri).scan(["id"]).to_table().column("id").to_pylist()
+    assert expire(open_snapshot(uri)) == 1
+    snapshot = open_snapshot(uri)
+    assert sorted(snapshot.scan(["id"]).to_table().column("id").to_pylist()) == sorted(before) == [0, 1, 3]
+    assert snapshot.files.count == 3
+    assert expire(snapshot) == 0
+    assert open_snapshot(uri).version == snapshot.version
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_days_expire_as_a_whole(tmp_path: Path, partitioned: bool) -> None:
+    uri = written(tmp_path, "date", [date(2024, 1, 30), date(2024, 1, 31), None], partitioned)
+    assert expire(open_snapshot(uri)) == 1
+    assert sorted(open_snapshot(uri).scan(["id"]).to_table().column("id").to_pylist()) == [1, 2]
+
+
+def test_table_without_a_time_to_live_has_nothing_to_expire(tmp_path: Path) -> None:
+    uri = TableBuilder(tmp_path / "t").create({"id": "long"}, features=[NAME]).uri
+    assert expire(open_snapshot(uri)) == 0
