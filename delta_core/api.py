@@ -14,18 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from delta_core.actions import (
-        FILE_COLUMNS as FILE_COLUMNS, ActionField as ActionField, ActionKind as ActionKind,
+        DELETION_VECTOR as DELETION_VECTOR, FILE_COLUMNS as FILE_COLUMNS, ActionField as ActionField, ActionKind as ActionKind,
         DomainMetadata as DomainMetadata, Metadata as Metadata, Protocol as Protocol,
     )  # fmt: skip
+    from delta_core.catalog import CommitSource as CommitSource, StagedCommit as StagedCommit
     from delta_core.commit.attempt import AttemptView as AttemptView
     from delta_core.commit.conflict import IsolationLevel as IsolationLevel
+    from delta_core.commit.outcome import (
+        Committed as Committed, Committer as Committer, Conflict as Conflict, Proposal as Proposal,
+    )  # fmt: skip
     from delta_core.commit.intents import REMOVED_FILE as REMOVED_FILE
     from delta_core.commit.transaction import Transaction as Transaction
     from delta_core.errors import (
-        CatalogRequiredError as CatalogRequiredError, ColumnNotFoundError as ColumnNotFoundError,
+        CatalogRequiredError as CatalogRequiredError, CommitError as CommitError,
+        CommitStateUnknownError as CommitStateUnknownError, ColumnNotFoundError as ColumnNotFoundError,
         ConstraintViolationError as ConstraintViolationError, CorruptTableError as CorruptTableError,
         DataFileError as DataFileError, DataFileNotFoundError as DataFileNotFoundError,
-        DeltaError as DeltaError, ExpressionError as ExpressionError, FeatureRequirementError as FeatureRequirementError,
+        DeltaError as DeltaError, EngineError as EngineError, ExpressionError as ExpressionError,
+        FeatureRequirementError as FeatureRequirementError,
         InvalidArgumentError as InvalidArgumentError, LogError as LogError, ProtocolError as ProtocolError,
         SchemaError as SchemaError, SchemaMismatchError as SchemaMismatchError, TypeChangeError as TypeChangeError,
         UnsupportedExpressionError as UnsupportedExpressionError,
@@ -54,13 +60,18 @@ if TYPE_CHECKING:
     from delta_core.log.checkpoint_plan import (
         SIDECAR_ACTIONS as SIDECAR_ACTIONS, CheckpointPlan as CheckpointPlan,
     )  # fmt: skip
+    from delta_core.engine import RangeRequest as RangeRequest, Storage as Storage
     from delta_core.log.commits import Commit as Commit
     from delta_core.log.files import FileSet as FileSet
+    from delta_core.log.names import (
+        LOG_DIRECTORY as LOG_DIRECTORY, STAGED_DIRECTORY as STAGED_DIRECTORY, commit_name as commit_name,
+    )  # fmt: skip
     from delta_core.plans import ReadRequest as ReadRequest
     from delta_core.properties import read_property as read_property
     from delta_core.rules import (
         VECTOR_LOCATION as VECTOR_LOCATION, ActionColumn as ActionColumn, ChangeCapture as ChangeCapture,
-        CommitInfoField as CommitInfoField, CommitTimestamp as CommitTimestamp, ExtraAction as ExtraAction,
+        CommitInfoField as CommitInfoField, CommitTimestamp as CommitTimestamp, EncodedRows as EncodedRows,
+        EveryFile as EveryFile, ExtraAction as ExtraAction,
         FileReference as FileReference, FileRequirement as FileRequirement, FillColumn as FillColumn,
         Function as Function, HiddenColumn as HiddenColumn, MetadataColumn as MetadataColumn,
         ReadCheck as ReadCheck, ReadRule as ReadRule, RemoveRows as RemoveRows, RowCheck as RowCheck,
@@ -84,17 +95,21 @@ if TYPE_CHECKING:
 _HOMES = {
     name: module
     for module, names in {
-        "delta_core.actions": "FILE_COLUMNS ActionField ActionKind DomainMetadata Metadata Protocol",
+        "delta_core.actions": "DELETION_VECTOR FILE_COLUMNS ActionField ActionKind DomainMetadata Metadata Protocol",
+        "delta_core.catalog": "CommitSource StagedCommit",
         "delta_core.commit.attempt": "AttemptView",
         "delta_core.commit.conflict": "IsolationLevel",
+        "delta_core.commit.outcome": "Committed Committer Conflict Proposal",
         "delta_core.commit.intents": "REMOVED_FILE",
         "delta_core.commit.transaction": "Transaction",
         "delta_core.errors": (
-            "CatalogRequiredError ColumnNotFoundError ConstraintViolationError CorruptTableError "
-            "DataFileError DataFileNotFoundError DeltaError ExpressionError FeatureRequirementError "
+            "CatalogRequiredError CommitError CommitStateUnknownError ColumnNotFoundError "
+            "ConstraintViolationError CorruptTableError "
+            "DataFileError DataFileNotFoundError DeltaError EngineError ExpressionError FeatureRequirementError "
             "InvalidArgumentError LogError ProtocolError SchemaError SchemaMismatchError TypeChangeError "
             "UnsupportedExpressionError UnsupportedFeatureError UnsupportedOperationError VersionNotFoundError"
         ),
+        "delta_core.engine": "RangeRequest Storage",
         "delta_core.expressions.ast": (
             "Call Cast Column Expression FileConstant FileStatistic Leaf Literal PartitionValue "
             "PhysicalColumn RowPosition TaskIndex TaskRow all_of any_of column conjuncts leaves "
@@ -109,10 +124,11 @@ _HOMES = {
         "delta_core.log.checkpoint_plan": "SIDECAR_ACTIONS CheckpointPlan",
         "delta_core.log.commits": "Commit",
         "delta_core.log.files": "FileSet",
+        "delta_core.log.names": "LOG_DIRECTORY STAGED_DIRECTORY commit_name",
         "delta_core.plans": "ReadRequest",
         "delta_core.properties": "read_property",
         "delta_core.rules": (
-            "VECTOR_LOCATION ActionColumn ChangeCapture CommitInfoField CommitTimestamp ExtraAction "
+            "VECTOR_LOCATION ActionColumn ChangeCapture CommitInfoField CommitTimestamp EncodedRows EveryFile ExtraAction "
             "FileReference FileRequirement FillColumn Function HiddenColumn MetadataColumn ReadCheck "
             "ReadRule RemoveRows RowCheck RowFilter RowSelector WriteRule"
         ),

@@ -1,7 +1,11 @@
 """columnMapping: columns keep their physical name or id in files when they are renamed. Protocol: Column Mapping."""
 
-from delta_core.api import ColumnMap, TableFeature, TableState, hookimpl
-from delta_plugins.column_mapping import logic
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from delta_core.api import ColumnMap, FileRequirement, Metadata, TableFeature, TableState, hookimpl
+from delta_plugins.column_mapping import assign, logic
 
 __all__ = ["FEATURE"]
 
@@ -16,12 +20,17 @@ FEATURE = TableFeature(
     "Columns can be renamed and dropped without a rewrite: files know them by physical names or ids.",
     legacy_reader=2,
     legacy_writer=5,
+    # they choose the mode and how columns are named before ids and names are given
+    after=(
+        "columnMappingUsageTracking", "icebergCompatV1", "icebergCompatV2", "icebergCompatV3", "icebergWriterCompatV1",
+        "icebergWriterCompatV3",
+    ),
     properties={
         logic.MODE: "none, name or id: how columns are found in files",
-        "delta.columnMapping.maxColumnId": "the highest id that was ever given to a column",
+        logic.MAX_ID: "the highest id that was ever given to a column",
     },
     active=_is_active,
-)
+)  # fmt: skip
 
 
 @hookimpl
@@ -32,3 +41,24 @@ def check_read(table: TableState) -> None:
 @hookimpl
 def column_map(table: TableState) -> ColumnMap | None:
     return logic.column_map(table.schema, table.configuration)
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [] if logic.mapping_mode(metadata.configuration) == "none" else [FEATURE.name]
+
+
+@hookimpl
+def prepare_metadata(table: TableState, metadata: Metadata, previous: TableState | None) -> Metadata:
+    return assign.with_ids(table, metadata, previous)
+
+
+@hookimpl
+def check_metadata(table: TableState, previous: TableState | None) -> None:
+    assign.check_change(table, previous)
+
+
+@hookimpl
+def write_rules(table: TableState) -> Iterable[FileRequirement]:
+    # directories would tell physical names, which tell nothing, or logical ones, which may change
+    return [FileRequirement(FEATURE.name, random_prefix=True, field_ids=True)] if table.is_active(FEATURE.name) else []

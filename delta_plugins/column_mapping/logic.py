@@ -18,11 +18,14 @@ from delta_core.api import (
     format_path,
 )
 
-__all__ = ["ID", "MODE", "PHYSICAL_NAME", "column_map", "mapping_mode"]
+__all__ = ["ID", "MAX_ID", "MODE", "NESTED_IDS", "PHYSICAL_NAME", "column_map", "mapping_mode"]
 
 MODE = "delta.columnMapping.mode"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 ID = "delta.columnMapping.id"
+MAX_ID = "delta.columnMapping.maxColumnId"
+#: Ids of the parts of lists and maps, in the metadata of the nearest field above.
+NESTED_IDS = "delta.columnMapping.nested.ids"
 #: Ids of the parts of lists and maps, as the schema has them and as physical fields carry them.
 PART_IDS, PARQUET_PART_IDS = "delta.columnMapping.nested.ids", "parquet.field.nested.ids"
 K = TypeVar("K")
