@@ -15,7 +15,11 @@ import pluggy
 
 from delta_core import hookspecs
 from delta_core.errors import (
-    FeatureRequirementError, HookContractError, PluginConflictError, PluginError, UnsupportedFeatureError,
+    FeatureRequirementError,
+    HookContractError,
+    PluginConflictError,
+    PluginError,
+    UnsupportedFeatureError,
 )  # fmt: skip
 from delta_core.features import API_VERSION, SupportedFeatures, TableFeature
 from delta_core.hookspecs import PROJECT, RESULTS
@@ -77,7 +81,10 @@ class PluginRegistry:
 
     def legacy(self, version: str) -> Iterable[str]:
         """Return the features that an old protocol version adds, e.g. for ``writer_4``; imports nothing."""
-        return [*self._legacy_given.get(version, ()), *self._entry_points.get(f"{LEGACY_GROUP}.{version}", {})]
+        return [
+            *self._legacy_given.get(version, ()),
+            *self._entry_points.get(f"{LEGACY_GROUP}.{version}", {}),
+        ]
 
     def load(self, name: str) -> Any | None:
         """Return the plugin for a feature name or alias, None where none is installed."""
@@ -197,7 +204,9 @@ class PluginSet:
         found: dict[str, Function] = {}
         for f in self.collect("functions", features=frozenset(self.features)):
             if found.setdefault(f.name, f) is not f:
-                raise PluginConflictError(f"Function {f.name!r} is defined by {found[f.name].feature} and {f.feature}.")
+                raise PluginConflictError(
+                    f"Function {f.name!r} is defined by {found[f.name].feature} and {f.feature}."
+                )
         return found
 
     def canonical(self, names: Iterable[str]) -> frozenset[str]:
@@ -211,7 +220,8 @@ class PluginSet:
         for answer in self._call(hook, "list", arguments):
             if isinstance(answer, (str, bytes)) or not isinstance(answer, Iterable):
                 raise HookContractError(
-                    f"Hook {hook} of one of {self._implementers(hook)} returned {answer!r}, expected an iterable.", hook=hook
+                    f"Hook {hook} of one of {self._implementers(hook)} returned {answer!r}, expected an iterable.",
+                    hook=hook,
                 )
             out.extend(answer)
         return out
@@ -241,12 +251,15 @@ class PluginSet:
         answers = self._call(hook, "check", arguments)
         if answers:
             raise HookContractError(
-                f"Hook {hook} returned {answers[0]!r}, expected nothing; it is implemented by {self._implementers(hook)}.", hook=hook
+                f"Hook {hook} returned {answers[0]!r}, expected nothing; it is implemented by {self._implementers(hook)}.",
+                hook=hook,
             )
 
     def monitor(self, before: Callable[[str], None]) -> Callable[[], None]:
         """Call ``before(hook name)`` at each hook call; returns the function that ends it."""
-        return self._manager.add_hookcall_monitoring(lambda name, impls, kwargs: before(name), lambda *a: None)
+        return self._manager.add_hookcall_monitoring(
+            lambda name, impls, kwargs: before(name), lambda *a: None
+        )
 
     def _call(self, hook: str, kind: str, arguments: dict[str, Any]) -> list[Any]:
         _expect(hook, kind)
@@ -260,7 +273,9 @@ class PluginSet:
 
 def _expect(hook: str, kind: str) -> None:
     if RESULTS.get(hook) != kind:
-        raise HookContractError(f"Hook {hook} is a {RESULTS.get(hook)!r} hook, called as {kind!r}.", hook=hook)
+        raise HookContractError(
+            f"Hook {hook} is a {RESULTS.get(hook)!r} hook, called as {kind!r}.", hook=hook
+        )
 
 
 def _check_hooks(manager: pluggy.PluginManager) -> None:
@@ -275,7 +290,9 @@ def _check_requirements(features: Mapping[str, TableFeature], unknown: frozenset
     for f in features.values():
         for other in f.excludes:
             if other in present:
-                raise FeatureRequirementError(f"Features {f.name} and {other} exclude each other.", feature=f.name)
+                raise FeatureRequirementError(
+                    f"Features {f.name} and {other} exclude each other.", feature=f.name
+                )
 
 
 def _ordered(plugins: Mapping[str, Any]) -> list[str]:

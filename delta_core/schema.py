@@ -13,12 +13,22 @@ import pyarrow as pa
 
 from delta_core.errors import ColumnNotFoundError, SchemaError, UnsupportedFeatureError
 from delta_core.types import (
-    ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef, VariantType, parse_decimal, type_to_json,
+    ArrayType,
+    DataType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    TypeDef,
+    VariantType,
+    parse_decimal,
+    type_to_json,
 )  # fmt: skip
 
 __all__ = [  # the types too: scripts written for `deltalake` import them from the module of this name
-    "FIELD_ID", "NESTED_IDS", "ArrayType", "ColumnMap", "DataType", "Field", "MapType", "Path", "PrimitiveType", "Schema", "StructType",
-    "VariantType", "arrow_schema", "check_types", "find", "format_path", "leaf_fields", "walk",
+    "FIELD_ID", "NESTED_IDS", "ArrayType", "ColumnMap", "DataType", "Field", "MapType", "Path", "PrimitiveType",
+    "Schema", "StructType", "VariantType", "arrow_schema", "check_types", "find", "format_path", "leaf_fields",
+    "unknown_types", "walk",
 ]  # fmt: skip
 
 Path = tuple[str, ...]
@@ -228,7 +238,9 @@ def _check_names(t: DataType, path: Path) -> None:
         for f in t.fields:
             other = lower.setdefault(f.name.lower(), f.name)
             if other is not f.name:
-                raise SchemaError(f"Columns {other!r} and {f.name!r} of {format_path(path) or 'the table'} differ by case only.")
+                raise SchemaError(
+                    f"Columns {other!r} and {f.name!r} of {format_path(path) or 'the table'} differ by case only."
+                )
             _check_names(f.type, (*path, f.name))
 
 
@@ -246,5 +258,3 @@ def arrow_schema(struct: StructType, types: Mapping[str, TypeDef]) -> pa.Schema:
         return pa.map_(pa.field("key", plain(t.key_type), False), value)
 
     return pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in struct.fields])
-
-

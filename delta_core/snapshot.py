@@ -16,7 +16,12 @@ from delta_core.actions import ActionField, DomainMetadata, Metadata, Protocol, 
 from delta_core.catalog import CommitSource
 from delta_core.engine import ActionQuery, CheckpointHandle, Engine
 from delta_core.errors import (
-    CatalogRequiredError, InvalidArgumentError, LogError, MissingDependencyError, SchemaError, UnsupportedFeatureError,
+    CatalogRequiredError,
+    InvalidArgumentError,
+    LogError,
+    MissingDependencyError,
+    SchemaError,
+    UnsupportedFeatureError,
     VersionNotFoundError,
 )  # fmt: skip
 from delta_core.expressions.ast import Expression
@@ -170,7 +175,9 @@ class TableContext:
         protocol, metadata = newest_definition(tail.others, self.log.uri)
         assert protocol is not None and metadata is not None
         kept = file._replace(data=None)
-        contents = LogContents(LogSegment(file.version, None, (kept,), (kept,)), tail, None, protocol, metadata)
+        contents = LogContents(
+            LogSegment(file.version, None, (kept,), (kept,)), tail, None, protocol, metadata
+        )
         state, plugins = self.state(contents)
         return Snapshot(self, contents, state, plugins)
 
@@ -186,7 +193,10 @@ class TableContext:
 def _naming_types(error: UnsupportedFeatureError, metadata: Metadata) -> UnsupportedFeatureError:
     """Return the error with the columns whose types the missing feature would bring."""
     try:
-        found = [f"{format_path(p)} has type {t!r}" for p, t in unknown_types(Schema.from_json(metadata.schema_string), KNOWN_TYPES)]
+        found = [
+            f"{format_path(p)} has type {t!r}"
+            for p, t in unknown_types(Schema.from_json(metadata.schema_string), KNOWN_TYPES)
+        ]
     except (ValueError, SchemaError):
         found = []
     note = f" Columns of unknown type: {', '.join(found[:5])}." if found else ""
@@ -197,13 +207,17 @@ def _check_format(metadata: Metadata) -> None:
     provider = metadata.format.provider
     if provider.lower() != "parquet":
         raise UnsupportedFeatureError(
-            f"The table's data files are in format {provider!r}; only parquet is defined for Delta tables.", format=provider
+            f"The table's data files are in format {provider!r}; only parquet is defined for Delta tables.",
+            format=provider,
         )
 
 
 def _parse_schema(metadata: Metadata, version: int, plugins: PluginSet) -> Schema:
     if not metadata.schema_string:
-        raise LogError(f"The metaData in force at version {version} has no schemaString: the log is not whole.", version=version)
+        raise LogError(
+            f"The metaData in force at version {version} has no schemaString: the log is not whole.",
+            version=version,
+        )
     try:
         schema = Schema.from_json(metadata.schema_string)
     except (ValueError, SchemaError) as e:
@@ -247,7 +261,9 @@ class Snapshot:
     timezone : str
     """
 
-    def __init__(self, context: TableContext, contents: LogContents, state: TableState, plugins: PluginSet) -> None:
+    def __init__(
+        self, context: TableContext, contents: LogContents, state: TableState, plugins: PluginSet
+    ) -> None:
         self.context = context
         self._contents = contents
         self.state = state
@@ -311,7 +327,9 @@ class Snapshot:
         return tuple(f for feature in self.plugins.features.values() for f in feature.fields)
 
     def _sidecars(self, checkpoint: str, actions: pa.Table) -> Any:
-        return self.plugins.sole("checkpoint_sidecars", table=self.state, checkpoint=checkpoint, actions=actions)
+        return self.plugins.sole(
+            "checkpoint_sidecars", table=self.state, checkpoint=checkpoint, actions=actions
+        )
 
     @cached_property
     def _reconciled(self) -> Reconciled:
@@ -362,7 +380,9 @@ class Snapshot:
         """
         declared = {k.name: k for f in self.plugins.features.values() for k in f.actions}
         if kind not in declared:
-            raise InvalidArgumentError(f"No feature of the table declares the action {kind!r}; declared: {sorted(declared)}.")
+            raise InvalidArgumentError(
+                f"No feature of the table declares the action {kind!r}; declared: {sorted(declared)}."
+            )
         return list(self._contents.newest(kind, *declared[kind].key).values())
 
     # --- commits and time ---
@@ -405,7 +425,10 @@ class Snapshot:
         infos = read_infos(self.engine, files)
         missing = [f.version for f in files if "timestamp" not in infos.get(f.version, {})]
         times = self._times.of(missing) if missing else {}
-        return [{"timestamp": times.get(f.version), **infos.get(f.version, {}), "version": f.version} for f in files]
+        return [
+            {"timestamp": times.get(f.version), **infos.get(f.version, {}), "version": f.version}
+            for f in files
+        ]
 
     def commits(self, start: int, end: int | None = None) -> Iterator[Commit]:
         """Yield the commits of versions ``start`` to ``end`` (this one unless given), oldest first.
@@ -418,7 +441,8 @@ class Snapshot:
             if v not in files:
                 first = min(files, default=None)
                 raise VersionNotFoundError(
-                    f"The commit of version {v} of {self.uri} is not there; the first that exists is {first}.", version=v
+                    f"The commit of version {v} of {self.uri} is not there; the first that exists is {first}.",
+                    version=v,
                 )
         chosen = [files[v] for v in range(start, last + 1)]
         return read_commits(self.engine, chosen, self._times, self.action_fields, self.uri)
@@ -453,10 +477,17 @@ class Snapshot:
             commits=(*old.segment.commits, *kept),
         )  # fmt: skip
         contents = LogContents(
-            segment, concat_actions(old.tail, fresh), old.checkpoint, protocol or old.protocol, metadata or old.metadata
+            segment,
+            concat_actions(old.tail, fresh),
+            old.checkpoint,
+            protocol or old.protocol,
+            metadata or old.metadata,
         )
         if protocol is None and metadata is None:
-            state, plugins = advance(self.state, segment.version, _declared(contents, self.plugins)), self.plugins
+            state, plugins = (
+                advance(self.state, segment.version, _declared(contents, self.plugins)),
+                self.plugins,
+            )
         else:
             state, plugins = self.context.state(contents)
         snapshot = Snapshot(self.context, contents, state, plugins)

@@ -180,7 +180,10 @@ class DeltaTable:
         if base is not None and mode in ("error", "append"):
             raise TableExistsError(f"There is a table at {uri} already (version {base.version}).", path=uri)
         if base is None or mode == "overwrite":
-            commit, post = commit_properties or CommitProperties(), post_commithook_properties or PostCommitHookProperties()
+            commit, post = (
+                commit_properties or CommitProperties(),
+                post_commithook_properties or PostCommitHookProperties(),
+            )
             operations.create_table(
                 context, schema if isinstance(schema, StructType) else Schema.from_arrow(schema),
                 partition_by=[partition_by] if isinstance(partition_by, str) else partition_by or (), cluster_by=cluster_by,
@@ -214,11 +217,16 @@ class DeltaTable:
         schema : Schema or anything with ``__arrow_c_schema__``
             Of the files; it must be the table's.
         """
-        commit, post = commit_properties or CommitProperties(), post_commithook_properties or PostCommitHookProperties()
+        commit, post = (
+            commit_properties or CommitProperties(),
+            post_commithook_properties or PostCommitHookProperties(),
+        )
         given = schema if isinstance(schema, StructType) else Schema.from_arrow(schema)
         unknown = [n for n in given.names if self._snapshot.schema.get(n) is None]
         if unknown:
-            raise SchemaMismatchError(f"The files have a column {unknown[0]!r}, which the table does not have.", column=unknown[0])
+            raise SchemaMismatchError(
+                f"The files have a column {unknown[0]!r}, which the table does not have.", column=unknown[0]
+            )
         result = operations.register_files(
             self._snapshot.context, self._snapshot,
             [a for a in actions if isinstance(a, AddAction)], [a for a in actions if isinstance(a, RemoveAction)],
@@ -256,7 +264,9 @@ class DeltaTable:
         Raises VersionNotFoundError where there is none.
         """
         if isinstance(version, bool) or not isinstance(version, (int, str, datetime)):
-            raise TypeError(f"Found a version of type {type(version).__name__}, expected int, str or datetime.")
+            raise TypeError(
+                f"Found a version of type {type(version).__name__}, expected int, str or datetime."
+            )
         if isinstance(version, int):
             self._snapshot = self.snapshot(version)
         else:
@@ -277,7 +287,9 @@ class DeltaTable:
         return self._snapshot.history(limit)
 
     @staticmethod
-    def is_deltatable(table_uri: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> bool:
+    def is_deltatable(
+        table_uri: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None
+    ) -> bool:
         """Whether there is a Delta log; a log that can't be read counts as one."""
         try:
             open_snapshot(os.fspath(table_uri), storage_options=storage_options)
@@ -337,7 +349,9 @@ class DeltaTable:
         """
         return interop.file_uris(self._snapshot, _one_of(partition_filters, file_pruning_predicate))
 
-    def partitions(self, partition_filters: Any = None, *, file_pruning_predicate: Any = None) -> list[dict[str, Any]]:
+    def partitions(
+        self, partition_filters: Any = None, *, file_pruning_predicate: Any = None
+    ) -> list[dict[str, Any]]:
         """Return the distinct partitions, each column's value as the text of the log, None for null."""
         return interop.partition_values(self._snapshot, _one_of(partition_filters, file_pruning_predicate))
 
@@ -379,7 +393,11 @@ class DeltaTable:
         return self._snapshot.scan().schema.__arrow_c_schema__()
 
     def to_pyarrow_table(
-        self, partitions: Any = None, columns: Sequence[str] | None = None, filesystem: Any = None, filters: Any = None
+        self,
+        partitions: Any = None,
+        columns: Sequence[str] | None = None,
+        filesystem: Any = None,
+        filters: Any = None,
     ) -> pa.Table:
         """Read rows into memory.
 
@@ -482,7 +500,9 @@ class DeltaTable:
 
         Raises UnsupportedOperationError naming the feature that would bring it, where the table has none.
         """
-        served = {verb: target for f in self._snapshot.plugins.features.values() for verb, target in f.verbs.items()}
+        served = {
+            verb: target for f in self._snapshot.plugins.features.values() for verb, target in f.verbs.items()
+        }
         if name not in served:
             raise _no_verb(name, served, self._options["plugins"])
         module, _, function = served[name].partition(":")
@@ -499,10 +519,16 @@ def _one_of(older: Any, newer: Any) -> Any:
 def _no_verb(name: str, served: Mapping[str, str], plugins: Any) -> UnsupportedOperationError:
     everything = (plugins or default_registry()).everything.features.values()
     feature = next((f.name for f in everything if name in f.verbs), None)
-    why = f"it comes with the feature {feature}, which the table does not have" if feature else "no plugin brings it"
+    why = (
+        f"it comes with the feature {feature}, which the table does not have"
+        if feature
+        else "no plugin brings it"
+    )
     there = ", ".join(sorted(served)) or "none"
     return UnsupportedOperationError(
-        f"The table has no operation {name!r}: {why}. Operations of its features: {there}.", verb=name, feature=feature
+        f"The table has no operation {name!r}: {why}. Operations of its features: {there}.",
+        verb=name,
+        feature=feature,
     )
 
 
@@ -523,4 +549,6 @@ def open_table(table_uri: str | os.PathLike[str], **options: Any) -> Any:
         if found.is_table(os.fspath(table_uri), storage_options):
             return found(table_uri, **options)
     tried = ", ".join(["delta", *sorted(p.name for p in points)])
-    raise TableNotFoundError(f"No table at {os.fspath(table_uri)}; formats tried: {tried}.", path=os.fspath(table_uri))
+    raise TableNotFoundError(
+        f"No table at {os.fspath(table_uri)}; formats tried: {tried}.", path=os.fspath(table_uri)
+    )

@@ -58,7 +58,10 @@ def write_deltalake(
     Raises TableExistsError, SchemaMismatchError, ConstraintViolationError, CommitConflictError and what opening a table
     raises. Nothing that was written is left behind by a write that failed.
     """
-    commit, post = commit_properties or CommitProperties(), post_commithook_properties or PostCommitHookProperties()
+    commit, post = (
+        commit_properties or CommitProperties(),
+        post_commithook_properties or PostCommitHookProperties(),
+    )
     context, table = _context(table_or_uri, storage_options)
     options = WriteOptions(
         mode=mode, replace_where=predicate, partition_overwrite=partition_overwrite, schema_mode=schema_mode,
@@ -74,7 +77,9 @@ def write_deltalake(
         table.adopt(result.snapshot)
 
 
-def _context(table_or_uri: Any, storage_options: Mapping[str, Any] | None) -> tuple[TableContext, DeltaTable | None]:
+def _context(
+    table_or_uri: Any, storage_options: Mapping[str, Any] | None
+) -> tuple[TableContext, DeltaTable | None]:
     if isinstance(table_or_uri, (str, os.PathLike)):
         return open_context(os.fspath(table_or_uri), storage_options), None
     return table_or_uri.snapshot().context, table_or_uri

@@ -51,11 +51,23 @@ def _definition(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command()
 @table_command(versioned=False)
-@click.option("--schema", "schema_file", required=True, type=click.Path(exists=True, dir_okay=False),
-              help="A Delta schema as JSON, or a data file whose columns the table gets.")
-@click.option("--feature", "features", multiple=True, metavar="NAME", help="A table feature to switch on; repeatable.")
-@click.option("--mode", type=click.Choice(["error", "ignore", "overwrite"]), default="error", show_default=True,
-              help="What to do with a table that exists.")
+@click.option(
+    "--schema",
+    "schema_file",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False),
+    help="A Delta schema as JSON, or a data file whose columns the table gets.",
+)
+@click.option(
+    "--feature", "features", multiple=True, metavar="NAME", help="A table feature to switch on; repeatable."
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["error", "ignore", "overwrite"]),
+    default="error",
+    show_default=True,
+    help="What to do with a table that exists.",
+)
 @_definition
 @as_json
 def create(
@@ -81,13 +93,38 @@ def create(
 @click.command()
 @table_command(versioned=False)
 @click.argument("sources", nargs=-1, required=True, metavar="FILE...")
-@click.option("--mode", type=click.Choice(["error", "append", "overwrite", "ignore"]), default="append", show_default=True,
-              help="What to do with a table that exists.")
-@click.option("--format", "-f", "kind", type=click.Choice(FORMATS), help="The sources' format; else their ending says it.")
-@click.option("--replace-where", metavar="SQL", help="With --mode overwrite: replace only the rows that a predicate selects.")
-@click.option("--replace-partitions", is_flag=True, help="With --mode overwrite: replace only the partitions that are written.")
-@click.option("--schema-mode", type=click.Choice(["merge", "overwrite"]), help="Let the rows extend or replace the schema.")
-@click.option("--target-file-size", type=click.IntRange(min=1), metavar="BYTES", help="The size that files should have.")
+@click.option(
+    "--mode",
+    type=click.Choice(["error", "append", "overwrite", "ignore"]),
+    default="append",
+    show_default=True,
+    help="What to do with a table that exists.",
+)
+@click.option(
+    "--format",
+    "-f",
+    "kind",
+    type=click.Choice(FORMATS),
+    help="The sources' format; else their ending says it.",
+)
+@click.option(
+    "--replace-where",
+    metavar="SQL",
+    help="With --mode overwrite: replace only the rows that a predicate selects.",
+)
+@click.option(
+    "--replace-partitions",
+    is_flag=True,
+    help="With --mode overwrite: replace only the partitions that are written.",
+)
+@click.option(
+    "--schema-mode",
+    type=click.Choice(["merge", "overwrite"]),
+    help="Let the rows extend or replace the schema.",
+)
+@click.option(
+    "--target-file-size", type=click.IntRange(min=1), metavar="BYTES", help="The size that files should have."
+)
 @_definition
 @as_json
 def write(
@@ -138,12 +175,18 @@ def checkpoint(target: Target, json_output: bool) -> None:
     if json_output:
         print_json(facts)
         return
-    print_note(f"Checkpoint of version {result.version}: {result.num_adds:,} files, {quantity(result.size_bytes)}, {result.path}")
+    print_note(
+        f"Checkpoint of version {result.version}: {result.num_adds:,} files, {quantity(result.size_bytes)}, {result.path}"
+    )
 
 
 def _report(table: DeltaTable, json_output: bool) -> None:
     last = table.history(1)[0]
-    facts = {"version": table.version(), "operation": last.get("operation"), "metrics": last.get("operationMetrics") or {}}
+    facts = {
+        "version": table.version(),
+        "operation": last.get("operation"),
+        "metrics": last.get("operationMetrics") or {},
+    }
     if json_output:
         print_json(facts)
     else:
@@ -171,6 +214,8 @@ def _progress() -> Iterator[Callable[[int], None] | None]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     text = TextColumn("{task.completed:,} rows written")
-    with Progress(SpinnerColumn(), text, TimeElapsedColumn(), console=console(stderr=True), transient=True) as bar:
+    with Progress(
+        SpinnerColumn(), text, TimeElapsedColumn(), console=console(stderr=True), transient=True
+    ) as bar:
         task = bar.add_task("rows", total=None)
         yield lambda rows: bar.advance(task, rows)

@@ -18,7 +18,9 @@ __all__ = ["open_rows", "read_schema"]
 STDIN = "-"
 
 
-def open_rows(sources: Sequence[str], kind: str | None, columns: pa.Schema | None = None) -> pa.RecordBatchReader:
+def open_rows(
+    sources: Sequence[str], kind: str | None, columns: pa.Schema | None = None
+) -> pa.RecordBatchReader:
     """Return the rows of files, one after the other; ``-`` is standard input.
 
     Parameters
@@ -28,7 +30,9 @@ def open_rows(sources: Sequence[str], kind: str | None, columns: pa.Schema | Non
     columns : pyarrow.Schema, optional
         The table's columns: CSV and JSON, which say no types, are read as these.
     """
-    readers = (_open(s, kind or (format_of(s, None, "arrow") if s != STDIN else "arrow"), columns) for s in sources)
+    readers = (
+        _open(s, kind or (format_of(s, None, "arrow") if s != STDIN else "arrow"), columns) for s in sources
+    )
     first = next(readers, None)
     if first is None:
         raise InvalidArgumentError("Name at least one file to read, or - for standard input.")
@@ -70,7 +74,9 @@ def _csv(stream: BinaryIO | Path, columns: pa.Schema | None) -> Any:
     from pyarrow import csv
 
     types = None if columns is None else {f.name: f.type for f in columns}
-    convert = csv.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
+    convert = csv.ConvertOptions(
+        column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False
+    )
     return csv.open_csv(stream, convert_options=convert)
 
 
@@ -87,7 +93,9 @@ def _arrow(stream: BinaryIO | Path, columns: pa.Schema | None) -> Any:
     if head == b"ARROW1":
         rest = head + source.read()
         file = pa.ipc.open_file(pa.BufferReader(rest))
-        return pa.RecordBatchReader.from_batches(file.schema, (file.get_batch(i) for i in range(file.num_record_batches)))
+        return pa.RecordBatchReader.from_batches(
+            file.schema, (file.get_batch(i) for i in range(file.num_record_batches))
+        )
     return pa.ipc.open_stream(io.BufferedReader(_Joined(head, source)))
 
 

@@ -39,11 +39,14 @@ def new_metadata(
         found = schema.get(column)
         if found is None:
             raise ColumnNotFoundError(
-                f"Partition column {column!r} is not in the schema; its columns are: {', '.join(schema.names[:20])}.", column=column
+                f"Partition column {column!r} is not in the schema; its columns are: {', '.join(schema.names[:20])}.",
+                column=column,
             )
         spelled.append(found.name)
     if spelled and len(spelled) == len(schema.fields):
-        raise InvalidArgumentError("Every column partitions the table; data files need at least one other column.")
+        raise InvalidArgumentError(
+            "Every column partitions the table; data files need at least one other column."
+        )
     return Metadata(
         id=table_id or str(uuid.uuid4()), schema_string=StructType(schema.fields).to_json(),
         partition_columns=tuple(spelled), configuration=_texts(properties or {}), name=name, description=description,
@@ -53,7 +56,9 @@ def new_metadata(
 
 def _texts(properties: Mapping[str, Any]) -> dict[str, str]:
     """Return properties as the log holds them; None leaves one out, true and false are lower case."""
-    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in properties.items() if v is not None}
+    return {
+        k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in properties.items() if v is not None
+    }
 
 
 def stage_definition(
@@ -67,7 +72,12 @@ def stage_definition(
         asked[CLUSTER_BY] = json.dumps(list(cluster_by))
     table_id = None if transaction.base is None else transaction.base.metadata.id
     metadata = new_metadata(
-        schema, partition_by=partition_by, name=name, description=description, properties=asked, table_id=table_id
+        schema,
+        partition_by=partition_by,
+        name=name,
+        description=description,
+        properties=asked,
+        table_id=table_id,
     )
     transaction.set_metadata(metadata, features=features)
 
@@ -106,11 +116,15 @@ def create_table(
     if base is not None:
         files = base.files.columns([n for n in REMOVED_FILE.names if n != "dataChange"])
         transaction.read(None, files)
-        transaction.remove_files(files.append_column("dataChange", pa.repeat(pa.scalar(True), files.num_rows)))
+        transaction.remove_files(
+            files.append_column("dataChange", pa.repeat(pa.scalar(True), files.num_rows))
+        )
     return transaction.commit(user_metadata, custom_metadata, max_commit_retries, post=post)
 
 
-def _parameters(partition_by: Sequence[str], description: str | None, properties: Mapping[str, Any] | None) -> dict[str, Any]:
+def _parameters(
+    partition_by: Sequence[str], description: str | None, properties: Mapping[str, Any] | None
+) -> dict[str, Any]:
     return {
         "isManaged": "false", "description": description or "null", "partitionBy": json.dumps(list(partition_by)),
         "properties": json.dumps(_texts(properties or {})),

@@ -71,7 +71,8 @@ def _described(txn: Transaction, adds: Sequence[AddAction]) -> pa.Table:
                 f"{list(columns.values())}.", path=a.path,
             )  # fmt: skip
     physical = {
-        f.name: p.name for f, p in zip(txn.table.schema.fields, txn.table.column_map.physical.fields, strict=True)
+        f.name: p.name
+        for f, p in zip(txn.table.schema.fields, txn.table.column_map.physical.fields, strict=True)
     }
     bare = [a for a in adds if not a.stats]
     described = {}
@@ -102,7 +103,9 @@ def _unpartitioned(plan: WritePlan) -> WritePlan:
     return replace(plan, table=replace(plan.table, metadata=metadata))
 
 
-def _stage_removes(txn: Transaction, base: Snapshot, removes: Sequence[RemoveAction], mode: str, filters: Any) -> None:
+def _stage_removes(
+    txn: Transaction, base: Snapshot, removes: Sequence[RemoveAction], mode: str, filters: Any
+) -> None:
     names = [n for n in REMOVED_FILE.names if n != "dataChange"]
     if mode == "overwrite":
         predicate = None if not filters else to_expression(filters, base.schema)
@@ -110,17 +113,20 @@ def _stage_removes(txn: Transaction, base: Snapshot, removes: Sequence[RemoveAct
         txn.read(predicate, files)
         change = pa.repeat(pa.scalar(True), files.num_rows)
     elif removes:
-        wanted = {encode_path(r.path): r.data_change for r in removes} | {r.path: r.data_change for r in removes}
+        wanted = {encode_path(r.path): r.data_change for r in removes} | {
+            r.path: r.data_change for r in removes
+        }
         files = base.files.columns(names)
         hit = [p in wanted for p in files.column("path").to_pylist()]
         files = files.filter(pa.array(hit, pa.bool_()))
         found = set(files.column("path").to_pylist())
         missing = [r.path for r in removes if r.path not in found and encode_path(r.path) not in found]
         if missing:
-            raise InvalidArgumentError(f"{missing[0]} is not a live file of version {base.version}: it can't be removed.")
+            raise InvalidArgumentError(
+                f"{missing[0]} is not a live file of version {base.version}: it can't be removed."
+            )
         change = pa.array([wanted[p] for p in files.column("path").to_pylist()], pa.bool_())
     else:
         return
     if files.num_rows:
         txn.remove_files(files.append_column("dataChange", change))
-

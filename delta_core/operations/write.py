@@ -14,10 +14,15 @@ from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import (
-    CommitStateUnknownError, InvalidArgumentError, SchemaMismatchError, TableExistsError, TableNotFoundError,
+    CommitStateUnknownError,
+    InvalidArgumentError,
+    SchemaMismatchError,
+    TableExistsError,
+    TableNotFoundError,
 )  # fmt: skip
 from delta_core.expressions import to_expression
-from delta_core.expressions.ast import Call, Column, Expression, Literal as Constant, all_of, any_of, leaves
+from delta_core.expressions.ast import Call, Column, Expression, all_of, any_of, leaves
+from delta_core.expressions.ast import Literal as Constant
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.operations.create import stage_definition
@@ -72,7 +77,7 @@ class WriteOptions:
     user_metadata: str | None = None
     custom_metadata: Mapping[str, Any] = field(default_factory=dict)
     max_commit_retries: int = MAX_COMMIT_RETRIES
-    post: PostCommit = PostCommit()
+    post: PostCommit = field(default_factory=PostCommit)
 
 
 def write_table(context: TableContext, data: Any, options: WriteOptions) -> CommitResult | None:
@@ -104,7 +109,8 @@ def write_table(context: TableContext, data: Any, options: WriteOptions) -> Comm
         base = None
     if base is not None and options.mode == "error":
         raise TableExistsError(
-            f"There is a table at {context.log.uri} already (version {base.version}). Use mode append, overwrite or ignore.",
+            f"There is a table at {context.log.uri} already (version {base.version}). "
+            "Use mode append, overwrite or ignore.",
             path=context.log.uri,
         )
     if base is not None and (options.mode == "ignore" or _is_known(base, options.transactions)):
@@ -114,7 +120,9 @@ def write_table(context: TableContext, data: Any, options: WriteOptions) -> Comm
 
 def _check(options: WriteOptions) -> None:
     if options.mode not in ("error", "append", "overwrite", "ignore"):
-        raise InvalidArgumentError(f"Found mode {options.mode!r}, expected error, append, overwrite or ignore.")
+        raise InvalidArgumentError(
+            f"Found mode {options.mode!r}, expected error, append, overwrite or ignore."
+        )
     if options.schema_mode == "overwrite" and options.mode != "overwrite":
         raise InvalidArgumentError("schema_mode='overwrite' needs mode='overwrite'.")
     if options.replace_where is not None and options.mode != "overwrite":
@@ -134,7 +142,11 @@ class _Write:
     """One write: the definition, the new files, what they replace, the commit."""
 
     def __init__(
-        self, context: TableContext, base: Snapshot | None, source: pa.Table | pa.RecordBatchReader, options: WriteOptions
+        self,
+        context: TableContext,
+        base: Snapshot | None,
+        source: pa.Table | pa.RecordBatchReader,
+        options: WriteOptions,
     ) -> None:
         self.base = base
         self.source = source
@@ -167,7 +179,9 @@ class _Write:
 
     def _parameters(self) -> dict[str, Any]:
         options = self.options
-        mode = {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}.get(options.mode, "ErrorIfExists")
+        mode = {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}.get(
+            options.mode, "ErrorIfExists"
+        )
         out: dict[str, Any] = {"mode": mode, "partitionBy": json.dumps(list(options.partition_by or ()))}
         if options.replace_where is not None:
             out["predicate"] = json.dumps([str(options.replace_where)])
@@ -191,33 +205,47 @@ class _Write:
             self._check_partitioning(state.partition_columns)
         metadata = state.metadata
         if options.schema_mode == "overwrite":
-            columns = tuple(options.partition_by) if options.partition_by is not None else state.partition_columns
+            columns = (
+                tuple(options.partition_by) if options.partition_by is not None else state.partition_columns
+            )
             missing = [c for c in columns if rows.get(c) is None]
             if missing:
-                raise SchemaMismatchError(f"Partition column {missing[0]!r} is not among the rows' columns.", column=missing[0])
+                raise SchemaMismatchError(
+                    f"Partition column {missing[0]!r} is not among the rows' columns.", column=missing[0]
+                )
             metadata = replace(metadata, schema_string=rows.to_json(), partition_columns=columns)
         elif options.schema_mode == "merge":
             merged = merge_schemas(state.schema, rows, self._accept)
-            metadata = replace(metadata, schema_string=merged.to_json()) if merged != state.schema else metadata
+            metadata = (
+                replace(metadata, schema_string=merged.to_json()) if merged != state.schema else metadata
+            )
         if metadata != state.metadata:
             self.transaction.set_metadata(metadata)
 
     def _accept(self, path: Any, old: Any, new: Any) -> bool:
         plugins = self.transaction.plugins
-        return bool(plugins.sole("accept_type_change", False, table=self.transaction.table, path=path, old=old, new=new))
+        return bool(
+            plugins.sole(
+                "accept_type_change", False, table=self.transaction.table, path=path, old=old, new=new
+            )
+        )
 
     def _check_partitioning(self, columns: Sequence[str]) -> None:
         asked = self.options.partition_by
         if asked is not None and [c.lower() for c in asked] != [c.lower() for c in columns]:
             raise InvalidArgumentError(
-                f"The table is partitioned by {list(columns)}, the write asks for {list(asked)}. Leave partition_by out, or "
-                "overwrite the schema too."
+                f"The table is partitioned by {list(columns)}, the write asks for {list(asked)}. "
+                "Leave partition_by out, or overwrite the schema too."
             )
 
     def _predicate(self) -> Expression | None:
         if self.options.replace_where is None:
             return None
-        return to_expression(self.options.replace_where, self.transaction.table.schema, functions=self.transaction.plugins.functions)
+        return to_expression(
+            self.options.replace_where,
+            self.transaction.table.schema,
+            functions=self.transaction.plugins.functions,
+        )
 
     # --- files ---
 
@@ -227,7 +255,8 @@ class _Write:
             check = RowCheck("", "replaceWhere", predicate, sql=str(self.options.replace_where))
             plan = replace(plan, checks=(*plan.checks, check))
         self._stage(write_files(
-            self.engine, plan, self.source, properties=self.options.writer_properties, target_size=self.options.target_file_size
+            self.engine, plan, self.source, properties=self.options.writer_properties,
+            target_size=self.options.target_file_size,
         ))  # fmt: skip
 
     def _stage(self, written: Written) -> None:
@@ -254,7 +283,9 @@ class _Write:
         others = Call("not", (Call("coalesce", (predicate, Constant(False, PrimitiveType("boolean")))),))
         kept = base.scan(metadata=tuple(carried), predicate=others, files=files).to_reader()
         reader = _renamed(kept, carried)
-        self._stage(write_files(self.engine, plan, reader, kept=True, properties=self.options.writer_properties))
+        self._stage(
+            write_files(self.engine, plan, reader, kept=True, properties=self.options.writer_properties)
+        )
         if plan.capture is not None:
             self._capture(base, predicate, files, plan.capture.change_column)
 
@@ -270,27 +301,37 @@ class _Write:
                 for batch in reader or ():
                     yield batch.append_column(column, pa.repeat(pa.scalar(kind), batch.num_rows)).cast(schema)
 
-        written = write_change_files(self.engine, self.transaction.plan, pa.RecordBatchReader.from_batches(schema, rows()))
+        written = write_change_files(
+            self.engine, self.transaction.plan, pa.RecordBatchReader.from_batches(schema, rows())
+        )
         self.written.append(written)
         self.transaction.add_change_files(written.files)
 
     def _replace_partitions(self, base: Snapshot) -> None:
         """Remove the files of the partitions that the new files are in; values are compared typed."""
         state = base.state
-        columns = [(f.name, state.schema.get(n)) for f, n in zip(_physical_partitions(base), state.partition_columns, strict=True)]
+        columns = [
+            (f.name, state.schema.get(n))
+            for f, n in zip(_physical_partitions(base), state.partition_columns, strict=True)
+        ]
         new = FileSet.of(self.written[0].adds)
         wanted = _partition_keys(new, columns, base)
         distinct = wanted.unique()
         names = [n for n in REMOVED_FILE.names if n != "dataChange"]
         table = base.files.columns(names)
-        hit = np.isin(_partition_keys(base.files, columns, base).to_numpy(zero_copy_only=False), distinct.to_numpy(zero_copy_only=False))
+        hit = np.isin(
+            _partition_keys(base.files, columns, base).to_numpy(zero_copy_only=False),
+            distinct.to_numpy(zero_copy_only=False),
+        )
         table = table.filter(pa.array(hit))
         self.transaction.read(_partitions_predicate(new, columns, base, len(distinct)), table)
         self._remove(table)
 
     def _remove(self, table: pa.Table) -> None:
         if table.num_rows:
-            self.transaction.remove_files(table.append_column("dataChange", pa.repeat(pa.scalar(True), table.num_rows)))
+            self.transaction.remove_files(
+                table.append_column("dataChange", pa.repeat(pa.scalar(True), table.num_rows))
+            )
 
     def _measure(self) -> None:
         new = self.written
@@ -301,7 +342,9 @@ class _Write:
         removed = self.transaction.intents.removes
         if removed:
             sizes = [s for t in removed for s in t.column("size").to_pylist()]
-            self.transaction.metrics.update(numRemovedFiles=len(sizes), numRemovedBytes=sum(s or 0 for s in sizes))
+            self.transaction.metrics.update(
+                numRemovedFiles=len(sizes), numRemovedBytes=sum(s or 0 for s in sizes)
+            )
 
 
 def _renamed(reader: pa.RecordBatchReader, names: Mapping[str, str]) -> pa.RecordBatchReader:
@@ -317,7 +360,9 @@ def _selects_partitions(predicate: Expression, partition_columns: Sequence[str])
 
 
 def _physical_partitions(base: Snapshot) -> list[Any]:
-    by_logical = dict(zip((f.name for f in base.schema.fields), base.state.column_map.physical.fields, strict=True))
+    by_logical = dict(
+        zip((f.name for f in base.schema.fields), base.state.column_map.physical.fields, strict=True)
+    )
     return [by_logical[n] for n in base.state.partition_columns]
 
 
@@ -352,7 +397,12 @@ def _partitions_predicate(
     values = zip(*(v.to_pylist() for v in _typed(files, columns, base)), strict=True)
     names = base.state.partition_columns
     parts = [
-        all_of([Call("<=>", (Column((n,)), Constant(v, f.type))) for n, v, (_, f) in zip(names, row, columns, strict=True)])
+        all_of(
+            [
+                Call("<=>", (Column((n,)), Constant(v, f.type)))
+                for n, v, (_, f) in zip(names, row, columns, strict=True)
+            ]
+        )
         for row in dict.fromkeys(values)
     ]
     return any_of([p for p in parts if p is not None])

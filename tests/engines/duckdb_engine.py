@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -40,7 +40,7 @@ class CompiledQuery:
         batch = pa.table([*columns, pa.array(range(num_rows), pa.int64())], [*names, "n"])
         with duckdb.connect() as connection:
             connection.register("batch", batch)
-            found = connection.sql(f"SELECT {self._sql} AS r FROM batch ORDER BY n").to_arrow_table()  # noqa: S608
+            found = connection.sql(f"SELECT {self._sql} AS r FROM batch ORDER BY n").to_arrow_table()
         return found.column("r").combine_chunks()
 
 
@@ -82,7 +82,10 @@ class DuckEvaluator:
     """Evaluator of the seam."""
 
     def compile(
-        self, expression: Expression, types: Mapping[Leaf, pa.DataType], functions: Mapping[str, Function] | None = None
+        self,
+        expression: Expression,
+        types: Mapping[Leaf, pa.DataType],
+        functions: Mapping[str, Function] | None = None,
     ) -> CompiledQuery:
         return CompiledQuery(expression, types)
 
@@ -98,8 +101,10 @@ class DuckDataFiles:
             raise DataFileError("The DuckDB engine matches columns by name only.")
         for index, path in enumerate(read.paths):
             local = self._storage.local_path(path)
-            if local is None or not os.path.exists(local):
-                raise DataFileNotFoundError(f"Data file {path!r}, which the log names, is not there.", path=path)
+            if local is None or not Path(local).exists():
+                raise DataFileNotFoundError(
+                    f"Data file {path!r}, which the log names, is not there.", path=path
+                )
             yield from self._file(index, local, read, apply)
 
     def _file(self, index: int, local: str, read: FileRead, apply: Apply) -> Iterator[pa.RecordBatch]:
@@ -107,7 +112,7 @@ class DuckDataFiles:
             relation = connection.read_parquet(local)
             have = set(relation.columns)
             columns = ", ".join(f'"{n}"' for n in read.schema.names if n in have) or "1 AS nothing"
-            rows = connection.sql(f"SELECT {columns} FROM relation").to_arrow_reader(read.batch_rows)  # noqa: S608
+            rows = connection.sql(f"SELECT {columns} FROM relation").to_arrow_reader(read.batch_rows)
             if read.opened is not None:
                 read.opened(index, self.row_counts([local], [None])[0])
             position = 0
@@ -124,7 +129,10 @@ class DuckDataFiles:
     def row_counts(self, paths: Sequence[str], sizes: Sequence[int | None]) -> list[int]:
         local = [self._storage.local_path(p) for p in paths]
         with duckdb.connect() as connection:
-            return [connection.execute("SELECT count(*) FROM read_parquet(?)", [p]).fetchall()[0][0] for p in local]
+            return [
+                connection.execute("SELECT count(*) FROM read_parquet(?)", [p]).fetchall()[0][0]
+                for p in local
+            ]
 
 
 def _batch(columns: list[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.engines import duckdb_engine
 
 from delta_core.errors import DataFileNotFoundError, UnsupportedExpressionError
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.testing.table_builder import TableBuilder
+from tests.engines import duckdb_engine
 
 ROWS = [{"id": i, "kind": "abc"[i % 3], "x": None if i % 5 == 0 else i / 2} for i in range(40)]
 

@@ -14,14 +14,27 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, WriterProperties, write_deltalake
+from delta_core import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
 from delta_core.errors import (
-    ColumnNotFoundError, ConcurrentAppendError, ConstraintViolationError, InvalidArgumentError, SchemaMismatchError,
+    ColumnNotFoundError,
+    ConcurrentAppendError,
+    ConstraintViolationError,
+    InvalidArgumentError,
+    SchemaMismatchError,
     TableExistsError,
 )  # fmt: skip
 from delta_core.transaction import AddAction, RemoveAction
 
-ROWS = pa.table({"id": pa.array(range(6), pa.int64()), "kind": ["a", "b", "c"] * 2, "x": [0.5, None, 2.5, 3.5, 4.5, 5.5]})
+ROWS = pa.table(
+    {"id": pa.array(range(6), pa.int64()), "kind": ["a", "b", "c"] * 2, "x": [0.5, None, 2.5, 3.5, 4.5, 5.5]}
+)
 
 
 def rows(uri: Any) -> list[tuple[Any, ...]]:
@@ -168,7 +181,12 @@ def test_partition_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_application_version_is_written_once(uri: Path) -> None:
     for _ in range(2):
-        write_deltalake(uri, ROWS, mode="append", commit_properties=CommitProperties(app_transactions=[Transaction("job", 4)]))
+        write_deltalake(
+            uri,
+            ROWS,
+            mode="append",
+            commit_properties=CommitProperties(app_transactions=[Transaction("job", 4)]),
+        )
     assert (DeltaTable(uri).version(), DeltaTable(uri).transaction_version("job")) == (1, 4)
 
 
@@ -218,10 +236,14 @@ def test_pandas_frame_goes_in_and_comes_back(tmp_path: Path) -> None:
 
 def test_files_written_elsewhere_are_registered_with_statistics(uri: Path) -> None:
     (uri / "kind=z").mkdir()
-    pq.write_table(pa.table({"id": pa.array([70, 71], pa.int64()), "x": [1.0, 2.0]}), uri / "kind=z" / "f.parquet")
+    pq.write_table(
+        pa.table({"id": pa.array([70, 71], pa.int64()), "x": [1.0, 2.0]}), uri / "kind=z" / "f.parquet"
+    )
     table = DeltaTable(uri)
     size = (uri / "kind=z" / "f.parquet").stat().st_size
-    table.create_write_transaction([AddAction("kind=z/f.parquet", size, {"kind": "z"})], "append", table.schema())
+    table.create_write_transaction(
+        [AddAction("kind=z/f.parquet", size, {"kind": "z"})], "append", table.schema()
+    )
     stats = {r["path"]: r for r in table.get_add_actions(flatten=True).to_pylist()}["kind=z/f.parquet"]
     assert (stats["num_records"], stats["min.id"], stats["max.id"]) == (2, 70, 71)
     assert len(rows(uri)) == 8
