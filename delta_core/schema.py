@@ -194,23 +194,13 @@ def walk(t: DataType, path: Path = ()) -> Iterator[tuple[Path, Field]]:
 
 
 def unknown_types(schema: StructType, types: Mapping[str, TypeDef]) -> Iterator[tuple[Path, str]]:
-    """Yield path and name of each primitive type that is not among the known ones."""
-
-    def visit(t: DataType, path: Path) -> Iterator[tuple[Path, str]]:
-        if isinstance(t, StructType):
-            for f in t.fields:
-                yield from visit(f.type, (*path, f.name))
-        elif isinstance(t, ArrayType):
-            yield from visit(t.element_type, (*path, "element"))
-        elif isinstance(t, MapType):
-            yield from visit(t.key_type, (*path, "key"))
-            yield from visit(t.value_type, (*path, "value"))
-        elif parse_decimal(t.type) is not None:
-            t.to_arrow()
-        elif t.type not in types:
-            yield path, t.type
-
-    yield from visit(schema, ())
+    """Yield path and name of each primitive type that is not among the known ones; a decimal's numbers are checked."""
+    for path, f in walk(schema):
+        if isinstance(f.type, PrimitiveType) and f.type.type not in types:
+            if parse_decimal(f.type.type) is None:
+                yield path, f.type.type
+            else:
+                f.type.to_arrow()
 
 
 def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
@@ -219,6 +209,8 @@ def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
     Raises UnsupportedFeatureError naming column and type, SchemaError for names that differ by case only.
     """
     _check_names(schema, ())
+    for path, f in walk(schema):
+        _check_names(f.type, path)
     for path, name in unknown_types(schema, types):
         raise UnsupportedFeatureError(
             f"Column {format_path(path)} has type {name!r}, which no feature of this table provides. "
@@ -228,20 +220,12 @@ def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
 
 
 def _check_names(t: DataType, path: Path) -> None:
-    if isinstance(t, ArrayType):
-        _check_names(t.element_type, (*path, "element"))
-    elif isinstance(t, MapType):
-        _check_names(t.key_type, (*path, "key"))
-        _check_names(t.value_type, (*path, "value"))
-    elif isinstance(t, StructType):
-        lower: dict[str, str] = {}
-        for f in t.fields:
-            other = lower.setdefault(f.name.lower(), f.name)
-            if other is not f.name:
-                raise SchemaError(
-                    f"Columns {other!r} and {f.name!r} of {format_path(path) or 'the table'} differ by case only."
-                )
-            _check_names(f.type, (*path, f.name))
+    lower: dict[str, str] = {}
+    for f in t.fields if isinstance(t, StructType) else ():
+        other = lower.setdefault(f.name.lower(), f.name)
+        if other is not f.name:
+            where = format_path(path) or "the table"
+            raise SchemaError(f"Columns {other!r} and {f.name!r} of {where} differ by case only.")
 
 
 def arrow_schema(struct: StructType, types: Mapping[str, TypeDef]) -> pa.Schema:
