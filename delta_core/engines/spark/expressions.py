@@ -1,0 +1,88 @@
+"""Rules' expressions as Spark SQL text."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+
+from delta_core.errors import UnsupportedExpressionError
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, leaves
+from delta_core.expressions.functions import is_builtin
+from delta_core.expressions.printing import format_sql
+from delta_core.rules import Function
+from delta_core.types import PrimitiveType
+
+__all__ = ["check_zone", "to_sql"]
+
+_TIMESTAMP = PrimitiveType("timestamp")
+#: Functions whose answer for a timestamp depends on the zone it is seen in.
+_ZONED = frozenset((
+    "hour", "minute", "second", "date_format", "date_trunc", "to_date", "to_timestamp", "year", "month", "day",
+))  # fmt: skip
+
+
+def to_sql(expression: Expression, place: Callable[[Leaf], Column], functions: Mapping[str, Function]) -> str:
+    """Print a bound expression as Spark SQL.
+
+    Parameters
+    ----------
+    place : function(Leaf) -> Column
+        The DataFrame column that holds a leaf.
+    functions : Mapping
+        Functions of plugins: printed by their template, or by name where they have none.
+    """
+    calls: dict[str, str] = {}
+
+    def visit(e: Expression) -> Expression:
+        if isinstance(e, Literal):
+            return e
+        if isinstance(e, Cast):
+            return Cast(visit(e.arg), e.type, e.safe)
+        if not isinstance(e, Call):
+            return place(e)
+        args = tuple(visit(a) for a in e.args)
+        function = functions.get(e.function)
+        if function is None or is_builtin(e.function):
+            return Call(e.function, args)
+        printed = [format_sql(a) for a in args]
+        name = f"call_{uuid.uuid4().hex}"
+        calls[name] = function.spark.format(*printed) if function.spark else f"{e.function}({', '.join(printed)})"
+        return Column((name,))
+
+    text = format_sql(visit(expression))
+    for name, call in reversed(calls.items()):  # an outer call was made after those within it
+        text = text.replace(name, call)
+    return text
+
+
+def check_zone(expression: Expression, zone: str, whose: str) -> None:
+    """Refuse a rule whose answer would follow the session's time zone: a table means the same in every session.
+
+    Raises UnsupportedExpressionError.
+    """
+    if zone.upper() in ("UTC", "ETC/UTC", "Z", "GMT"):
+        return
+    has_time = any(getattr(leaf, "type", None) == _TIMESTAMP for leaf in leaves(expression)) or _has_timestamp(expression)
+    if has_time and _looks_at_zone(expression):
+        raise UnsupportedExpressionError(
+            f"The rule of {whose} reads timestamps as dates or text ({format_sql(expression)}), which means UTC, and the "
+            f"session's time zone is {zone}. Set spark.sql.session.timeZone to UTC to read this table.", feature=whose,
+        )  # fmt: skip
+
+
+def _has_timestamp(e: Expression) -> bool:
+    if isinstance(e, Call):
+        return any(map(_has_timestamp, e.args))
+    if isinstance(e, Cast):
+        return e.type == _TIMESTAMP or _has_timestamp(e.arg)
+    # a column's type is not at hand
+    return isinstance(e, Column) or (isinstance(e, Literal) and e.type == _TIMESTAMP)
+
+
+def _looks_at_zone(e: Expression) -> bool:
+    if isinstance(e, Call):
+        return e.function in _ZONED or any(map(_looks_at_zone, e.args))
+    if isinstance(e, Cast):
+        plain = isinstance(e.type, PrimitiveType) and e.type.type in ("timestamp", "timestamp_ntz", "date", "string")
+        return plain or _looks_at_zone(e.arg)
+    return False

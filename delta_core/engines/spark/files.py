@@ -1,0 +1,175 @@
+"""The files of a scan as Spark needs them: places, sizes, typed constants, and the rows that are dropped or kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.errors import CorruptTableError, DataFileError
+from delta_core.expressions.ast import FileConstant, FileStatistic, PartitionValue
+from delta_core.kernels.row_set import RowSet
+from delta_core.log.partition_values import parse_partition_values
+from delta_core.scan.plan import LOCATION
+from delta_core.scan.scan import Scan, decode_paths
+from delta_core.scan.vectors import locate, read_row_sets
+from delta_core.types import PrimitiveType
+
+__all__ = ["PlannedFiles", "Rows"]
+
+_NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
+#: Vectors decoded at a time.
+_WINDOW = 2048
+#: Hadoop's file systems by the schemes that other libraries use.
+_SCHEMES = {"s3://": "s3a://", "gcs://": "gs://"}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one file: those that are dropped, or (``keeps``) the only ones that are wanted."""
+
+    file: int
+    rows: RowSet
+    keeps: bool
+
+
+class PlannedFiles:
+    """The files of a scan.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        One row a file: path, size and what constants and selectors need.
+    places : list of str
+        Hadoop paths, not encoded.
+    """
+
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
+        self.files = scan.file_set
+        self.table = self.files.columns(self._names())
+        self._paths = decode_paths(self.table.column("path"))
+        self.places = [hadoop_path(scan.source.engine.storage.uri(p)) for p in self._paths]
+
+    def __len__(self) -> int:
+        return self.table.num_rows
+
+    def _names(self) -> list[str]:
+        plan = self._scan.plan
+        names = ["path", "size", *(c for s in plan.selectors for c in s.columns)]
+        for leaf in plan.constants:
+            if isinstance(leaf, PartitionValue):
+                names.append(f"partition:{leaf.name}")
+            elif leaf != LOCATION:
+                names.append(leaf.name)
+        return list(dict.fromkeys(names))
+
+    def sizes(self) -> pa.Array:
+        """Return int64 bytes of each file, asking the store where the log does not tell."""
+        column = self.table.column("size").combine_chunks()
+        if not column.null_count:
+            return column
+        sizes = column.to_pylist()
+        missing = [i for i, size in enumerate(sizes) if size is None]
+        found = self._scan.source.engine.storage.stat([self._paths[i] for i in missing])
+        for i, (size, _) in zip(missing, found, strict=True):
+            sizes[i] = size
+        return pa.array(sizes, pa.int64())
+
+    def constant(self, leaf: FileConstant | PartitionValue) -> pa.Array:
+        """Return a typed constant, one value a file."""
+        source = self._scan.source
+        if leaf == LOCATION:
+            return pa.array([source.engine.storage.uri(p) for p in self._paths], pa.string())
+        if isinstance(leaf, PartitionValue):
+            text = self.table.column(f"partition:{leaf.name}")
+            return parse_partition_values(text, leaf.type, source.timezone, column=leaf.name, types=source.state.types)
+        column = self.table.column(leaf.name).combine_chunks()
+        wanted = leaf.type.to_arrow(source.state.types)
+        return column if column.type.equals(wanted) else column.cast(wanted)
+
+    # --- dropped and kept rows -------------------------------------------------------------
+
+    @cached_property
+    def num_records(self) -> pa.Array:
+        """Physical rows of each file by statistics, null where unknown."""
+        return self.files.statistics([_NUM_RECORDS]).column(0).combine_chunks()
+
+    @cached_property
+    def located(self) -> list[pa.Table]:
+        """Where the vectors lie, a table for each selector."""
+        return [t for s in self._scan.plan.selectors if (t := locate(s, self.table)).num_rows]
+
+    @cached_property
+    def with_vector(self) -> Any:
+        """Whether each file has dropped or chosen rows: bool, shape (n_files,)."""
+        flags = np.zeros(len(self), bool)
+        for table in self.located:
+            flags[table.column("file").to_numpy()] = True
+        for file in self.files.keep or ():
+            flags[file] = True
+        return flags
+
+    @property
+    def keeps(self) -> bool:
+        """Whether any file has chosen rows."""
+        return bool(self.files.keep)
+
+    def stored_bytes(self) -> int:
+        """Return about how large the vectors are as they lie on disk."""
+        total = sum(r.nbytes for r in (self.files.keep or {}).values())
+        for table in self.located:
+            total += int(np.sum(table.column("length").fill_null(0).to_numpy()))
+        return total
+
+    def bit_bytes(self) -> int | None:
+        """Return how large the vectors are at one bit a row, None where statistics do not tell."""
+        counts = self.num_records.filter(pa.array(self.with_vector))
+        return None if counts.null_count else int(np.sum((counts.to_numpy() + 63) // 64 * 8))
+
+    def largest_file(self) -> int | None:
+        """Return the most rows of a file that has a vector, None where statistics do not tell."""
+        counts = self.num_records.filter(pa.array(self.with_vector))
+        return None if counts.null_count else int(max(counts.to_numpy(), default=0))
+
+    def rows(self, numbers: Sequence[int] | None = None) -> Iterator[Rows]:
+        """Yield the dropped or chosen rows of files (all that have such), read window by window."""
+        wanted = np.flatnonzero(self.with_vector) if numbers is None else np.asarray(numbers, np.int64)
+        keep = self.files.keep or {}
+        for start in range(0, len(wanted), _WINDOW):
+            window = wanted[start : start + _WINDOW]
+            found = self.dropped(self.table.take(pa.array(window)))
+            for at, number in enumerate(window.tolist()):
+                rows = found.get(at, RowSet.empty())
+                self._check(number, rows)
+                if number in keep:
+                    yield Rows(number, keep[number] - rows, True)
+                else:
+                    yield Rows(number, rows, False)
+
+    def dropped(self, table: pa.Table) -> dict[int, RowSet]:
+        """Return the rows that selectors drop of some files, by row of their table."""
+        return read_row_sets(self._scan.source.engine.storage, self._scan.plan.selectors, table)
+
+    def _check(self, number: int, rows: RowSet) -> None:
+        count = self.num_records[number].as_py()
+        try:
+            if count is not None:
+                rows.check_fits(count)
+        except CorruptTableError as e:
+            path = self._paths[number]
+            raise DataFileError(f"The deleted rows of data file {path!r} do not fit it: {e}", path=path) from e
+
+
+def hadoop_path(place: str) -> str:
+    """Return the path as Hadoop spells it."""
+    if place.startswith("/"):
+        return f"file:{place}"
+    for scheme, hadoop in _SCHEMES.items():
+        if place.startswith(scheme):
+            return hadoop + place[len(scheme) :]
+    return place

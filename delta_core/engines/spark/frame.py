@@ -1,0 +1,163 @@
+"""A scan's plan as a DataFrame: raw rows, then logical shape, then checks, then filter, then what was asked for."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from delta_core.engines.spark import private
+from delta_core.engines.spark.expressions import check_zone, to_sql
+from delta_core.engines.spark.files import PlannedFiles
+from delta_core.engines.spark.indexed import MOST_ROWS, read_indexed
+from delta_core.engines.spark.joined import never, read_joined
+from delta_core.engines.spark.names import FILE, ROW, column_name, constant_name
+from delta_core.engines.spark.types import narrowed, raw_schema, renamed, reshape, spark_type
+from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
+from delta_core.expressions import ast
+from delta_core.expressions.ast import Expression, Leaf
+from delta_core.rules import ReadCheck
+from delta_core.scan.plan import ConstantSource, Output, PhysicalSource, PositionSource, ReadPlan, Source
+from delta_core.scan.scan import Scan
+from delta_core.types import Field, PrimitiveType, StructType, arrow_to_type
+
+__all__ = ["Route", "frame", "is_indexed"]
+
+#: ``index``: a file index in the driver; ``join``: plain DataFrames; ``auto``: the first where it can be had.
+Route = Literal["auto", "index", "join"]
+
+
+def frame(spark: Any, scan: Scan, route: Route = "auto", vector_bytes: int | None = None) -> DataFrame:
+    """Return the rows of a scan.
+
+    Parameters
+    ----------
+    vector_bytes : int, optional
+        The most bytes of deletion vectors, as they lie on disk, that the driver may hold; a sixteenth of its memory
+        unless given. With more of them, the vectors are joined.
+    """
+    private.check_version()
+    if route not in ("auto", "index", "join"):
+        raise InvalidArgumentError(f"Found route {route!r}, expected auto, index or join.")
+    files = PlannedFiles(scan)
+    plan = scan.plan
+    raw = raw_schema(plan.columns, plan.match)
+    logical = StructType(
+        Field(a.name, renamed(f.type, a.type)) for f, a in zip(raw.fields, plan.logical, strict=True)
+    )
+    row = _row_index(raw)
+    if _route(spark, files, route, vector_bytes) == "index":
+        rows = read_indexed(spark, scan, files, raw, logical, row)
+    else:
+        rows = read_joined(spark, scan, files, raw, row)
+    return _Stages(spark, scan, raw, logical).build(rows, row)
+
+
+def is_indexed(spark: Any, route: str) -> bool:
+    """Whether a table without too many vectors is read through a file index."""
+    return route != "join" and private.is_available(spark)
+
+
+def _route(spark: Any, files: PlannedFiles, route: Route, vector_bytes: int | None) -> str:
+    if not is_indexed(spark, route):
+        if route == "index":
+            raise UnsupportedOperationError(
+                "This session's driver can't be reached from Python (Spark Connect), or its version is not known: "
+                "route='index' can't be had. Leave the route to delta_core.",
+            )
+        return "join"
+    if not files.with_vector.any() or route == "index":
+        return "index"
+    most = private.heap_bytes(spark) // 16 if vector_bytes is None else vector_bytes
+    is_long = (files.largest_file() or 0) > MOST_ROWS
+    return "join" if is_long or files.stored_bytes() > most else "index"
+
+
+def _row_index(raw: StructType) -> str:
+    taken = next((f.name for f in raw.fields if f.name.lower() == "_metadata"), None)
+    return "CAST(NULL AS BIGINT)" if taken else "_metadata.row_index"
+
+
+class _Stages:
+    def __init__(self, spark: Any, scan: Scan, raw: StructType, logical: StructType) -> None:
+        self._scan = scan
+        self._plan: ReadPlan = scan.plan
+        self._types = scan.source.state.types
+        self._functions = scan.source.plugins.functions
+        self._raw = raw
+        self._logical = logical
+        self._zone = str(spark.conf.get("spark.sql.session.timeZone"))
+
+    def build(self, rows: DataFrame, row: str) -> DataFrame:
+        out = rows.select(*self._shaped(row))
+        for check in self._plan.checks:
+            out = out.where(self._check(check))
+        if self._plan.filter is not None:
+            out = out.where(self._expression(self._plan.filter, "a row filter"))
+        return out.select(*[self._output(o) for o in self._plan.outputs])
+
+    def _shaped(self, row: str) -> list[Column]:
+        pairs = enumerate(zip(self._raw.fields, self._logical.fields, strict=True))
+        columns = [reshape(_named(f.name), f.type, l.type, self._types).alias(column_name(i)) for i, (f, l) in pairs]
+        columns += [F.col(constant_name(i)) for i in range(len(self._plan.constants))]
+        if self._needs_row():
+            columns.append(F.expr(row).alias(ROW))
+        return columns
+
+    def _needs_row(self) -> bool:
+        used = [*self._plan.sources.values(), *(o.value for o in self._plan.outputs)]
+        return bool(self._plan.checks) or any(isinstance(s, PositionSource) for s in used)
+
+    def _check(self, check: ReadCheck) -> Column:
+        """Return a condition that fails on a bad row; it is not deterministic, so no filter runs before it."""
+        passes = self._expression(check.expression, f"{check.feature} ({check.name})")
+        text = F.concat(
+            F.lit("delta_core: row "), F.col(ROW).cast("string"),
+            F.lit(f" of a data file fails the check {check.name!r} of {check.feature}: {check.message}"),
+        )  # fmt: skip
+        return F.when(~passes & ~never(), F.raise_error(text)).otherwise(F.lit(True))
+
+    def _output(self, output: Output) -> Column:
+        name, value = output.field.name, output.value
+        if isinstance(value, PhysicalSource):
+            have = self._logical.fields[value.index].type
+            column = reshape(F.col(column_name(value.index)), have, narrowed(have, output.field.type), self._types)
+        elif isinstance(value, (ConstantSource, PositionSource)):
+            column = self._place_column(value, output.field.type)
+        else:
+            column = self._expression(value, f"column {name}").cast(spark_type(arrow_to_type(output.field.type), self._types))
+        return column.alias(name)
+
+    def _place_column(self, source: Source, kind: pa.DataType) -> Column:
+        if isinstance(source, PositionSource):
+            return F.col(ROW)
+        assert isinstance(source, ConstantSource)
+        if source.index is None:
+            t = PrimitiveType("void") if pa.types.is_null(kind) else arrow_to_type(kind)
+            return F.lit(None).cast(spark_type(t, self._types))
+        return F.col(constant_name(source.index))
+
+    # --- expressions -----------------------------------------------------------------------
+
+    def _expression(self, expression: Expression, whose: str) -> Column:
+        check_zone(expression, self._zone, whose)
+        return F.expr(to_sql(expression, self._place, self._functions))
+
+    def _place(self, leaf: Leaf) -> ast.Expression:
+        source = self._plan.sources[leaf]
+        if isinstance(source, PositionSource):
+            return ast.Column((ROW,))
+        if isinstance(source, ConstantSource):
+            return ast.Literal(None) if source.index is None else ast.Column((constant_name(source.index),))
+        names = [column_name(source.index)]
+        current: Any = self._logical.fields[source.index].type
+        for number in source.path:
+            names.append(current.fields[number].name)
+            current = current.fields[number].type
+        return ast.Column(tuple(names))
+
+
+def _named(name: str) -> Column:
+    return F.col("`" + name.replace("`", "``") + "`")

@@ -1,0 +1,20 @@
+"""Names of the columns that stand between the files and the rows handed out; no table has such."""
+
+from __future__ import annotations
+
+__all__ = ["FILE", "ROW", "VECTOR", "WANTED", "column_name", "constant_name"]
+
+FILE = "__delta_file"
+ROW = "__delta_row"
+#: Rows that are dropped, and rows that alone are wanted, of a file.
+VECTOR, WANTED = "__delta_vector", "__delta_wanted"
+
+
+def column_name(index: int) -> str:
+    """Return the name of a physical column under its logical shape."""
+    return f"__delta_column_{index}"
+
+
+def constant_name(index: int) -> str:
+    """Return the name of a value that is one per file."""
+    return f"__delta_constant_{index}"

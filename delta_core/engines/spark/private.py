@@ -1,0 +1,216 @@
+"""Every use of Spark's private interfaces, on the versions on which they were tried.
+
+Whoever can't have them (Spark Connect, other versions) takes the route of plain DataFrames.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyspark
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from delta_core.engines.spark.java_source import PACKAGE, SOURCE
+from delta_core.errors import EngineError, UnsupportedOperationError
+
+__all__ = [
+    "NEWEST", "OLDEST", "bit_test", "check_version", "file_relation", "heap_bytes", "is_available", "register_table_function",
+    "roaring_test",
+]  # fmt: skip
+
+#: Versions of PySpark that these interfaces were tried on: from the first up to, not including, the second.
+OLDEST, NEWEST = (4, 0, 1), (4, 4, 0)
+_loaders: dict[int, tuple[Any, Any]] = {}
+
+
+def _version() -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"\d+", pyspark.__version__)[:3])
+
+
+def check_version() -> None:
+    """Refuse a PySpark that is too old for any route; raises UnsupportedOperationError."""
+    if _version() < OLDEST:
+        raise UnsupportedOperationError(
+            f"Found pyspark {pyspark.__version__}, expected {'.'.join(map(str, OLDEST))} or newer. Upgrade pyspark.",
+            version=pyspark.__version__,
+        )
+
+
+def is_available(spark: SparkSession) -> bool:
+    """Whether the session's driver is at hand, and of a version whose interfaces are known."""
+    return OLDEST <= _version() < NEWEST and getattr(spark, "_jsparkSession", None) is not None
+
+
+def _compiled(spark: Any, name: str) -> Any:
+    """Return a class of ours; all are compiled once in a driver, by the compiler that Spark carries."""
+    jvm = spark._jvm
+    gateway = spark._sc._gateway
+    held, loader = _loaders.get(id(gateway), (None, None))
+    if held is not gateway:
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+        try:
+            compiler.cook(SOURCE)
+        except Exception as e:
+            raise EngineError(f"Spark {pyspark.__version__} can't compile the file index: {str(e)[:300]}") from e
+        loader = compiler.getClassLoader()
+        _loaders[id(gateway)] = gateway, loader
+    return loader.loadClass(f"{PACKAGE}.{name}")
+
+
+def _call_static(spark: Any, name: str, method: str, *args: Any) -> None:
+    found = next(m for m in _compiled(spark, name).getMethods() if m.getName() == method)
+    found.invoke(None, _objects(spark, args))
+
+
+def _objects(spark: Any, values: Sequence[Any]) -> Any:
+    out = spark._jvm.java.util.ArrayList()
+    for value in values:  # one by one: an array takes no Python function
+        out.add(value)
+    return out.toArray()
+
+
+class _Function:
+    """A Python function that the driver calls."""
+
+    def __init__(self, function: Callable[[str], Any]) -> None:
+        self._function = function
+
+    def apply(self, request: Any) -> Any:
+        return self._function(request)
+
+    class Java:
+        implements = ("java.util.function.Function",)
+
+
+def file_relation(
+    spark: Any, root: str, columns: T.StructType, constants: T.StructType, files: DataFrame, *,
+    vector_columns: int, by_field_id: bool, ask: Callable[[str], Any],
+) -> DataFrame:  # fmt: skip
+    """Return the rows of files by Spark's own Parquet reader, each with its file's constants as partition columns.
+
+    Parameters
+    ----------
+    constants : StructType
+        Of the partition columns; the last ``vector_columns`` of them are binary.
+    files : DataFrame
+        path, size, modification time, whether there is a vector; then every constant as Spark holds it inside.
+    ask : function(str) -> bytearray, str or None
+        Asked ``prune <filters as JSON>`` for a flag per file, and ``vectors <numbers>`` for the name of a file of vectors.
+    """
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    jvm, session = spark._jvm, spark._jsparkSession
+    ensure_callback_server_started(spark._sc._gateway)
+    rows = files._jdf.queryExecution().executedPlan().executeCollect()
+    parse = session.parseDataType
+    schema = parse(constants.json())
+    path = jvm.org.apache.hadoop.fs.Path(root)
+    arguments = [path, schema, rows, vector_columns, by_field_id, _Function(ask)]
+    index = _compiled(spark, "TableFiles").getConstructors()
+    made = next(c for c in index if c.getParameterCount() == len(arguments)).newInstance(_objects(spark, arguments))
+    _call_static(spark, "PruneFiles", "install", session.experimental())
+    sources = jvm.org.apache.spark.sql.execution.datasources
+    # a file that is missing or broken is never passed over, whatever the session says
+    options = jvm.PythonUtils.toScalaMap({"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"})
+    relation = sources.HadoopFsRelation(
+        made, schema, parse(columns.json()), jvm.scala.Option.apply(None), sources.parquet.ParquetFileFormat(), options, session
+    )
+    return DataFrame(session.baseRelationToDataFrame(relation), spark)
+
+
+def heap_bytes(spark: Any) -> int:
+    """Return the most memory that the driver may use."""
+    return int(spark._jvm.java.lang.Runtime.getRuntime().maxMemory())
+
+
+# --- tests within generated code -----------------------------------------------------------
+
+
+def _sequence(spark: Any, *items: Any) -> Any:
+    values = spark._jvm.java.util.ArrayList()
+    for item in items:
+        values.add(item)
+    return spark._jvm.scala.jdk.javaapi.CollectionConverters.asScala(values).toSeq()
+
+
+def _expression(spark: Any, column: Column) -> Any:
+    return spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(column._jc)
+
+
+def _column(spark: Any, expression: Any) -> Column:
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    return ClassicColumn(spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+
+
+def _static(spark: Any, name: str, kind: Any, method: str, *args: Any) -> Any:
+    objects = spark._jvm.org.apache.spark.sql.catalyst.expressions.objects
+    cls = spark._jvm.java.lang.Class.forName(name)
+    option = spark._jvm.scala.Option.apply(None)
+    return objects.StaticInvoke(cls, kind, method, _sequence(spark, *args), _sequence(spark), True, False, True, option)
+
+
+def bit_test(spark: Any, bitmap: Column, row: Column) -> Column:
+    """Whether a row's bit is set in a bitmap, least significant bit first; false beyond its end.
+
+    The class reads memory without a look at its bounds: the comparison before it is what keeps it within them.
+    """
+    kind = spark._jsparkSession.parseDataType(T.BooleanType().json())
+    offset = spark._jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET
+    test = _static(
+        spark, "org.apache.spark.unsafe.bitset.BitSetMethods", kind, "isSet", _expression(spark, bitmap),
+        _expression(spark, F.lit(int(offset)).cast("long")), _expression(spark, row.cast("int")),
+    )  # fmt: skip
+    inside = (row >= 0) & (row < F.octet_length(bitmap).cast("long") * 8)
+    return F.when(inside, _column(spark, test)).otherwise(F.lit(False))
+
+
+def roaring_test(spark: Any, bitmap: Column, row: Column) -> Column:
+    """Whether a row is in a 32-bit portable roaring bitmap; false from row 2**31 on."""
+    jvm = spark._jvm
+    objects = jvm.org.apache.spark.sql.catalyst.expressions.objects
+    boolean = spark._jsparkSession.parseDataType(T.BooleanType().json())
+    kind, named = jvm.org.apache.spark.sql.types.ObjectType, jvm.java.lang.Class.forName
+    roaring, nothing = named("org.roaringbitmap.buffer.ImmutableRoaringBitmap"), _sequence(spark)
+    buffer = kind(named("java.nio.ByteBuffer"))
+    wrapped = _static(spark, "java.nio.ByteBuffer", buffer, "wrap", _expression(spark, bitmap))
+    new = getattr(objects, "NewInstance$").__getattr__("MODULE$").apply
+    made = new(roaring, _sequence(spark, wrapped), nothing, False, kind(roaring), jvm.scala.Option.apply(None))
+    position = _sequence(spark, _expression(spark, row.cast("int")))
+    test = objects.Invoke(made, "contains", boolean, position, nothing, False, False, True)
+    return F.when((row >= 0) & (row < 2**31), _column(spark, test)).otherwise(F.lit(False))
+
+
+# --- SQL -----------------------------------------------------------------------------------
+
+
+class _TableFunction:
+    """A table function of SQL: from its constant arguments to a DataFrame."""
+
+    def __init__(self, function: Callable[..., DataFrame]) -> None:
+        self._function = function
+
+    def apply(self, expressions: Any) -> Any:
+        values = []
+        while not expressions.isEmpty():
+            value = expressions.head().eval(None)
+            values.append(None if value is None else value if isinstance(value, int) else value.toString())
+            expressions = expressions.tail()
+        return self._function(*values)._jdf.queryExecution().analyzed()
+
+    class Java:
+        implements = ("scala.Function1",)
+
+
+def register_table_function(spark: Any, name: str, function: Callable[..., DataFrame]) -> None:
+    """Make a function known to the session's SQL: ``SELECT * FROM name('...')``."""
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    ensure_callback_server_started(spark._sc._gateway)
+    registry = spark._jsparkSession.sessionState().tableFunctionRegistry()
+    registry.createOrReplaceTempFunction(name, _TableFunction(function), "scala_udf")

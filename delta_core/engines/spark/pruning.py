@@ -1,0 +1,123 @@
+"""From a filter of Spark's plan to the files that may hold a row for which it is true."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from delta_core.engines.spark.names import constant_name
+from delta_core.errors import DeltaError
+from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of
+from delta_core.expressions.binding import bind
+from delta_core.expressions.skipping import plan_skipping
+from delta_core.log.files import FileSet
+from delta_core.scan.scan import Scan
+from delta_core.schema import Path
+from delta_core.types import DataType, PrimitiveType, StructType, parse_decimal
+
+__all__ = ["FilePruner"]
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_FUNCTIONS = frozenset(("isnull", "isnotnull", "startswith", "in", "=", "<=>", "<", "<=", ">", ">="))
+
+
+class FilePruner:
+    """Chooses files for a filter over the raw columns.
+
+    Parameters
+    ----------
+    raw, logical : StructType
+        The columns as Spark's reader knows them, and in parallel as users do; columns beyond those of ``logical``
+        are no columns of the table.
+    """
+
+    def __init__(self, scan: Scan, files: FileSet, raw: StructType, logical: StructType) -> None:
+        self._scan = scan
+        self._files = files
+        self._raw = {f.name: (f.type, l.name, l.type) for f, l in zip(raw.fields, logical.fields, strict=False)}
+        self._constants = {constant_name(i): leaf for i, leaf in enumerate(scan.plan.constants)}
+
+    def __call__(self, text: str) -> bytearray | None:
+        """Return a byte per file, 0 where it holds no such row; None where the filter tells nothing of files."""
+        if self._files.keep is not None:
+            return None
+        parts = [p for node in json.loads(text) if (p := self._read(node, whole=False)) is not None]
+        source = self._scan.source
+        state = source.state
+        try:
+            bound = [bind(p, state.schema, {}) for p in parts]
+        except DeltaError:  # of a type that has no order here: the rows are still filtered
+            return None
+        plan = plan_skipping(all_of(bound), state.schema, state.column_map, state.partition_columns)
+        if plan.partition is None and plan.statistics is None:
+            return None
+        evaluator, zone = source.engine.evaluator, source.timezone
+        left = self._files.where(plan.partition, evaluator, zone, exact=True).where(plan.statistics, evaluator, zone)
+        return self._flags(left)
+
+    def _flags(self, left: FileSet) -> bytearray:
+        chosen = {id(p.chunk): p.mask() for p in left.parts}
+        flags = []
+        for part in self._files.parts:
+            live = part.mask()
+            mask = chosen.get(id(part.chunk))
+            flags.append(np.zeros(int(live.sum()), np.uint8) if mask is None else mask[live].astype(np.uint8))
+        return bytearray(np.concatenate(flags).tobytes() if flags else b"")
+
+    # --- the filter's text -----------------------------------------------------------------
+
+    def _read(self, node: Any, whole: bool) -> Expression | None:
+        """Return an expression that follows from a node (``whole``: one that means the same), None for none."""
+        if node is None:
+            return None
+        name, *args = node
+        if name == "column":
+            return self._column(args)
+        if name == "literal":
+            return _literal(*args)
+        if name == "and" and not whole:
+            return all_of([p for a in args if (p := self._read(a, False)) is not None])
+        if name not in ("and", "or", "not") and name not in _FUNCTIONS:
+            return None
+        parts = [self._read(a, whole or name != "or") for a in args]
+        known = [p for p in parts if p is not None]
+        return Call(name, tuple(known)) if len(known) == len(parts) else None
+
+    def _column(self, names: list[str]) -> Expression | None:
+        if names[0] in self._constants:
+            return self._constants[names[0]]
+        if names[0] not in self._raw:
+            return None
+        raw, first, logical = self._raw[names[0]]
+        path: Path = (first,)
+        for name in names[1:]:
+            if not isinstance(raw, StructType) or not isinstance(logical, StructType) or name not in raw.names:
+                return None
+            at = raw.names.index(name)
+            raw, logical, path = raw.fields[at].type, logical.fields[at].type, (*path, logical.fields[at].name)
+        return Column(path)
+
+
+def _literal(kind: Any, text: str | None) -> Literal | None:
+    if not isinstance(kind, str):
+        return None
+    t: DataType = PrimitiveType(kind)
+    if text is None:
+        return Literal(None, t)
+    try:
+        return Literal(Decimal(text) if parse_decimal(kind) else _VALUES[kind](text), t)
+    except (KeyError, ValueError, OverflowError):  # a type or a year that Python lacks
+        return None
+
+
+_VALUES: dict[str, Any] = {
+    "boolean": lambda v: v == "true", "string": str, "binary": bytes.fromhex,
+    **dict.fromkeys(("byte", "short", "integer", "long"), int), **dict.fromkeys(("float", "double"), float),
+    "date": lambda v: (_EPOCH + dt.timedelta(days=int(v))).date(),
+    "timestamp": lambda v: _EPOCH + dt.timedelta(microseconds=int(v)),
+    "timestamp_ntz": lambda v: (_EPOCH + dt.timedelta(microseconds=int(v))).replace(tzinfo=None),
+}  # fmt: skip
