@@ -10,7 +10,7 @@
 
 namespace delta_json {
 
-enum class Shape { Null, Bool, Int, UInt, Float, String, List, Map, Struct };
+enum class Shape { Null, Bool, Int, UInt, Float, Digits, String, List, Map, Struct };
 enum class Trouble { None, Utf8, Key, Number, Space };
 
 // One array. Whoever builds it has checked that the buffers hold `offset + length` values.
@@ -19,7 +19,7 @@ struct Node {
     int width = 0;                   // bytes of a value, or of an offset
     std::string label;               // "name": as it stands in the line
     const uint8_t *valid = nullptr;  // null: every value is there
-    const char *values = nullptr;    // numbers, bits, or offsets
+    const char *values = nullptr;    // numbers, bits, or offsets (of digits: numbers as text)
     const char *text = nullptr;
     int64_t offset = 0, length = 0;
     std::vector<Node> children;
@@ -185,14 +185,15 @@ class Writer {
 template <class Out>
 class Lines {
    public:
-    Lines(const std::string &head, const Node &table, Out &out) : head_(head), table_(table), out_(out) {}
+    Lines(const std::string &head, const std::string &tail, const Node &table, Out &out)
+        : head_(head), tail_(tail), table_(table), out_(out) {}
 
     bool run(Failure &failure) {
         for (int64_t row = 0; row < table_.length; ++row) {
             where_ = &table_;
             Trouble trouble = put(head_);
             if (trouble == Trouble::None) trouble = fields(table_, row);
-            if (trouble == Trouble::None) trouble = put("}\n", 2);
+            if (trouble == Trouble::None) trouble = put(tail_);
             if (trouble != Trouble::None) {
                 failure = {trouble, row, where_->label};
                 return false;
@@ -244,6 +245,10 @@ class Lines {
                     default: return number(node.value<uint64_t>(row));
                 }
             case Shape::Float: return node.width == 4 ? real(node.value<float>(row)) : real(node.value<double>(row));
+            case Shape::Digits: {
+                int64_t start = node.place(row);
+                return put(node.text + start, static_cast<size_t>(node.place(row + 1) - start));
+            }
             case Shape::String: return string(node, row);
             case Shape::Struct: return fields(node, row);
             case Shape::List: return list(node, row);
@@ -295,22 +300,23 @@ class Lines {
         return trouble == Trouble::None ? put("}", 1) : trouble;
     }
 
-    const std::string &head_;
+    const std::string &head_, &tail_;
     const Node &table_;
     Out &out_;
     const Node *where_ = nullptr;
 };
 
 // How many bytes the lines take; -1 and a failure where a value can't be written.
-inline int64_t measure_lines(const std::string &head, const Node &table, Failure &failure) {
+inline int64_t measure_lines(const std::string &head, const std::string &tail, const Node &table, Failure &failure) {
     Counter counter;
-    return Lines<Counter>(head, table, counter).run(failure) ? counter.size : -1;
+    return Lines<Counter>(head, tail, table, counter).run(failure) ? counter.size : -1;
 }
 
 // Write lines that were measured; false where they don't fill the memory exactly.
-inline bool write_lines(const std::string &head, const Node &table, char *out, int64_t size, Failure &failure) {
+inline bool write_lines(
+    const std::string &head, const std::string &tail, const Node &table, char *out, int64_t size, Failure &failure) {
     Writer writer(out, out + size);
-    return Lines<Writer>(head, table, writer).run(failure) && writer.full();
+    return Lines<Writer>(head, tail, table, writer).run(failure) && writer.full();
 }
 
 }  // namespace delta_json

@@ -13,7 +13,7 @@ from libcpp.vector cimport vector
 
 cdef extern from "json_lines.h" namespace "delta_json":
     cdef enum class Shape:
-        Null, Bool, Int, UInt, Float, String, List, Map, Struct
+        Null, Bool, Int, UInt, Float, Digits, String, List, Map, Struct
 
     cdef enum class Trouble:
         Utf8, Key, Number, Space
@@ -35,8 +35,8 @@ cdef extern from "json_lines.h" namespace "delta_json":
         int64_t row
         string where
 
-    int64_t measure_lines(const string &, const Node &, Failure &) except + nogil
-    cbool write_lines(const string &, const Node &, char *, int64_t, Failure &) except + nogil
+    int64_t measure_lines(const string &, const string &, const Node &, Failure &) except + nogil
+    cbool write_lines(const string &, const string &, const Node &, char *, int64_t, Failure &) except + nogil
 
 
 cdef class View:
@@ -61,13 +61,13 @@ cdef class View:
 
 cdef dict SHAPES = {
     "null": Shape.Null, "bool": Shape.Bool, "int": Shape.Int, "uint": Shape.UInt, "float": Shape.Float,
-    "string": Shape.String, "list": Shape.List, "map": Shape.Map, "struct": Shape.Struct,
+    "digits": Shape.Digits, "string": Shape.String, "list": Shape.List, "map": Shape.Map, "struct": Shape.Struct,
 }
 
 
 cdef dict WIDTHS = {
     **dict.fromkeys(("null", "bool", "struct"), (0,)), **dict.fromkeys(("int", "uint"), (1, 2, 4, 8)),
-    **dict.fromkeys(("float", "string", "list", "map"), (4, 8)),
+    **dict.fromkeys(("float", "digits", "string", "list", "map"), (4, 8)),
 }
 
 
@@ -126,7 +126,7 @@ cdef class Rows:
             out.shape = Shape.Null
             return out
         out.values = self.hold(values, (end + 1) * out.width, label)
-        if out.shape == Shape.String:
+        if out.shape in (Shape.String, Shape.Digits):
             data = View(text)
             self.views.append(data)
             out.text, end = data.data, data.size
@@ -143,9 +143,9 @@ cdef class Rows:
         return out
 
 
-def format_rows(bytes head, list batches):
-    """Return the lines of batches of rows as bytes; or (trouble, batch, row, label) of the first that can't be written."""
-    cdef string start = head
+def format_rows(bytes head, bytes tail, list batches):
+    """Return the objects of batches of rows, each between head and tail, as bytes; or (trouble, batch, row, label) of the first that can't be written."""
+    cdef string start = head, end = tail
     cdef Failure failure
     cdef vector[int64_t] sizes
     cdef int64_t size, total = 0
@@ -155,7 +155,7 @@ def format_rows(bytes head, list batches):
     for i, batch in enumerate(batches):
         rows = batch
         with nogil:
-            size = measure_lines(start, rows.root, failure)
+            size = measure_lines(start, end, rows.root, failure)
         if size < 0:
             kind = {Trouble.Utf8: "utf8", Trouble.Key: "key", Trouble.Number: "number"}.get(failure.trouble, "")
             return kind, i, failure.row, (<bytes> failure.where)
@@ -167,7 +167,7 @@ def format_rows(bytes head, list batches):
         rows = batch
         size = sizes[i]
         with nogil:
-            good = write_lines(start, rows.root, target, size, failure)
+            good = write_lines(start, end, rows.root, target, size, failure)
         if not good:
             raise RuntimeError("the columns changed while their lines were written")
         target += size

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels._json_lines import Rows, format_rows
+from delta_core.kernels.arrow_buffers import is_valid, string_array
 
-__all__ = ["format_actions"]
+__all__ = ["format_actions", "format_objects"]
 
 _NO_BUFFERS = (None, None, None)
 _TROUBLE = {
@@ -28,8 +30,8 @@ def format_actions(kind: str, table: pa.Table) -> bytes:
     kind : str
         The action: ``add``, ``remove``, ``cdc``, or a plugin's kind.
     table : pyarrow.Table
-        Columns by the action's field names: strings, integers, floats, booleans, maps with string keys, lists and
-        structs of these, dictionaries of them. Null fields of the action, and of structs in it, are left out; null
+        Columns by the action's field names: strings, numbers, booleans, maps with string keys, lists and structs of
+        these, dictionaries of them. Null fields of the action, and of structs in it, are left out; null
         values of maps and lists stay.
 
     Raises
@@ -41,18 +43,33 @@ def format_actions(kind: str, table: pa.Table) -> bytes:
     -----
     Linear in the bytes written; without the interpreter lock; text is passed over twice and copied once.
     """
+    return _format(b'{"%b":' % _name(kind), b"}\n", table, f"{kind} actions")
+
+
+def format_objects(struct: pa.StructArray) -> pa.Array:
+    """Return each struct as JSON text, null where it is null; the types and errors of `format_actions`."""
+    table = pa.Table.from_batches([pa.RecordBatch.from_struct_array(struct)])
+    data = np.frombuffer(_format(b"", b"\n", table, "structs"), np.uint8)
+    # an object has no line end in it
+    ends = np.flatnonzero(data == 10) + 1
+    lines = string_array(np.concatenate([[0], ends]), data, is_valid(struct))
+    import pyarrow.compute as pc
+
+    return pc.utf8_rtrim(lines, "\n")
+
+
+def _format(head: bytes, tail: bytes, table: pa.Table, what: str) -> bytes:
     batches = table.to_batches()
     specs = [_node("struct", 0, b"", b.num_rows, 0, _NO_BUFFERS, _columns(b)) for b in batches]
-    written = format_rows(b'{"%b":' % _name(kind), [Rows(s) for s in specs])
+    written = format_rows(head, tail, [Rows(s) for s in specs])
     if isinstance(written, bytes):
         return written
     trouble, batch, row, label = written
     row += sum(b.num_rows for b in batches[:batch])
     column = label.decode()[1:-2]
     raise InvalidArgumentError(
-        f"Row {row} of {kind} actions can't be written as JSON: {column or 'a value'} {_TROUBLE[trouble]}.",
-        action=kind, row=row, column=column,
-    )  # fmt: skip
+        f"Row {row} of {what} can't be written as JSON: {column or 'a value'} {_TROUBLE[trouble]}.", row=row, column=column
+    )
 
 
 def _name(name: str) -> bytes:
@@ -86,6 +103,8 @@ def _describe(name: str, array: pa.Array) -> tuple[Any, ...]:
         return _describe(name, array.dictionary_decode())
     if pa.types.is_string_view(kind):
         return _describe(name, array.cast(pa.large_string()))
+    if pa.types.is_decimal(kind):
+        return ("digits", *_describe(name, array.cast(pa.string()))[1:])
     if pa.types.is_null(kind):
         return _node("null", 0, label, len(array), 0, _NO_BUFFERS, [])
     for is_kind, shape in _PLAIN:

@@ -137,7 +137,8 @@ class CheckpointReader:
             )
         sizes = dict(zip(listed.column("path").to_pylist(), listed.column("sizeInBytes").to_pylist(), strict=True))
         chosen = list(names)
-        return list(self._logs.open_checkpoints([f"{SIDECAR_DIRECTORY}/{n}" for n in chosen], [sizes.get(n) for n in chosen]))
+        paths = [f"{SIDECAR_DIRECTORY}/{n}" for n in chosen]
+        return list(self._logs.open_checkpoints(paths, [sizes.get(n) for n in chosen]))
 
 
 def read_removes(

@@ -87,7 +87,8 @@ class AddReader:
             loaded = part.chunk.statistics(self.columns.leaves, None, keep=False)
             statistics = dict(zip(self.columns.leaves, loaded, strict=True))
         codes = [_dictionary(found.pop(name)) for name in texts]
-        typed = [parse_dictionary(c, f.type, self.zone, column=f.name) for c, f in zip(codes, self.columns.partitions, strict=True)]
+        fields = zip(codes, self.columns.partitions, strict=True)
+        typed = [parse_dictionary(c, f.type, self.zone, column=f.name) for c, f in fields]
         return _Loaded(np.flatnonzero(alive), found, statistics, codes, typed)
 
     # --- ordering ---
@@ -137,7 +138,8 @@ class AddReader:
         else:
             arrays = json_statistics(piece.columns["stats"].take(rows), leaves)
         missing = ~_any_valid(arrays)
-        return _nest({statistic_path(leaf): a for leaf, a in zip(leaves, arrays, strict=True)}, missing if missing.any() else None)
+        by_path = {statistic_path(leaf): a for leaf, a in zip(leaves, arrays, strict=True)}
+        return _nest(by_path, missing if missing.any() else None)
 
     def _partition_values(self, piece: _Loaded, rows: pa.Array) -> pa.StructArray:
         fields: Iterable[Field] = self.columns.partitions

@@ -1,4 +1,4 @@
-"""How checkpoints of a table are written, and when."""
+"""How checkpoints of a table are written."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from delta_core.errors import InvalidArgumentError
-from delta_core.properties import read_property
-from delta_core.state import TableState
 
-__all__ = ["SIDECAR_ACTIONS", "CheckpointPlan", "is_checkpoint_due"]
+__all__ = ["SIDECAR_ACTIONS", "CheckpointPlan"]
 
 #: How many file actions a sidecar is given.
 SIDECAR_ACTIONS = 65_536
@@ -38,7 +36,8 @@ class CheckpointPlan:
     sidecar_actions: int = 0
 
     def __post_init__(self) -> None:
-        if self.spec not in ("v1", "v2") or self.naming not in ("classic", "uuid") or self.format not in ("parquet", "json"):
+        known = self.spec in ("v1", "v2") and self.naming in ("classic", "uuid") and self.format in ("parquet", "json")
+        if not known:
             raise InvalidArgumentError(f"There is no {self}: see CheckpointPlan for the values.")
         if self.spec == "v1" and (self.naming, self.format, self.sidecar_actions) != ("classic", "parquet", 0):
             raise InvalidArgumentError("A V1 checkpoint is one Parquet file under the classic name, without sidecars.")
@@ -46,12 +45,3 @@ class CheckpointPlan:
             raise InvalidArgumentError("A checkpoint under the classic name is a Parquet file.")
         if self.sidecar_actions < 0:
             raise InvalidArgumentError(f"Found sidecar_actions={self.sidecar_actions}, expected a whole number from 0 on.")
-
-
-def is_checkpoint_due(table: TableState) -> bool:
-    """Whether the commit that made this version should be followed by a checkpoint.
-
-    Every ``delta.checkpointInterval`` versions, 10 where the table does not say, as Delta on Spark.
-    """
-    interval: int = read_property(table.configuration, "delta.checkpointInterval")
-    return table.version > 0 and table.version % interval == 0

@@ -69,7 +69,9 @@ class CheckpointColumns:
     kinds: tuple[ActionKind, ...] = ()
 
     @staticmethod
-    def of(table: TableState, fields: Sequence[ActionField], kinds: Iterable[ActionKind], struct: bool = True) -> CheckpointColumns:
+    def of(
+        table: TableState, fields: Sequence[ActionField], kinds: Iterable[ActionKind], struct: bool = True
+    ) -> CheckpointColumns:
         """Return the columns that a table's properties ask for.
 
         ``delta.checkpoint.writeStatsAsJson`` and ``delta.checkpoint.writeStatsAsStruct`` are both on where the table
@@ -122,7 +124,7 @@ def _fields(kind: ActionKind) -> list[pa.Field]:
 def _kind_type(kind: ActionKind) -> pa.DataType:
     if kind.type is None:
         raise HookContractError(
-            f"Action kind {kind.name!r} belongs into checkpoints, but its feature does not state its type.", action=kind.name
+            f"Action kind {kind.name!r} belongs into checkpoints, but its feature states no type.", action=kind.name
         )
     return kind.type
 

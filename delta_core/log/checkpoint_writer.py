@@ -18,7 +18,11 @@ import pyarrow as pa
 from delta_core.actions import ActionField, DomainMetadata, SetTransaction
 from delta_core.engine import CheckpointHandle, Engine, ParquetForm
 from delta_core.errors import (
-    DeltaError, HookContractError, InvalidArgumentError, UnsupportedFeatureError, UnsupportedOperationError,
+    DeltaError,
+    HookContractError,
+    InvalidArgumentError,
+    UnsupportedFeatureError,
+    UnsupportedOperationError,
     UnsupportedVersionError,
 )  # fmt: skip
 from delta_core.kernels.json_lines import format_actions
@@ -27,7 +31,7 @@ from delta_core.log.checkpoint_plan import CheckpointPlan
 from delta_core.log.checkpoint_schema import Action, CheckpointColumns, format_action, json_value, rows_table
 from delta_core.log.checksum import write_checksum
 from delta_core.log.files import FileSet, Part
-from delta_core.log.hint import write_hint
+from delta_core.log.hint import EMBEDDED, write_hint
 from delta_core.log.names import LOG_DIRECTORY, SIDECAR_DIRECTORY, checkpoint_name, commit_name
 from delta_core.log.sidecars import Sidecar, reusable_sidecars
 from delta_core.log.tombstones import remove_groups, retained
@@ -167,15 +171,15 @@ def _check_published(snapshot: CheckpointSource) -> None:
         snapshot.engine.storage.stat([f"{LOG_DIRECTORY}/{commit_name(snapshot.version)}"])
     except FileNotFoundError as e:
         raise UnsupportedOperationError(
-            f"Version {snapshot.version} of {snapshot.uri} is ratified by its catalog but not published in the log yet; only "
-            "published versions can be checkpointed. Publish it first.", version=snapshot.version,
+            f"Version {snapshot.version} of {snapshot.uri} is ratified by its catalog but not published in the log yet: "
+            "it can't be checkpointed. Publish it first.", version=snapshot.version,
         ) from e  # fmt: skip
 
 
 def _choose_plan(snapshot: CheckpointSource, given: CheckpointPlan | None) -> CheckpointPlan:
     answer = snapshot.plugins.sole("plan_checkpoint", CheckpointPlan(), table=snapshot.state)
     if not isinstance(answer, CheckpointPlan):
-        raise HookContractError(f"Hook plan_checkpoint returned {answer!r}, expected a CheckpointPlan.", hook="plan_checkpoint")
+        raise HookContractError(f"Hook plan_checkpoint returned {answer!r}, not a CheckpointPlan.", hook="plan_checkpoint")
     if given is None:
         return answer
     if given.spec == "v2" and answer.spec != "v2":
@@ -243,7 +247,7 @@ class _Writer:
 
     # --- file actions ---
 
-    def _adds(self, parts: Sequence[Part], group_rows: int = ROW_GROUP) -> Iterator[pa.ChunkedArray]:
+    def _adds(self, parts: Sequence[Part], group_rows: int) -> Iterator[pa.ChunkedArray]:
         reader = AddReader(self.columns, self.snapshot.engine.map, self.snapshot.timezone, group_rows)
         for group in _ahead(reader.groups(parts)):
             self.num_adds += len(group)
@@ -264,7 +268,7 @@ class _Writer:
 
     def _file_groups(self) -> Iterator[tuple[str, pa.ChunkedArray]]:
         yield from (("remove", g) for g in self._removes(lambda handle: False, ROW_GROUP))
-        yield from (("add", g) for g in self._adds(self.snapshot.files.parts))
+        yield from (("add", g) for g in self._adds(self.snapshot.files.parts, ROW_GROUP))
 
     # --- files ---
 
@@ -302,7 +306,8 @@ class _Writer:
     def _write_sidecar(self, kind: str, groups: Iterable[pa.ChunkedArray]) -> None:
         schema = self.columns.sidecar_schema
         name = f"{uuid.uuid4()}.parquet"
-        size = self._logs.write_parquet(f"{SIDECAR_DIRECTORY}/{name}", schema, (_filled(kind, g, schema) for g in groups), self._form)
+        tables = (_filled(kind, g, schema) for g in groups)
+        size = self._logs.write_parquet(f"{SIDECAR_DIRECTORY}/{name}", schema, tables, self._form)
         self.sidecars.append(Sidecar(name, size, self.now_ms))
 
     def _tags(self) -> dict[str, str]:
@@ -320,7 +325,7 @@ class _Writer:
             "numOfAddFiles": result.num_adds,
         }  # fmt: skip
         if self.plan.naming == "uuid":
-            value["v2Checkpoint"] = {
+            value[EMBEDDED] = {
                 "path": result.path.rpartition("/")[2], "sizeInBytes": self.own_bytes, "modificationTime": self.now_ms,
                 "nonFileActions": [{kind: v} for kind, v in self.own],
                 "sidecarFiles": [s.to_json() for s in self.sidecars],

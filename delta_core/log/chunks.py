@@ -15,6 +15,7 @@ from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.dedup import dv_unique_ids
 from delta_core.log.files import PARTITION, json_statistics, partition_text, statistic_type
 from delta_core.log.group_tests import statistic_path
+from delta_core.log.stats_text import statistics_text
 from delta_core.plans import LogFile
 
 __all__ = ["CheckpointChunk", "CommitChunk", "extra_fields"]
@@ -46,7 +47,7 @@ class CommitChunk:
         self, logs: LogFiles, files: Sequence[LogFile], table: pa.Table, fields: Sequence[ActionField], source: str = "commits"
     ) -> None:
         self.source = source
-        self.place = None
+        self.place: tuple[CheckpointHandle, int] | None = None
         self.num_rows = table.num_rows
         self._logs = logs
         self._files = tuple(files)
@@ -138,17 +139,27 @@ class CheckpointChunk:
         partitions = [n for n in names if n.startswith(PARTITION) and n not in self._partitions]
         plain = [n for n in names if not n.startswith(PARTITION)]
         vectors = "dvId" in plain and not self._handle.all_null(self._group, (*self._vector, "storageType"))
-        paths = [(self._action, n) for n in plain if n not in ("dvId", "version", "deletionVector")]
+        paths: list[tuple[str, ...]] = [(self._action, n) for n in plain if n not in ("dvId", "version", "deletionVector")]
         if vectors or "deletionVector" in plain:
             paths.append(self._vector)
         if partitions:
             paths.append(self._map)
         dictionary = [self._map] if partitions and "partitionValues" not in plain else []
+        from_struct = "stats" in plain and self._has_parsed_statistics_only
+        if from_struct:
+            paths = [_PARSED if p == _TEXT else p for p in paths]
         wanted = list(dict.fromkeys(paths))
         found = dict(zip(wanted, self._handle.read(self._group, wanted, dictionary), strict=True)) if wanted else {}
         for name in partitions:
             self._partitions[name] = partition_text(found[self._map], name.removeprefix(PARTITION))
+        if from_struct:
+            found[_TEXT] = statistics_text(found[_PARSED])
         return [self._column(n, found, vectors) for n in names]
+
+    @property
+    def _has_parsed_statistics_only(self) -> bool:
+        known = self._action == "add" and self._handle.arrow_type(_PARSED) is not None
+        return known and self._handle.all_null(self._group, _TEXT)
 
     def _column(self, name: str, found: dict[tuple[str, ...], Any], vectors: bool) -> pa.Array:
         if name.startswith(PARTITION):
@@ -187,6 +198,9 @@ class CheckpointChunk:
             (text,) = self._handle.read(self._group, [("add", "stats")])
             found |= zip(rest, json_statistics(text, rest), strict=True)
         return [found[w] if w in found else pa.nulls(self.num_rows, statistic_type(w)) for w in wanted]
+
+
+_TEXT, _PARSED = ("add", "stats"), ("add", "stats_parsed")
 
 
 def _vector(column: Any, rows: int) -> pa.Array:

@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 from delta_core.actions import FILE_COLUMNS
 from delta_core.engine import CheckpointHandle, Evaluator
 from delta_core.errors import InvalidArgumentError
-from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, Leaf, PartitionValue, all_of, conjuncts, leaves
+from delta_core.expressions.ast import (
+    Expression,
+    FileConstant,
+    FileStatistic,
+    Leaf,
+    PartitionValue,
+    all_of,
+    conjuncts,
+    leaves,
+)
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.row_set import RowSet
 from delta_core.kernels.stats import StatField, parse_stats

@@ -13,7 +13,15 @@ import pyarrow as pa
 
 from delta_core.engine import CheckpointHandle, Compiled, Evaluator
 from delta_core.expressions.ast import (
-    Call, Column, Expression, FileStatistic, Leaf, Literal, PartitionValue, leaves, transform,
+    Call,
+    Column,
+    Expression,
+    FileStatistic,
+    Leaf,
+    Literal,
+    PartitionValue,
+    leaves,
+    transform,
 )  # fmt: skip
 from delta_core.expressions.skipping import plan_skipping
 from delta_core.schema import ColumnMap, Path

@@ -14,8 +14,10 @@ from typing import Any
 from delta_core.engine import RangeRequest, Storage
 from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
 
-__all__ = ["Hint", "canonical_checksum", "format_hint", "parse_hint", "read_hint", "write_hint"]
+__all__ = ["EMBEDDED", "Hint", "canonical_checksum", "format_hint", "parse_hint", "read_hint", "write_hint"]
 
+#: The key of what the hint embeds of a V2 checkpoint.
+EMBEDDED = "v2Checkpoint"
 #: Lists of a V2 checkpoint that are longer are not embedded: the hint is to stay small.
 EMBEDDED_LIMIT = 30
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -49,7 +51,7 @@ def parse_hint(data: bytes) -> Hint | None:
         return None
     if not isinstance(value, dict):
         return None
-    version, parts, embedded = value.get("version"), value.get("parts"), value.get("v2Checkpoint")
+    version, parts, embedded = value.get("version"), value.get("parts"), value.get(EMBEDDED)
     if not isinstance(version, int) or isinstance(version, bool) or version < 0:
         return None
     checksum = value.get("checksum")
@@ -88,9 +90,9 @@ def format_hint(value: Mapping[str, Any]) -> bytes:
     The checksum is left out too where readers compute it in two ways that differ here.
     """
     out = dict(value)
-    embedded = out.get("v2Checkpoint")
+    embedded = out.get(EMBEDDED)
     if isinstance(embedded, dict):
-        out["v2Checkpoint"] = {k: v for k, v in embedded.items() if not isinstance(v, list) or len(v) <= EMBEDDED_LIMIT}
+        out[EMBEDDED] = {k: v for k, v in embedded.items() if not isinstance(v, list) or len(v) <= EMBEDDED_LIMIT}
     checksum = canonical_checksum(out, sort_pairs=False)
     if checksum == canonical_checksum(out, sort_pairs=True):
         out["checksum"] = checksum

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -68,37 +69,39 @@ def reusable_sidecars(snapshot: _Source, columns: CheckpointColumns, oldest_ms: 
     least : int
         Smaller sidecars are written anew, together with what is new: else every checkpoint would leave a small one.
     """
-    handles = {p.chunk.place[0].path: p.chunk.place[0] for p in snapshot.files.parts if p.chunk.place is not None}
-    sidecars = {path: h for path, h in handles.items() if path.startswith(f"{SIDECAR_DIRECTORY}/")}
+    placed = [(p, p.chunk.place[0]) for p in snapshot.files.parts if p.chunk.place is not None]
+    sidecars = {h.path: h for _, h in placed if _is_sidecar(h)}
     if not sidecars:
         return []
-    masks = snapshot.engine.map(lambda p: int(p.mask().sum()), [p for p in snapshot.files.parts if p.chunk.place is not None])
-    adds: dict[str, int] = {}
-    for part, live in zip([p for p in snapshot.files.parts if p.chunk.place is not None], masks, strict=True):
-        assert part.chunk.place is not None
-        adds[part.chunk.place[0].path] = adds.get(part.chunk.place[0].path, 0) + live
-    removes: dict[str, int] = {}
-    for handle, table in snapshot.tombstone_tables(["deletionTimestamp"]):
-        if handle is not None:
-            sidecars.setdefault(handle.path, handle)
-            removes[handle.path] = removes.get(handle.path, 0) + retained(table, oldest_ms).num_rows
+    adds, removes = Counter[str](), Counter[str]()
+    live = snapshot.engine.map(lambda pair: int(pair[0].mask().sum()), placed)
+    for (_, handle), count in zip(placed, live, strict=True):
+        adds[handle.path] += count
+    for source, table in snapshot.tombstone_tables(["deletionTimestamp"]):
+        if source is not None and _is_sidecar(source):
+            sidecars[source.path] = source
+            removes[source.path] += retained(table, oldest_ms).num_rows
     chosen = [
         path for path, h in sidecars.items()
-        if path.startswith(f"{SIDECAR_DIRECTORY}/")
-        and adds.get(path, 0) + removes.get(path, 0) == sum(h.group_rows) >= max(least, 1)
-        and _has_form(h, columns)
+        if adds[path] + removes[path] == sum(h.group_rows) >= max(least, 1) and _has_form(h, columns)
     ]  # fmt: skip
     stats = snapshot.engine.storage.stat(chosen) if chosen else []
     return [
-        Sidecar(path.removeprefix(f"{SIDECAR_DIRECTORY}/"), size, modified, True, adds.get(path, 0), removes.get(path, 0))
+        Sidecar(path.removeprefix(f"{SIDECAR_DIRECTORY}/"), size, modified, True, adds[path], removes[path])
         for path, (size, modified) in zip(chosen, stats, strict=True)
     ]
+
+
+def _is_sidecar(handle: CheckpointHandle) -> bool:
+    return handle.path.startswith(f"{SIDECAR_DIRECTORY}/")
 
 
 def _has_form(handle: CheckpointHandle, columns: CheckpointColumns) -> bool:
     """Whether a sidecar keeps statistics and plugins' fields as the table asks today."""
     have = set(handle.fields.get("add", ()))
-    asked = {"stats": columns.json, "stats_parsed": bool(columns.leaves), "partitionValues_parsed": bool(columns.partitions)}
+    asked = {
+        "stats": columns.json, "stats_parsed": bool(columns.leaves), "partitionValues_parsed": bool(columns.partitions),
+    }  # fmt: skip
     if any((name in have) != wanted for name, wanted in asked.items()):
         return False
     if any(f.name not in handle.fields.get(f.action, ()) for f in columns.fields if f.action in ("add", "remove")):

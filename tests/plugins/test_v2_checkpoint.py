@@ -6,7 +6,7 @@ import pytest
 from delta_core.errors import CorruptTableError
 from delta_core.state import TableState
 from delta_core.testing.feature_contract import FeatureContract, table_state
-from delta_plugins.v2_checkpoint.logic import sidecar_names
+from delta_plugins.v2_checkpoint.logic import plan_checkpoint, sidecar_names
 
 
 class TestV2Checkpoint(FeatureContract):
@@ -25,6 +25,22 @@ class TestV2Checkpoint(FeatureContract):
         actions = pa.table({"path": ["a.parquet", "b.parquet"], "sizeInBytes": [1, 2], "modificationTime": [3, 4]})
         found = self.alone().sole("checkpoint_sidecars", table=self.states()[0], checkpoint="5", actions=actions)
         assert found == ["a.parquet", "b.parquet"]
+
+
+    def test_plan_is_v2_where_the_policy_asks_for_it(self) -> None:
+        off, on = self.states()
+        assert self.alone().sole("plan_checkpoint", table=off) is None
+        plan = self.alone().sole("plan_checkpoint", table=on)
+        assert (plan.spec, plan.naming) == ("v2", "uuid")
+        assert plan.sidecar_actions > 0
+
+
+@pytest.mark.parametrize(("interval", "classic"), [(10, {100, 200}), (1, {*range(10, 201, 10)}), (25, set()), (20, {200})])
+def test_every_tenth_checkpoint_has_the_classic_name(interval: int, classic: set[int]) -> None:
+    configuration = {"delta.checkpointInterval": str(interval)}
+    plans = {v: plan_checkpoint(v, configuration) for v in range(201)}
+    assert {v for v, plan in plans.items() if plan.naming == "classic"} == classic
+    assert {plan.spec for plan in plans.values()} == {"v2"}
 
 
 def test_only_the_name_of_a_longer_path_counts() -> None:

@@ -1,0 +1,40 @@
+"""Parsed statistics back to JSON text, for files whose checkpoint keeps nothing else. Protocol: Per-file Statistics."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from delta_core.kernels.json_lines import format_objects
+
+__all__ = ["statistics_text"]
+
+
+def statistics_text(parsed: pa.StructArray) -> pa.Array:
+    """Return ``stats_parsed`` as ``stats``: null where it is null.
+
+    Timestamps are floored to milliseconds, as everywhere in the text; bounds that JSON can't hold (NaN, infinities, and
+    values of types without a text form) are left out, that is unknown.
+    """
+    return format_objects(_plain(parsed))
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """Return a column in types that have a JSON form."""
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_struct(kind):
+        parts = [_plain(column.field(i)) for i in range(kind.num_fields)]
+        kept = [(f.name, p) for f, p in zip(kind, parts, strict=True) if not pa.types.is_null(p.type)]
+        if not kept:
+            return pa.nulls(len(column))
+        return pa.StructArray.from_arrays([p for _, p in kept], [n for n, _ in kept], mask=column.is_null())
+    if pa.types.is_date(kind):
+        return column.cast(pa.string())
+    if pa.types.is_timestamp(kind):
+        millis = pc.floor_temporal(column.cast(pa.timestamp(kind.unit)), unit="millisecond").cast(pa.timestamp("ms"))
+        return pc.strftime(millis, "%Y-%m-%dT%H:%M:%SZ" if kind.tz else "%Y-%m-%dT%H:%M:%S")
+    if pa.types.is_floating(kind):
+        return pc.if_else(pc.is_finite(column), column, None)
+    known = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)
+    return column if known else pa.nulls(len(column))
