@@ -22,6 +22,7 @@ from delta_core.rules import (
     ChangeCapture,
     CommitInfoField,
     CommitTimestamp,
+    EveryFile,
     ExtraAction,
     FileRequirement,
     FillColumn,
@@ -42,7 +43,7 @@ __all__ = ["FeatureContract", "attempt_view", "table_state"]
 
 READ_RULES = (RowSelector, RowFilter, ReadCheck, MetadataColumn)
 WRITE_RULES = (FillColumn, HiddenColumn, RowCheck, FileRequirement, RemoveRows, ChangeCapture)
-COMMIT_RULES = (ActionColumn, ExtraAction, CommitInfoField)
+COMMIT_RULES = (ActionColumn, ExtraAction, CommitInfoField, EveryFile)
 
 
 def table_state(
@@ -161,6 +162,11 @@ class FeatureContract:
         assert isinstance(found, Metadata)
         return found
 
+    def prepared(self, state: TableState) -> TableState:
+        """Return a table with what the plugin makes of its metadata."""
+        metadata = self.prepare_metadata(state)
+        return replace(state, metadata=metadata, schema=Schema.from_json(metadata.schema_string))
+
     # --- the contract ---
 
     def test_entry_points_lead_to_the_feature_by_name_and_alias(self) -> None:
@@ -231,17 +237,17 @@ class FeatureContract:
     def test_metadata_that_it_accepts_switches_on_what_is_installed_and_once(self) -> None:
         registry, plugins = PluginRegistry(), self.alone()
         for state in self.writable():
-            self.check_metadata(state)
-            wanted = plugins.collect("required_features", metadata=state.metadata)
+            prepared = self.prepared(state)
+            self.check_metadata(prepared)
+            wanted = plugins.collect("required_features", metadata=prepared.metadata)
             assert all(registry.load(name) is not None for name in wanted), wanted
             once = upgraded(Protocol(1, 2), wanted, registry)
             assert upgraded(once, wanted, registry) == once
 
     def test_metadata_is_prepared_once(self) -> None:
         for state in self.writable():
-            once = self.prepare_metadata(state)
-            later = replace(state, metadata=once, schema=Schema.from_json(once.schema_string))
-            assert self.prepare_metadata(later, later) == once
+            once = self.prepared(state)
+            assert self.prepare_metadata(once, once) == once.metadata
 
     def test_commit_without_actions_passes_and_keeps_what_identifies_the_table(self) -> None:
         plugins = self.alone()

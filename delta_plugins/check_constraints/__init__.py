@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from delta_core.api import Metadata, RowCheck, TableFeature, TableState, hookimpl
+from delta_core.api import EveryFile, Metadata, RowCheck, TableFeature, TableState, hookimpl
 from delta_plugins.check_constraints import logic
 
 if TYPE_CHECKING:
@@ -45,5 +45,5 @@ def write_rules(table: TableState) -> Iterable[RowCheck]:
 
 
 @hookimpl
-def check_commit(attempt: AttemptView) -> None:
-    logic.check_validated(attempt)
+def commit_rules(attempt: AttemptView) -> Iterable[EveryFile]:
+    return logic.validation(attempt)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from delta_core.api import (
     ColumnNotFoundError,
+    EveryFile,
     ExpressionError,
     PrimitiveType,
     RowCheck,
     TableState,
-    UnsupportedOperationError,
     bind_typed,
     parse_sql,
     spark_name,
@@ -20,14 +20,14 @@ from delta_core.api import (
 if TYPE_CHECKING:
     from delta_core.api import AttemptView
 
-__all__ = ["PREFIX", "VALIDATED", "check_validated", "constraints", "row_check", "row_checks"]
+__all__ = ["PREFIX", "VALIDATED", "constraints", "row_check", "row_checks", "validation"]
 
 NAME = "checkConstraints"
 PREFIX = "delta.constraints."
 #: The operation that looked at the rows that are there before it adds a condition.
 VALIDATED = "ADD CONSTRAINT"
-#: Operations, by how they begin, that bring rows and conditions which belong together.
-_WHOLE = (VALIDATED, "CREATE", "REPLACE", "CLONE", "RESTORE")
+#: The other one brings rows and conditions of one older version.
+_VALIDATED = (VALIDATED, "RESTORE")
 
 
 def constraints(configuration: Mapping[str, str]) -> dict[str, str]:
@@ -63,17 +63,12 @@ def row_check(table: TableState, name: str, text: str) -> RowCheck:
     return RowCheck(NAME, name, bound.expression, sql=text)
 
 
-def check_validated(attempt: AttemptView) -> None:
-    """Refuse conditions that come to a table without a look at its rows, as a mere property.
-
-    Raises UnsupportedOperationError naming the constraint.
-    """
-    if attempt.previous is None or not attempt.metadata_changed or attempt.operation.startswith(_WHOLE):
-        return
+def validation(attempt: AttemptView) -> list[EveryFile]:
+    """Return the rule that no row stays which new conditions were not held against, nothing where there is none."""
+    if attempt.previous is None or not attempt.metadata_changed or attempt.operation in _VALIDATED:
+        return []
     before = constraints(attempt.previous.configuration)
     new = [name for name, text in constraints(attempt.table.configuration).items() if before.get(name) != text]
-    if new:
-        raise UnsupportedOperationError(
-            f"{attempt.operation} would add the CHECK constraint {new[0]} to rows that nobody validated. Use the verb "
-            "add_constraint, which does.", name=new[0],
-        )  # fmt: skip
+    names = ", ".join(new)
+    message = f"would stay whose rows nobody held against the CHECK constraint {names}. Use the verb add_constraint."
+    return [EveryFile(NAME, "", message)] if new else []

@@ -150,12 +150,18 @@ def test_rows_that_were_checked_by_older_conditions_are_not_added(uri: str) -> N
 
 
 @pytest.mark.parametrize("properties", [{"delta.constraints.new": "id < 9"}, {"delta.constraints.positive": "id > 1"}])
-def test_condition_that_comes_as_a_property_is_refused(uri: str, properties: dict[str, str]) -> None:
-    transaction = begin(uri, "SET TBLPROPERTIES")
-    metadata = transaction.table.metadata
-    transaction.set_metadata(replace(metadata, configuration={**metadata.configuration, **properties}))
-    with pytest.raises(UnsupportedOperationError, match="add_constraint"):
-        transaction.commit()
+def test_condition_that_comes_as_a_property_is_refused_while_there_are_rows(uri: str, properties: dict[str, str]) -> None:
+    def alter() -> int:
+        transaction = begin(uri, "SET TBLPROPERTIES")
+        metadata = transaction.table.metadata
+        transaction.set_metadata(replace(metadata, configuration={**metadata.configuration, **properties}))
+        return transaction.commit().version
+
+    append(uri, {"id": [1], "s": ["a"]})
+    with pytest.raises(UnsupportedOperationError, match="1 file would stay whose rows nobody held against"):
+        alter()
+    overwrite(uri, {"id": pa.array([], pa.int64()), "s": pa.array([], pa.string())})
+    assert alter() == 3
 
 
 def test_condition_goes_as_a_property_and_others_change_beside_it(uri: str) -> None:
