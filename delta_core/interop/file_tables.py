@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from delta_core.expressions.ast import FileStatistic
 from delta_core.interop.predicates import plan_files
-from delta_core.log.checkpoint_schema import statistics_leaves
 from delta_core.log.files import FileSet
+from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.scan.scan import decode_paths
 from delta_core.schema import Path, leaf_fields

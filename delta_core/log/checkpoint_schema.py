@@ -16,14 +16,14 @@ from delta_core.actions import ADD, DOMAIN_METADATA, METADATA, PROTOCOL, REMOVE,
 from delta_core.errors import HookContractError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.log.group_tests import statistic_path
+from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.properties import read_property
-from delta_core.schema import Path, leaf_fields
+from delta_core.schema import Path
 from delta_core.state import TableState
-from delta_core.types import DataType, Field, PrimitiveType
+from delta_core.types import Field, PrimitiveType
 
 __all__ = [
     "CHECKPOINT_METADATA", "SIDECAR", "Action", "CheckpointColumns", "format_action", "json_value", "rows_table",
-    "statistics_leaves",
 ]  # fmt: skip
 
 _STRING_MAP = pa.map_(pa.string(), pa.string())
@@ -37,7 +37,7 @@ _BOUNDED = frozenset({
     "byte", "short", "integer", "long", "float", "double", "date", "timestamp", "timestamp_ntz", "timestampNTZ",
     "timestampWithoutTimezone", "string",
 })  # fmt: skip
-_LONG, _BOOLEAN, _VOID = PrimitiveType("long"), PrimitiveType("boolean"), PrimitiveType("void")
+_LONG, _BOOLEAN = PrimitiveType("long"), PrimitiveType("boolean")
 _NUM_RECORDS, _TIGHT = FileStatistic("numRecords", (), _LONG), FileStatistic("tightBounds", (), _BOOLEAN)
 
 #: One action as the log has it: its kind and its decoded JSON value.
@@ -137,26 +137,6 @@ def _partition_fields(table: TableState) -> tuple[Field, ...]:
     """Return the partition columns by physical name, in the order of the table's partitioning."""
     by_name = {f.name: p for f, p in zip(table.schema.fields, table.column_map.physical.fields, strict=True)}
     return tuple(by_name[name] for name in table.partition_columns)
-
-
-def statistics_leaves(table: TableState) -> Iterator[tuple[Path, DataType]]:
-    """Yield the physical leaves with statistics, and their types.
-
-    ``delta.dataSkippingStatsColumns`` names them (a struct stands for its leaves), else the first
-    ``delta.dataSkippingNumIndexedCols`` leaves.
-    """
-    named = read_property(table.configuration, "delta.dataSkippingStatsColumns")
-    count = read_property(table.configuration, "delta.dataSkippingNumIndexedCols")
-    partitions = set(table.partition_columns)
-    both = zip(leaf_fields(table.schema), leaf_fields(table.column_map.physical), strict=True)
-    stored = [(path, place, f.type) for (path, f), (place, _) in both if path[0] not in partitions and f.type != _VOID]
-    for number, (path, place, found) in enumerate(stored):
-        if any(_covers(p, path) for p in named) if named is not None else count < 0 or number < count:
-            yield place, found
-
-
-def _covers(path: Path, leaf: Path) -> bool:
-    return [p.lower() for p in path] == [p.lower() for p in leaf[: len(path)]]
 
 
 def _statistics(table: TableState) -> Iterator[FileStatistic]:

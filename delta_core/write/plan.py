@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -10,6 +10,7 @@ from delta_core.errors import HookContractError, PluginConflictError
 from delta_core.expressions.ast import Cast, Column, Expression, leaves
 from delta_core.expressions.binding import bind, bind_typed
 from delta_core.expressions.coercion import same_type
+from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.plugins import PluginSet
 from delta_core.properties import read_property
 from delta_core.rules import (
@@ -22,11 +23,11 @@ from delta_core.rules import (
     RowCheck,
     WriteRule,
 )  # fmt: skip
-from delta_core.schema import Path, find, format_path, leaf_fields
+from delta_core.schema import Path, find, format_path
 from delta_core.state import TableState
 from delta_core.types import DataType, PrimitiveType
 
-__all__ = ["WritePlan", "plan_write", "statistics_leaves"]
+__all__ = ["WritePlan", "plan_write"]
 
 _RULES = (FillColumn, HiddenColumn, RowCheck, FileRequirement, RemoveRows, ChangeCapture)
 _VOID = PrimitiveType("void")
@@ -92,7 +93,7 @@ def plan_write(table: TableState, plugins: PluginSet, operation: str) -> WritePl
         requirements,
         _sole([r for r in rules if isinstance(r, RemoveRows)]),
         _sole([r for r in rules if isinstance(r, ChangeCapture)]),
-        statistics_leaves(table, requirements.statistics_columns),
+        tuple(path for path, _ in statistics_leaves(table, requirements.statistics_columns)),
         functions,
     )  # fmt: skip
 
@@ -176,37 +177,3 @@ def _ordered(fills: Sequence[FillColumn]) -> tuple[FillColumn, ...]:
     for rule in fills:
         visit(rule, ())
     return tuple(done.values())
-
-
-# --- which columns have statistics ---------------------------------------------------------
-
-
-def statistics_leaves(table: TableState, required: Sequence[Path] = ()) -> tuple[Path, ...]:
-    """Return the physical leaves that have statistics in each file.
-
-    ``delta.dataSkippingStatsColumns`` names them (a struct stands for its leaves), else the first
-    ``delta.dataSkippingNumIndexedCols`` leaves; ``required`` ones (logical or physical) always.
-    """
-    named = read_property(table.configuration, "delta.dataSkippingStatsColumns")
-    count = read_property(table.configuration, "delta.dataSkippingNumIndexedCols")
-    chosen = []
-    for number, (logical, physical) in enumerate(_leaves(table)):
-        first = count < 0 or number < count
-        wanted = first if named is None else any(_covers(path, logical) for path in named)
-        if wanted or any(_covers(path, logical) or _covers(path, physical) for path in required):
-            chosen.append(physical)
-    return tuple(chosen)
-
-
-def _leaves(table: TableState) -> Iterator[tuple[Path, Path]]:
-    """Yield (logical, physical) path of each leaf that data files hold."""
-    partitions = {name.lower() for name in table.partition_columns}
-    logical, physical = leaf_fields(table.schema), leaf_fields(table.column_map.physical)
-    for (path, found), (stored, _) in zip(logical, physical, strict=True):
-        if path[0].lower() not in partitions and found.type != _VOID:
-            yield path, stored
-
-
-def _covers(path: Sequence[str], leaf: Path) -> bool:
-    return len(path) <= len(leaf) and all(a.lower() == b.lower() for a, b in zip(path, leaf, strict=False))
-
