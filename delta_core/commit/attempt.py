@@ -28,7 +28,7 @@ from delta_core.kernels.json_lines import format_actions
 from delta_core.log.files import FileSet
 from delta_core.plugins import PluginSet
 from delta_core.rules import ActionColumn, CommitInfoField, EveryFile, ExtraAction
-from delta_core.schema import Path
+from delta_core.schema import Path, Schema, walk
 from delta_core.state import TableState
 from delta_core.write import compute as pc
 
@@ -206,7 +206,16 @@ def _with_columns(files: pa.Table, action: str, rules: Sequence[Any]) -> pa.Tabl
 def _check_finished(before: Metadata, after: Metadata) -> None:
     """Attempts may set properties and values in the schema's metadata, never names, ids or types."""
     if before.id != after.id or before.partition_columns != after.partition_columns:
-        raise HookContractError("Hook finish_metadata changed the table's id or partition columns.")
+        raise HookContractError("Hook finish_metadata changed the table's id or partition columns.", hook="finish_metadata")
+    if before.schema_string != after.schema_string and _shape(before) != _shape(after):
+        raise HookContractError(
+            "Hook finish_metadata changed names, types or nullability of columns; attempts set values of their metadata "
+            "only.", hook="finish_metadata",
+        )
+
+
+def _shape(metadata: Metadata) -> list[tuple[Path, str, bool]]:
+    return [(path, f.type.type, f.nullable) for path, f in walk(Schema.from_json(metadata.schema_string))]
 
 
 def _check_permitted(intents: Intents, rules: Sequence[Any], plugins: PluginSet) -> None:
