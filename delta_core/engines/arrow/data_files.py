@@ -252,7 +252,11 @@ class _Job:
     def _open(self, source: Any, metadata: Any) -> tuple[Any, FilePlan]:
         """Open a file with the strings kept encoded that its footer says are worth it."""
         guess = self._encoded
-        file = self._parquet(source, guess, metadata)
+        try:
+            file = self._parquet(source, guess, metadata)
+        except KeyError:  # this file lacks a column that the one before it kept encoded
+            guess = ()
+            file = self._parquet(source, guess, metadata)
         plan = self._plan(file)
         if self._read.encoded:
             best = _worth_encoding(file, plan)

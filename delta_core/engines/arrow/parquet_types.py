@@ -252,7 +252,9 @@ class _Matcher:
         if pa.types.is_nested(wanted) or (pa.types.is_nested(found) and not pa.types.is_dictionary(found)):
             raise UnconvertibleError(path, found, wanted)
         self.leaves.add(first)
-        self.stored[path] = (first, found)
+        # bounds of the hybrid calendar are no bounds of what is read
+        if self.calendar is None or self.calendar.rebase(found, wanted, first) is None:
+            self.stored[path] = (first, found)
         if top and self.encoded and is_encoded_string(found) and wanted == pa.string():
             return None
         return self.leaf(found, wanted, first, path)

@@ -320,6 +320,13 @@ def test_times_without_a_zone_are_never_rebased(tmp_path):
     assert found == [dt.datetime.fromisoformat("1000-01-06")]
 
 
+def test_bounds_of_the_hybrid_calendar_prune_nothing(tmp_path):
+    date = PrimitiveType("date")
+    name = write(tmp_path, with_metadata(days(JULIAN_1000), LEGACY))
+    later = Call(">", (FileStatistic("min", ("x",), date), Literal(dt.date(1000, 1, 3), date)))
+    assert read(tmp_path, [name], struct(x="date"), prune=Call("not", (later,))).num_rows == 1
+
+
 # --- files, order, positions ---------------------------------------------------------------
 
 
@@ -445,6 +452,15 @@ def test_few_distinct_strings_stay_encoded_where_the_caller_decodes(tmp_path):
     assert found.schema.types == [pa.dictionary(pa.int32(), pa.string()), pa.string()]
     assert found.column("few").combine_chunks().cast(pa.string()).to_pylist() == few.to_pylist() * 2
     assert read(tmp_path, names, struct(few="string", many="string")).schema.types == [pa.string()] * 2
+
+
+def test_file_without_a_column_that_the_one_before_kept_encoded(tmp_path):
+    few = pa.array(["one", "two", None] * 3000)
+    tables = [pa.table({"id": range(9000), "few": few}), pa.table({"id": range(9000)})] * 2
+    names = [write(tmp_path, t, f"{k}") for k, t in enumerate(tables)]
+    seen = []
+    read(tmp_path, names, struct(few="string"), encoded=True, apply=lambda file, first, batch: seen.append(batch))
+    assert [v for batch in seen for v in batch.column(0).to_pylist()] == (few.to_pylist() + [None] * 9000) * 2
 
 
 def test_variant_layouts_are_left_to_the_type(tmp_path):
