@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -28,14 +28,16 @@ from delta_core.log.partition_values import parse_partition_values
 from delta_core.operations.create import stage_definition
 from delta_core.properties import WriterProperties
 from delta_core.rules import RowCheck
+from delta_core.scan.scan import Scan
 from delta_core.schema import Schema
 from delta_core.schema_merge import merge_schemas
 from delta_core.snapshot import Snapshot, TableContext
-from delta_core.types import PrimitiveType
+from delta_core.types import PrimitiveType, StructType
 from delta_core.write.files import Written, write_change_files, write_files
+from delta_core.write.plan import WritePlan
 from delta_core.write.source import open_source
 
-__all__ = ["WriteOptions", "write_table"]
+__all__ = ["TableWrite", "WriteOptions", "run_write", "write_table"]
 
 Mode = Literal["error", "append", "overwrite", "ignore"]
 #: Partitions that a conflict check names one by one; of more, all files count as read.
@@ -60,6 +62,8 @@ class WriteOptions:
         Of a table that is created, or whose schema is overwritten.
     transactions : Mapping of str to int
         Application ids and versions: rows of versions that the table has already are not written again.
+    data_change : bool
+        False, with ``overwrite``: the rows are those that they replace, arranged otherwise.
     """
 
     mode: Mode = "error"
@@ -74,6 +78,7 @@ class WriteOptions:
     writer_properties: WriterProperties | None = None
     target_file_size: int | None = None
     transactions: Mapping[str, int] = field(default_factory=dict)
+    data_change: bool = True
     user_metadata: str | None = None
     custom_metadata: Mapping[str, Any] = field(default_factory=dict)
     max_commit_retries: int = MAX_COMMIT_RETRIES
@@ -103,6 +108,20 @@ def write_table(context: TableContext, data: Any, options: WriteOptions) -> Comm
     """
     _check(options)
     source = open_source(data)
+    return run_write(context, options, lambda base: TableWrite(context, base, source, options))
+
+
+def run_write(
+    context: TableContext, options: WriteOptions, begin: Callable[[Snapshot | None], TableWrite]
+) -> CommitResult | None:
+    """Run a write of any engine, where the mode and the application's version leave something to do.
+
+    Parameters
+    ----------
+    begin : function(Snapshot or None) -> TableWrite
+        From the latest version, None where there is no table.
+    """
+    _check(options)
     try:
         base: Snapshot | None = context.read(None)
     except TableNotFoundError:
@@ -115,7 +134,7 @@ def write_table(context: TableContext, data: Any, options: WriteOptions) -> Comm
         )
     if base is not None and (options.mode == "ignore" or _is_known(base, options.transactions)):
         return None
-    return _Write(context, base, source, options).run()
+    return begin(base).run()
 
 
 def _check(options: WriteOptions) -> None:
@@ -129,6 +148,10 @@ def _check(options: WriteOptions) -> None:
         raise InvalidArgumentError("A predicate says which rows are replaced: it needs mode='overwrite'.")
     if options.partition_overwrite == "dynamic" and options.replace_where is not None:
         raise InvalidArgumentError("Dynamic partition overwrite and a predicate exclude each other.")
+    if not options.data_change and (options.mode != "overwrite" or options.schema_mode is not None):
+        raise InvalidArgumentError(
+            "data_change=False only arranges rows anew: it needs mode='overwrite' and the table's schema."
+        )
 
 
 def _is_known(base: Snapshot, transactions: Mapping[str, int]) -> bool:
@@ -138,16 +161,14 @@ def _is_known(base: Snapshot, transactions: Mapping[str, int]) -> bool:
     return all(app in known and known[app].version >= version for app, version in transactions.items())
 
 
-class _Write:
-    """One write: the definition, the new files, what they replace, the commit."""
+class TableWrite:
+    """One write: the definition, the new files, what they replace, the commit.
 
-    def __init__(
-        self,
-        context: TableContext,
-        base: Snapshot | None,
-        source: pa.Table | pa.RecordBatchReader,
-        options: WriteOptions,
-    ) -> None:
+    Rows go through `given_schema`, `write_new`, `write_kept` and `write_changes` alone, which an engine with rows of its
+    own overrides.
+    """
+
+    def __init__(self, context: TableContext, base: Snapshot | None, source: Any, options: WriteOptions) -> None:
         self.base = base
         self.source = source
         self.options = options
@@ -192,7 +213,7 @@ class _Write:
     # --- definition ---
 
     def _define(self) -> None:
-        options, rows = self.options, Schema.from_arrow(self.source.schema)
+        options, rows = self.options, Schema(self.given_schema().fields)
         if self.base is None:
             self.transaction.operation = "CREATE TABLE AS SELECT"
             stage_definition(
@@ -254,10 +275,7 @@ class _Write:
         if predicate is not None:
             check = RowCheck("", "replaceWhere", predicate, sql=str(self.options.replace_where))
             plan = replace(plan, checks=(*plan.checks, check))
-        self._stage(write_files(
-            self.engine, plan, self.source, properties=self.options.writer_properties,
-            target_size=self.options.target_file_size,
-        ))  # fmt: skip
+        self._stage(self.write_new(plan))
 
     def _stage(self, written: Written) -> None:
         self.written.append(written)
@@ -281,31 +299,52 @@ class _Write:
         plan = self.transaction.plan
         carried = {h.carries: h.name for h in plan.hidden if h.on_rewrite == "carry" and h.carries}
         others = Call("not", (Call("coalesce", (predicate, Constant(False, PrimitiveType("boolean")))),))
-        kept = base.scan(metadata=tuple(carried), predicate=others, files=files).to_reader()
-        reader = _renamed(kept, carried)
-        self._stage(
-            write_files(self.engine, plan, reader, kept=True, properties=self.options.writer_properties)
-        )
+        kept = base.scan(metadata=tuple(carried), predicate=others, files=files)
+        self._stage(self.write_kept(plan, kept, carried))
         if plan.capture is not None:
-            self._capture(base, predicate, files, plan.capture.change_column)
+            new = FileSet.of(self.written[0].adds)
+            added = base.scan(files=new) if new.count else None
+            self._capture([(base.scan(predicate=predicate, files=files), "delete"), (added, "insert")])
 
-    def _capture(self, base: Snapshot, predicate: Expression, files: FileSet, column: str) -> None:
+    def _capture(self, changes: Sequence[tuple[Scan | None, str]]) -> None:
         """Write change files: once a commit has one, its adds and removes are no longer read as changes."""
-        gone = base.scan(predicate=predicate, files=files).to_reader()
-        new = FileSet.of(self.written[0].adds)
-        added = base.scan(files=new).to_reader() if new.count else None
-        schema = gone.schema.append(pa.field(column, pa.string()))
-
-        def rows() -> Iterator[pa.RecordBatch]:
-            for reader, kind in ((gone, "delete"), (added, "insert")):
-                for batch in reader or ():
-                    yield batch.append_column(column, pa.repeat(pa.scalar(kind), batch.num_rows)).cast(schema)
-
-        written = write_change_files(
-            self.engine, self.transaction.plan, pa.RecordBatchReader.from_batches(schema, rows())
-        )
+        written = self.write_changes(self.transaction.plan, [(scan, kind) for scan, kind in changes if scan is not None])
         self.written.append(written)
         self.transaction.add_change_files(written.files)
+
+    # --- rows ---
+
+    def given_schema(self) -> StructType:
+        """Return the schema of the rows that are to be written."""
+        return Schema.from_arrow(self.source.schema)
+
+    def write_new(self, plan: WritePlan) -> Written:
+        """Write the rows that were given."""
+        options = self.options
+        return write_files(
+            self.engine, plan, self.source, properties=options.writer_properties, target_size=options.target_file_size,
+            data_change=options.data_change,
+        )  # fmt: skip
+
+    def write_kept(self, plan: WritePlan, rows: Scan, carried: Mapping[str, str]) -> Written:
+        """Write rows of the table anew; metadata columns go into the hidden columns that carry them."""
+        reader = _renamed(rows.to_reader(), carried)
+        return write_files(self.engine, plan, reader, kept=True, properties=self.options.writer_properties)
+
+    def write_changes(self, plan: WritePlan, changes: Sequence[tuple[Scan, str]]) -> Written:
+        """Write change files of rows, each with its kind of change."""
+        assert plan.capture is not None
+        readers = [(scan.to_reader(), kind) for scan, kind in changes]
+        schema = readers[0][0].schema.append(pa.field(plan.capture.change_column, pa.string()))
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for reader, kind in readers:
+                for batch in reader:
+                    yield batch.append_column(schema.names[-1], pa.repeat(pa.scalar(kind), batch.num_rows)).cast(schema)
+
+        return write_change_files(self.engine, plan, pa.RecordBatchReader.from_batches(schema, batches()))
+
+    # --- what is replaced ---
 
     def _replace_partitions(self, base: Snapshot) -> None:
         """Remove the files of the partitions that the new files are in; values are compared typed."""
@@ -330,7 +369,7 @@ class _Write:
     def _remove(self, table: pa.Table) -> None:
         if table.num_rows:
             self.transaction.remove_files(
-                table.append_column("dataChange", pa.repeat(pa.scalar(True), table.num_rows))
+                table.append_column("dataChange", pa.repeat(pa.scalar(self.options.data_change), table.num_rows))
             )
 
     def _measure(self) -> None:
