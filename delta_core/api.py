@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from delta_core.actions import (
-        DELETION_VECTOR as DELETION_VECTOR, FILE_COLUMNS as FILE_COLUMNS, ActionField as ActionField, ActionKind as ActionKind,
+        DELETION_VECTOR as DELETION_VECTOR, FILE_COLUMNS as FILE_COLUMNS, ActionField as ActionField,
+        ActionKind as ActionKind,
         DomainMetadata as DomainMetadata, Metadata as Metadata, Protocol as Protocol,
     )  # fmt: skip
     from delta_core.catalog import CommitSource as CommitSource, StagedCommit as StagedCommit
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
         LOG_DIRECTORY as LOG_DIRECTORY, STAGED_DIRECTORY as STAGED_DIRECTORY, commit_name as commit_name,
     )  # fmt: skip
     from delta_core.plans import ReadRequest as ReadRequest
-    from delta_core.properties import read_property as read_property
+    from delta_core.properties import parse_columns as parse_columns, read_property as read_property
     from delta_core.rules import (
         VECTOR_LOCATION as VECTOR_LOCATION, ActionColumn as ActionColumn, ChangeCapture as ChangeCapture,
         CommitInfoField as CommitInfoField, CommitTimestamp as CommitTimestamp, EncodedRows as EncodedRows,
@@ -126,7 +127,7 @@ _HOMES = {
         "delta_core.log.files": "FileSet",
         "delta_core.log.names": "LOG_DIRECTORY STAGED_DIRECTORY commit_name",
         "delta_core.plans": "ReadRequest",
-        "delta_core.properties": "read_property",
+        "delta_core.properties": "parse_columns read_property",
         "delta_core.rules": (
             "VECTOR_LOCATION ActionColumn ChangeCapture CommitInfoField CommitTimestamp EncodedRows EveryFile ExtraAction "
             "FileReference FileRequirement FillColumn Function HiddenColumn MetadataColumn ReadCheck "

@@ -1,10 +1,22 @@
 """checkpointProtection: checkpoints that bridge dropped features are kept."""
 
-from delta_core.api import TableFeature, TableState
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from delta_core.api import InvalidArgumentError, TableFeature, TableState, hookimpl
 
 __all__ = ["FEATURE", "PROPERTY"]
 
 PROPERTY = "delta.requireCheckpointProtectionBeforeVersion"
+
+
+def _protected_before(table: TableState) -> int:
+    """Return the version below which history is one; 0 for none."""
+    text = (table.property(PROPERTY) or "0").strip()
+    if not text.isdecimal():
+        raise InvalidArgumentError(f"Table property {PROPERTY} is {text!r}; expected a version.", property=PROPERTY)
+    return int(text)
 
 
 def _is_active(table: TableState) -> bool:
@@ -18,3 +30,14 @@ FEATURE = TableFeature(
     properties={PROPERTY: "the version below which history is kept or cleaned up as one"},
     active=_is_active,
 )
+
+
+@hookimpl
+def check_metadata(table: TableState) -> None:
+    _protected_before(table)
+
+
+@hookimpl
+def retention_limits(table: TableState, cutoff: int) -> Iterable[int]:
+    # a cleanup that does not reach beyond all of it removes nothing
+    return [0] if cutoff < _protected_before(table) else []

@@ -1,14 +1,18 @@
 """clustering: rows are laid out by columns that a domain names. Protocol: Clustered Table."""
 
-from delta_core.api import TableFeature, TableState
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from delta_core.api import DomainMetadata, FileRequirement, Metadata, TableFeature, TableState, hookimpl
+from delta_plugins.clustering import logic
+from delta_plugins.clustering.logic import DOMAIN
 
 __all__ = ["DOMAIN", "FEATURE"]
 
-DOMAIN = "delta.clustering"
-
 
 def _is_active(table: TableState) -> bool:
-    return DOMAIN in table.domains
+    return bool(logic.clustering_columns(table))
 
 
 FEATURE = TableFeature(
@@ -18,4 +22,31 @@ FEATURE = TableFeature(
     requires=("domainMetadata",),
     domains=(DOMAIN,),
     active=_is_active,
+    verbs={"cluster_by": "delta_plugins.clustering.verbs:cluster_by"},
 )
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if logic.REQUEST in metadata.configuration else []
+
+
+@hookimpl
+def prepare_metadata(metadata: Metadata) -> Metadata:
+    return logic.without_request(metadata)
+
+
+@hookimpl
+def prepare_domains(table: TableState, requested: Mapping[str, str]) -> Iterable[DomainMetadata]:
+    return logic.requested_domain(table, requested)
+
+
+@hookimpl
+def check_metadata(table: TableState) -> None:
+    logic.check_columns(table)
+
+
+@hookimpl
+def write_rules(table: TableState) -> Iterable[FileRequirement]:
+    columns = logic.clustering_columns(table)
+    return [FileRequirement(FEATURE.name, statistics_columns=columns)] if columns else []

@@ -1,12 +1,38 @@
-"""collations: string columns that compare by a collation; statistics by collation stand beside the usual ones."""
+"""collations: string columns that compare by a collation; statistics by collation stand beside the usual ones.
 
-from delta_core.api import TableFeature, TableState, walk
+Comparisons here are by bytes: constraints, replaced rows and statistics of a collated column would be wrong, so that
+tables are written only while no column has a collation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NoReturn
+
+from delta_core.api import (
+    Metadata,
+    Path,
+    Schema,
+    StructType,
+    TableFeature,
+    TableState,
+    UnsupportedFeatureError,
+    format_path,
+    hookimpl,
+    walk,
+)  # fmt: skip
 
 __all__ = ["FEATURE"]
 
+KEY = "__COLLATIONS"
+
+
+def _collated(schema: StructType) -> list[Path]:
+    return [path for path, f in walk(schema) if KEY in f.metadata]
+
 
 def _is_active(table: TableState) -> bool:
-    return any("__COLLATIONS" in f.metadata for _, f in walk(table.schema))
+    return bool(_collated(table.schema))
 
 
 FEATURE = TableFeature(
@@ -17,3 +43,29 @@ FEATURE = TableFeature(
     requires=("domainMetadata",),
     active=_is_active,
 )
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if _collated(Schema.from_json(metadata.schema_string)) else []
+
+
+@hookimpl
+def check_metadata(table: TableState) -> None:
+    _check(table)
+
+
+@hookimpl
+def write_rules(table: TableState) -> Iterable[NoReturn]:
+    _check(table)
+    return ()
+
+
+def _check(table: TableState) -> None:
+    found = _collated(table.schema)
+    if found:
+        raise UnsupportedFeatureError(
+            f"Column {format_path(found[0])} has a collation, and delta_core compares strings by their bytes only: the "
+            "table can be read, not written. Write it with an engine that has feature collations.",
+            feature=FEATURE.name, column=format_path(found[0]),
+        )  # fmt: skip

@@ -28,10 +28,10 @@ from delta_plugins.column_mapping.logic import ID, MAX_ID, MODE, NESTED_IDS, PHY
 __all__ = ["check_change", "with_ids"]
 
 FEATURE = "columnMapping"
-#: Features under which the parts of lists and maps have ids too.
-_NESTED = ("icebergCompatV2", "icebergCompatV3")
-#: Features under which a column is named by its id.
-_BY_ID = ("icebergWriterCompatV1", "icebergWriterCompatV3")
+#: Properties under which the parts of lists and maps have ids too.
+_NESTED = ("delta.enableIcebergCompatV2", "delta.enableIcebergCompatV3")
+#: Properties under which a column is named by its id.
+_BY_ID = ("delta.enableIcebergWriterCompatV1", "delta.enableIcebergWriterCompatV3")
 
 
 def with_ids(table: TableState, metadata: Metadata, previous: TableState | None) -> Metadata:
@@ -50,14 +50,19 @@ def with_ids(table: TableState, metadata: Metadata, previous: TableState | None)
     return replace(metadata, schema_string=Schema(fields).to_json(), configuration=configuration)
 
 
+def _is_on(metadata: Metadata, switch: str) -> bool:
+    return metadata.configuration.get(switch, "").strip().lower() == "true"
+
+
 class _Giver:
     """Gives ids and names to one schema."""
 
     def __init__(self, table: TableState, metadata: Metadata, schema: Schema, previous: TableState | None) -> None:
         #: Whether the table that is altered has files under logical names.
         self._starts = previous is not None and not previous.is_active(FEATURE)
-        self._nested = any(table.is_active(f) for f in _NESTED)
-        self._by_id = any(table.is_active(f) for f in _BY_ID)
+        # what another feature switched on just now is not active in the table yet
+        self._nested = any(_is_on(metadata, switch) for switch in _NESTED)
+        self._by_id = any(_is_on(metadata, switch) for switch in _BY_ID)
         unchanged = metadata.configuration.get("delta.columnMapping.hasDroppedOrRenamed", "true").lower() == "false"
         self._by_name = table.is_supported("columnMappingUsageTracking") and unchanged
         known = [highest_id(metadata.configuration), 0 if self._starts else max(_ids(schema), default=0)]
@@ -151,7 +156,7 @@ def check_change(table: TableState, previous: TableState | None) -> None:
     for number, path in _numbered(table.schema):
         if numbers.setdefault(number, path) != path:
             raise SchemaError(
-                f"Columns {format_path(numbers[number])} and {format_path(path)} both have id {number}; each needs its own.",
+                f"Columns {format_path(numbers[number])} and {format_path(path)} both have id {number}; expected one each.",
                 column=format_path(path),
             )
     last = highest_id(table.configuration)

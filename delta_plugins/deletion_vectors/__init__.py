@@ -1,11 +1,27 @@
 """deletionVectors: rows of a data file that no longer count. Protocol: Deletion Vectors."""
 
-from collections.abc import Iterable
-from operator import methodcaller
+from __future__ import annotations
 
-from delta_core.api import ReadRule, RowSelector, TableFeature, hookimpl
-from delta_plugins.deletion_vectors import logic
+from collections.abc import Iterable
+from functools import partial
+from operator import methodcaller
+from typing import TYPE_CHECKING
+
+from delta_core.api import (
+    FileReference,
+    Metadata,
+    ReadRule,
+    RemoveRows,
+    RowSelector,
+    TableFeature,
+    TableState,
+    hookimpl,
+)
+from delta_plugins.deletion_vectors import logic, write
 from delta_plugins.deletion_vectors.logic import DeletionVectorError
+
+if TYPE_CHECKING:
+    from delta_core.api import AttemptView
 
 __all__ = ["FEATURE", "DeletionVectorError"]
 
@@ -13,8 +29,11 @@ FEATURE = TableFeature(
     "deletionVectors",
     "reader+writer",
     "Deleted rows stay in their file and are named by a vector.",
-    properties={"delta.enableDeletionVectors": "true allows writers to add vectors"},
-    active=methodcaller("flag", "delta.enableDeletionVectors"),
+    properties={
+        write.SWITCH: "true allows writers to add vectors",
+        write.INLINE_BELOW: "vectors of fewer bytes are put into the log, of up to 65536; none unless given",
+    },
+    active=methodcaller("flag", write.SWITCH),
 )
 
 
@@ -22,3 +41,30 @@ FEATURE = TableFeature(
 def read_rules() -> Iterable[ReadRule]:
     # whether or not new vectors may be written, those that are there count
     return (RowSelector(FEATURE.name, ("deletionVector",), logic.locate, logic.decode),)
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if metadata.configuration.get(write.SWITCH, "").strip().lower() == "true" else []
+
+
+@hookimpl
+def check_metadata(table: TableState) -> None:
+    write.inline_below(table)
+
+
+@hookimpl
+def write_rules(table: TableState) -> Iterable[RemoveRows]:
+    if table.is_active(FEATURE.name):
+        inline = write.inline_below(table)
+        yield RemoveRows(FEATURE.name, partial(write.encode, inline=inline) if inline else write.encode)
+
+
+@hookimpl
+def check_commit(attempt: AttemptView) -> None:
+    write.check_commit(attempt)
+
+
+@hookimpl
+def file_references() -> Iterable[FileReference]:
+    return [FileReference(FEATURE.name, "deletionVector", logic.vector_paths, logic.is_absolute)]

@@ -13,7 +13,7 @@ from delta_core.kernels.arrow_buffers import is_valid
 from delta_core.kernels.roaring import DV_FILE_VERSION, DV_MAGIC, decode_dv_payload, read_dv_block
 from delta_core.kernels.row_set import RowSet
 
-__all__ = ["DeletionVectorError", "decode", "locate"]
+__all__ = ["DeletionVectorError", "decode", "is_absolute", "locate", "vector_paths"]
 
 #: Bytes around a payload in a vector file: its size before, its checksum behind.
 _FRAME = 8
@@ -58,6 +58,23 @@ def locate(files: pa.Table) -> pa.Table:
         ],
         schema=VECTOR_LOCATION,
     )
+
+
+def vector_paths(vectors: pa.StructArray) -> pa.Array:
+    """Return each vector's file as `locate` does, null for inline ones and for files without a vector."""
+    import pyarrow.compute as pc
+
+    kind, text, *_ = vectors.flatten()
+    nothing = pa.scalar(None, pa.string())
+    relative = z85.vector_file_names(pc.if_else(pc.equal(kind, "u"), text, nothing))
+    return pc.coalesce(relative, _unquoted(pc.if_else(pc.equal(kind, "p"), text, nothing)))
+
+
+def is_absolute(vectors: pa.StructArray) -> pa.Array:
+    """Tell which of `vector_paths` do not begin at the table's root."""
+    import pyarrow.compute as pc
+
+    return pc.fill_null(pc.equal(vectors.flatten()[0], "p"), False)
 
 
 def decode(data: Any, cardinality: int | None, where: str) -> RowSet:

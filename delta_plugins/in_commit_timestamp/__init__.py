@@ -1,9 +1,16 @@
 """inCommitTimestamp: commits carry their own time. Protocol: In-Commit Timestamps."""
 
-from operator import methodcaller
+from __future__ import annotations
 
-from delta_core.api import CommitTimestamp, TableFeature, TableState, hookimpl
+from collections.abc import Iterable
+from operator import methodcaller
+from typing import TYPE_CHECKING
+
+from delta_core.api import CommitInfoField, CommitTimestamp, Metadata, TableFeature, TableState, hookimpl
 from delta_plugins.in_commit_timestamp import logic
+
+if TYPE_CHECKING:
+    from delta_core.api import AttemptView
 
 __all__ = ["FEATURE"]
 
@@ -12,15 +19,38 @@ FEATURE = TableFeature(
     "writer",
     "Commits carry their own time, so that copying files does not change history.",
     aliases=("inCommitTimestamp-preview",),
+    # which switches it on in new tables
+    after=("catalogManaged",),
     properties={
-        "delta.enableInCommitTimestamps": "true switches it on",
+        logic.SWITCH: "true switches it on",
         logic.ENABLEMENT_VERSION: "the first version with such a time, if not the table's first",
         logic.ENABLEMENT_TIMESTAMP: "that version's time, ms since the epoch",
     },
-    active=methodcaller("flag", "delta.enableInCommitTimestamps"),
+    active=methodcaller("flag", logic.SWITCH),
 )
 
 
 @hookimpl
 def commit_timestamps(table: TableState) -> CommitTimestamp | None:
     return logic.commit_timestamps(table.configuration) if table.is_active(FEATURE.name) else None
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if metadata.configuration.get(logic.SWITCH, "").strip().lower() == "true" else []
+
+
+@hookimpl
+def prepare_metadata(table: TableState, metadata: Metadata, previous: TableState | None) -> Metadata:
+    return logic.with_enablement(table, metadata, previous)
+
+
+@hookimpl
+def commit_rules(attempt: AttemptView) -> Iterable[CommitInfoField]:
+    if attempt.table.is_active(FEATURE.name):
+        yield CommitInfoField(FEATURE.name, logic.FIELD, logic.timestamp_of(attempt), first=True)
+
+
+@hookimpl
+def finish_metadata(attempt: AttemptView, metadata: Metadata) -> Metadata:
+    return logic.with_start(attempt, metadata)

@@ -1,11 +1,23 @@
-"""From table properties to where commit times stand."""
+"""From table properties to where commit times stand, and the time of an attempt."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from delta_core.api import CommitTimestamp, CorruptTableError
+from delta_core.api import CommitTimestamp, CorruptTableError, Metadata, TableState
 
-__all__ = ["ENABLEMENT_TIMESTAMP", "ENABLEMENT_VERSION", "FIELD", "commit_timestamps"]
+if TYPE_CHECKING:
+    from delta_core.api import AttemptView
 
+__all__ = [
+    "ENABLEMENT_TIMESTAMP", "ENABLEMENT_VERSION", "FIELD", "SWITCH", "commit_timestamps", "timestamp_of",
+    "with_enablement", "with_start",
+]  # fmt: skip
+
+NAME = "inCommitTimestamp"
+SWITCH = "delta.enableInCommitTimestamps"
 FIELD = "inCommitTimestamp"
 ENABLEMENT_VERSION = "delta.inCommitTimestampEnablementVersion"
 ENABLEMENT_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
@@ -21,7 +33,7 @@ def commit_timestamps(configuration: Mapping[str, str]) -> CommitTimestamp:
     if (version is None) != (timestamp_ms is None):
         present, absent = (ENABLEMENT_VERSION, ENABLEMENT_TIMESTAMP)[:: 1 if timestamp_ms is None else -1]
         raise CorruptTableError(f"Table property {present} is set without {absent}, expected both or none.")
-    return CommitTimestamp("inCommitTimestamp", FIELD, version or 0, timestamp_ms)
+    return CommitTimestamp(NAME, FIELD, version or 0, timestamp_ms)
 
 
 def _number(configuration: Mapping[str, str], name: str) -> int | None:
@@ -35,3 +47,33 @@ def _number(configuration: Mapping[str, str], name: str) -> int | None:
     if number < 0:
         raise CorruptTableError(f"Table property {name} is {text!r}, expected a number from 0.", property=name)
     return number
+
+
+# --- writing -------------------------------------------------------------------------------
+
+
+def timestamp_of(attempt: AttemptView) -> int:
+    """Return the attempt's commit time: now, and above that of the version before. ms since the epoch."""
+    before = attempt.previous_timestamp_ms
+    return attempt.now_ms if before is None else max(attempt.now_ms, before + 1)
+
+
+def with_enablement(table: TableState, metadata: Metadata, previous: TableState | None) -> Metadata:
+    """Return the metadata with when the times began: as the altered table has it, else not yet."""
+    names = (ENABLEMENT_VERSION, ENABLEMENT_TIMESTAMP)
+    found = {k: v for k, v in metadata.configuration.items() if k not in names}
+    if previous is not None and previous.is_active(NAME) and table.is_active(NAME):
+        found |= {k: previous.configuration[k] for k in names if k in previous.configuration}
+    return metadata if found == metadata.configuration else replace(metadata, configuration=found)
+
+
+def with_start(attempt: AttemptView, metadata: Metadata) -> Metadata:
+    """Return the metadata with version and time of this attempt, if it is the one that begins to have times.
+
+    Tables that have them from version 0 on say nothing of it. Protocol: Writer Requirements for In-Commit Timestamps.
+    """
+    previous = attempt.previous
+    if not attempt.table.is_active(NAME) or previous is None or previous.is_active(NAME):
+        return metadata
+    start = {ENABLEMENT_VERSION: str(attempt.version), ENABLEMENT_TIMESTAMP: str(timestamp_of(attempt))}
+    return replace(metadata, configuration={**metadata.configuration, **start})

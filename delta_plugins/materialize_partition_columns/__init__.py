@@ -1,6 +1,10 @@
 """materializePartitionColumns: data files hold the partition columns too. Readers still take ``partitionValues``."""
 
-from delta_core.api import TableFeature
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from delta_core.api import FileRequirement, TableFeature, hookimpl
 
 __all__ = ["FEATURE"]
 
@@ -10,3 +14,8 @@ FEATURE = TableFeature(
     "New data files hold the partition columns too.",
     properties={"delta.writePartitionColumnsToParquet": "true asks for it without the feature's guarantee"},
 )
+
+
+@hookimpl
+def write_rules() -> Iterable[FileRequirement]:
+    return [FileRequirement(FEATURE.name, materialize_partition_columns=True)]

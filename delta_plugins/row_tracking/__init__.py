@@ -1,10 +1,16 @@
 """rowTracking: rows keep an id, and the version that last changed them. Protocol: Row Tracking."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from operator import methodcaller
+from typing import TYPE_CHECKING, Any
 
-from delta_core.api import ReadRequest, ReadRule, TableFeature, TableState, hookimpl
-from delta_plugins.row_tracking import logic
+from delta_core.api import HiddenColumn, Metadata, ReadRequest, ReadRule, TableFeature, TableState, hookimpl
+from delta_plugins.row_tracking import logic, write
+
+if TYPE_CHECKING:
+    from delta_core.api import AttemptView
 
 __all__ = ["FEATURE"]
 
@@ -13,14 +19,16 @@ FEATURE = TableFeature(
     "writer",
     "Every row keeps an id, and the version that last changed it.",
     requires=("domainMetadata",),
+    # which switches it on in new tables
+    after=("icebergCompatV3",),
     properties={
-        "delta.enableRowTracking": "true once every row has an id",
-        "delta.rowTrackingSuspended": "true stops the assignment of ids",
+        write.SWITCH: "true once every row has an id",
+        write.SUSPENDED: "true stops the assignment of ids",
         logic.ROW_ID_COLUMN: "physical column that holds ids which rows brought along",
         logic.COMMIT_VERSION_COLUMN: "physical column that holds versions which rows brought along",
     },
     domains=(logic.DOMAIN,),
-    active=methodcaller("flag", "delta.enableRowTracking"),
+    active=methodcaller("flag", write.SWITCH),
 )
 
 
@@ -28,3 +36,29 @@ FEATURE = TableFeature(
 def read_rules(table: TableState, request: ReadRequest) -> Iterable[ReadRule]:
     # change files carry no row ids
     return logic.metadata_columns(table.configuration) if request.purpose == "rows" else ()
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if metadata.configuration.get(write.SWITCH, "").strip().lower() == "true" else []
+
+
+@hookimpl
+def prepare_metadata(metadata: Metadata, previous: TableState | None) -> Metadata:
+    return write.with_column_names(metadata, previous)
+
+
+@hookimpl
+def check_metadata(table: TableState, previous: TableState | None) -> None:
+    write.check_metadata(table, previous)
+
+
+@hookimpl
+def write_rules(table: TableState) -> Iterable[HiddenColumn]:
+    return write.hidden_columns(table) if table.is_active(FEATURE.name) else ()
+
+
+@hookimpl
+def commit_rules(attempt: AttemptView) -> Iterable[Any]:
+    # supported is enough: ids are given before they are relied upon
+    return write.commit_rules(attempt)

@@ -1,16 +1,33 @@
 """timestampNtz: the type of timestamps without a time zone. Protocol: Timestamp without timezone."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 
-from delta_core.api import TIMESTAMP_NTZ, PrimitiveType, TableFeature, TableState, TypeDef, hookimpl, walk
+from delta_core.api import (
+    TIMESTAMP_NTZ,
+    Metadata,
+    PrimitiveType,
+    Schema,
+    StructType,
+    TableFeature,
+    TableState,
+    TypeDef,
+    hookimpl,
+    walk,
+)
 
 __all__ = ["FEATURE"]
 
 _NAMES = frozenset((TIMESTAMP_NTZ.name, *TIMESTAMP_NTZ.aliases))
 
 
+def _uses_type(schema: StructType) -> bool:
+    return any(isinstance(f.type, PrimitiveType) and f.type.type in _NAMES for _, f in walk(schema))
+
+
 def _is_active(table: TableState) -> bool:
-    return any(isinstance(f.type, PrimitiveType) and f.type.type in _NAMES for _, f in walk(table.schema))
+    return _uses_type(table.schema)
 
 
 FEATURE = TableFeature(
@@ -21,3 +38,8 @@ FEATURE = TableFeature(
 @hookimpl
 def primitive_types() -> Iterable[TypeDef]:
     return (TIMESTAMP_NTZ,)
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if _uses_type(Schema.from_json(metadata.schema_string)) else []

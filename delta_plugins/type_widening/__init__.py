@@ -1,22 +1,45 @@
 """typeWidening: columns may change to wider types without a rewrite. Protocol: Type Widening."""
 
-from operator import methodcaller
+from __future__ import annotations
 
-from delta_core.api import TableFeature, TableState, hookimpl
-from delta_plugins.type_widening import logic
+from collections.abc import Iterable
+from operator import methodcaller
+from typing import Any
+
+from delta_core.api import Metadata, TableFeature, TableState, hookimpl
+from delta_plugins.type_widening import logic, record
 
 __all__ = ["FEATURE"]
 
+SWITCH = "delta.enableTypeWidening"
 FEATURE = TableFeature(
     "typeWidening",
     "reader+writer",
     "Columns may change to wider types while older files keep the narrow ones.",
     aliases=("typeWidening-preview",),
-    properties={"delta.enableTypeWidening": "true allows such changes"},
-    active=methodcaller("flag", "delta.enableTypeWidening"),
+    # by physical names a column is the same under another name
+    after=("columnMapping",),
+    properties={SWITCH: "true allows such changes"},
+    active=methodcaller("flag", SWITCH),
 )
 
 
 @hookimpl
 def check_read(table: TableState) -> None:
     logic.check_type_changes(table.schema)
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if metadata.configuration.get(SWITCH, "").strip().lower() == "true" else []
+
+
+@hookimpl
+def accept_type_change(table: TableState, old: Any, new: Any) -> bool | None:
+    accepted = table.is_active(FEATURE.name) and logic.is_widening(old.type, new.type)
+    return True if accepted else None
+
+
+@hookimpl
+def prepare_metadata(metadata: Metadata, previous: TableState | None) -> Metadata:
+    return metadata if previous is None else record.with_changes(metadata, previous)

@@ -1,20 +1,30 @@
 """variantShredding: files may store parts of variants in typed columns. Protocol: Variant Shredding.
 
-Feature variantType provides the type, and its decoder reads every layout, shredded or not, file by file.
+Feature variantType provides the type, and its decoder reads every layout, shredded or not, file by file. Writers may
+shred where the property is on; these ones write every variant whole, which the feature allows.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from operator import methodcaller
 
-from delta_core.api import TableFeature
+from delta_core.api import Metadata, TableFeature, hookimpl
 
 __all__ = ["FEATURE"]
 
+SWITCH = "delta.enableVariantShredding"
 FEATURE = TableFeature(
     "variantShredding",
     "reader+writer",
     "Data files may store parts of variant values in typed columns.",
     aliases=("variantShredding-preview",),
     requires=("variantType",),
-    properties={"delta.enableVariantShredding": "true allows writers to shred"},
-    active=methodcaller("flag", "delta.enableVariantShredding"),
+    properties={SWITCH: "true allows writers to shred"},
+    active=methodcaller("flag", SWITCH),
 )
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if metadata.configuration.get(SWITCH, "").strip().lower() == "true" else []

@@ -1,9 +1,15 @@
-"""variantType: values of any shape in one column. Protocol: Variant Data Type."""
+"""variantType: values of any shape in one column. Protocol: Variant Data Type.
+
+Files are written unshredded, which every reader of variants understands.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from delta_core.api import VARIANT, Function, PrimitiveType, TableFeature, TableState, TypeDef, hookimpl, walk
+from delta_core.api import VARIANT, Function, Metadata, Schema, TableFeature, TableState, TypeDef, hookimpl
+from delta_plugins.variant_type import schema_rules
 from delta_plugins.variant_type.logic import json_type, unshred, variant_to_json
 
 __all__ = ["FEATURE"]
@@ -14,7 +20,7 @@ _VARIANT_JSON = Function("variantType", "variant_json", json_type, variant_to_js
 
 
 def _is_active(table: TableState) -> bool:
-    return any(isinstance(f.type, PrimitiveType) and f.type.type == VARIANT.name for _, f in walk(table.schema))
+    return schema_rules.holds_variants(table.schema)
 
 
 FEATURE = TableFeature(
@@ -34,3 +40,13 @@ def primitive_types() -> Iterable[TypeDef]:
 @hookimpl
 def functions() -> Iterable[Function]:
     return (_VARIANT_JSON,)
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if schema_rules.holds_variants(Schema.from_json(metadata.schema_string)) else []
+
+
+@hookimpl
+def check_metadata(table: TableState) -> None:
+    schema_rules.check_columns(table)

@@ -1,0 +1,127 @@
+"""Clustering columns: from a request, by logical names, to the domain, which has physical ones; and what they must be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from delta_core.api import (
+    CorruptTableError,
+    DomainMetadata,
+    Field,
+    InvalidArgumentError,
+    Metadata,
+    Path,
+    PrimitiveType,
+    SchemaError,
+    TableState,
+    find,
+    format_path,
+    leaf_fields,
+    parse_columns,
+    parse_decimal,
+)
+
+__all__ = ["DOMAIN", "REQUEST", "check_columns", "clustering_columns", "requested_domain", "without_request"]
+
+DOMAIN = "delta.clustering"
+#: A property that is never stored: JSON list of column names, dotted for fields of structs.
+REQUEST = "delta.clusterBy"
+#: Types that have least and greatest values in statistics.
+_ORDERED = frozenset({
+    "byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp", "timestamp_ntz",
+    "timestampNTZ", "timestampWithoutTimezone",
+})  # fmt: skip
+
+
+def clustering_columns(table: TableState) -> tuple[Path, ...]:
+    """Return the physical paths of the clustering columns, in order; empty for a table that is not clustered.
+
+    The domain holds a list of name paths; plain names, as the protocol's text has them, are read too.
+    """
+    text = table.domains.get(DOMAIN)
+    if not text:
+        return ()
+    try:
+        found: Any = json.loads(text)["clusteringColumns"]
+        paths = tuple((c,) if isinstance(c, str) else tuple(map(str, c)) for c in found)
+    except (ValueError, KeyError, TypeError) as e:
+        raise CorruptTableError(
+            f"Domain {DOMAIN} is {text[:200]!r}, expected JSON with clusteringColumns: a list of name paths.", domain=DOMAIN
+        ) from e
+    return paths
+
+
+def without_request(metadata: Metadata) -> Metadata:
+    """Return the metadata without what only asks for clustering."""
+    left = {k: v for k, v in metadata.configuration.items() if k != REQUEST}
+    return metadata if left == metadata.configuration else replace(metadata, configuration=left)
+
+
+def requested_domain(table: TableState, requested: Mapping[str, str]) -> Iterable[DomainMetadata]:
+    """Yield the domain that a request asks for: by physical names, so that renaming a column changes nothing."""
+    text = requested.get(REQUEST)
+    if text is None:
+        return
+    paths = [_found(table, name) for name in _names(text)]
+    physical = [list(table.column_map.physical_path(table.schema, p)) for p in paths]
+    if len({tuple(p) for p in physical}) < len(physical):
+        raise InvalidArgumentError(f"A clustering column is named twice: {text}.")
+    configuration = {"clusteringColumns": physical, "domainName": DOMAIN}
+    yield DomainMetadata(DOMAIN, json.dumps(configuration, separators=(",", ":"), ensure_ascii=False))
+
+
+def _names(text: str) -> list[str]:
+    try:
+        names = json.loads(text)
+    except ValueError:
+        names = None
+    if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+        raise InvalidArgumentError(f"Found {REQUEST}={text!r}, expected a JSON list of column names.")
+    return names
+
+
+def _found(table: TableState, name: str) -> Path:
+    whole = table.schema.get(name)
+    if whole is not None:
+        return (whole.name,)
+    try:
+        (path,) = parse_columns(name)
+    except ValueError as e:
+        raise InvalidArgumentError(f"Found the clustering column {name!r}, expected one column's name.") from e
+    return find(table.schema, path)[0]
+
+
+def check_columns(table: TableState) -> None:
+    """Refuse clustering columns that are gone, have no order, or stand beside partition columns."""
+    paths = clustering_columns(table)
+    if not paths:
+        return
+    if table.partition_columns:
+        raise InvalidArgumentError(
+            f"The table is partitioned by {', '.join(table.partition_columns)} and would be clustered too; a table is one "
+            "of the two."
+        )
+    leaves = _physical_leaves(table)
+    for path in paths:
+        found = leaves.get(path)
+        if found is None:
+            raise SchemaError(
+                f"Clustering column {format_path(path)} (by its name in files) is not a column of the table, or has parts. "
+                f"Columns that can be: {', '.join(format_path(p) for p, _ in list(leaves.values())[:20])}. Change the "
+                "clustering columns before dropping one.", column=format_path(path),
+            )  # fmt: skip
+        logical, f = found
+        name = f.type.type if isinstance(f.type, PrimitiveType) else "a list or map"
+        if name not in _ORDERED and parse_decimal(name) is None:
+            raise SchemaError(
+                f"Column {format_path(logical)} of type {name} can't cluster the table: files have no least and "
+                "greatest value of it.", column=format_path(logical), type=name,
+            )  # fmt: skip
+
+
+def _physical_leaves(table: TableState) -> dict[Path, tuple[Path, Field]]:
+    pairs = zip(leaf_fields(table.schema), leaf_fields(table.column_map.physical), strict=True)
+    return {physical: (logical, f) for (logical, f), (physical, _) in pairs}

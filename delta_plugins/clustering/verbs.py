@@ -1,0 +1,61 @@
+"""The verb that sets a table's clustering columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from delta_core.api import (
+    FileStatistic,
+    IsolationLevel,
+    PrimitiveType,
+    Snapshot,
+    Transaction,
+    UnsupportedOperationError,
+    format_path,
+)
+from delta_plugins.clustering.logic import REQUEST, clustering_columns
+
+__all__ = ["cluster_by"]
+
+
+def cluster_by(source: Any, columns: Sequence[str]) -> int:
+    """Set the columns by which files are clustered from now on; none ends clustering. Returns the version.
+
+    Parameters
+    ----------
+    source : Snapshot, or anything with ``snapshot()``
+    columns : sequence of str
+        Logical names, dotted for fields of structs.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        A file lacks statistics of one of the columns, which every file of a clustered table has.
+    """
+    snapshot: Snapshot = source.snapshot() if callable(getattr(source, "snapshot", None)) else source
+    said = {"newClusteringColumns": ",".join(columns)}
+    # files that are added meanwhile may lack the statistics: no append may be missed
+    serializable = IsolationLevel.SERIALIZABLE
+    transaction = Transaction(snapshot.context, snapshot, "CLUSTER BY", said, isolation=serializable)
+    metadata = snapshot.metadata
+    asked = {**metadata.configuration, REQUEST: json.dumps(list(columns))}
+    transaction.set_metadata(replace(metadata, configuration=asked))
+    _check_statistics(transaction, snapshot)
+    transaction.read(None)
+    return transaction.commit().version
+
+
+def _check_statistics(transaction: Transaction, snapshot: Snapshot) -> None:
+    new = [p for p in clustering_columns(transaction.table) if p not in clustering_columns(snapshot.state)]
+    if not new or not snapshot.files.count:
+        return
+    found = snapshot.files.statistics([FileStatistic("nullCount", p, PrimitiveType("long")) for p in new])
+    for path, column in zip(new, found.columns, strict=True):
+        if column.null_count:
+            raise UnsupportedOperationError(
+                f"{column.null_count} files have no statistics of column {format_path(path)}; clustered tables have "
+                "them in every file. Rewrite these files, or collect their statistics, first.", column=format_path(path),
+            )  # fmt: skip

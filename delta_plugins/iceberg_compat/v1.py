@@ -1,0 +1,50 @@
+"""icebergCompatV1: files that Iceberg can take over. Protocol: Iceberg Compatibility V1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from delta_core.api import EveryFile, FileRequirement, Metadata, TableState, hookimpl
+from delta_plugins.iceberg_compat.logic import Version, switched_on
+
+if TYPE_CHECKING:
+    from delta_core.api import AttemptView
+
+__all__ = ["FEATURE"]
+
+_VERSION = Version("icebergCompatV1", vectors="unsupported", nested=False)
+FEATURE = _VERSION.feature(
+    "Data files and metadata are written so that they convert to Iceberg (1, without nested arrays and maps).",
+    requires=("columnMapping",),
+)
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    return [FEATURE.name] if switched_on(metadata, _VERSION.switch) else []
+
+
+@hookimpl
+def prepare_metadata(metadata: Metadata, previous: TableState | None) -> Metadata:
+    return _VERSION.prepared(metadata, previous)
+
+
+@hookimpl
+def check_metadata(table: TableState, previous: TableState | None) -> None:
+    _VERSION.check(table, previous)
+
+
+@hookimpl
+def write_rules(table: TableState) -> Iterable[FileRequirement]:
+    return _VERSION.requirements(table)
+
+
+@hookimpl
+def commit_rules(attempt: AttemptView) -> Iterable[EveryFile]:
+    return _VERSION.commit_rules(attempt)
+
+
+@hookimpl
+def check_commit(attempt: AttemptView) -> None:
+    _VERSION.check_commit(attempt)

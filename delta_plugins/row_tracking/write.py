@@ -1,0 +1,148 @@
+"""Fresh row ids and commit versions for an attempt's files, and the columns that carry those of rows that move."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.api import (
+    ActionColumn,
+    CommitInfoField,
+    CorruptTableError,
+    EveryFile,
+    ExtraAction,
+    HiddenColumn,
+    InvalidArgumentError,
+    Literal,
+    Metadata,
+    PrimitiveType,
+    SchemaError,
+    TableState,
+)
+from delta_plugins.row_tracking.logic import COMMIT_VERSION_COLUMN, DOMAIN, ROW_ID_COLUMN
+
+if TYPE_CHECKING:
+    from delta_core.api import AttemptView
+
+__all__ = ["SUSPENDED", "SWITCH", "check_metadata", "commit_rules", "hidden_columns", "with_column_names"]
+
+NAME = "rowTracking"
+SWITCH = "delta.enableRowTracking"
+SUSPENDED = "delta.rowTrackingSuspended"
+MARK = "rowIdHighWaterMark"
+_LONG = PrimitiveType("long")
+#: The field ids of the hidden columns in tables that Iceberg takes over. Protocol: IcebergCompatV3.
+_FIELD_IDS = {ROW_ID_COLUMN: 2147483540, COMMIT_VERSION_COLUMN: 2147483539}
+_BACKFILL = (
+    "of the table have no row ids: the feature was added after them. Add the feature first, give every file its ids "
+    f"(backfill), and then set {SWITCH}."
+)
+
+
+def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | CommitInfoField | EveryFile | ExtraAction]:
+    """Yield what an attempt writes: ids for files that have none, the new mark, whether rows kept theirs.
+
+    Protocol: Writer Requirements for Row Tracking.
+    """
+    table = attempt.table
+    if attempt.adds.num_rows and not table.flag(SUSPENDED):
+        yield from _assigned(attempt)
+    if not table.is_active(NAME):
+        return
+    # whatever moves rows carries their ids along, or is refused
+    yield CommitInfoField(NAME, "tags", {"delta.rowTracking.preserved": "true"})
+    if attempt.previous is not None and not attempt.previous.is_active(NAME):
+        yield EveryFile(NAME, "baseRowId", _BACKFILL)
+        yield EveryFile(NAME, "defaultRowCommitVersion", _BACKFILL)
+
+
+def _assigned(attempt: AttemptView) -> Iterator[ActionColumn | ExtraAction]:
+    adds = attempt.adds
+    given = adds.column("baseRowId").combine_chunks()
+    fresh = adds.column("fresh").combine_chunks().fill_null(False)
+    needed = fresh.to_numpy(zero_copy_only=False).astype(bool) | given.is_null().to_numpy(zero_copy_only=False)
+    mark = max(_mark(state) for state in (attempt.previous, attempt.table) if state is not None)
+    counts = np.where(needed, _counts(adds, needed), 0)
+    total = int(counts.sum())
+    if mark + total >= 2**63:
+        raise InvalidArgumentError(f"The table has given {mark + 1} row ids and can't give {total} more.", feature=NAME)
+    starts = mark + 1 + np.cumsum(counts) - counts
+    yield ActionColumn(NAME, "add", "baseRowId", pa.array(np.where(needed, starts, given.fill_null(0).to_numpy())))
+    versions = adds.column("defaultRowCommitVersion").combine_chunks()
+    old = versions.is_valid().to_numpy(zero_copy_only=False) & ~needed
+    fixed = np.where(old, versions.fill_null(0).to_numpy(), attempt.version)
+    yield ActionColumn(NAME, "add", "defaultRowCommitVersion", pa.array(fixed.astype(np.int64)))
+    if total:
+        configuration = json.dumps({MARK: mark + total}, separators=(",", ":"))
+        yield ExtraAction(NAME, "domainMetadata", {"domain": DOMAIN, "configuration": configuration, "removed": False})
+
+
+def _counts(adds: pa.Table, needed: np.ndarray) -> np.ndarray:
+    counts = adds.column("numRecords").combine_chunks()
+    lacking = np.flatnonzero(needed & counts.is_null().to_numpy(zero_copy_only=False))
+    if len(lacking):
+        path = adds.column("path")[int(lacking[0])].as_py()
+        raise InvalidArgumentError(
+            f"{path} has no numRecords in its statistics; row ids can't be given to rows that are not counted.", path=path
+        )
+    found: np.ndarray = counts.fill_null(0).to_numpy()
+    return found
+
+
+def _mark(table: TableState) -> int:
+    """Return the highest row id that was given, -1 for none."""
+    text = table.domains.get(DOMAIN)
+    if not text:
+        return -1
+    try:
+        mark = json.loads(text).get(MARK, -1)
+    except (ValueError, AttributeError):
+        mark = None
+    if not isinstance(mark, int) or isinstance(mark, bool):
+        raise CorruptTableError(f"Domain {DOMAIN} is {text[:200]!r}, expected JSON with {MARK}.", domain=DOMAIN)
+    return mark
+
+
+def hidden_columns(table: TableState) -> Iterable[HiddenColumn]:
+    """Return the columns that hold ids and versions of rows which were moved here."""
+    numbers = _FIELD_IDS if table.is_active("icebergCompatV3") else {}
+    carried = {ROW_ID_COLUMN: "_row_id", COMMIT_VERSION_COLUMN: "_row_commit_version"}
+    for key, source in carried.items():
+        name = table.property(key)
+        if name:
+            nothing = Literal(None, _LONG)
+            yield HiddenColumn(NAME, name, _LONG, nothing, field_id=numbers.get(key), carries=source)
+
+
+def with_column_names(metadata: Metadata, previous: TableState | None) -> Metadata:
+    """Return the metadata with names for the hidden columns, once they are needed, and then for ever."""
+    found = dict(metadata.configuration)
+    is_on = found.get(SWITCH, "").strip().lower() == "true"
+    for key, prefix in ((ROW_ID_COLUMN, "_row-id-col"), (COMMIT_VERSION_COLUMN, "_row-commit-version-col")):
+        known = None if previous is None else previous.property(key)
+        if key not in found and (known or is_on):
+            found[key] = known or f"{prefix}-{uuid.uuid4()}"
+    return replace(metadata, configuration=found) if found != metadata.configuration else metadata
+
+
+def check_metadata(table: TableState, previous: TableState | None) -> None:
+    """Refuse ids that are on and suspended at once, and names of hidden columns that change or are taken."""
+    if table.is_active(NAME) and table.flag(SUSPENDED):
+        raise InvalidArgumentError(f"Found {SWITCH}=true and {SUSPENDED}=true, expected at most one of the two.")
+    taken = {f.name.lower() for f in (*table.column_map.physical, *table.schema)}
+    for key in (ROW_ID_COLUMN, COMMIT_VERSION_COLUMN):
+        name = table.property(key)
+        if name is None:
+            continue
+        if name.lower() in taken:
+            raise SchemaError(f"Table property {key} is {name!r}, which is a column's name too; expected one of its own.")
+        taken.add(name.lower())
+        known = None if previous is None else previous.property(key)
+        if known is not None and known != name:
+            raise InvalidArgumentError(f"Table property {key} is {known!r} and can't become {name!r}: files hold it.")
