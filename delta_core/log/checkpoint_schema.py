@@ -17,7 +17,6 @@ from delta_core.errors import HookContractError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.log.group_tests import statistic_path
 from delta_core.log.indexed_columns import statistics_leaves
-from delta_core.properties import read_property
 from delta_core.schema import Path
 from delta_core.state import TableState
 from delta_core.types import Field, PrimitiveType
@@ -37,7 +36,7 @@ _BOUNDED = frozenset({
     "byte", "short", "integer", "long", "float", "double", "date", "timestamp", "timestamp_ntz", "timestampNTZ",
     "timestampWithoutTimezone", "string",
 })  # fmt: skip
-_LONG, _BOOLEAN = PrimitiveType("long"), PrimitiveType("boolean")
+_LONG, _BOOLEAN, _VOID = PrimitiveType("long"), PrimitiveType("boolean"), PrimitiveType("void")
 _NUM_RECORDS, _TIGHT = FileStatistic("numRecords", (), _LONG), FileStatistic("tightBounds", (), _BOOLEAN)
 
 #: One action as the log has it: its kind and its decoded JSON value.
@@ -75,14 +74,14 @@ class CheckpointColumns:
         """Return the columns that a table's properties ask for.
 
         ``delta.checkpoint.writeStatsAsJson`` and ``delta.checkpoint.writeStatsAsStruct`` are both on where the table
-        does not say, as Delta on Spark has it: readers skip row groups by the struct. ``struct`` False, for JSON
-        checkpoints, keeps the text alone, whatever the properties say.
+        does not say, as Delta on Spark has it: readers skip row groups by the struct. Where both are off the text is
+        kept: statistics that no checkpoint has are lost. ``struct`` False, for JSON checkpoints, keeps the text alone.
         """
-        struct = struct and read_property(table.configuration, "delta.checkpoint.writeStatsAsStruct")
-        json = not struct or read_property(table.configuration, "delta.checkpoint.writeStatsAsJson")
+        struct = struct and table.flag("delta.checkpoint.writeStatsAsStruct", True)
+        json = not struct or table.flag("delta.checkpoint.writeStatsAsJson", True)
         partitions = _partition_fields(table)
         leaves = tuple(_statistics(table)) if struct else ()
-        return CheckpointColumns(bool(json), leaves, partitions if struct else (), tuple(fields), tuple(kinds))
+        return CheckpointColumns(json, leaves, partitions if struct else (), tuple(fields), tuple(kinds))
 
     @property
     def add(self) -> pa.DataType:
@@ -136,7 +135,7 @@ def _arrow(leaf: FileStatistic) -> pa.DataType:
 def _partition_fields(table: TableState) -> tuple[Field, ...]:
     """Return the partition columns by physical name, in the order of the table's partitioning."""
     by_name = {f.name: p for f, p in zip(table.schema.fields, table.column_map.physical.fields, strict=True)}
-    return tuple(by_name[name] for name in table.partition_columns)
+    return tuple(f for name in table.partition_columns if (f := by_name[name]).type != _VOID)
 
 
 def _statistics(table: TableState) -> Iterator[FileStatistic]:

@@ -116,7 +116,7 @@ def write_checksum(
             return None
         data = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
         written = storage.put_if_absent(f"{LOG_DIRECTORY}/{name}", data) == "created"
-    except (DeltaError, OSError, ValueError, TypeError) as e:
+    except (DeltaError, OSError, ValueError, TypeError, LookupError) as e:
         _log.warning("The checksum of version %s could not be written: %s", snapshot.version, e)
         return None
     return value if written else None

@@ -25,12 +25,11 @@ from delta_core.rules import (
 )  # fmt: skip
 from delta_core.schema import Path, find, format_path
 from delta_core.state import TableState
-from delta_core.types import DataType, PrimitiveType
+from delta_core.types import DataType
 
 __all__ = ["WritePlan", "plan_write"]
 
 _RULES = (FillColumn, HiddenColumn, RowCheck, FileRequirement, RemoveRows, ChangeCapture)
-_VOID = PrimitiveType("void")
 _NOTHING = FileRequirement("")
 R = TypeVar("R")
 

@@ -129,3 +129,15 @@ def test_tests_that_may_be_unknown_rule_out_no_group(
     twins: tuple[Snapshot, Snapshot], expression: Expression
 ) -> None:
     assert plan_group_test(expression, twins[1].engine.evaluator, exact=False) is None
+
+
+def test_dots_in_names_lead_to_no_other_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "ROW_GROUP", 1)
+    schema = pa.schema([("a.b", pa.int64()), ("a", pa.struct([("b", pa.int64())])), ("c.d", pa.int64())])
+    table = TableBuilder(tmp_path).create(schema)
+    for i in range(4):
+        table.append(pa.Table.from_pylist([{"a.b": i, "a": {"b": 10 - i}, "c.d": i}], schema))
+    write_checkpoint(open_snapshot(str(tmp_path)))
+    for predicate, expected in (("`a.b` = 3", [3]), ("a.b = 8", [2]), ("`c.d` < 1", [0])):
+        found = open_snapshot(str(tmp_path)).scan(predicate=predicate).to_table()
+        assert found.column("a.b").to_pylist() == expected, predicate

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +24,8 @@ __all__ = ["ArrowLogFiles", "ParquetCheckpoint"]
 
 Path = tuple[str, ...]
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
+#: So many statistics texts stay in a core's cache from their decoding to their parsing.
+BATCH_ROWS = 4096
 
 
 class ArrowLogFiles:
@@ -144,8 +147,10 @@ class ParquetCheckpoint:
 
     @cached_property
     def _leaf_index(self) -> dict[str, int]:
-        columns = ((i, self._metadata.schema.column(i)) for i in range(self._metadata.num_columns))
-        return {c.path: i for i, c in columns if c.max_repetition_level == 0}
+        columns = [(i, self._metadata.schema.column(i)) for i in range(self._metadata.num_columns)]
+        # a dot may be part of a name: a path that two columns share tells neither
+        shared = Counter(c.path for _, c in columns)
+        return {c.path: i for i, c in columns if c.max_repetition_level == 0 and shared[c.path] == 1}
 
     def read(self, group: int, columns: Sequence[Path], dictionary: Sequence[Path] = ()) -> list[pa.Array]:
         """Read paths of one group, an array each; an absent path gives nulls.
@@ -155,13 +160,31 @@ class ParquetCheckpoint:
         dictionary : sequence of Path
             Columns whose strings (a map's keys and values) come dictionary-encoded.
         """
-        present = [c for c in columns if self.arrow_type(c) is not None]
+        stored = self._stored(columns)
         rows = self.group_rows[group]
-        if not present:
+        if not stored:
             return [pa.nulls(rows, _default_type(c)) for c in columns]
         with self._guard(), self._open([leaf for c in dictionary for leaf in self._leaves(c)]) as file:
-            table = file.read_row_group(group, columns=[".".join(c) for c in present], use_threads=False)
-        return [_extract(table, c) if self.arrow_type(c) is not None else pa.nulls(rows, _default_type(c)) for c in columns]
+            table = file.read_row_group(group, columns=stored, use_threads=False)
+        return [self._extract(table, c) for c in columns]
+
+    def batches(self, group: int, columns: Sequence[Path]) -> Iterator[list[pa.Array]]:
+        """Read as `read` does, a few thousand rows at a time."""
+        stored = self._stored(columns)
+        if not stored:
+            yield self.read(group, columns)
+            return
+        with self._guard(), self._open() as file:
+            for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=stored, use_threads=False):
+                yield [self._extract(batch, c) for c in columns]
+
+    def _stored(self, columns: Sequence[Path]) -> list[str]:
+        return [".".join(c) for c in columns if self.arrow_type(c) is not None]
+
+    def _extract(self, data: pa.Table | pa.RecordBatch, path: Path) -> pa.Array:
+        if self.arrow_type(path) is None:
+            return pa.nulls(data.num_rows, _default_type(path))
+        return _nested(data.column(data.schema.get_field_index(path[0])), path)
 
     def _leaves(self, path: Path) -> list[str]:
         prefix = ".".join(path)
@@ -179,11 +202,10 @@ def _default_type(path: Path) -> pa.DataType:
     return FILE_COLUMNS.get(path[-1], pa.string())
 
 
-def _extract(table: pa.Table, path: Path) -> pa.Array:
+def _nested(column: pa.Array | pa.ChunkedArray, path: Path) -> pa.Array:
     """Return a nested field as one array; it is null where any struct above it is."""
-    column = table.column(table.schema.get_field_index(path[0]))
     parts = []
-    for chunk in column.chunks:
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
         found: Any = chunk
         for name in path[1:]:
             found = found.flatten()[found.type.get_field_index(name)]

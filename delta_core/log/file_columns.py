@@ -1,0 +1,160 @@
+"""Columns of file actions: the chunks that give them, and what the log's texts hold of partitions and statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from delta_core.actions import FILE_COLUMNS
+from delta_core.engine import CheckpointHandle
+from delta_core.expressions.ast import FileStatistic
+from delta_core.kernels.arrow_buffers import is_valid, number_array, values_of
+from delta_core.kernels.gather import gather_column
+from delta_core.kernels.stats import StatField, parse_stats
+from delta_core.log.group_tests import statistic_path
+
+__all__ = [
+    "PARTITION", "Chunk", "Mask", "TableChunk", "json_statistics", "partition_text", "pick", "pick_all", "statistic_type",
+]  # fmt: skip
+
+Mask = NDArray[np.bool_]
+PARTITION = "partition:"
+
+
+class Chunk(Protocol):
+    """Rows of file actions from one place of the log."""
+
+    #: What the rows come from: ``commits``, or a checkpoint part and its row group.
+    source: str
+    num_rows: int
+    #: The checkpoint file and its row group, where the rows come from one.
+    place: tuple[CheckpointHandle, int] | None
+
+    def load(self, names: Sequence[str]) -> list[pa.Array]:
+        """Return columns, one row per row of the chunk; rows that hold no file are null in ``path``."""
+        ...
+
+    def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True) -> list[pa.Array]:
+        """Return statistics, of the rows where ``rows`` is true (None: all), null where they are not known.
+
+        ``keep`` False: they are asked once only.
+        """
+        ...
+
+
+class TableChunk:
+    """A chunk whose columns are all at hand."""
+
+    place: tuple[CheckpointHandle, int] | None
+
+    def __init__(self, table: pa.Table, source: str = "table") -> None:
+        self.table = table.combine_chunks()
+        self.source = source
+        self.place = None
+        self.num_rows = table.num_rows
+
+    def load(self, names: Sequence[str]) -> list[pa.Array]:
+        """Return columns; a missing one is null."""
+        return [self._column(n) for n in names]
+
+    def _column(self, name: str) -> pa.Array:
+        index = self.table.schema.get_field_index(name)
+        if index >= 0:
+            return _one(self.table.column(index))
+        if name.startswith(PARTITION) and self.table.schema.get_field_index("partitionValues") >= 0:
+            return partition_text(_one(self.table.column("partitionValues")), name.removeprefix(PARTITION))
+        return pa.nulls(self.num_rows, FILE_COLUMNS.get(name, pa.string()))
+
+    def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True) -> list[pa.Array]:
+        """Return statistics from the column ``stats``."""
+        (text,) = self.load(["stats"])
+        return json_statistics(pick(text, rows), wanted)
+
+
+def pick(column: pa.Array, rows: Mask | None) -> pa.Array:
+    """Return the rows of a column for which a mask is true; None: all."""
+    return pick_all([column], rows)[0]
+
+
+def pick_all(columns: Sequence[pa.Array], rows: Mask | None) -> list[pa.Array]:
+    """Return the rows of columns for which a mask is true; None: all."""
+    if rows is None:
+        return list(columns)
+    chosen = np.flatnonzero(rows).astype(np.int32)
+    return [c if len(chosen) == len(c) else gather_column(c, chosen, decode=False) for c in columns]
+
+
+def statistic_type(leaf: FileStatistic) -> pa.DataType:
+    """Return the Arrow type of a statistic."""
+    if leaf.kind in ("nullCount", "numRecords"):
+        return pa.int64()
+    return pa.bool_() if leaf.kind == "tightBounds" else leaf.type.to_arrow()
+
+
+def json_statistics(text: pa.Array, wanted: Sequence[FileStatistic]) -> list[pa.Array]:
+    """Return statistics from their JSON text, each with the leaf's own type."""
+    fields = [StatField(statistic_path(w), _statistic_kind(w)) for w in wanted]
+    return [_as(c, statistic_type(w)) for c, w in zip(parse_stats(text, fields), wanted, strict=True)]
+
+
+def _statistic_kind(leaf: FileStatistic) -> str:
+    if leaf.kind in ("nullCount", "numRecords"):
+        return "long"
+    return "boolean" if leaf.kind == "tightBounds" else str(leaf.type.type)
+
+
+def _as(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Cast a bound; values that the type can't hold become null, that is unknown."""
+    if column.type == wanted:
+        return column
+    try:
+        return column.cast(wanted)
+    except pa.ArrowInvalid:
+        return pa.array([_try_cast(v, wanted) for v in column], wanted)
+
+
+def _try_cast(value: Any, wanted: pa.DataType) -> Any:
+    try:
+        return value.cast(wanted).as_py()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+
+
+def partition_text(values: Any, key: str) -> pa.DictionaryArray:
+    """Return one key's values of a partitionValues column as dictionary<int32, string>, null where absent.
+
+    Parameters
+    ----------
+    values : pyarrow.MapArray
+        Keys and values may be dictionary-encoded.
+    """
+    keys, items = _dictionary(values.keys), _dictionary(values.items)
+    code = keys.dictionary.to_pylist().index(key) if key in keys.dictionary.to_pylist() else -1
+    codes = np.full(len(values), -1, np.int32)
+    if code >= 0:
+        offsets = values_of(values.offsets)
+        found = values_of(keys)[offsets[0] : offsets[-1]] == code
+        hits = offsets[0] + np.flatnonzero(found)
+        picked = np.where(is_valid(items.indices), values_of(items), -1)
+        codes[_rows_of(hits, offsets)] = picked[hits]
+    return pa.DictionaryArray.from_arrays(number_array(codes, valid=codes >= 0), items.dictionary, safe=False)
+
+
+def _rows_of(entries: NDArray[Any], offsets: NDArray[Any]) -> NDArray[Any] | slice:
+    """Return the rows of lists that entries stand in, ascending."""
+    # most often every row has each key once
+    if len(entries) == len(offsets) - 1 and (entries >= offsets[:-1]).all() and (entries < offsets[1:]).all():
+        return slice(None)
+    return np.searchsorted(offsets, entries, side="right") - 1
+
+
+def _dictionary(column: pa.Array) -> Any:
+    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+
+
+def _one(column: pa.ChunkedArray) -> Any:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

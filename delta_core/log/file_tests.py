@@ -1,0 +1,121 @@
+"""Tests of files: the parts of a predicate over partition values, statistics and constants, run chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.engine import CheckpointHandle, Evaluator
+from delta_core.errors import InvalidArgumentError
+from delta_core.expressions.ast import (
+    Expression,
+    FileConstant,
+    FileStatistic,
+    Leaf,
+    PartitionValue,
+    all_of,
+    conjuncts,
+    leaves,
+)
+from delta_core.kernels.arrow_buffers import is_valid, mask_of, values_of
+from delta_core.log.file_columns import PARTITION, Chunk, Mask, pick_all, statistic_type
+from delta_core.log.group_tests import GroupTest, plan_group_test
+from delta_core.log.partition_values import parse_dictionary, parse_partition_values
+
+__all__ = ["FileTest", "plan_tests"]
+
+_CHEAP, _MIDDLE, _DEAR = range(3)
+
+
+def plan_tests(expression: Expression | None, evaluator: Evaluator, zone: str, exact: bool) -> list[FileTest]:
+    """Compile the parts that AND joins, cheap ones first; those over statistics are one test: one pass serves them."""
+    asked = sorted(conjuncts(expression), key=_cost)
+    dear = all_of([e for e in asked if _cost(e) == _DEAR])
+    parts = [*(e for e in asked if _cost(e) < _DEAR), *([] if dear is None else [dear])]
+    return [FileTest(e, evaluator, zone, exact) for e in parts]
+
+
+def _cost(expression: Expression) -> int:
+    kinds = {type(leaf) for leaf in leaves(expression)}
+    return _DEAR if FileStatistic in kinds else _MIDDLE if kinds != {PartitionValue} else _CHEAP
+
+
+class FileTest:
+    """One test, compiled once."""
+
+    def __init__(self, expression: Expression, evaluator: Evaluator, zone: str, exact: bool) -> None:
+        types = {leaf: _leaf_type(leaf) for leaf in leaves(expression)}
+        self._expression = expression
+        self._evaluator = evaluator
+        self._compiled = evaluator.compile(expression, types)
+        self._zone = zone
+        self._exact = exact
+
+    @cached_property
+    def _of_groups(self) -> GroupTest | None:
+        return plan_group_test(self._expression, self._evaluator, self._exact)
+
+    def keeps(self, handle: CheckpointHandle, group: int) -> bool:
+        """Whether a row group of a checkpoint may hold a file that passes, by its footer."""
+        return self._of_groups is None or self._of_groups.keeps(handle, group)
+
+    def run(self, chunk: Chunk, rows: Mask | None) -> Mask:
+        """Return which rows of a chunk pass; those outside ``rows`` do not."""
+        wanted = self._compiled.leaves
+        if len(wanted) == 1 and isinstance(wanted[0], PartitionValue):
+            passed = self._run_distinct(chunk, wanted[0])
+            return passed if rows is None else passed & rows
+        selected = None if rows is None or rows.all() else rows
+        passed = self._passed(self._columns(chunk, selected), chunk.num_rows if selected is None else int(selected.sum()))
+        if selected is None:
+            return passed
+        out = np.zeros(chunk.num_rows, np.bool_)
+        out[selected] = passed
+        return out
+
+    def _columns(self, chunk: Chunk, rows: Mask | None) -> list[pa.Array]:
+        wanted = self._compiled.leaves
+        statistics = [leaf for leaf in wanted if isinstance(leaf, FileStatistic)]
+        found: dict[Leaf, pa.Array] = {}
+        if statistics:
+            found |= zip(statistics, chunk.statistics(statistics, rows), strict=True)
+        others = [leaf for leaf in wanted if leaf not in found]
+        if others:
+            loaded = pick_all(chunk.load([_column_name(leaf) for leaf in others]), rows)
+            found |= {leaf: self._typed(leaf, column) for leaf, column in zip(others, loaded, strict=True)}
+        return [found[leaf] for leaf in wanted]
+
+    def _typed(self, leaf: Leaf, column: pa.Array) -> pa.Array:
+        return parse_partition_values(column, leaf.type, self._zone) if isinstance(leaf, PartitionValue) else column
+
+    def _run_distinct(self, chunk: Chunk, leaf: PartitionValue) -> Mask:
+        """Ask each distinct value once."""
+        (text,) = chunk.load([PARTITION + leaf.name])
+        coded: Any = text if pa.types.is_dictionary(text.type) else text.dictionary_encode()
+        distinct = parse_dictionary(coded, leaf.type, self._zone)
+        # the last row of the table is for null
+        table = self._passed([pa.concat_arrays([distinct, pa.nulls(1, distinct.type)])], len(distinct) + 1)
+        codes = values_of(coded)
+        return table[codes if not coded.indices.null_count else np.where(is_valid(coded.indices), codes, len(distinct))]
+
+    def _passed(self, columns: Sequence[pa.Array], count: int) -> Mask:
+        return mask_of(self._compiled(columns, count), null=not self._exact)
+
+
+def _column_name(leaf: Leaf) -> str:
+    if isinstance(leaf, PartitionValue):
+        return PARTITION + leaf.name
+    assert isinstance(leaf, FileConstant)
+    return leaf.name
+
+
+def _leaf_type(leaf: Leaf) -> pa.DataType:
+    if isinstance(leaf, FileStatistic):
+        return statistic_type(leaf)
+    if isinstance(leaf, (PartitionValue, FileConstant)):
+        return leaf.type.to_arrow()
+    raise InvalidArgumentError(f"Files can't be filtered by {leaf}: only partition values, statistics and file constants.")
