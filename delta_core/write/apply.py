@@ -22,10 +22,19 @@ from delta_core.errors import (
     InvalidArgumentError,
     SchemaMismatchError,
 )
-from delta_core.expressions.ast import Column, Expression, Leaf, PhysicalColumn, TaskIndex, TaskRow, leaves
+from delta_core.expressions.ast import (
+    Column,
+    Expression,
+    Leaf,
+    Literal,
+    PhysicalColumn,
+    TaskIndex,
+    TaskRow,
+    leaves,
+)
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels.nested import empty_rows, narrow, reach, relabel
-from delta_core.rules import FillColumn, RowCheck
+from delta_core.rules import FillColumn, HiddenColumn, RowCheck
 from delta_core.schema import Path, find
 from delta_core.types import StructType
 from delta_core.write import compute as pc
@@ -96,8 +105,9 @@ class PrepareRows:
             self._check_given(given)
         checks = () if old else [c for c in plan.checks if c.given is None or c.given[0] in given]
         self._checks = [(c, build(c.expression)) for c in checks]
-        hidden = [] if changes else plan.hidden
-        self._hidden = {r.name: build(r.expression) for r in hidden if r.name not in self._carried}
+        self._left_out = frozenset(r.name for r in plan.hidden if changes or self._is_empty(r, kept))
+        made = [r for r in plan.hidden if r.name not in self._left_out | self._carried]
+        self._hidden = {r.name: build(r.expression) for r in made}
         self._columns = self._file_columns(changes)
         self.schema = pa.schema([c.field for c in self._columns])
         self.partitions = Partitions(_partition_columns(plan))
@@ -120,16 +130,23 @@ class PrepareRows:
                 "Give it a value, or make it nullable.", column=missing[0],
             )  # fmt: skip
 
+    def _is_empty(self, rule: HiddenColumn, kept: bool) -> bool:
+        """Whether a hidden column would hold nulls only: nothing is carried and nothing computed."""
+        if rule.name in self._carried or rule.expression != Literal(None, rule.type):
+            return False
+        if kept and rule.carries:
+            raise InvalidArgumentError(
+                f"Rows of the table are moved without {rule.carries}, which {rule.feature} keeps. Read them with that "
+                f"metadata column and name it {rule.name!r}.", feature=rule.feature, column=rule.carries,
+            )  # fmt: skip
+        return True
+
     def _file_columns(self, changes: bool) -> tuple[FileColumn, ...]:
-        columns = file_columns(self._plan)
-        if not changes:
+        columns = tuple(c for c in file_columns(self._plan) if c.name not in self._left_out)
+        if not changes or self._plan.capture is None:
             return columns
-        hidden = {r.name for r in self._plan.hidden}
-        kept = tuple(c for c in columns if c.name not in hidden)
-        if self._plan.capture is None:
-            return kept
         name = self._plan.capture.change_column
-        return (*kept, FileColumn(name, pa.field(name, pa.string()), pa.string()))
+        return (*columns, FileColumn(name, pa.field(name, pa.string()), pa.string()))
 
     def __call__(self, first_row: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
         """Return the physical rows of a batch by the number of their partition. See `engine.Split`."""
