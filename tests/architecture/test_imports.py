@@ -13,7 +13,7 @@ from tests.architecture.source import LAZY, imports, is_ours, modules
 LAYOUT = (
     "errors", "exceptions", "types", "catalog", "kernels", "schema", "schema_merge", "expressions", "actions",
     "properties", "rules", "plans", "state", "engine", "hookspecs", "features", "plugins", "log", "timestamps", "scan",
-    "snapshot", "write", "commit", "operations", "api", "interop", "transaction", "writer", "table", "query", "",
+    "snapshot", "write", "commit", "operations", "api", "interop", "transaction", "table", "writer", "query", "",
     "cli", "testing", "engines", "spark",
 )  # fmt: skip
 #: What reaches for files or another process's engine, and who may: engines, and the faces whose task it is.
