@@ -25,14 +25,18 @@ from delta_core.errors import (
 )  # fmt: skip
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
 from delta_core.kernels.json_lines import format_actions
-from delta_core.log.files import FileSet
 from delta_core.plugins import PluginSet
 from delta_core.rules import ActionColumn, CommitInfoField, EveryFile, ExtraAction
 from delta_core.schema import Path, Schema, walk
+from delta_core.snapshot import Snapshot
 from delta_core.state import TableState
 from delta_core.write import compute as pc
 
 __all__ = ["Attempt", "AttemptView", "CommitHeader", "build_attempt"]
+
+
+def _nothing(kind: str) -> Sequence[Mapping[str, Any]]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,8 @@ class AttemptView:
         Column path to the (min, max) of what a FillColumn with ``report_bounds`` generated.
     lost : int
         How many attempts were lost before this one.
+    others : function(kind) -> list of actions
+        The latest version's live actions of a kind that a feature declares; asking may read the log.
     """
 
     table: TableState
@@ -80,6 +86,7 @@ class AttemptView:
     previous_timestamp_ms: int | None = None
     reported: Mapping[Path, tuple[Any, Any]] = field(default_factory=dict)
     lost: int = 0
+    others: Callable[[str], Sequence[Mapping[str, Any]]] = field(default=_nothing, compare=False)
 
 
 @dataclass(frozen=True)
@@ -109,11 +116,11 @@ class Attempt:
 
 def build_attempt(
     intents: Intents, header: CommitHeader, latest: TableState | None, target: TableState, plugins: PluginSet,
-    now_ms: int, previous_timestamp_ms: int | None, lost: int, files: Callable[[], FileSet] | None = None,
+    now_ms: int, previous_timestamp_ms: int | None, lost: int, base: Snapshot | None = None,
 ) -> Attempt:  # fmt: skip
     """Make the actions of one attempt: rules, then metadata, then checks, then lines.
 
-    ``files`` gives the latest version's, where a rule asks of them. Raises what ``check_commit`` hooks raise,
+    ``base`` is the latest version, for rules that ask more of it than its state. Raises what ``check_commit`` hooks raise,
     PluginConflictError where two features claim one field.
     """
     version = 0 if latest is None else latest.version + 1
@@ -124,7 +131,7 @@ def build_attempt(
     view = AttemptView(
         replace(target, version=version), latest, version, header.operation, adds, removes, cdcs, intents.domains,
         intents.metadata is not None, intents.protocol is not None, _changes_data(adds) or _changes_data(removes),
-        now_ms, previous_timestamp_ms, intents.reported, lost,
+        now_ms, previous_timestamp_ms, intents.reported, lost, _nothing if base is None else base.others,
     )  # fmt: skip
     rules = plugins.collect("commit_rules", attempt=view)
     view = replace(view, adds=_with_columns(adds, "add", rules), removes=_with_columns(removes, "remove", rules))
@@ -133,7 +140,7 @@ def build_attempt(
     if metadata != target.metadata:
         view = replace(view, table=replace(view.table, metadata=metadata), metadata_changed=True)
     _check_permitted(intents, rules, plugins)
-    _check_files([r for r in rules if isinstance(r, EveryFile)], view, files)
+    _check_files([r for r in rules if isinstance(r, EveryFile)], view, base)
     plugins.check("check_commit", attempt=view)
     info = _commit_info(header, rules, now_ms)
     data = _lines(view, info, intents, rules, metadata)
@@ -166,11 +173,11 @@ def _check_paths(adds: pa.Table, removes: pa.Table) -> None:
         )
 
 
-def _check_files(rules: Sequence[EveryFile], view: AttemptView, files: Callable[[], FileSet] | None) -> None:
-    if not rules or files is None:
+def _check_files(rules: Sequence[EveryFile], view: AttemptView, base: Snapshot | None) -> None:
+    if not rules or base is None:
         return
     touched = pa.concat_arrays([t.column("path").combine_chunks() for t in (view.adds, view.removes)])
-    found = files().columns(["path", *dict.fromkeys(r.field for r in rules if r.field)])
+    found = base.files.columns(["path", *dict.fromkeys(r.field for r in rules if r.field)])
     found = found.filter(pc.invert(pc.is_in(found.column("path"), value_set=touched)))
     for rule in rules:
         count = found.column(rule.field).null_count if rule.field else found.num_rows

@@ -266,8 +266,7 @@ class Transaction:
             intents = self._resolved(base)
             timed = base is not None and plugins.sole("commit_timestamps", table=target) is not None
             previous = base.commit_timestamp_ms if timed and base is not None else None
-            files = None if base is None else lambda: base.files
-            return build_attempt(intents, header, latest, target, plugins, now(), previous, lost, files)
+            return build_attempt(intents, header, latest, target, plugins, now(), previous, lost, base)
 
         def publish(attempt: Attempt) -> Committed | Conflict:
             return committer.commit(Proposal(attempt.view.version, attempt.data, self.txn_id, attempt.timestamp_ms))
@@ -334,7 +333,7 @@ class Transaction:
         chosen = plugins.sole("committer", table=state, commits=self.context.log.catalog, storage=storage)
         if chosen is not None:
             return chosen  # type: ignore[no-any-return]
-        return StoreCommitter(storage, None if storage.local_path("") is not None else storage.root.partition("://")[0])
+        return StoreCommitter(storage)
 
     def _advance(self, base: Snapshot | None, conflict: Conflict) -> Snapshot:
         """Return the latest snapshot, after every winner was checked, from the last attempted version on."""

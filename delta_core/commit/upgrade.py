@@ -77,13 +77,14 @@ def _normalised(reader: set[str], names: set[str], registry: PluginRegistry) -> 
     for version in range(1, 7):
         plain = Protocol(1, version)
         implied = supported_features(plain, registry.legacy)
-        if implied.all == names and not reader:
+        if implied.writer == names and not reader:
             return plain
     legacy_reader = set(registry.legacy("reader_2"))
     for version in range(1, 7):
         plain = Protocol(2, version)
         implied = supported_features(plain, registry.legacy)
-        if implied.all == names and set(implied.reader) == reader:
+        # the writer's list tells all: reader version 2 says nothing of what writers know
+        if implied.writer == names and set(implied.reader) == reader:
             return plain
     writers = tuple(sorted(names))
     if not reader:
@@ -100,7 +101,8 @@ def check_writable(protocol: Protocol, registry: PluginRegistry) -> None:
     """
     if protocol.min_writer_version > 7 or protocol.min_writer_version < 1:
         raise UnsupportedVersionError(
-            f"The table needs writer version {protocol.min_writer_version}; this release writes 1 to 7. Upgrade delta_core.",
+            f"The table needs writer version {protocol.min_writer_version}; this release writes 1 to 7. Upgrade "
+            "delta_core.",
             min_writer_version=protocol.min_writer_version,
         )
     features = supported_features(protocol, registry.legacy)

@@ -1,7 +1,13 @@
-"""rowIds: the draft from which rowTracking grew. Rows keep an id; its high water mark is an action of its own."""
+"""rowIds: the draft from which rowTracking grew. Rows keep an id; its high water mark is an action of its own.
+
+Tables of the draft are read like any other. They are written only where the table says that it wants that.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import methodcaller
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -10,6 +16,8 @@ from delta_core.api import (
     Call,
     Expression,
     FileConstant,
+    HiddenColumn,
+    Metadata,
     MetadataColumn,
     PhysicalColumn,
     PrimitiveType,
@@ -20,15 +28,19 @@ from delta_core.api import (
     TableState,
     hookimpl,
 )
+from delta_plugins.row_ids import write
+from delta_plugins.row_ids.write import COLUMN
+
+if TYPE_CHECKING:
+    from delta_core.api import AttemptView
 
 __all__ = ["COLUMN", "FEATURE", "HIGH_WATER_MARK"]
 
-COLUMN = "delta.rowIds.physicalColumnName"
 _LONG = PrimitiveType("long")
 
-#: One per table, the latest wins.
+#: One per table, the latest wins; whoever loses a race takes the winner's and goes on.
 HIGH_WATER_MARK = ActionKind(
-    "rowIdHighWaterMark", pa.struct([("highWaterMark", pa.int64()), ("preservedRowIds", pa.bool_())]), rebasable=True
+    write.MARK, pa.struct([("highWaterMark", pa.int64()), ("preservedRowIds", pa.bool_())]), rebasable=True
 )
 FEATURE = TableFeature(
     "rowIds",
@@ -36,11 +48,12 @@ FEATURE = TableFeature(
     "Every row keeps an id (the draft of rowTracking).",
     aliases=("delta.rowIds",),
     properties={
-        "delta.enableRowIds": "true once every row has an id",
+        write.SWITCH: "true once every row has an id",
         COLUMN: "physical column that holds ids which rows brought along",
+        write.OPT_IN: "true allows writers to write what a draft of the protocol says",
     },
     actions=(HIGH_WATER_MARK,),
-    active=methodcaller("flag", "delta.enableRowIds"),
+    active=methodcaller("flag", write.SWITCH),
 )
 
 
@@ -53,3 +66,25 @@ def read_rules(table: TableState, request: ReadRequest) -> Iterable[ReadRule]:
     if column := table.property(COLUMN):
         row_id = Call("coalesce", (PhysicalColumn(column, _LONG), row_id))
     yield MetadataColumn(FEATURE.name, "_row_id", _LONG, row_id)
+
+
+@hookimpl
+def prepare_metadata(metadata: Metadata, previous: TableState | None) -> Metadata:
+    return write.with_column_name(metadata, previous)
+
+
+@hookimpl
+def check_metadata(table: TableState) -> None:
+    write.check_opt_in(table)
+
+
+@hookimpl
+def write_rules(table: TableState) -> Iterable[HiddenColumn]:
+    write.check_opt_in(table)
+    return write.hidden_columns(table)
+
+
+@hookimpl
+def commit_rules(attempt: AttemptView) -> Iterable[Any]:
+    write.check_opt_in(attempt.table)
+    return write.commit_rules(attempt)

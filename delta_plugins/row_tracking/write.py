@@ -25,6 +25,8 @@ from delta_core.api import (
     SchemaError,
     TableState,
 )
+from delta_core.kernels.arrow_buffers import is_valid
+from delta_core.kernels.row_ids import assign_base_row_ids
 from delta_plugins.row_tracking.logic import COMMIT_VERSION_COLUMN, DOMAIN, ROW_ID_COLUMN
 
 if TYPE_CHECKING:
@@ -64,35 +66,26 @@ def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | CommitInfoFiel
 
 def _assigned(attempt: AttemptView) -> Iterator[ActionColumn | ExtraAction]:
     adds = attempt.adds
-    given = adds.column("baseRowId").combine_chunks()
-    fresh = adds.column("fresh").combine_chunks().fill_null(False)
-    needed = fresh.to_numpy(zero_copy_only=False).astype(bool) | given.is_null().to_numpy(zero_copy_only=False)
-    mark = max(_mark(state) for state in (attempt.previous, attempt.table) if state is not None)
-    counts = np.where(needed, _counts(adds, needed), 0)
-    total = int(counts.sum())
-    if mark + total >= 2**63:
-        raise InvalidArgumentError(f"The table has given {mark + 1} row ids and can't give {total} more.", feature=NAME)
-    starts = mark + 1 + np.cumsum(counts) - counts
-    yield ActionColumn(NAME, "add", "baseRowId", pa.array(np.where(needed, starts, given.fill_null(0).to_numpy())))
-    versions = adds.column("defaultRowCommitVersion").combine_chunks()
-    old = versions.is_valid().to_numpy(zero_copy_only=False) & ~needed
-    fixed = np.where(old, versions.fill_null(0).to_numpy(), attempt.version)
-    yield ActionColumn(NAME, "add", "defaultRowCommitVersion", pa.array(fixed.astype(np.int64)))
-    if total:
-        configuration = json.dumps({MARK: mark + total}, separators=(",", ":"))
+    given, versions, counts = (
+        adds.column(n).combine_chunks() for n in ("baseRowId", "defaultRowCommitVersion", "numRecords")
+    )
+    fresh = adds.column("fresh").combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
+    needed = np.flatnonzero(fresh | ~is_valid(given))
+    old = max(_mark(state) for state in (attempt.previous, attempt.table) if state is not None)
+    try:
+        base, mark = assign_base_row_ids(counts.fill_null(0).to_numpy()[needed], old, is_valid(counts)[needed])
+    except InvalidArgumentError as e:
+        path = adds.column("path")[int(needed[e.row])].as_py()
+        raise InvalidArgumentError(f"{path} can't be given row ids: {e.message}.", path=path, feature=NAME) from e
+    ids = given.fill_null(0).to_numpy().copy()
+    ids[needed] = base
+    yield ActionColumn(NAME, "add", "baseRowId", pa.array(ids))
+    since = versions.fill_null(attempt.version).to_numpy().copy()
+    since[needed] = attempt.version
+    yield ActionColumn(NAME, "add", "defaultRowCommitVersion", pa.array(since))
+    if mark > old:
+        configuration = json.dumps({MARK: mark}, separators=(",", ":"))
         yield ExtraAction(NAME, "domainMetadata", {"domain": DOMAIN, "configuration": configuration, "removed": False})
-
-
-def _counts(adds: pa.Table, needed: np.ndarray) -> np.ndarray:
-    counts = adds.column("numRecords").combine_chunks()
-    lacking = np.flatnonzero(needed & counts.is_null().to_numpy(zero_copy_only=False))
-    if len(lacking):
-        path = adds.column("path")[int(lacking[0])].as_py()
-        raise InvalidArgumentError(
-            f"{path} has no numRecords in its statistics; row ids can't be given to rows that are not counted.", path=path
-        )
-    found: np.ndarray = counts.fill_null(0).to_numpy()
-    return found
 
 
 def _mark(table: TableState) -> int:

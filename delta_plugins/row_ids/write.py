@@ -1,0 +1,92 @@
+"""Ids for an attempt's files, as the draft says, where the table asks for it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.api import (
+    ActionColumn,
+    CorruptTableError,
+    EveryFile,
+    ExtraAction,
+    HiddenColumn,
+    Literal,
+    Metadata,
+    PrimitiveType,
+    TableState,
+    UnsupportedFeatureError,
+)
+from delta_core.kernels.arrow_buffers import is_valid
+from delta_core.kernels.row_ids import assign_base_row_ids
+
+if TYPE_CHECKING:
+    from delta_core.api import AttemptView
+
+__all__ = ["COLUMN", "MARK", "OPT_IN", "SWITCH", "check_opt_in", "commit_rules", "hidden_columns", "with_column_name"]
+
+NAME = "rowIds"
+MARK = "rowIdHighWaterMark"
+SWITCH = "delta.enableRowIds"
+COLUMN = "delta.rowIds.physicalColumnName"
+OPT_IN = "delta_core.writeDrafts"
+_LONG = PrimitiveType("long")
+
+
+def check_opt_in(table: TableState) -> None:
+    """Refuse to write a table that does not say that drafts may be written."""
+    if not table.flag(OPT_IN):
+        raise UnsupportedFeatureError(
+            f"Feature {NAME} comes from a draft of the protocol; rowTracking took its place. The table can be read; to "
+            f"write it as the draft says, set its property {OPT_IN} to true.", feature=NAME, property=OPT_IN,
+        )  # fmt: skip
+
+
+def with_column_name(metadata: Metadata, previous: TableState | None) -> Metadata:
+    """Return the metadata with a name for the hidden column, once ids are on, and then for ever."""
+    known = None if previous is None else previous.property(COLUMN)
+    is_on = metadata.configuration.get(SWITCH, "").strip().lower() == "true"
+    if COLUMN in metadata.configuration or not (known or is_on):
+        return metadata
+    return replace(metadata, configuration={**metadata.configuration, COLUMN: known or f"_row-id-col-{uuid.uuid4()}"})
+
+
+def hidden_columns(table: TableState) -> Iterator[HiddenColumn]:
+    """Yield the column that holds ids of rows which were moved here; the final feature has one of its own."""
+    name = table.property(COLUMN)
+    if name and table.is_active(NAME) and not table.is_supported("rowTracking"):
+        yield HiddenColumn(NAME, name, _LONG, Literal(None, _LONG), carries="_row_id")
+
+
+def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | EveryFile | ExtraAction]:
+    """Yield base row ids for files that have none, and the mark whenever ids are given."""
+    if attempt.table.is_supported("rowTracking"):
+        return
+    adds, previous = attempt.adds, attempt.previous
+    if attempt.table.is_active(NAME) and previous is not None and not previous.is_active(NAME):
+        yield EveryFile(NAME, "baseRowId", "of the table have no row ids. Give them ids first.")
+    given, counts = (adds.column(n).combine_chunks() for n in ("baseRowId", "numRecords"))
+    fresh = adds.column("fresh").combine_chunks().fill_null(False).to_numpy(zero_copy_only=False).astype(bool)
+    needed = np.flatnonzero(fresh | ~is_valid(given))
+    if not len(needed):
+        return
+    base, mark = assign_base_row_ids(counts.fill_null(0).to_numpy()[needed], _mark(attempt), is_valid(counts)[needed])
+    ids = given.fill_null(0).to_numpy().copy()
+    ids[needed] = base
+    yield ActionColumn(NAME, "add", "baseRowId", pa.array(ids))
+    # whatever moves rows carries their ids along, or is refused
+    yield ExtraAction(NAME, MARK, {"highWaterMark": mark, "preservedRowIds": attempt.table.is_active(NAME)})
+
+
+def _mark(attempt: AttemptView) -> int:
+    for action in attempt.others(MARK):
+        mark = action.get("highWaterMark")
+        if not isinstance(mark, int) or isinstance(mark, bool):
+            raise CorruptTableError(f"Action {MARK} is {action!r}, expected a whole number as highWaterMark.")
+        return mark
+    return -1
