@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from delta_core.spark.reading import read, read_changes
+from delta_core.spark.sql import register, sql
 
-__all__ = ["read", "read_changes"]
+__all__ = ["read", "read_changes", "register", "sql"]

@@ -51,7 +51,7 @@ def frame(spark: Any, scan: Scan, route: Route = "auto", vector_bytes: int | Non
     if _route(spark, files, route, vector_bytes) == "index":
         rows = read_indexed(spark, scan, files, raw, logical, row)
     else:
-        rows = read_joined(spark, scan, files, raw, row)
+        rows, row = read_joined(spark, scan, files, raw, row)
     return _Stages(spark, scan, raw, logical).build(rows, row)
 
 

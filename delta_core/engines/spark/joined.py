@@ -34,22 +34,23 @@ def never() -> Column:
     return F.spark_partition_id() < 0
 
 
-def read_joined(spark: Any, scan: Scan, files: PlannedFiles, raw: StructType, row: str) -> DataFrame:
-    """Return the raw columns and constants of all rows that are not dropped. See `indexed.read_indexed`."""
+def read_joined(spark: Any, scan: Scan, files: PlannedFiles, raw: StructType, row: str) -> tuple[DataFrame, str]:
+    """Return the raw columns and constants of all rows that are not dropped, and the name of a row's position now."""
     types, plan = scan.source.state.types, scan.plan
     schema = spark_schema(raw, types)
     constants = [T.StructField(constant_name(i), spark_type(c.type, types)) for i, c in enumerate(plan.constants)]
     if plan.match == "id":
         spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
     if not len(files):
-        return spark.createDataFrame([], T.StructType([*schema.fields, *constants, T.StructField(FILE, T.IntegerType())]))
+        fields = [*schema.fields, *constants, T.StructField(_INDEX, T.LongType())]
+        return spark.createDataFrame([], T.StructType(fields)), _INDEX
     places = list(dict.fromkeys(files.places))
     reader = spark.read.schema(schema).option("recursiveFileLookup", "true")
     reader = reader.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
     rows = reader.parquet(*map(_escape, places))
     has_vectors = bool(files.with_vector.any())
     if not constants and not has_vectors:
-        return rows
+        return rows, row
     listing = spark.createDataFrame(_listing(scan, files, _keys(rows, places)), _listing_schema(constants, files))
     joined = rows.withColumn(_KEY, F.col("_metadata.file_path")).withColumn(_INDEX, F.expr(row))
     joined = joined.join(F.broadcast(listing), _KEY, "left")
@@ -57,7 +58,7 @@ def read_joined(spark: Any, scan: Scan, files: PlannedFiles, raw: StructType, ro
     joined = joined.where(F.when(F.col(FILE).isNull() & ~never(), lost).otherwise(F.lit(True)))
     if has_vectors:
         joined = _without_dropped(spark, joined, files)
-    return joined
+    return joined, _INDEX
 
 
 def _escape(place: str) -> str:

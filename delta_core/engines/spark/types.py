@@ -29,6 +29,8 @@ _PRIMITIVES: Mapping[str, T.DataType] = {
 }  # fmt: skip
 #: Physical names that no file gives to any other column: writers make them of a UUID.
 _UNIQUE = re.compile(r"col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+#: The name that a field found by id has in place of one that is not unique; no file has such a column.
+_BY_ID = "__delta_id_"
 
 
 def spark_type(t: DataType, types: Mapping[str, TypeDef]) -> T.DataType:
@@ -74,7 +76,7 @@ def raw_schema(columns: StructType, match: Literal["name", "id"]) -> StructType:
 def _raw_field(f: Field, match: str) -> Field:
     number = f.metadata.get(FIELD_ID) if match == "id" else None
     metadata = {} if number is None else {FIELD_ID: int(number)}
-    name = f.name if number is None or _UNIQUE.fullmatch(f.name) else f"col-id-{number}"
+    name = f.name if number is None or _UNIQUE.fullmatch(f.name) else f"{_BY_ID}{number}"
     return Field(name, _raw_type(f.type, match), True, metadata)
 
 
@@ -126,7 +128,7 @@ def reshape(column: Column, have: DataType, want: DataType, types: Mapping[str, 
     """
     if _bare(have) == _bare(want):
         return column
-    if isinstance(have, StructType) and isinstance(want, StructType):
+    if isinstance(have, StructType) and isinstance(want, StructType) and not _is_found_by_id(have):
         fields = [
             reshape(column.getField(h.name), h.type, w.type, types).alias(w.name)
             for h, w in _partners(have, want)
@@ -141,6 +143,11 @@ def reshape(column: Column, have: DataType, want: DataType, types: Mapping[str, 
     assert isinstance(want, MapType)
     before, after = have.value_type, want.value_type
     return F.transform_values(column, lambda _, v: reshape(v, before, after, types))
+
+
+def _is_found_by_id(t: DataType) -> bool:
+    """Whether fields below can be found by id alone: where Spark reads some fields of a struct, it forgets their ids."""
+    return any(f.name.startswith(_BY_ID) for _, f in walk(t))
 
 
 def _partners(have: StructType, want: StructType) -> Iterable[tuple[Field, Field]]:

@@ -1,0 +1,55 @@
+"""One local Spark session for all tests here; without Java they are skipped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install delta_core[spark]")
+
+
+def has_java() -> bool:
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java") is not None or (home is not None and os.path.exists(f"{home}/bin/java"))  # noqa: PTH110
+
+
+@pytest.fixture(scope="package")
+def spark() -> Iterator[Any]:
+    if not has_java():
+        pytest.skip("Spark needs Java 17: there is no java on PATH and no JAVA_HOME")
+    from pyspark.sql import SparkSession
+
+    # workers run what PATH has unless told
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {
+        "spark.driver.memory": "2g", "spark.ui.enabled": "false", "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2", "spark.log.level": "ERROR", "spark.driver.host": "127.0.0.1",
+        "spark.sql.warehouse.dir": "/tmp/delta-spark-warehouse",
+    }  # fmt: skip
+    builder = SparkSession.builder.master("local[2]").appName("delta_core tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """Return a table in the types and nullability that both engines share."""
+    return table.cast(pa.schema([pa.field(f.name, _plain(f.type)) for f in table.schema]))
+
+
+def _plain(t: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(t):
+        return pa.struct([pa.field(f.name, _plain(f.type)) for f in t])
+    if pa.types.is_list(t):
+        return pa.list_(pa.field("element", _plain(t.value_type)))
+    if pa.types.is_map(t):
+        return pa.map_(pa.field("key", _plain(t.key_type), False), pa.field("value", _plain(t.item_type)))
+    return pa.timestamp("us", "UTC") if pa.types.is_timestamp(t) and t.tz else t
