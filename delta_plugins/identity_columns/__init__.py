@@ -37,8 +37,9 @@ def required_features(metadata: Metadata) -> Iterable[str]:
 
 
 @hookimpl
-def prepare_metadata(metadata: Metadata) -> Metadata:
-    return logic.with_typed_values(metadata)
+def prepare_metadata(metadata: Metadata, previous: TableState | None) -> Metadata:
+    typed = logic.with_typed_values(metadata)
+    return typed if previous is None else logic.with_marks(typed, logic.marks(previous.schema))
 
 
 @hookimpl

@@ -24,7 +24,7 @@ from delta_core.api import (
     walk,
 )
 
-__all__ = ["Identity", "check", "fill", "identities", "is_needed", "with_marks", "with_typed_values"]
+__all__ = ["Identity", "check", "fill", "identities", "is_needed", "marks", "with_marks", "with_typed_values"]
 
 NAME = "identityColumns"
 PREFIX = "delta.identity."
@@ -144,6 +144,11 @@ def with_marks(metadata: Metadata, bounds: Mapping[str, tuple[int, int]]) -> Met
         return {**f.metadata, MARK: identity.further(identity.mark, *bounds[f.name])}
 
     return _changed(metadata, change)
+
+
+def marks(schema: StructType) -> dict[str, tuple[int, int]]:
+    """Return each column's mark as bounds, for `with_marks`: an older schema that comes back takes none of them back."""
+    return {i.column: (i.mark, i.mark) for i in identities(schema) if i.mark is not None}
 
 
 def with_typed_values(metadata: Metadata) -> Metadata:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable as PeerTable
+from deltalake import write_deltalake
 
 from delta_core.actions import Metadata
 from delta_core.errors import (
@@ -90,6 +92,25 @@ def test_rows_that_stay_are_not_checked_again(uri: str) -> None:
     append(uri, {"id": [1, 2], "s": ["a", "b"]})
     overwrite(uri, {"id": [7], "s": ["c"]}, replace_where="id > 1 AND id < 100")
     assert sorted(rows(uri)) == [(1, "a"), (7, "c")]
+
+
+def test_condition_that_a_peer_added_is_kept(tmp_path: Path) -> None:
+    uri = str(tmp_path / "peer")
+    write_deltalake(uri, pa.table({"id": [1, 2], "s": ["a", "b"]}))
+    PeerTable(uri).alter.add_constraint({"Pos": "id > 0 AND s != 'x'"})
+    append(uri, {"id": [3], "s": ["c"]})
+    for columns in ({"id": [0], "s": ["c"]}, {"id": [4], "s": ["x"]}):
+        with pytest.raises(ConstraintViolationError, match="Pos"):
+            append(uri, columns)
+    assert peer_rows(uri, "id") == [(1,), (2,), (3,)]
+
+
+def test_condition_is_kept_by_a_peer_that_appends(uri: str) -> None:
+    write_deltalake(uri, pa.table({"id": [1], "s": ["a"]}), mode="append")
+    with pytest.raises(Exception, match="1 rows failed validation check"):
+        write_deltalake(uri, pa.table({"id": [0], "s": ["a"]}), mode="append")
+    append(uri, {"id": [2], "s": ["b"]})
+    assert sorted(rows(uri)) == peer_rows(uri) == [(1, "a"), (2, "b")]
 
 
 # --- adding one ---

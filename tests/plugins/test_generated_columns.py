@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from delta_core.errors import (
     ColumnNotFoundError,
@@ -173,3 +174,11 @@ def test_protocol_is_the_weakest_that_has_it(tmp_path: Path) -> None:
     found = open_snapshot(create(tmp_path / "t", [ID, ANNOTATED])).protocol
     assert (found.min_reader_version, found.min_writer_version) == (1, 7)
     assert found.writer_features == ("appendOnly", "generatedColumns", "invariants")
+
+
+def test_peer_computes_what_rows_leave_out_and_here_it_is_read(tmp_path: Path) -> None:
+    uri = create(tmp_path / "t", [ID, generated("id * 2L")])
+    append(uri, {"id": [1]})
+    write_deltalake(uri, pa.table({"id": [2], "a": [4]}), mode="append")
+    append(uri, {"id": [3]})
+    assert sorted(rows(uri)) == [(1, 2), (2, 4), (3, 6)]

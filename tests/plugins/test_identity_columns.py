@@ -90,6 +90,12 @@ class TestIdentityColumns(FeatureContract):
         prepared = self.prepare_metadata(replace(state, metadata=replace(state.metadata, schema_string=schema.to_json())))
         assert Schema.from_json(prepared.schema_string).fields[0].metadata == {START: 7, STEP: -2, EXPLICIT: True}
 
+    @pytest.mark.parametrize(("step", "older", "wanted"), [(1, 3, 9), (1, None, 9), (1, 12, 12), (-1, 3, 3), (-1, 12, 9)])
+    def test_schema_that_comes_back_does_not_take_the_mark_back(self, step: int, older: Any, wanted: int) -> None:
+        now, before = (table_state([NAME], fields=[identity(100, step, mark), X]) for mark in (9, older))
+        found = Schema.from_json(self.prepare_metadata(before, previous=now).schema_string)
+        assert found.fields[0].metadata[MARK] == wanted
+
     @pytest.mark.parametrize(
         ("step", "mark", "reported", "wanted"),
         [

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from delta_core.actions import Metadata
 from delta_core.errors import (
@@ -122,3 +123,13 @@ def test_field_of_a_struct_is_checked(tmp_path: Path) -> None:
         with pytest.raises(ConstraintViolationError, match=r"s\.a > 3"):
             append(uri, {"s": pa.array([value], pa.struct([("a", pa.int64())]))})
     assert rows(uri) == [{"a": 4}]
+
+
+def test_condition_is_kept_by_a_peer_that_appends(tmp_path: Path) -> None:
+    uri = create(tmp_path / "t", [ANNOTATED])
+    append(uri, {"a": [4]})
+    write_deltalake(uri, pa.table({"a": [5]}), mode="append")
+    with pytest.raises(Exception, match="1 rows failed validation check"):
+        write_deltalake(uri, pa.table({"a": [3]}), mode="append")
+    append(uri, {"a": [6]})
+    assert sorted(rows(uri)) == [4, 5, 6]
