@@ -17,6 +17,7 @@ from delta_core.catalog import CommitSource
 from delta_core.engine import ActionQuery, CheckpointHandle, Engine
 from delta_core.errors import (
     CatalogRequiredError,
+    CheckpointError,
     InvalidArgumentError,
     LogError,
     MissingDependencyError,
@@ -131,8 +132,13 @@ class TableContext:
 
     def read(self, version: int | None) -> Snapshot:
         contents = self.log.read(version)
-        state, plugins = self.state(contents)
-        return Snapshot(self, contents, state, plugins)
+        while True:
+            try:
+                state, plugins = self.state(contents)
+            except CheckpointError as e:
+                contents = self.log.without_checkpoint(contents, e)
+            else:
+                return Snapshot(self, contents, state, plugins)
 
     def state(self, contents: LogContents) -> tuple[TableState, PluginSet]:
         """Build the state of what was read."""
@@ -174,7 +180,7 @@ class TableContext:
         tail = self.log.engine.logs.read_commits([file], _TAIL)
         protocol, metadata = newest_definition(tail.others, self.log.uri)
         assert protocol is not None and metadata is not None
-        kept = file._replace(data=None)
+        kept = _without_data(file)
         contents = LogContents(
             LogSegment(file.version, None, (kept,), (kept,)), tail, None, protocol, metadata
         )
@@ -239,6 +245,12 @@ def _declared(domains: LogContents | Mapping[str, str], plugins: PluginSet) -> d
     if isinstance(domains, LogContents):
         domains = {d.domain: d.configuration for d in _domains(domains) if not d.removed}
     return {d: c for d, c in domains.items() if d in declared}
+
+
+def _without_data(file: LogFile) -> LogFile:
+    """Drop a commit's content where it can be read again; a catalog's inline commit lies nowhere else."""
+    inline = file.kind == "staged" and "/" not in file.name
+    return file if inline else file._replace(data=None)
 
 
 def _domains(contents: LogContents) -> list[DomainMetadata]:
@@ -339,6 +351,14 @@ class Snapshot:
     @cached_property
     def files(self) -> FileSet:
         """The live files. Reads the footers of the checkpoint; columns only when they are asked for."""
+        while True:
+            try:
+                return self._list_files()
+            except CheckpointError as e:
+                self._contents = self.context.log.without_checkpoint(self._contents, e)
+                self.__dict__.pop("_reconciled", None)
+
+    def _list_files(self) -> FileSet:
         contents, logs, found = self._contents, self.engine.logs, self._reconciled
         chunks: list[Any] = []
         if contents.tail.adds.num_rows:
@@ -452,8 +472,13 @@ class Snapshot:
         return self if version == self.version else self.context.read(version)
 
     def update(self) -> Snapshot:
-        """Return the latest version; reads only the commits that this one lacks."""
-        newer = [f for f in self.context.log.commit_files(self.version + 1) if f.version > self.version]
+        """Return the latest version; reads only the commits that this one lacks.
+
+        Where the log was cleaned up below it, so that this version can no longer be built, all is read anew.
+        """
+        newer = self.context.log.commits_above(self.segment)
+        if newer is None:
+            return self.context.read(None)
         if not newer:
             return self
         if [f.version for f in newer] != list(range(self.version + 1, self.version + 1 + len(newer))):
@@ -469,7 +494,7 @@ class Snapshot:
             The last one's commit time, where the caller knows it.
         """
         fresh = self.engine.logs.read_commits(newer, _TAIL)
-        kept = tuple(f._replace(data=None) if f.kind == "commit" else f for f in newer)
+        kept = tuple(_without_data(f) for f in newer)
         protocol, metadata = newest_definition(fresh.others, self.uri)
         old = self._contents
         segment = replace(

@@ -53,9 +53,12 @@ class CheckpointReader:
     def _parsed(self) -> ParsedActions:
         (file,) = self.checkpoint.files
         try:
-            return self._logs.read_commits([file], ActionQuery(BASE_COLUMNS))
+            found = self._logs.read_commits([file], ActionQuery(BASE_COLUMNS))
         except Exception as e:
             raise CheckpointError(f"Checkpoint {file.name} can't be read: {e}", path=file.name) from e
+        if not found.others.num_rows and not found.adds.num_rows:
+            raise CheckpointError(f"Checkpoint {file.name} is empty, expected at least checkpointMetadata.", path=file.name)
+        return found
 
     def prefetch(self) -> None:
         """Read what opening a table needs: the JSON, or the footers."""

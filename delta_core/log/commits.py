@@ -95,6 +95,8 @@ class CommitTimes:
         if inside:
             infos = read_infos(self._engine, [self._file(v) for v in inside])
             self._known |= {v: self._required(v, infos.get(v)) for v in inside}
+        for v in asked:
+            self._file(v)
         return {v: self._known[v] for v in versions}
 
     def _file(self, version: int) -> LogFile:

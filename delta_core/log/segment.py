@@ -131,9 +131,10 @@ def _cover(
 def _gap(version: int, base: int, target: int, have: dict[int, LogFile], where: str) -> LogError | VersionNotFoundError:
     first = min(have, default=None)
     if base < 0 and (first is None or version < first):
+        begin = "no commit is there" if first is None else f"its commits begin at {first}"
         return VersionNotFoundError(
-            f"Version {target} of {where} can't be built: its commits begin at {first}, and no complete checkpoint at or "
-            f"below {target} is there. Older commits were cleaned up; ask for a version that a checkpoint covers.",
+            f"Version {target} of {where} can't be built: {begin}, and no complete checkpoint at or below {target} is. "
+            "Older commits were cleaned up; ask for a version that a checkpoint covers.",
             version=target, path=where,
         )  # fmt: skip
     return LogError(

@@ -40,6 +40,8 @@ class LogContents:
     tail : ParsedActions
         The actions of the commits above the checkpoint, oldest first.
     checkpoint : CheckpointReader or None
+    rejected : tuple of str
+        Checkpoint files that turned out to be unreadable.
     """
 
     segment: LogSegment
@@ -47,6 +49,7 @@ class LogContents:
     checkpoint: CheckpointReader | None
     protocol: Protocol
     metadata: Metadata
+    rejected: tuple[str, ...] = ()
 
     def newest(self, kind: str, *key: str) -> dict[str, dict[str, Any]]:
         """Return a kind's newest actions by the fields of its key, from commits and checkpoint."""
@@ -65,16 +68,17 @@ class TableLog:
         self.uri = uri
         self.catalog = commits
 
-    def read(self, version: int | None = None) -> LogContents:
+    def read(
+        self, version: int | None = None, rejected: Sequence[str] = (), failure: CheckpointError | None = None
+    ) -> LogContents:
         """Find and read what makes a version; None for the latest.
 
-        A checkpoint that can't be read is passed over where older files can serve.
+        A checkpoint that can't be read is passed over where older files can serve; ``rejected`` ones are not tried.
         """
-        rejected: list[str] = []
-        failure: CheckpointError | None = None
+        rejected = list(rejected)
         while True:
             try:
-                return self._contents(self.segment(version, rejected))
+                return replace(self._contents(self.segment(version, rejected)), rejected=tuple(rejected))
             except CheckpointError as e:
                 if failure is not None and str(e) == str(failure):
                     raise
@@ -84,6 +88,13 @@ class TableLog:
                 if failure is not None:
                     raise failure from None
                 raise
+
+    def without_checkpoint(self, contents: LogContents, failure: CheckpointError) -> LogContents:
+        """Read a version again, from what lies before a checkpoint that failed late; raises its failure if nothing does."""
+        if contents.checkpoint is None:
+            raise failure
+        names = [f.name for f in contents.checkpoint.checkpoint.files]
+        return self.read(contents.segment.version, [*contents.rejected, *names], failure)
 
     def segment(self, version: int | None = None, rejected: Sequence[str] = ()) -> LogSegment:
         """Choose the log files of a version. Two calls: the hint and a listing from it."""
@@ -110,6 +121,8 @@ class TableLog:
     def _catalog_segment(self, version: int | None, rejected: Sequence[str]) -> LogSegment:
         assert self.catalog is not None
         latest, staged = self.catalog.latest(None)
+        if latest < 0:
+            raise TableNotFoundError(f"The catalog knows no table at {self.uri} yet.", path=self.uri)
         target = latest if version is None else version
         if target > latest:
             raise VersionNotFoundError(
@@ -124,6 +137,16 @@ class TableLog:
         segment = choose_segment(merged, target, hint=listing.hint, where=self.uri, rejected=rejected)
         note = f"The catalog's latest version is {latest}; {len(ratified)} of its commits stand in place of published ones."
         return replace(segment, notes=(*segment.notes, note))
+
+    def commits_above(self, segment: LogSegment) -> list[LogFile] | None:
+        """List the commits above a segment; None where files of its own are gone, so that it can't be built upon."""
+        if self.catalog is not None:
+            return self.commit_files(segment.version + 1)
+        own = [*segment.deltas, *(segment.checkpoint.files if segment.checkpoint is not None else ())]
+        listed = list_log(self.engine.storage, min(f.version for f in own)).files
+        if not {f.name for f in own}.issubset(f.name for f in listed):
+            return None
+        return [f for f in listed if f.kind == "commit" and f.version > segment.version]
 
     def commit_files(self, start: int = 0) -> list[LogFile]:
         """List the commits from a version on, as far as they still exist."""

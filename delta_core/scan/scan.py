@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, Protocol
@@ -30,6 +31,7 @@ from delta_core.types import DataType, PrimitiveType
 __all__ = ["Scan", "ScanSource"]
 
 _NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 #: Files whose statistics are asked first where a limit is given.
 _FIRST_FILES = 64
 
@@ -305,5 +307,11 @@ def decode_paths(paths: pa.ChunkedArray) -> list[str]:
     """Return the log's paths percent-decoded, once. Protocol: Add File (paths are URIs by RFC 2396)."""
     found: list[str] = paths.to_pylist()
     if paths.num_chunks and any("%" in p for p in found):
-        return [unquote(p, errors="surrogateescape") if "%" in p else p for p in found]
+        return [_decoded(p) if "%" in p else p for p in found]
     return found
+
+
+def _decoded(path: str) -> str:
+    out = unquote(path, errors="surrogateescape")
+    # a colon that was encoded is part of a name and ends no scheme
+    return f"./{out}" if _SCHEME.match(out) and ":" not in path else out
