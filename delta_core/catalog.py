@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["CommitSource", "StagedCommit"]
+__all__ = ["MAINTENANCE", "CommitSource", "StagedCommit", "allows"]
+
+#: What writers do to a table beside commits, and whether a catalog that does not say lets them.
+MAINTENANCE = {
+    "checkpoint": True, "checksum": True, "compact_log": False, "cleanup": False, "vacuum": False, "optimize": False,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -27,16 +32,38 @@ class StagedCommit:
 
 
 class CommitSource(Protocol):
-    """A catalog, as one table sees it."""
+    """A catalog, as one table sees it.
+
+    A catalog may have further attributes. ``inline_below``: commits of fewer bytes are proposed themselves, not as files.
+    ``allows(operation) -> bool``: which maintenance it lets writers do, of `MAINTENANCE`.
+    """
 
     def latest(self, since: int | None = None) -> tuple[int, list[StagedCommit]]:
-        """Return the latest ratified version and the ratified commits above ``since`` that may be unpublished."""
+        """Return the latest ratified version, -1 before the first, and the ratified commits above ``since``.
+
+        Commits that are published may be left out.
+        """
         ...
 
-    def propose(self, version: int, commit: Any) -> Any:
-        """Ask the catalog to ratify a commit; returns what `delta_core.commit` defines as its outcome."""
+    def propose(self, version: int, commit: StagedCommit) -> Any:
+        """Ask the catalog to ratify a commit.
+
+        Returns `commit.outcome.Conflict` where another one became this version, anything else where this one did. A
+        version is ratified once, and behind the one before it. Raises where that is not known.
+        """
         ...
 
     def published(self, version: int) -> None:
         """Tell the catalog that every version up to this one stands in the log."""
         ...
+
+
+def allows(catalog: CommitSource | None, operation: str) -> bool:
+    """Whether an operation of `MAINTENANCE` may run; a table without a catalog allows all.
+
+    Protocol: Maintenance Operations on Catalog-managed Tables.
+    """
+    if catalog is None:
+        return True
+    ask = getattr(catalog, "allows", None)
+    return MAINTENANCE[operation] if ask is None else bool(ask(operation))

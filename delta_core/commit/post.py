@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from delta_core.catalog import allows
 from delta_core.commit.options import PostCommit
 from delta_core.errors import DeltaError
 from delta_core.log.checkpoint_writer import write_checkpoint
@@ -18,11 +19,12 @@ _log = logging.getLogger(__name__)
 
 def follow_up(snapshot: Snapshot, commit: bytes, before: Snapshot | None, wanted: PostCommit) -> None:
     """Write what the table's properties ask after a commit; never raises what a store or the table raises."""
-    if wanted.write_checksum:
+    catalog = snapshot.context.log.catalog
+    if wanted.write_checksum and allows(catalog, "checksum"):
         previous = None if before is None else before.checksum
         snapshot.checksum = write_checksum(snapshot, previous, commit=commit)
     interval: int = read_property(snapshot.state.configuration, "delta.checkpointInterval")
-    if not wanted.create_checkpoint or snapshot.version == 0 or snapshot.version % interval:
+    if not wanted.create_checkpoint or not allows(catalog, "checkpoint") or snapshot.version == 0 or snapshot.version % interval:
         return
     try:
         write_checkpoint(snapshot, checksum=wanted.write_checksum)

@@ -370,8 +370,9 @@ class Transaction:
             kept = self._resolution[1].encoded.path
             self._delete_vectors([p for p in self.abandoned if p != kept])
         self.abandoned = []
-        kind: Any = "staged" if committed.path is None else "commit"
-        file = LogFile(committed.path or commit_name(version), kind, version, version, data=attempt.data)
+        name = commit_name(version)
+        kind: Any = "commit" if committed.path == name else "staged"
+        file = LogFile(committed.path or name, kind, version, version, data=attempt.data)
         snapshot = self.context.created(file) if base is None else base.with_commits([file], attempt.timestamp_ms)
         try:
             self.plugins.check("after_commit", table=snapshot.state, committed=committed, committer=committer)

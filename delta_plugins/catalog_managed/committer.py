@@ -1,0 +1,110 @@
+"""Commits through a catalog: staged or sent inline, ratified, and then published in order. Protocol: Commit Protocol."""
+
+from __future__ import annotations
+
+import uuid
+
+from delta_core.api import (
+    LOG_DIRECTORY,
+    STAGED_DIRECTORY,
+    CommitSource,
+    CommitStateUnknownError,
+    Committed,
+    Conflict,
+    Proposal,
+    RangeRequest,
+    StagedCommit,
+    Storage,
+    commit_name,
+)
+
+__all__ = ["CatalogCommitter"]
+
+
+class CatalogCommitter:
+    """Proposes commits to a catalog.
+
+    Parameters
+    ----------
+    catalog : CommitSource
+        With an attribute ``inline_below``, commits of fewer bytes are sent to it as they are.
+    """
+
+    def __init__(self, catalog: CommitSource, storage: Storage) -> None:
+        self._catalog = catalog
+        self._storage = storage
+        self._inline_below: int = getattr(catalog, "inline_below", 0)
+
+    def commit(self, proposal: Proposal) -> Committed | Conflict:
+        """Stage a commit and let the catalog decide; a staged file that did not win is deleted again.
+
+        Raises CommitStateUnknownError where the catalog did not answer, and asking it for its commits did not tell.
+        """
+        staged = self._stage(proposal)
+        try:
+            outcome = self._catalog.propose(proposal.version, staged)
+        except Exception as e:  # noqa: BLE001  (a catalog's client raises what it likes)
+            won = self._find_out(proposal, staged, e)
+        else:
+            # a client that asks twice may be told that its own commit took the version
+            won = not isinstance(outcome, Conflict) or bool(self._has_won(proposal, staged))
+        if won:
+            path = None if isinstance(staged.content, bytes) else f"{_BELOW_LOG}/{staged.content}"
+            return Committed(proposal.version, path)
+        if isinstance(staged.content, str):
+            self._storage.delete([f"{STAGED_DIRECTORY}/{staged.content}"])
+        return Conflict(proposal.version)
+
+    def _stage(self, proposal: Proposal) -> StagedCommit:
+        if len(proposal.data) < self._inline_below:
+            return StagedCommit(proposal.version, proposal.data, proposal.timestamp_ms)
+        name = f"{proposal.version:020d}.{uuid.uuid4()}.json"
+        self._storage.put_if_absent(f"{STAGED_DIRECTORY}/{name}", proposal.data)
+        return StagedCommit(proposal.version, name, proposal.timestamp_ms)
+
+    def _has_won(self, proposal: Proposal, staged: StagedCommit) -> bool | None:
+        """Tell whether a commit is its version; None while the version is nobody's."""
+        latest, commits = self._catalog.latest(staged.version - 1)
+        for commit in commits:
+            if commit.version == staged.version:
+                return commit.content == staged.content
+        if latest < staged.version:
+            return None
+        # published, and forgotten by the catalog
+        (data,) = self._storage.read([RangeRequest(f"{LOG_DIRECTORY}/{commit_name(staged.version)}")])
+        return bytes(data) == proposal.data
+
+    def _find_out(self, proposal: Proposal, staged: StagedCommit, cause: Exception) -> bool:
+        try:
+            found = self._has_won(proposal, staged)
+        except Exception:  # noqa: BLE001
+            found = None
+        if found is None:
+            raise CommitStateUnknownError(
+                f"Whether the catalog ratified version {proposal.version} is not known: {cause}. Ask it for txnId "
+                f"{proposal.txn_id} before trying again; nothing was deleted.",
+                version=proposal.version, txn_id=proposal.txn_id,
+            ) from cause  # fmt: skip
+        return found
+
+    def publish(self, version: int) -> None:
+        """Copy every ratified commit up to a version into the log, oldest first, and tell the catalog.
+
+        What is there already, published by another writer, is the same commit. Protocol: Publishing Commits.
+        """
+        _, commits = self._catalog.latest(None)
+        for commit in sorted(commits, key=lambda c: c.version):
+            if commit.version > version:
+                break
+            self._storage.put_if_absent(f"{LOG_DIRECTORY}/{commit_name(commit.version)}", self._content(commit))
+            self._catalog.published(commit.version)
+
+    def _content(self, commit: StagedCommit) -> bytes:
+        if isinstance(commit.content, bytes):
+            return commit.content
+        path = commit.content if "/" in commit.content else f"{STAGED_DIRECTORY}/{commit.content}"
+        (data,) = self._storage.read([RangeRequest(path)])
+        return bytes(data)
+
+
+_BELOW_LOG = STAGED_DIRECTORY.removeprefix(f"{LOG_DIRECTORY}/")
