@@ -1,7 +1,14 @@
-"""Arrow arrays as what the compiled kernels take and give: buffers."""
+"""Arrow arrays as what the compiled kernels take and give, and as NumPy arrays: buffers.
+
+PyArrow's own ways between Python, NumPy and Arrow (``pa.array``, ``pa.scalar``, ``to_numpy``) import pandas on first
+use where it is installed: a fifth of a second and 40 MB. What opens, lists, plans and scans goes through here instead.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -10,10 +17,14 @@ from numpy.typing import NDArray
 
 from delta_core.errors import InvalidArgumentError
 
-__all__ = ["StringBuffers", "int64_values", "is_valid", "plain_strings", "string_array", "string_buffers"]
+__all__ = [
+    "StringBuffers", "bool_array", "int64_values", "is_valid", "mask_of", "number_array", "plain_strings", "scalar_of",
+    "string_array", "string_buffers", "strings_of", "values_of",
+]  # fmt: skip
 
 StringBuffers = tuple[pa.Buffer | None, pa.Buffer | None, pa.Buffer | None, int, int, bool]
 """Validity, offsets, data, array offset, length, and whether the offsets have 64 bits."""
+_EPOCH = date(1970, 1, 1).toordinal()
 
 
 def plain_strings(array: pa.Array[Any]) -> pa.Array[Any]:
@@ -48,9 +59,118 @@ def is_valid(array: pa.Array[Any]) -> NDArray[np.bool_]:
     valid = array.buffers()[0]
     if valid is None or not array.null_count:
         return np.full(len(array), not pa.types.is_null(array.type))
-    first, skipped = divmod(array.offset, 8)
-    bits = np.frombuffer(valid, np.uint8)[first : first + (skipped + len(array) + 7) // 8]
-    return np.unpackbits(bits, bitorder="little")[skipped : skipped + len(array)].view(np.bool_)
+    return _unpacked(valid, array.offset, len(array))
+
+
+def _unpacked(bits: pa.Buffer, offset: int, length: int) -> NDArray[np.bool_]:
+    first, skipped = divmod(offset, 8)
+    packed = np.frombuffer(bits, np.uint8)[first : first + (skipped + length + 7) // 8]
+    return np.unpackbits(packed, bitorder="little")[skipped : skipped + length].view(np.bool_)
+
+
+def mask_of(array: pa.Array[Any], null: bool = False) -> NDArray[np.bool_]:
+    """Return a boolean array's values, those of nulls as ``null``."""
+    if not len(array):
+        return np.zeros(0, np.bool_)
+    mask = _unpacked(array.buffers()[1], array.offset, len(array))
+    if array.null_count:
+        mask = mask | ~is_valid(array) if null else mask & is_valid(array)
+    return mask
+
+
+def values_of(array: pa.Array[Any]) -> NDArray[Any]:
+    """Return a view of numbers as they lie in memory, whatever stands where it is null.
+
+    Dates and timestamps are the integers that they are stored as; a dictionary gives its codes.
+    """
+    t = array.type
+    if pa.types.is_dictionary(t):
+        return values_of(array.indices)
+    if not pa.types.is_primitive(t) or pa.types.is_boolean(t):
+        raise InvalidArgumentError(f"expected an array of numbers, found {t}")
+    width = t.bit_width // 8
+    kind = "u" if pa.types.is_unsigned_integer(t) else "f" if pa.types.is_floating(t) else "i"
+    data = array.buffers()[1]
+    if data is None:
+        return np.zeros(len(array), f"{kind}{width}")
+    return np.frombuffer(data, f"{kind}{width}", len(array), array.offset * width)
+
+
+def number_array(
+    values: NDArray[Any], type: pa.DataType | None = None, valid: NDArray[np.bool_] | None = None
+) -> pa.Array[Any]:
+    """Build an array over numbers, which are not copied.
+
+    Parameters
+    ----------
+    values : contiguous numbers, **shape (n,)**
+    type : pyarrow.DataType, optional
+        One that is stored in as many bytes; by default the numbers' own.
+    valid : bool, **shape (n,)**, optional
+        False = null.
+    """
+    kind = type if type is not None else pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(kind, len(values), [_bits(valid), pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def bool_array(values: NDArray[np.bool_], valid: NDArray[np.bool_] | None = None) -> pa.BooleanArray:
+    """Build a boolean array, null where ``valid`` is false."""
+    packed = pa.py_buffer(np.packbits(values, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(values), [_bits(valid), packed])
+
+
+def _bits(valid: NDArray[np.bool_] | None) -> pa.Buffer | None:
+    return None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def strings_of(texts: Sequence[str | bytes | None], type: pa.DataType | None = None) -> pa.Array[Any]:
+    """Build an array of a few strings (or, by ``type``, of binary values); None = null."""
+    parts = [b"" if t is None else t.encode() if isinstance(t, str) else t for t in texts]
+    ends = np.zeros(len(parts) + 1, np.int32)
+    np.cumsum([len(p) for p in parts], out=ends[1:])
+    bits = _bits(np.fromiter((t is not None for t in texts), np.bool_, len(parts)))
+    buffers = [bits, pa.py_buffer(ends), pa.py_buffer(b"".join(parts))]
+    return pa.Array.from_buffers(type if type is not None else pa.string(), len(parts), buffers)
+
+
+def scalar_of(value: Any, type: pa.DataType) -> pa.Scalar[Any]:
+    """Return a scalar of a type; times may be given as the integers that they are stored as."""
+    if value is None:
+        return pa.nulls(1, type)[0]
+    if pa.types.is_boolean(type) and isinstance(value, bool):
+        return bool_array(np.array([value]))[0]
+    if isinstance(value, str) and pa.types.is_string(type) or isinstance(value, bytes) and pa.types.is_binary(type):
+        return strings_of([value], type)[0]
+    stored = _stored(value, type)
+    if stored is None:
+        return pa.scalar(value, type)
+    return pa.Array.from_buffers(type, 1, [None, pa.py_buffer(stored)])[0]
+
+
+def _stored(value: Any, type: pa.DataType) -> bytes | None:
+    """Return a value's bytes; None for what Arrow had better convert, and refuse, itself."""
+    if isinstance(value, float):
+        return np.float64(value).tobytes() if pa.types.is_float64(type) else None
+    if isinstance(value, Decimal):
+        return _unscaled(value, type) if pa.types.is_decimal128(type) else None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = value.toordinal() - _EPOCH if pa.types.is_date32(type) else None
+    if not isinstance(value, int) or isinstance(value, bool) or not pa.types.is_primitive(type):
+        return None
+    if pa.types.is_floating(type):
+        return None
+    try:
+        return value.to_bytes(type.bit_width // 8, "little", signed=not pa.types.is_unsigned_integer(type))
+    except OverflowError:
+        return None
+
+
+def _unscaled(value: Decimal, type: pa.DataType) -> bytes | None:
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int) or exponent + type.scale < 0:
+        return None
+    number = int("".join(map(str, digits))) * 10 ** (exponent + type.scale)
+    return None if number >= 10**type.precision else (-number if sign else number).to_bytes(16, "little", signed=True)
 
 
 def int64_values(array: pa.Array[Any]) -> NDArray[np.int64]:
@@ -59,11 +179,7 @@ def int64_values(array: pa.Array[Any]) -> NDArray[np.int64]:
         return np.zeros(len(array), np.int64)
     if array.type not in (pa.int32(), pa.int64()):
         raise InvalidArgumentError(f"expected an array of int32 or int64, found {array.type}")
-    data = array.buffers()[1]
-    if data is None:
-        return np.zeros(len(array), np.int64)
-    values = np.frombuffer(data, np.int32 if array.type == pa.int32() else np.int64)
-    return np.ascontiguousarray(values[array.offset : array.offset + len(array)], np.int64)
+    return np.ascontiguousarray(values_of(array), np.int64)
 
 
 def string_array(
@@ -72,9 +188,8 @@ def string_array(
     """Build a string array (large only where it must be) from its offsets, bytes and validity."""
     wide = len(data) >= 2**31
     ends = offsets if wide else offsets.astype(np.int32)
-    bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(
         pa.large_string() if wide else pa.string(),
         len(offsets) - 1,
-        [bits, pa.py_buffer(ends), pa.py_buffer(data)],
+        [_bits(valid), pa.py_buffer(ends), pa.py_buffer(data)],
     )

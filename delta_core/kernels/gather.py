@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.kernels import _gather
+from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.nested import empty_rows
 
 __all__ = ["check_rows", "gather", "gather_column"]
@@ -79,7 +80,7 @@ def gather_column(array: pa.Array[Any], rows: Rows | None, decode: bool = True) 
         data = pa.allocate_buffer(len(rows) * width)
         _gather.fixed(array.buffers()[1], array.offset, len(array), width, rows, data)
         return _built(t, array, rows, [data])
-    return array.take(pa.array(rows))
+    return array.take(number_array(rows))
 
 
 def _codes(array: pa.Array[Any], rows: Rows) -> pa.Array[Any]:

@@ -13,7 +13,7 @@ from delta_core.actions import DELETION_VECTOR, FILE_COLUMNS, ActionField
 from delta_core.engine import ActionQuery, CheckpointHandle, LogFiles
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.dedup import dv_unique_ids
-from delta_core.log.files import PARTITION, json_statistics, partition_text, statistic_type
+from delta_core.log.file_columns import PARTITION, json_statistics, partition_text, pick, pick_all, statistic_type
 from delta_core.log.group_tests import statistic_path
 from delta_core.log.stats_text import statistics_text
 from delta_core.plans import LogFile
@@ -98,7 +98,7 @@ class CommitChunk:
     def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True) -> list[pa.Array]:
         """Return statistics from their JSON text."""
         (text,) = self.load(["stats"])
-        return json_statistics(text if rows is None else text.filter(pa.array(rows)), wanted)
+        return json_statistics(pick(text, rows), wanted)
 
 
 _ADD = frozenset({
@@ -180,26 +180,43 @@ class CheckpointChunk:
     def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True) -> list[pa.Array]:
         """Return statistics from the struct where the checkpoint has it, else from the JSON text."""
         missing = [w for w in wanted if w not in self._bounds]
-        found = dict(zip(missing, self._read_statistics(missing), strict=True)) if missing else {}
+        # a few rows are no reason to parse all
+        if rows is not None and (not keep or _FEW * int(rows.sum()) < len(rows)):
+            found = dict(zip(missing, self._read_statistics(missing, rows), strict=True)) if missing else {}
+            there = {w: pick(self._bounds[w], rows) for w in wanted if w not in found}
+            return [found[w] if w in found else there[w] for w in wanted]
+        found = dict(zip(missing, self._read_statistics(missing, None), strict=True)) if missing else {}
         columns = [found[w] if w in found else self._bounds[w] for w in wanted]
         if keep:
             self._bounds |= found
-        return columns if rows is None else [c.filter(pa.array(rows)) for c in columns]
+        return pick_all(columns, rows)
 
-    def _read_statistics(self, wanted: Sequence[FileStatistic]) -> list[pa.Array]:
-        struct = {w: ("add", "stats_parsed", *statistic_path(w)) for w in wanted}
+    def _read_statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None) -> list[pa.Array]:
+        struct = {w: (*_PARSED, *statistic_path(w)) for w in wanted}
         parsed = [w for w in wanted if self._handle.arrow_type(struct[w]) is not None]
         found: dict[FileStatistic, pa.Array] = {}
         if parsed:
-            columns = self._handle.read(self._group, [struct[w] for w in parsed])
+            columns = pick_all(self._handle.read(self._group, [struct[w] for w in parsed]), rows)
             found = {w: conform(c, statistic_type(w)) for w, c in zip(parsed, columns, strict=True)}
         rest = [w for w in wanted if w not in found]
-        if rest and not self._handle.all_null(self._group, ("add", "stats")):
-            (text,) = self._handle.read(self._group, [("add", "stats")])
-            found |= zip(rest, json_statistics(text, rest), strict=True)
-        return [found[w] if w in found else pa.nulls(self.num_rows, statistic_type(w)) for w in wanted]
+        if rest and not self._handle.all_null(self._group, _TEXT):
+            found |= zip(rest, self._parse_statistics(rest, rows), strict=True)
+        count = self.num_rows if rows is None else int(rows.sum())
+        return [found[w] if w in found else pa.nulls(count, statistic_type(w)) for w in wanted]
+
+    def _parse_statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None) -> list[pa.Array]:
+        """Parse the texts as they are decoded: together they are larger than everything else."""
+        pieces = []
+        first = 0
+        for (text,) in self._handle.batches(self._group, [_TEXT]):
+            chosen = None if rows is None else rows[first : first + len(text)]
+            pieces.append(json_statistics(pick(text, chosen), wanted))
+            first += len(text)
+        return [pa.concat_arrays(column) for column in zip(*pieces, strict=True)]
 
 
+#: Rows are few where so many times as many are there.
+_FEW = 4
 _TEXT, _PARSED = ("add", "stats"), ("add", "stats_parsed")
 
 

@@ -133,7 +133,8 @@ def partition_text(values: Any, key: str) -> pa.DictionaryArray:
         Keys and values may be dictionary-encoded.
     """
     keys, items = _dictionary(values.keys), _dictionary(values.items)
-    code = keys.dictionary.to_pylist().index(key) if key in keys.dictionary.to_pylist() else -1
+    names = keys.dictionary.to_pylist()
+    code = names.index(key) if key in names else -1
     codes = np.full(len(values), -1, np.int32)
     if code >= 0:
         offsets = values_of(values.offsets)
@@ -141,7 +142,7 @@ def partition_text(values: Any, key: str) -> pa.DictionaryArray:
         hits = offsets[0] + np.flatnonzero(found)
         picked = np.where(is_valid(items.indices), values_of(items), -1)
         codes[_rows_of(hits, offsets)] = picked[hits]
-    return pa.DictionaryArray.from_arrays(number_array(codes, valid=codes >= 0), items.dictionary, safe=False)
+    return pa.DictionaryArray.from_arrays(number_array(codes, valid=codes >= 0), items.dictionary)
 
 
 def _rows_of(entries: NDArray[Any], offsets: NDArray[Any]) -> NDArray[Any] | slice:
@@ -149,7 +150,7 @@ def _rows_of(entries: NDArray[Any], offsets: NDArray[Any]) -> NDArray[Any] | sli
     # most often every row has each key once
     if len(entries) == len(offsets) - 1 and (entries >= offsets[:-1]).all() and (entries < offsets[1:]).all():
         return slice(None)
-    return np.searchsorted(offsets, entries, side="right") - 1
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[entries - offsets[0]]
 
 
 def _dictionary(column: pa.Array) -> Any:

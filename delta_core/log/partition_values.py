@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.errors import InvalidArgumentError, LogError, SchemaError
+from delta_core.kernels.arrow_buffers import bool_array, is_valid, scalar_of, values_of
 from delta_core.types import BASE_TYPES, TIMESTAMP_NTZ, DataType, PrimitiveType, TypeDef, parse_decimal
 
 __all__ = ["parse_dictionary", "parse_partition_values", "time_zone"]
@@ -90,10 +91,10 @@ def parse_dictionary(
         raise _not_partitioning(type, column)
     parse, arrow = _codec(type, types, column)
     used = np.zeros(len(coded.dictionary), np.bool_)
-    used[coded.indices.drop_null().to_numpy()] = True
+    used[values_of(coded)[is_valid(coded.indices)]] = True
     distinct = coded.dictionary.cast(pa.string())
-    wanted = pc.and_(pa.array(used), pc.not_equal(distinct, ""))
-    return parse(pc.if_else(wanted, distinct, pa.scalar(None, pa.string())), arrow, zone, column)
+    wanted = pc.and_(bool_array(used), pc.not_equal(distinct, scalar_of("", pa.string())))
+    return parse(pc.if_else(wanted, distinct, pa.nulls(1, pa.string())[0]), arrow, zone, column)
 
 
 def time_zone(name: str) -> tzinfo:

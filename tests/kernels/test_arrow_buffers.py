@@ -1,0 +1,106 @@
+"""Arrow arrays and NumPy arrays over each other's memory, against PyArrow's own conversions."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_core.errors import InvalidArgumentError
+from delta_core.kernels.arrow_buffers import (
+    bool_array,
+    is_valid,
+    mask_of,
+    number_array,
+    scalar_of,
+    strings_of,
+    values_of,
+)
+
+NUMBERS = (
+    pa.int8(), pa.int32(), pa.int64(), pa.uint16(), pa.float32(), pa.float64(), pa.date32(), pa.timestamp("us", "UTC"),
+)  # fmt: skip
+
+
+@given(st.lists(st.none() | st.booleans()), st.integers(0, 20), st.booleans())
+def test_mask_of_equals_values_with_nulls_filled(values: list[bool | None], start: int, null: bool) -> None:
+    array = pa.array(values, pa.bool_()).slice(start)
+    assert mask_of(array, null).tolist() == [null if v is None else v for v in values[start:]]
+
+
+@given(st.lists(st.booleans()))
+def test_bool_array_equals_pyarrows(values: list[bool]) -> None:
+    array = bool_array(np.array(values, bool))
+    array.validate(full=True)
+    assert array.to_pylist() == values
+
+
+@pytest.mark.parametrize("type", NUMBERS, ids=str)
+def test_numbers_pass_through_both_ways_in_slices(type: pa.DataType) -> None:
+    array = pa.array([1, 2, None, 4, 5], pa.int64()).cast(type if not pa.types.is_date32(type) else pa.int32()).view(type)
+    part = array.slice(1, 3)
+    numbers = values_of(part)
+    assert [n for n, v in zip(numbers.tolist(), is_valid(part).tolist(), strict=True) if v] == [2, 4]
+    back = number_array(numbers, type, is_valid(part))
+    back.validate(full=True)
+    assert back.equals(part)
+
+
+def test_values_of_a_dictionary_are_its_codes() -> None:
+    coded = pa.array(["b", "a", "b"]).dictionary_encode()
+    assert values_of(coded).tolist() == [0, 1, 0]
+
+
+def test_values_of_strings_are_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="string"):
+        values_of(pa.array(["a"]))
+
+
+def test_values_of_all_null_column_without_data_are_zeros() -> None:
+    assert values_of(pa.Array.from_buffers(pa.int64(), 0, [None, None])).tolist() == []
+
+
+@given(st.lists(st.none() | st.text()))
+def test_strings_of_equals_pyarrows(texts: list[str | None]) -> None:
+    texts = [t if t is None else t.encode("utf-8", "replace").decode() for t in texts]
+    array = strings_of(texts)
+    array.validate(full=True)
+    assert array.equals(pa.array(texts, pa.string()))
+
+
+@pytest.mark.parametrize(
+    ("value", "type"),
+    [
+        (None, pa.int64()), (None, pa.string()), (True, pa.bool_()), (-5, pa.int8()), (2**63 - 1, pa.int64()),
+        (255, pa.uint8()), (1.5, pa.float64()), (1.5, pa.float32()), (1e300, pa.float32()), (3, pa.float64()),
+        ("ä", pa.string()), ("", pa.string()), (b"\xff", pa.binary()), ("text", pa.large_string()),
+        (date(1969, 12, 31), pa.date32()), (date(2024, 2, 29), pa.date32()),
+        (Decimal("-1.50"), pa.decimal128(5, 2)), (Decimal("1E+2"), pa.decimal128(5, 1)),
+        (Decimal(0), pa.decimal128(38, 38)), (Decimal("-9" + "9" * 37), pa.decimal128(38, 0)),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_scalar_of_equals_pyarrows(value: Any, type: pa.DataType) -> None:
+    found = scalar_of(value, type)
+    assert found.type == type
+    assert found.equals(pa.scalar(value, type))
+
+
+@pytest.mark.parametrize(
+    ("value", "type"),
+    [(128, pa.int8()), (Decimal("1.234"), pa.decimal128(5, 2)), (Decimal(1000), pa.decimal128(3, 0)), ("a", pa.int32())],
+    ids=str,
+)
+def test_scalar_that_the_type_can_not_hold_is_refused_as_by_pyarrow(value: Any, type: pa.DataType) -> None:
+    with pytest.raises((pa.ArrowInvalid, pa.ArrowTypeError, OverflowError)):
+        scalar_of(value, type)
+
+
+def test_timestamp_scalar_is_made_of_its_microseconds() -> None:
+    assert scalar_of(1_000_001, pa.timestamp("us", "UTC")).value == 1_000_001
