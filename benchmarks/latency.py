@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -151,9 +152,21 @@ class LatencyFileSystem(AsyncFileSystem):  # type: ignore[misc]
     async def _pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:
         path = self._strip_protocol(path)
         await self._called("write", path)
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        with Path(path).open("xb" if mode == "create" else "wb") as file:
-            file.write(value)
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # as on an object store, nobody sees a part
+        whole = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+        whole.write_bytes(value)
+        if mode == "create":
+            try:
+                target.hardlink_to(whole)
+            finally:
+                whole.unlink()
+        else:
+            whole.replace(target)
+
+    async def _put_file(self, lpath: str, rpath: str, **kwargs: Any) -> None:
+        await self._pipe_file(rpath, Path(lpath).read_bytes())
 
     async def _rm_file(self, path: str, **kwargs: Any) -> None:
         path = self._strip_protocol(path)

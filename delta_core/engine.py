@@ -64,9 +64,16 @@ class Storage(Protocol):
 
     Every method takes paths relative to the root, or absolute URIs or paths. A missing file raises
     FileNotFoundError; any other failure of the backend raises EngineError with the backend's as cause.
+
+    Attributes
+    ----------
+    store : str or None
+        Names the store of which it has to be proven, once a process, that a second `put_if_absent` fails; None where
+        that is so by contract, as on local disks.
     """
 
     root: str
+    store: str | None
 
     def list_from(self, directory: str, start: str = "") -> Listing:
         """List a directory's files whose name is ``>= start``, sorted, without descending.
@@ -98,8 +105,12 @@ class Storage(Protocol):
         """Return the absolute URI or path under which users and other engines find the file."""
         ...
 
-    def put_if_absent(self, path: str, data: bytes) -> PutResult:
-        """Create the file whole, or report that it exists; never overwrite, never leave a part visible."""
+    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> PutResult:
+        """Create the file whole, or report that it exists; never overwrite, never leave a part visible.
+
+        It is on the disk when this returns, unless not ``durable``: what can be computed again need not survive the
+        machine.
+        """
         ...
 
     def put(self, path: str, data: bytes) -> None:

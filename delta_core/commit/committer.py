@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import threading
+import time
 import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from delta_core.commit.outcome import Committed, Conflict, Outcome, Proposal
-from delta_core.engine import RangeRequest, Storage
+from delta_core.engine import PutResult, RangeRequest, Storage
 from delta_core.errors import CommitError, CommitStateUnknownError, EngineError
 from delta_core.log.names import LOG_DIRECTORY, commit_name
 
-__all__ = ["StoreCommitter", "holds_transaction", "prove_exclusive"]
+__all__ = ["StoreCommitter", "holds_transaction", "is_refusal", "prove_exclusive"]
+
+#: How often a put whose fate is unknown is repeated, and how long to wait before, in s.
+PUTS = 4
+PAUSE = 0.05
+#: Puts at once by which a store proves itself.
+RACERS = 8
+_REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTSUP, errno.EFBIG})
 
 _proven: set[str] = set()
 _proving = threading.Lock()
@@ -20,63 +32,67 @@ _proving = threading.Lock()
 class StoreCommitter:
     """Publishes ``<version>.json`` by put-if-absent.
 
-    Parameters
-    ----------
-    storage : Storage
-    proven : str or None
-        The store's name, if it must first prove once per process that a second put fails; None for local disks, whose
-        link call is atomic by contract.
+    A store other than a local disk first proves, once a process, that it creates a file once.
     """
 
-    def __init__(self, storage: Storage, proven: str | None = None) -> None:
+    def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._proven = proven
 
     def commit(self, proposal: Proposal) -> Outcome:
-        """Put the commit; an unknown outcome is settled by the transaction id in what lies there."""
-        if self._proven is not None:
-            prove_exclusive(self._storage, self._proven)
+        """Put the commit; an unknown outcome is settled by the transaction id in what lies there.
+
+        A put that failed is put again: it is the same commit, and the store takes it once, so that it does not matter
+        whether the first put was lost, landed, or lands later.
+        """
+        prove_exclusive(self._storage)
         name = commit_name(proposal.version)
         path = f"{LOG_DIRECTORY}/{name}"
-        try:
-            outcome = self._storage.put_if_absent(path, proposal.data)
-        except EngineError as e:
-            return self._settle(proposal, path, name, e)
-        if outcome == "created":
-            return Committed(proposal.version, name)
-        # a client library may have repeated a put whose first answer was lost
-        return Committed(proposal.version, name) if self._is_ours(path, proposal) else Conflict(proposal.version)
+        failures: list[EngineError] = []
+        for attempt in range(PUTS):
+            if attempt:
+                time.sleep(PAUSE * 4 ** (attempt - 1))
+            try:
+                # a client library may have repeated a put whose first answer was lost: what exists may be ours
+                if self._storage.put_if_absent(path, proposal.data) == "created" or self._is_ours(path, proposal):
+                    return Committed(proposal.version, name)
+                return Conflict(proposal.version)
+            except FileNotFoundError:  # of a listing that lags
+                continue
+            except EngineError as e:
+                failures.append(e)
+                if is_refusal(e) and len(failures) == 1:
+                    raise _refused(proposal, e) from e
+        raise _unknown(proposal, path, failures)
 
     def _is_ours(self, path: str, proposal: Proposal) -> bool:
         (found,) = self._storage.read([RangeRequest(path)])
         return holds_transaction(bytes(found), proposal.txn_id)
 
-    def _settle(self, proposal: Proposal, path: str, name: str, cause: EngineError) -> Outcome:
-        try:
-            return Committed(proposal.version, name) if self._is_ours(path, proposal) else Conflict(proposal.version)
-        except FileNotFoundError:
-            if isinstance(cause.__cause__, (PermissionError, NotImplementedError)) or _is_full(cause.__cause__):
-                raise CommitError(
-                    f"Version {proposal.version} could not be written: {cause}. Nothing was committed; the data files "
-                    "that were written are not part of the table.", version=proposal.version,
-                ) from cause  # fmt: skip
-            raise CommitStateUnknownError(
-                f"Whether version {proposal.version} was committed is not known: {cause}. It is not there now, but the "
-                f"store may still finish the request. Look for txnId {proposal.txn_id} in {path} before trying again; "
-                "nothing was deleted.", version=proposal.version, txn_id=proposal.txn_id,
-            ) from cause  # fmt: skip
-        except EngineError as e:
-            raise CommitStateUnknownError(
-                f"Whether version {proposal.version} was committed is not known: {cause}; looking for it failed too: {e}. "
-                f"Look for txnId {proposal.txn_id} in {path} before trying again; nothing was deleted.",
-                version=proposal.version, txn_id=proposal.txn_id,
-            ) from e  # fmt: skip
+
+def is_refusal(error: EngineError) -> bool:
+    """Whether a failed put was certainly refused: the disk is full, the store forbids it or can't do it."""
+    cause = error.__cause__
+    if isinstance(cause, (PermissionError, NotImplementedError)):
+        return True
+    return isinstance(cause, OSError) and cause.errno in _REFUSALS
 
 
-def _is_full(error: BaseException | None) -> bool:
-    import errno
+def _refused(proposal: Proposal, cause: EngineError) -> CommitError:
+    return CommitError(
+        f"Version {proposal.version} could not be written: {cause} Nothing was committed; the data files that were written "
+        "are not part of the table.", version=proposal.version,
+    )  # fmt: skip
 
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+def _unknown(proposal: Proposal, path: str, failures: list[EngineError]) -> CommitStateUnknownError:
+    found = f"{failures[-1]}" if failures else "the store says that it exists and that it does not."
+    error = CommitStateUnknownError(
+        f"Whether version {proposal.version} was committed is not known after {PUTS} tries: {found} The store may still "
+        f"finish one of them. Look for txnId {proposal.txn_id} in {path} before trying again; nothing was deleted.",
+        version=proposal.version, txn_id=proposal.txn_id,
+    )  # fmt: skip
+    error.__cause__ = failures[-1] if failures else None
+    return error
 
 
 def holds_transaction(data: bytes, txn_id: str) -> bool:
@@ -94,25 +110,68 @@ def holds_transaction(data: bytes, txn_id: str) -> bool:
     return False
 
 
-def prove_exclusive(storage: Storage, name: str) -> None:
-    """Prove once per process that a store refuses to create a file twice.
+# --- proof ---------------------------------------------------------------------------------
 
-    Raises CommitError where the second put succeeds: writers on such a store would overwrite each other's commits.
+
+def prove_exclusive(storage: Storage) -> None:
+    """Prove, once a process and store, that the store creates a file once: among puts at once, and afterwards.
+
+    Does nothing for local disks. Raises CommitError where two puts succeed: writers on such a store would overwrite
+    each other's commits. Leaves nothing behind.
     """
+    if storage.store is None or storage.store in _proven:
+        return
     with _proving:
-        if name in _proven:
+        if storage.store in _proven:
             return
-        path = f"{LOG_DIRECTORY}/.probe-{uuid.uuid4().hex}"
-        try:
-            first = storage.put_if_absent(path, b"1")
-            second = storage.put_if_absent(path, b"2")
-        except EngineError as e:
-            raise CommitError(f"{name} can't create a file only where there is none: {e}. Give a committer=.") from e
-        finally:
-            storage.delete([path])
-        if (first, second) != ("created", "exists"):
+        with _probe(storage) as path:
+            try:
+                problem = _find_problem(storage, path)
+            except EngineError as e:
+                raise CommitError(
+                    f"{storage.root} can't create a file only where there is none: {e} Give a committer=, such as the one "
+                    "on DynamoDB.", path=storage.root,
+                ) from e  # fmt: skip
+        if problem:
             raise CommitError(
-                f"{name} let a second conditional put succeed: concurrent writers would lose commits there. Writing is "
-                "refused; give a committer=, such as the one on DynamoDB."
-            )
-        _proven.add(name)
+                f"{storage.root} let {problem}: concurrent writers would lose commits there. Writing is refused; give a "
+                "committer=, such as the one on DynamoDB.", path=storage.root,
+            )  # fmt: skip
+        _proven.add(storage.store)
+
+
+@contextlib.contextmanager
+def _probe(storage: Storage) -> Iterator[str]:
+    path = f"{LOG_DIRECTORY}/.probe-{uuid.uuid4().hex}"
+    try:
+        yield path
+    finally:
+        # who may not delete may still write
+        with contextlib.suppress(EngineError):
+            storage.delete([path])
+
+
+def _find_problem(storage: Storage, path: str) -> str:
+    """Return what the store let happen that it should not have; empty where it behaves."""
+    barrier = threading.Barrier(RACERS)
+
+    def put(number: int) -> PutResult | EngineError:
+        barrier.wait()
+        try:
+            return storage.put_if_absent(path, b"%d" % number)
+        except EngineError as e:
+            return e
+
+    with ThreadPoolExecutor(RACERS) as pool:
+        results = list(pool.map(put, range(RACERS)))
+    winners = [i for i, r in enumerate(results) if r == "created"]
+    if len(winners) > 1:
+        return f"{len(winners)} of {RACERS} conditional puts at once succeed"
+    # also where all failed: by then the store tells why
+    again = storage.put_if_absent(path, b"again")
+    if winners and again == "created":
+        return "a second conditional put succeed"
+    (found,) = storage.read([RangeRequest(path)])
+    if winners and bytes(found) != b"%d" % winners[0]:
+        return "a refused conditional put change the file"
+    return ""

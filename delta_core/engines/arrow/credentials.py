@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 __all__ = ["fsspec_options"]
 
-_S3 = {
-    "access_key_id": ("key",), "secret_access_key": ("secret",), "session_token": ("token",),
-    "endpoint_url": ("endpoint_url",), "endpoint": ("endpoint_url",), "region": ("client_kwargs", "region_name"),
-    "default_region": ("client_kwargs", "region_name"), "skip_signature": ("anon",), "profile": ("profile",),
+Table = Mapping[str, tuple[str, ...]]
+
+_S3: Table = {
+    "access_key_id": ("key",), "secret_access_key": ("secret",), "session_token": ("token",), "token": ("token",),
+    "endpoint_url": ("endpoint_url",), "endpoint": ("endpoint_url",), "endpoint_url_s3": ("endpoint_url",),
+    "region": ("client_kwargs", "region_name"), "default_region": ("client_kwargs", "region_name"),
+    "skip_signature": ("anon",), "profile": ("profile",),
 }  # fmt: skip
-_GCS = {
+_GCS: Table = {
     "service_account": ("token",), "service_account_path": ("token",), "google_application_credentials": ("token",),
-    "application_credentials": ("token",),
+    "application_credentials": ("token",), "service_account_key": ("token",),
 }  # fmt: skip
-_AZURE = {
+_AZURE: Table = {
     "account_name": ("account_name",), "storage_account_name": ("account_name",), "account_key": ("account_key",),
-    "storage_account_key": ("account_key",), "access_key": ("account_key",), "sas_token": ("sas_token",),
-    "storage_sas_token": ("sas_token",), "connection_string": ("connection_string",),
-    "storage_connection_string": ("connection_string",), "client_id": ("client_id",),
-    "client_secret": ("client_secret",), "tenant_id": ("tenant_id",),
+    "storage_account_key": ("account_key",), "access_key": ("account_key",), "storage_access_key": ("account_key",),
+    "sas_token": ("sas_token",), "storage_sas_token": ("sas_token",), "sas_key": ("sas_token",),
+    "storage_sas_key": ("sas_token",),
+    "connection_string": ("connection_string",), "storage_connection_string": ("connection_string",),
+    "client_id": ("client_id",), "storage_client_id": ("client_id",), "client_secret": ("client_secret",),
+    "storage_client_secret": ("client_secret",), "tenant_id": ("tenant_id",), "storage_tenant_id": ("tenant_id",),
+    "authority_id": ("tenant_id",), "skip_signature": ("anon",),
 }  # fmt: skip
-_TABLES = {
-    **{s: ("aws_", _S3) for s in ("s3", "s3a", "s3n")},
+_TABLES: Mapping[str, tuple[str, Table]] = {
+    **{s: ("aws_", _S3) for s in ("s3", "s3a")},
     **{s: ("google_", _GCS) for s in ("gs", "gcs")},
     **{s: ("azure_", _AZURE) for s in ("az", "abfs", "abfss", "adl")},
-}  # fmt: skip
+}
 #: Options of the peer that say how writes are made safe or requests repeated: fsspec has its own ways.
 _DROPPED = frozenset({
     "allow_http", "allow_unsafe_rename", "conditional_put", "s3_allow_unsafe_rename", "s3_locking_provider",
-    "virtual_hosted_style_request", "force_path_style", "use_emulator", "timeout", "connect_timeout", "max_retries",
-    "retry_timeout", "copy_if_not_exists",
+    "force_path_style", "s3_addressing_style", "use_emulator", "timeout", "connect_timeout", "max_retries",
+    "retry_timeout", "copy_if_not_exists", "ec2_metadata_disabled", "force_credential_load",
 })  # fmt: skip
+#: Options of the committer on DynamoDB.
+_COMMITTER = ("delta_dynamo_", "spark.io.delta.storage.", "io.delta.storage.")
 
 
 def fsspec_options(scheme: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,16 +52,19 @@ def fsspec_options(scheme: str, options: Mapping[str, Any]) -> dict[str, Any]:
     is translated, whatever its case; any other passes as it is.
     """
     prefix, table = _TABLES.get(scheme, ("", {}))
+    if not table:
+        return dict(options)
+    own = frozenset(target[0] for target in table.values())
     out: dict[str, Any] = {}
     for name, value in options.items():
         plain = name.lower()
-        short = plain.removeprefix(prefix) if prefix else plain
-        if table and short in _DROPPED:
+        short = plain.removeprefix(prefix)
+        if short in _DROPPED or plain.startswith(_COMMITTER) or plain.endswith("_dynamodb"):
             continue
         # fsspec's own spelling wins over the peer's where both would do
-        target = table.get(short) if plain != name or plain.startswith(prefix) or short not in _own(table) else None
+        target = table.get(short) if plain != name or plain.startswith(prefix) or short not in own else None
         if target is None:
-            out[name] = value
+            _put_other(out, scheme, name, short, value)
         elif len(target) == 1:
             out[target[0]] = _plain(value)
         else:
@@ -60,9 +72,19 @@ def fsspec_options(scheme: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _own(table: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-    return frozenset(target[0] for target in table.values())
+def _put_other(out: dict[str, Any], scheme: str, name: str, short: str, value: Any) -> None:
+    """Translate what has a form of its own; pass on anything else."""
+    if short == "virtual_hosted_style_request":
+        style = "virtual" if _plain(value) is True else "path"
+        out.setdefault("config_kwargs", {}).setdefault("s3", {})["addressing_style"] = style
+    else:
+        out[name] = value
 
 
 def _plain(value: Any) -> Any:
-    return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
+    """Return true and false for their names, and a key file's contents parsed."""
+    if not isinstance(value, str):
+        return value
+    if value.lstrip().startswith("{"):
+        return json.loads(value)
+    return {"true": True, "false": False}.get(value.lower(), value)

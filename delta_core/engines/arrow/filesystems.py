@@ -1,0 +1,95 @@
+"""fsspec's filesystems: opened from a URI and options, and what each of them answers differently."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from delta_core.engines.arrow.credentials import fsspec_options
+from delta_core.engines.arrow.places import scheme_of
+from delta_core.errors import EngineError, InvalidArgumentError, MissingDependencyError
+
+__all__ = ["endpoint", "has_own", "http_status", "modified_ms", "open_filesystem", "protocols"]
+
+
+def open_filesystem(root: str, options: Mapping[str, Any]) -> Any:
+    """Return the filesystem that serves a URI; does no I/O. fsspec keeps one for the same options."""
+    import fsspec
+
+    scheme = scheme_of(root)
+    try:
+        kind = fsspec.get_filesystem_class(scheme)
+    except ImportError as e:
+        extra = _EXTRAS.get(scheme, "all")
+        raise MissingDependencyError(
+            f"No filesystem for {scheme}:// is installed: {e}. Install it, e.g. pip install 'delta_core[{extra}]'.",
+            scheme=scheme,
+        ) from e
+    except ValueError as e:
+        raise InvalidArgumentError(f"fsspec knows no filesystem for {scheme}:// ({root}): {e}.", scheme=scheme) from e
+    given = {**kind._get_kwargs_from_urls(root), **fsspec_options(scheme, options)}
+    # a stale listing would hide commits
+    given.setdefault("use_listings_cache", False)
+    try:
+        return fsspec.filesystem(scheme, **given)
+    except Exception as e:
+        raise EngineError(f"Could not open the filesystem of {root}: {type(e).__name__}: {e}.", path=root) from e
+
+
+_EXTRAS = {
+    "s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure", "adl": "azure",
+}  # fmt: skip
+
+
+def protocols(filesystem: Any) -> tuple[str, ...]:
+    """Return the schemes that a filesystem serves."""
+    names = filesystem.protocol
+    return names if isinstance(names, tuple) else (names,)
+
+
+def has_own(filesystem: Any, method: str) -> bool:
+    """Whether a filesystem has a method of its own, and not the one that fsspec builds from others."""
+    from fsspec.asyn import AsyncFileSystem
+    from fsspec.spec import AbstractFileSystem
+
+    found = getattr(type(filesystem), method, None)
+    inherited = (getattr(AbstractFileSystem, method, None), getattr(AsyncFileSystem, method, None))
+    return found is not None and all(found is not other for other in inherited)
+
+
+def endpoint(filesystem: Any) -> str:
+    """Return what tells stores of one scheme apart, as they were asked for."""
+    given = filesystem.storage_options
+    names = ("endpoint_url", "account_name", "account_host", "connection_string", "host", "port")
+    found = [given.get(n) for n in names] + [(given.get("client_kwargs") or {}).get("endpoint_url")]
+    chosen = [str(v) for v in found if v]
+    # a connection string holds a key: told apart by its hash
+    return f"#{hash(tuple(chosen)):x}" if chosen else ""
+
+
+def http_status(error: BaseException | None) -> int | None:
+    """Return the HTTP status that a client library's error, or one that it was made from, carries."""
+    while error is not None:
+        response = getattr(error, "response", None)
+        if isinstance(response, Mapping):
+            status: int | None = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+            return status
+        for name in ("status_code", "status", "code"):
+            if isinstance(found := getattr(error, name, None), int):
+                return found
+        error = error.__cause__
+    return None
+
+
+def modified_ms(entry: Mapping[str, Any]) -> int | None:
+    """Return the modification time of a listing's entry; filesystems spell it in different ways."""
+    for name in ("LastModified", "last_modified", "mtime", "updated", "modified", "created"):
+        value = entry.get(name)
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value)
+        if isinstance(value, datetime):
+            return int(value.timestamp() * 1000)
+        if isinstance(value, (int, float)):
+            return int(value * 1000)
+    return None

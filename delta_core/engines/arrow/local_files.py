@@ -1,0 +1,118 @@
+"""Files that appear whole or not at all on a local disk, and names that are claimed once."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any
+
+__all__ = ["claim", "make_directory", "read_fully", "sync_directory", "temporary_file"]
+
+#: How a disk says that it has no hard links.
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+_RENAME_NOREPLACE = 1
+_RENAME_EXCL = 4
+_AT_FDCWD = -100
+
+
+@contextmanager
+def temporary_file(target: str) -> Iterator[tuple[str, IO[bytes]]]:
+    """Open a new file beside the target; whatever happens, nothing of that name is there afterwards.
+
+    Makes the directory where it is missing.
+    """
+    directory, name = os.path.split(target)
+    temporary = os.path.join(directory, f".{name}.{uuid.uuid4().hex}.tmp")
+    try:
+        file = open(temporary, "xb")  # noqa: SIM115
+    except FileNotFoundError:
+        make_directory(directory)
+        file = open(temporary, "xb")  # noqa: SIM115
+    try:
+        with file:
+            yield temporary, file
+    finally:
+        # gone already where it became the target
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def claim(temporary: str, target: str) -> bool:
+    """Give a whole file its name unless there is a file of that name; in one step, whoever tries at once.
+
+    By a hard link, else by a rename that replaces nothing. Raises OSError on a disk that has neither: the name could be
+    claimed there only by an empty file, and readers would see a part of it.
+    """
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        return False
+    except OSError as e:
+        if e.errno not in _NO_LINKS:
+            raise
+        return _rename_without_replacing(temporary, target)
+    return True
+
+
+def _rename_without_replacing(source: str, target: str) -> bool:
+    rename = _exclusive_rename()
+    error = errno.ENOSYS if rename is None else rename(os.fsencode(source), os.fsencode(target))
+    if error in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
+        found = "the disk has neither hard links nor renames that replace nothing: commits are not safe there"
+        raise OSError(errno.ENOTSUP, found, target)
+    if error not in (0, errno.EEXIST):
+        raise OSError(error, os.strerror(error), target)
+    return error == 0
+
+
+def _exclusive_rename() -> Any:
+    """Return a function of two names that gives an error number, None where the system has no such call."""
+    library = ctypes.CDLL(None, use_errno=True)
+    if sys.platform == "darwin":
+        call, before, between, flag = getattr(library, "renamex_np", None), (), (), _RENAME_EXCL
+    else:
+        call, before, between, flag = getattr(library, "renameat2", None), (_AT_FDCWD,), (_AT_FDCWD,), _RENAME_NOREPLACE
+    if call is None:
+        return None
+    return lambda source, target: ctypes.get_errno() if call(*before, source, *between, target, flag) else 0
+
+
+def make_directory(directory: str) -> None:
+    """Make a directory and those above it that are missing, each synced into the one that holds it."""
+    if os.path.isdir(directory):
+        return
+    parent = os.path.dirname(directory)
+    make_directory(parent)
+    with suppress(FileExistsError):
+        os.mkdir(directory)
+    sync_directory(parent)
+
+
+def sync_directory(directory: str) -> None:
+    """Bring a directory's names to the disk."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as e:
+        # network disks that sync names by themselves refuse the call
+        if e.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
+
+
+def read_fully(file: Any, length: int | None) -> bytes:
+    """Read so many bytes of an unbuffered file, fewer only at its end."""
+    if length is None:
+        data: bytes = file.readall()
+        return data
+    parts = []
+    while length > 0 and (part := file.read(length)):
+        parts.append(part)
+        length -= len(part)
+    return b"".join(parts) if len(parts) != 1 else parts[0]

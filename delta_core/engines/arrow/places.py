@@ -1,0 +1,71 @@
+"""Where a path leads: below a table's root, elsewhere on its store, or to another store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from delta_core.errors import DeltaError, EngineError
+
+__all__ = ["LOCAL_SCHEMES", "Elsewhere", "Opener", "failed", "failing", "plain_path", "scheme_of"]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+Opener = Callable[[str, "dict[str, Any]"], Any]
+LOCAL_SCHEMES = ("", "file", "local")
+
+
+def scheme_of(uri: str) -> str:
+    """Return a URI's scheme in lower case, empty for a path."""
+    match = _SCHEME.match(uri)
+    # one letter before the colon is a drive, not a scheme
+    return match[1].lower() if match else ""
+
+
+def plain_path(uri: str) -> str:
+    """Return the path of a ``file:`` URI or of a plain path; URIs from users are percent-decoded."""
+    return unquote(urlsplit(uri).path) if scheme_of(uri) in ("file", "local") else uri
+
+
+class Elsewhere:
+    """What every storage shares: files on another store are served by the storage of that store.
+
+    Parameters
+    ----------
+    options : dict
+        As the user gave them; the other stores get the same.
+    opener : function(uri, options), optional
+        Makes the storage of another store.
+    """
+
+    def __init__(self, options: dict[str, Any], opener: Opener | None) -> None:
+        self.options = options
+        self._opener = opener
+        self._others: dict[str, Any] = {}
+
+    def _other(self, path: str) -> Any:
+        parts = urlsplit(path)
+        place = "/" if scheme_of(path) in LOCAL_SCHEMES else f"{parts.scheme}://{parts.netloc}"
+        if place not in self._others:
+            if self._opener is None:
+                raise EngineError(f"{path!r} lies on another store, which this storage does not serve.", path=path)
+            self._others[place] = self._opener(place, self.options)
+        return self._others[place]
+
+
+def failed(verb: str, path: str, root: str, cause: BaseException) -> EngineError:
+    """Return the error of a backend's failure; the caller chains the cause."""
+    return EngineError(f"Could not {verb} {path!r} of {root}: {type(cause).__name__}: {cause}.", path=path)
+
+
+@contextmanager
+def failing(verb: str, path: str, root: str, passed: tuple[type[BaseException], ...] = ()) -> Iterator[None]:
+    """Turn what a backend raises into EngineError, what ``passed`` names excepted."""
+    try:
+        yield
+    except Exception as e:
+        if isinstance(e, (DeltaError, *passed)):
+            raise
+        raise failed(verb, path, root, e) from e

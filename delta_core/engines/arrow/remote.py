@@ -1,0 +1,358 @@
+"""Storage on every filesystem that fsspec knows: object stores first of all."""
+
+from __future__ import annotations
+
+import posixpath
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from threading import Lock
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from delta_core.engine import Listing, PutResult, RangeRequest
+from delta_core.engines.arrow.filesystems import (
+    endpoint,
+    has_own,
+    http_status,
+    modified_ms,
+    open_filesystem,
+    protocols,
+)
+from delta_core.engines.arrow.object_listing import lister
+from delta_core.engines.arrow.places import Elsewhere, Opener, failed, failing, scheme_of
+from delta_core.engines.arrow.ranges import join_ranges
+from delta_core.errors import DeltaError
+
+__all__ = ["FsspecStorage", "MemoryStorage", "RenameStorage", "open_remote"]
+
+#: Calls under way at once on a remote store.
+CONCURRENCY = 64
+#: Ranges of one remote file closer than this are fetched by one call.
+REMOTE_GAP = 256 * 1024
+
+
+def open_remote(root: str, options: dict[str, Any], opener: Opener | None = None) -> FsspecStorage:
+    """Return the storage of a URI, of the kind that its filesystem's way of creating files asks for; does no I/O."""
+    filesystem = open_filesystem(root, options)
+    if "memory" in protocols(filesystem):
+        return MemoryStorage(root, options, opener)
+    kind = FsspecStorage if has_own(filesystem, "pipe_file") or has_own(filesystem, "_pipe_file") else RenameStorage
+    return kind(root, options, opener)
+
+
+class FsspecStorage(Elsewhere):
+    """Files of a filesystem that itself creates a file only where there is none, as object stores do.
+
+    Parameters
+    ----------
+    root : str
+        The table's URI.
+    options : dict
+        fsspec's own options, or the names that the ``deltalake`` package takes (see `credentials`).
+    """
+
+    def __init__(self, root: str, options: dict[str, Any], opener: Opener | None = None) -> None:
+        super().__init__(options, opener)
+        self.root = root
+        self._scheme = scheme_of(root)
+        self._fs = open_filesystem(root, options)
+        self._base = str(self._fs._strip_protocol(root))
+        self._lister = lister(self._fs)
+        self._pool: ThreadPoolExecutor | None = None
+        #: Which store this is: what was proven of one holds for it alone.
+        self.store: str | None = f"{self._scheme}://{urlsplit(root).netloc}" + endpoint(self._fs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.root, self.options, self._opener)
+
+    # --- names ---
+
+    def local_path(self, path: str) -> str | None:
+        """Return None: no file of this store is on this machine's disk."""
+        return None
+
+    def _key(self, path: str) -> str | None:
+        """Return the filesystem's own path, None where another store holds the file."""
+        scheme = scheme_of(path)
+        if scheme:
+            return str(self._fs._strip_protocol(path)) if self._serves(path, scheme) else None
+        if path.startswith("/"):
+            return str(self._fs._strip_protocol(self.uri(path)))
+        return posixpath.join(self._base, path) if path else self._base
+
+    def _serves(self, path: str, scheme: str) -> bool:
+        return scheme in protocols(self._fs) and urlsplit(path).netloc == urlsplit(self.root).netloc
+
+    def uri(self, path: str) -> str:
+        """Return the URI."""
+        if scheme_of(path):
+            return path
+        if path.startswith("/"):
+            return f"{self._scheme}://{urlsplit(self.root).netloc}{path}"
+        return f"{self.root}/{path}" if path else self.root
+
+    # --- reading ---
+
+    def list_from(self, directory: str, start: str = "") -> Listing:
+        """List a directory from a name on: by the store's own call where it has one, else by one call of the filesystem."""
+        key = self._key(directory)
+        if key is None:
+            return self._other(directory).list_from(directory, start)  # type: ignore[no-any-return]
+        try:
+            with failing("list", directory, self.root, (FileNotFoundError, NotADirectoryError)):
+                if self._lister is not None:
+                    return self._lister(self._fs, key.rstrip("/"), start)
+                return self._list_all(key, start)
+        except (FileNotFoundError, NotADirectoryError):
+            return Listing([])
+
+    def _list_all(self, key: str, start: str) -> Listing:
+        entries = sorted(
+            (name, e.get("size") or 0, modified_ms(e))
+            for e in self._fs.ls(key, detail=True)
+            if e["type"] != "directory" and (name := posixpath.basename(e["name"].rstrip("/"))) >= start
+        )
+        modified = [m for _, _, m in entries]
+        known = None if any(m is None for m in modified) else [m for m in modified if m is not None]
+        return Listing([n for n, _, _ in entries], [s for _, s, _ in entries], known)
+
+    def stat(self, paths: Sequence[str]) -> list[tuple[int, int]]:
+        """Return (size, modification time in ms) of each file, asked concurrently."""
+
+        def one(path: str) -> tuple[int, int]:
+            key = self._key(path)
+            if key is None:
+                return self._other(path).stat([path])[0]  # type: ignore[no-any-return]
+            with failing("look at", path, self.root, (FileNotFoundError,)):
+                found = self._fs.info(key)
+                if found["type"] == "directory":
+                    raise FileNotFoundError(f"{path} is a directory")
+                return int(found.get("size") or 0), modified_ms(found) or 0
+
+        return self._map(one, paths)
+
+    def read(self, requests: Sequence[RangeRequest]) -> list[bytes | memoryview]:
+        """Read ranges concurrently; those of one file that lie close are joined."""
+        return join_ranges(requests, self._fetch, REMOTE_GAP)
+
+    def _fetch(self, requests: Sequence[RangeRequest]) -> list[bytes | memoryview]:
+        keys = [self._key(r.path) for r in requests]
+        if not self._fs.async_impl or None in keys or len(requests) == 1:
+            return self._map(self._fetch_one, requests)
+        return self._fetch_async([k for k in keys if k is not None], requests)
+
+    def _fetch_async(self, keys: list[str], requests: Sequence[RangeRequest]) -> list[bytes | memoryview]:
+        import asyncio
+
+        from fsspec.asyn import sync
+
+        async def gather() -> list[Any]:
+            gate = asyncio.Semaphore(CONCURRENCY)
+
+            async def one(key: str, r: RangeRequest) -> Any:
+                async with gate:
+                    return await self._fs._cat_file(key, start=r.offset or None, end=_end(r))
+
+            calls = [one(k, r) for k, r in zip(keys, requests, strict=True)]
+            return list(await asyncio.gather(*calls, return_exceptions=True))
+
+        found = sync(self._fs.loop, gather)
+        return [self._unwrapped(data, r) for data, r in zip(found, requests, strict=True)]
+
+    def _fetch_one(self, r: RangeRequest) -> bytes | memoryview:
+        key = self._key(r.path)
+        if key is None:
+            return self._other(r.path).read([r])[0]  # type: ignore[no-any-return]
+        try:
+            data: Any = self._fs.cat_file(key, start=r.offset or None, end=_end(r))
+        except Exception as e:  # noqa: BLE001
+            data = e
+        return self._unwrapped(data, r)
+
+    def _unwrapped(self, data: Any, r: RangeRequest) -> bytes | memoryview:
+        """Return bytes; raise what came in their place."""
+        if isinstance(data, (FileNotFoundError, DeltaError)):
+            raise data
+        if isinstance(data, BaseException):
+            if r.offset and http_status(data) == 416:  # the range begins past the end
+                return b""
+            raise failed("read", r.path, self.root, data) from data
+        return data  # type: ignore[no-any-return]
+
+    def open(self, path: str, size: int | None = None) -> pa.NativeFile:
+        """Open a file for random access; each read is one call."""
+        key = self._key(path)
+        if key is None:
+            return self._other(path).open(path, size)
+        extra = {} if size is None else {"size": size}
+        with failing("open", path, self.root, (FileNotFoundError,)):
+            return pa.PythonFile(self._fs.open(key, "rb", cache_type="none", **extra), "r")
+
+    # --- writing ---
+
+    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> PutResult:
+        """Create the object by the store's conditional put."""
+        key = self._key(path)
+        if key is None:
+            return self._other(path).put_if_absent(path, data, durable=durable)  # type: ignore[no-any-return]
+        with failing("create", path, self.root):
+            return "created" if self._create(key, data) else "exists"
+
+    def _create(self, key: str, data: bytes) -> bool:
+        try:
+            self._fs.pipe_file(key, data, mode="create")
+        except FileExistsError:
+            return False
+        except Exception as e:
+            # stores that do not say which of the request's conditions failed
+            if http_status(e) == 412:
+                return False
+            raise
+        return True
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write the object, replacing it."""
+        key = self._key(path)
+        if key is None:
+            self._other(path).put(path, data)
+            return
+        with failing("write", path, self.root):
+            self._fs.pipe_file(key, data)
+
+    def create(self, path: str) -> pa.NativeFile:
+        """Open a new object to be written part by part; it is there once it is closed."""
+        key = self._key(path)
+        if key is None:
+            return self._other(path).create(path)
+        with failing("create", path, self.root):
+            return pa.PythonFile(self._open_new(key), "w")
+
+    def _open_new(self, key: str) -> Any:
+        try:
+            return self._fs.open(key, "wb")
+        except FileNotFoundError:  # stores with real directories
+            self._fs.makedirs(posixpath.dirname(key), exist_ok=True)
+            return self._fs.open(key, "wb")
+
+    @contextmanager
+    def put_stream(self, path: str) -> Iterator[IO[bytes]]:
+        """Write to this machine's disk, and upload the file once it is whole."""
+        key = self._key(path)
+        if key is None:
+            with self._other(path).put_stream(path) as file:
+                yield file
+            return
+        with tempfile.NamedTemporaryFile(prefix="delta-", suffix=".tmp") as f:
+            try:
+                yield f
+                f.flush()
+            except OSError as e:
+                if isinstance(e, DeltaError):
+                    raise
+                raise failed("write", path, self.root, e) from e
+            with failing("write", path, self.root):
+                self._upload(f.name, key)
+
+    def _upload(self, local: str, key: str) -> None:
+        self._fs.put_file(local, key)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete objects, many at once; a missing one is no error."""
+
+        def one(path: str) -> None:
+            key = self._key(path)
+            if key is None:
+                self._other(path).delete([path])
+                return
+            with suppress(FileNotFoundError), failing("delete", path, self.root, (FileNotFoundError,)):
+                self._fs.rm_file(key)
+
+        self._map(one, list(paths))
+
+    def _map(self, function: Any, items: Sequence[Any]) -> list[Any]:
+        if len(items) < 2:
+            return [function(x) for x in items]
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="delta-storage")
+        return list(self._pool.map(function, items))
+
+
+class RenameStorage(FsspecStorage):
+    """Files of a filesystem that can't create exclusively but whose rename fails where the target exists, as HDFS's.
+
+    fsspec's own exclusive creation looks for the file first and then writes it: two writers would both succeed there.
+    """
+
+    def _create(self, key: str, data: bytes) -> bool:
+        if not has_own(self._fs, "mv"):
+            raise NotImplementedError(
+                f"fsspec's filesystem for {self._scheme}:// neither creates files exclusively nor renames them in one step"
+            )
+        temporary = _temporary(key)
+        try:
+            with self._open_new(temporary) as file:
+                file.write(data)
+            try:
+                self._fs.mv(temporary, key)
+            except Exception:
+                if self._fs.exists(key):
+                    return False
+                raise
+            # some answer false instead of raising
+            return not self._fs.exists(temporary)
+        finally:
+            with suppress(Exception):
+                self._fs.rm_file(temporary)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a temporary file, which takes the place of the one of this name; for a moment there is none."""
+        with self.put_stream(path) as file:
+            file.write(data)
+
+    def _upload(self, local: str, key: str) -> None:
+        temporary = _temporary(key)
+        self._fs.makedirs(posixpath.dirname(key), exist_ok=True)
+        try:
+            self._fs.put_file(local, temporary)
+            with suppress(FileNotFoundError):
+                self._fs.rm_file(key)
+            self._fs.mv(temporary, key)
+        except BaseException:
+            with suppress(Exception):
+                self._fs.rm_file(temporary)
+            raise
+
+
+def _temporary(key: str) -> str:
+    directory, name = posixpath.split(key)
+    return f"{directory}/.{name}.{uuid.uuid4().hex}.tmp"
+
+
+class MemoryStorage(FsspecStorage):
+    """Files of fsspec's memory filesystem, which is one for the whole process and guards nothing itself."""
+
+    _guard = Lock()
+
+    def _create(self, key: str, data: bytes) -> bool:
+        with self._guard:
+            return super()._create(key, data)
+
+    def _list_all(self, key: str, start: str) -> Listing:
+        with self._guard:
+            return super()._list_all(key, start)
+
+    def open(self, path: str, size: int | None = None) -> pa.NativeFile:
+        """Open a file for random access, with a position of its own: the filesystem hands out one object to all."""
+        key = self._key(path)
+        if key is None:
+            return self._other(path).open(path, size)
+        return pa.BufferReader(self.read([RangeRequest(path)])[0])
+
+
+def _end(r: RangeRequest) -> int | None:
+    return None if r.length is None else r.offset + r.length

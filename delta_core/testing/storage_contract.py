@@ -1,0 +1,257 @@
+"""StorageContract: what every storage keeps, whoever wrote it. Subclass it in the storage's tests."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Barrier
+
+from delta_core.engine import RangeRequest, Storage
+from delta_core.errors import EngineError
+
+__all__ = ["StorageContract", "race"]
+
+RACERS = 16
+
+
+class StorageContract:
+    """Tests that a storage does what `delta_core.engine.Storage` says.
+
+    A subclass has a fixture ``storage`` that gives an empty one, and may have one ``failing_storage``, which gives one
+    whose every call fails for another reason than a missing file.
+    """
+
+    # --- listing ---
+
+    def test_names_are_listed_in_byte_order_without_folders(self, storage: Storage) -> None:
+        for name in ("b", "a.json", "B", "_x", "10", "2", "sub/inner", "sub2/deep/er"):
+            storage.put(f"dir/{name}", b"1")
+        assert storage.list_from("dir").names == ["10", "2", "B", "_x", "a.json", "b"]
+
+    def test_listing_begins_at_its_start(self, storage: Storage) -> None:
+        names = [f"{v:020d}.json" for v in range(12)] + [f"{5:020d}.checkpoint.parquet", "_last_checkpoint"]
+        for name in names:
+            storage.put(f"_delta_log/{name}", b"1")
+        for start in (f"{5:020d}.", f"{5:020d}.json", f"{5:020d}.k", "_", "", "z"):
+            assert storage.list_from("_delta_log", start).names == sorted(n for n in names if n >= start), start
+
+    def test_listing_tells_sizes_and_times_truly_where_it_tells_them(self, storage: Storage) -> None:
+        for i in range(3):
+            storage.put(f"dir/{i}", b"x" * i)
+        found = storage.list_from("dir")
+        assert found.sizes in (None, [0, 1, 2])
+        assert found.modified_ms is None or all(abs(m - time.time() * 1000) < 600_000 for m in found.modified_ms)
+
+    def test_missing_directory_lists_nothing(self, storage: Storage) -> None:
+        assert storage.list_from("no/such/dir").names == []
+        assert storage.list_from("no/such/dir", "0").names == []
+
+    def test_listing_sees_what_was_just_written_and_deleted(self, storage: Storage) -> None:
+        storage.list_from("dir")
+        storage.put("dir/a", b"1")
+        assert storage.list_from("dir").names == ["a"]
+        storage.put_if_absent("dir/b", b"1")
+        assert storage.list_from("dir").names == ["a", "b"]
+        storage.delete(["dir/a"])
+        assert storage.list_from("dir").names == ["b"]
+
+    # --- reading ---
+
+    def test_ranges_come_in_the_order_asked(self, storage: Storage) -> None:
+        data = bytes(range(256)) * 8
+        storage.put("f", data)
+        storage.put("g", data[::-1])
+        asked = [("g", 5, 3), ("f", 2000, 48), ("f", 0, 1), ("f", 7, None), ("g", 0, None), ("f", 1, 0), ("f", 500, 600)]
+        found = storage.read([RangeRequest(*a) for a in asked])
+        files = {"f": data, "g": data[::-1]}
+        assert [bytes(b) for b in found] == [files[p][o : None if n is None else o + n] for p, o, n in asked]
+
+    def test_range_past_the_end_comes_back_short(self, storage: Storage) -> None:
+        storage.put("f", b"0123456789")
+        assert [bytes(b) for b in storage.read([RangeRequest("f", 8, 100)])] == [b"89"]
+        assert [bytes(b) for b in storage.read([RangeRequest("f", 20, 10)])] == [b""]
+
+    def test_empty_file_is_read_whole(self, storage: Storage) -> None:
+        storage.put("f", b"")
+        assert bytes(storage.read([RangeRequest("f")])[0]) == b""
+        assert storage.stat(["f"])[0][0] == 0
+
+    def test_many_reads_at_once_do_not_mix(self, storage: Storage) -> None:
+        for i in range(20):
+            storage.put(f"f{i}", bytes([i]) * 1000)
+
+        def work(number: int) -> bool:
+            order = [(number + i) % 20 for i in range(20)]
+            found = storage.read([RangeRequest(f"f{i}", 10, 500) for i in order])
+            return [bytes(b) for b in found] == [bytes([i]) * 500 for i in order]
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(work, range(16)))
+
+    def test_open_reads_at_random(self, storage: Storage) -> None:
+        data = bytes(range(256)) * 16
+        storage.put("f", data)
+        for size in (None, len(data)):
+            with storage.open("f", size) as file:
+                assert file.size() == len(data)
+                file.seek(1000)
+                assert file.read(10) == data[1000:1010]
+                file.seek(-5, io.SEEK_END)
+                assert file.read() == data[-5:]
+
+    def test_stat_tells_size_and_time(self, storage: Storage) -> None:
+        storage.put("a", b"123")
+        storage.put("b", b"")
+        found = storage.stat(["b", "a"])
+        assert [size for size, _ in found] == [0, 3]
+        assert all(abs(modified - time.time() * 1000) < 600_000 for _, modified in found)
+
+    def test_missing_file_is_a_file_not_found_error(self, storage: Storage) -> None:
+        storage.put("dir/a", b"1")
+        for path in ("nothing", "dir/nothing", "no/such/dir/file"):
+            with _raises(FileNotFoundError):
+                storage.read([RangeRequest(path)])
+            with _raises(FileNotFoundError):
+                storage.read([RangeRequest("dir/a"), RangeRequest(path, 1, 2)])
+            with _raises(FileNotFoundError):
+                storage.stat([path])
+            with _raises(FileNotFoundError), storage.open(path) as file:
+                file.read(1)
+
+    def test_failure_of_the_backend_is_an_engine_error_with_its_cause(self, failing_storage: Storage) -> None:
+        calls: list[Callable[[], object]] = [
+            lambda: failing_storage.read([RangeRequest("f")]), lambda: failing_storage.put("f", b"1"),
+            lambda: failing_storage.put_if_absent("f", b"1"), lambda: failing_storage.list_from("_delta_log", "0"),
+        ]  # fmt: skip
+        for call in calls:
+            with _raises(EngineError) as caught:
+                call()
+            assert caught[0].__cause__ is not None
+
+    # --- names ---
+
+    def test_odd_names_are_kept(self, storage: Storage) -> None:
+        names = ["a b", "p=1%2F2", "ü-日本", "x+y&z", "q?a", "h#a", "k=it's", "per%cent"]
+        for name in names:
+            storage.put(f"dir/{name}", name.encode())
+        assert sorted(storage.list_from("dir").names, key=str) == sorted(names)
+        found = storage.read([RangeRequest(f"dir/{name}") for name in names])
+        assert [bytes(b).decode() for b in found] == names
+
+    def test_uri_leads_to_the_same_file(self, storage: Storage) -> None:
+        storage.put("dir/f", b"here")
+        uri = storage.uri("dir/f")
+        assert uri.endswith("dir/f") and len(uri) > len("dir/f")
+        assert bytes(storage.read([RangeRequest(uri)])[0]) == b"here"
+        assert storage.uri(uri) == uri
+        local = storage.local_path("dir/f")
+        assert local is None or bytes(storage.read([RangeRequest(local)])[0]) == b"here"
+
+    # --- writing ---
+
+    def test_second_put_if_absent_is_refused_and_changes_nothing(self, storage: Storage) -> None:
+        assert storage.put_if_absent("_delta_log/0.json", b"first") == "created"
+        assert storage.put_if_absent("_delta_log/0.json", b"second") == "exists"
+        assert storage.put_if_absent("_delta_log/0.json", b"third", durable=False) == "exists"
+        assert bytes(storage.read([RangeRequest("_delta_log/0.json")])[0]) == b"first"
+        assert storage.list_from("_delta_log").names == ["0.json"]
+
+    def test_race_for_a_name_is_won_by_exactly_one(self, storage: Storage) -> None:
+        storage.put("_delta_log/x", b"")  # the folder is there: the race is for the name alone
+        for round_ in range(3):
+            path = f"_delta_log/{round_}.json"
+            assert race(storage, path, RACERS) == [True], "one winner, whose bytes lie there"
+        assert storage.list_from("_delta_log").names == ["0.json", "1.json", "2.json", "x"]
+
+    def test_put_if_absent_is_seen_whole(self, storage: Storage) -> None:
+        data = b"0123456789" * 30_000
+        stop, seen = [False], set()
+
+        def watch() -> None:
+            while not stop[0]:
+                try:
+                    seen.add(len(storage.read([RangeRequest("_delta_log/big")])[0]))
+                except FileNotFoundError:
+                    continue
+
+        with ThreadPoolExecutor(2) as pool:
+            tasks = [pool.submit(watch) for _ in range(2)]
+            try:
+                assert storage.put_if_absent("_delta_log/big", data) == "created"
+                storage.put("_delta_log/big", data)
+                time.sleep(0.01)
+            finally:
+                stop[0] = True
+            for task in tasks:
+                task.result()
+        assert seen <= {len(data)}
+
+    def test_put_replaces(self, storage: Storage) -> None:
+        for data in (b"one", b"two and more", b""):
+            storage.put("a/b/c", data)
+            assert bytes(storage.read([RangeRequest("a/b/c")])[0]) == data
+        assert storage.list_from("a/b").names == ["c"]
+
+    def test_created_file_is_whole_once_closed(self, storage: Storage) -> None:
+        with storage.create("new/dir/file") as file:
+            for i in range(100):
+                file.write(bytes([i]) * 1000)
+            assert file.tell() == 100_000
+        assert bytes(storage.read([RangeRequest("new/dir/file", 50_000, 1)])[0]) == bytes([50])
+        assert storage.stat(["new/dir/file"])[0][0] == 100_000
+
+    def test_stream_replaces_when_it_ends(self, storage: Storage) -> None:
+        storage.put("dir/f", b"old")
+        with storage.put_stream("dir/f") as file:
+            file.write(b"ne")
+            assert bytes(storage.read([RangeRequest("dir/f")])[0]) == b"old"
+            file.write(b"w")
+        assert bytes(storage.read([RangeRequest("dir/f")])[0]) == b"new"
+        assert storage.list_from("dir").names == ["f"]
+
+    def test_stream_that_breaks_off_leaves_nothing(self, storage: Storage) -> None:
+        storage.put("dir/old", b"old")
+        for name in ("old", "new"):
+            with _raises(KeyError), storage.put_stream(f"dir/{name}") as file:
+                file.write(b"half")
+                raise KeyError(name)
+        assert storage.list_from("dir").names == ["old"]
+        assert bytes(storage.read([RangeRequest("dir/old")])[0]) == b"old"
+
+    def test_delete_takes_missing_files(self, storage: Storage) -> None:
+        for i in range(5):
+            storage.put(f"dir/{i}", b"1")
+        storage.delete([f"dir/{i}" for i in range(8)] + ["no/such/file"])
+        storage.delete([])
+        assert storage.list_from("dir").names == []
+
+
+def race(storage: Storage, path: str, racers: int) -> list[bool]:
+    """Let threads claim one name at once.
+
+    Returns one entry a winner: whether what lies there then is what it put.
+    """
+    barrier = Barrier(racers)
+
+    def claim(number: int) -> bool:
+        barrier.wait()
+        return storage.put_if_absent(path, b"%d" % number) == "created"
+
+    with ThreadPoolExecutor(racers) as pool:
+        won = list(pool.map(claim, range(racers)))
+    (found,) = storage.read([RangeRequest(path)])
+    return [int(bytes(found)) == number for number, is_winner in enumerate(won) if is_winner]
+
+
+@contextmanager
+def _raises(kind: type[BaseException]) -> Iterator[list[BaseException]]:
+    caught: list[BaseException] = []
+    try:
+        yield caught
+    except kind as e:
+        caught.append(e)
+    else:
+        raise AssertionError(f"expected {kind.__name__}, nothing was raised")

@@ -1,0 +1,197 @@
+"""Local disks: the contract, and what happens where the disk is full, old or odd."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from delta_core.commit.committer import StoreCommitter
+from delta_core.commit.outcome import Conflict, Proposal
+from delta_core.engine import RangeRequest, Storage
+from delta_core.engines.arrow import local_files
+from delta_core.engines.arrow.storage import open_storage
+from delta_core.errors import CommitError, EngineError
+from delta_core.testing.storage_contract import StorageContract
+
+Files = Callable[[], list[str]]
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(str(tmp_path / "t"))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """Every file below the root, temporary ones too."""
+    return lambda: sorted(str(p.relative_to(tmp_path / "t")) for p in (tmp_path / "t").rglob("*") if p.is_file())
+
+
+class TestLocalDisk(StorageContract):
+    @pytest.fixture
+    def failing_storage(self, tmp_path: Path) -> Storage:
+        """The table's folder is a link to itself: no call gets through."""
+        (tmp_path / "loop").symlink_to("loop")
+        return open_storage(str(tmp_path / "loop"))
+
+
+class TestLocalDiskByRename(StorageContract):
+    """A disk without hard links: names are claimed by a rename that replaces nothing."""
+
+    @pytest.fixture(autouse=True)
+    def _no_links(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        _forbid_links(monkeypatch)
+
+    @pytest.fixture
+    def failing_storage(self) -> None:
+        pytest.skip("the same calls as on a disk with links")
+
+
+def _forbid_links(monkeypatch: pytest.MonkeyPatch, error: int = errno.EPERM) -> None:
+    def refuse(*names: str) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(os, "link", refuse)
+
+
+def test_disk_without_links_or_exclusive_renames_is_refused_by_name(
+    storage: Storage, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _forbid_links(monkeypatch)
+    monkeypatch.setattr(local_files, "_exclusive_rename", lambda: None)
+    with pytest.raises(EngineError, match="neither hard links nor renames"):
+        storage.put_if_absent("_delta_log/0.json", b"1")
+    assert files() == []
+
+
+def test_disk_whose_exclusive_rename_is_not_implemented_is_refused(
+    storage: Storage, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _forbid_links(monkeypatch, errno.ENOTSUP)
+    monkeypatch.setattr(local_files, "_exclusive_rename", lambda: lambda source, target: errno.EINVAL)
+    with pytest.raises(EngineError, match="neither hard links nor renames"):
+        storage.put_if_absent("_delta_log/0.json", b"1")
+    assert files() == []
+
+
+# --- failures leave nothing ----------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder in which files above 4 KB don't fit: the limit of file sizes stands in for a full disk."""
+    import resource
+    import signal
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        yield tmp_path
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_full_disk_leaves_nothing_of_any_kind_of_write(small_disk: Path, storage: Storage, files: Files) -> None:
+    storage.put("_delta_log/old", b"old")
+    data = b"x" * 100_000
+    with pytest.raises(EngineError, match="File too large"):
+        storage.put_if_absent("_delta_log/0.json", data)
+    with pytest.raises(EngineError, match="File too large"):
+        storage.put("_delta_log/old", data)
+    with pytest.raises(EngineError, match="File too large"), storage.put_stream("_delta_log/old") as file:
+        file.write(data)
+    assert files() == ["_delta_log/old"]
+    assert bytes(storage.read([RangeRequest("_delta_log/old")])[0]) == b"old"
+
+
+def test_full_disk_is_a_commit_error_and_no_unknown_state(small_disk: Path, storage: Storage, files: Files) -> None:
+    with pytest.raises(CommitError, match="Nothing was committed") as caught:
+        StoreCommitter(storage).commit(Proposal(0, b"x" * 100_000, "t", 0))
+    assert type(caught.value) is CommitError
+    assert files() == []
+
+
+def test_interrupt_leaves_nothing(storage: Storage, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(handle: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        storage.put_if_absent("0.json", b"1")
+    with pytest.raises(KeyboardInterrupt):
+        storage.put("a", b"1")
+    assert files() == []
+
+
+def test_failing_sync_reports_no_success(storage: Storage, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(handle: int) -> None:
+        raise OSError(errno.EIO, "the disk is broken")
+
+    (Path(storage.root) / "_delta_log").mkdir(parents=True)
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(EngineError, match="the disk is broken"):
+        storage.put_if_absent("_delta_log/0.json", b"1")
+    assert files() == []
+
+
+def test_folder_without_write_permission_is_refused(storage: Storage, files: Files) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write anywhere")
+    root = Path(storage.root)
+    root.mkdir()
+    root.chmod(0o500)
+    with pytest.raises(CommitError, match="Nothing was committed"):
+        StoreCommitter(storage).commit(Proposal(0, b"1", "t", 0))
+    root.chmod(0o700)
+    assert files() == []
+
+
+# --- what lasts ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kinds of what is synced, in order: ``file`` or ``directory``."""
+    found: list[str] = []
+    real = os.fsync
+
+    def note(handle: int) -> None:
+        found.append("directory" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", note)
+    return found
+
+
+def test_commit_is_synced_before_it_has_its_name_and_its_directory_after(storage: Storage, synced: list[str]) -> None:
+    storage.put("_delta_log/x", b"")
+    synced.clear()
+    storage.put_if_absent("_delta_log/0.json", b"1")
+    assert synced == ["file", "directory"]
+
+
+def test_new_directories_are_synced_into_theirs(storage: Storage, synced: list[str]) -> None:
+    storage.put_if_absent("_delta_log/0.json", b"1")
+    # the folder that holds the table's, the table's, then the file and the log's
+    assert synced == ["directory", "directory", "file", "directory"]
+
+
+def test_lost_race_syncs_no_directory(storage: Storage, synced: list[str]) -> None:
+    storage.put_if_absent(f"_delta_log/{0:020d}.json", b"1")
+    synced.clear()
+    assert StoreCommitter(storage).commit(Proposal(0, b"{}\n", "t", 0)) == Conflict(0)
+    assert synced == ["file"]
+
+
+def test_what_can_be_computed_again_is_not_synced(storage: Storage, synced: list[str]) -> None:
+    storage.put("_delta_log/x", b"")
+    synced.clear()
+    assert storage.put_if_absent("_delta_log/0.crc", b"{}", durable=False) == "created"
+    assert synced == []
