@@ -22,7 +22,8 @@ from delta_core.types import BASE_TYPES, StructType, TypeDef
 
 __all__ = [
     "ActionQuery", "CheckpointHandle", "ColumnStatistics", "Compiled", "DataFiles", "Engine", "Evaluator", "FileRead",
-    "FileWrite", "Listing", "LogFiles", "ParquetForm", "ParsedActions", "PutResult", "RangeRequest", "Relations", "Split",
+    "FileWrite", "Listing", "LogFiles", "ParquetForm", "ParsedActions", "PutResult", "RangeRequest", "Relation",
+    "Relations", "Split",
     "Storage", "WrittenFile",
 ]  # fmt: skip
 
@@ -202,6 +203,10 @@ class CheckpointHandle(Protocol):
         A row that is not of the action is null. Absent paths give null columns of their `FILE_COLUMNS` type.
         Columns in ``dictionary`` come with their strings (a map's keys and values) dictionary-encoded.
         """
+        ...
+
+    def batches(self, group: int, columns: Sequence[tuple[str, ...]]) -> Iterator[list[pa.Array]]:
+        """Read as `read` does, a few thousand rows at a time: for what is too large to be in memory whole."""
         ...
 
 
@@ -420,8 +425,45 @@ class DataFiles(Protocol):
         ...
 
 
+class Relation(Protocol):
+    """Rows that an engine can produce, once or many times; nothing runs before they are streamed or written."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        ...
+
+
 class Relations(Protocol):
-    """Whole-table algebra, for engines that have it; operations that change rows are written over it."""
+    """Whole-table algebra, for engines that have it: operations that change rows are written over it.
+
+    An expression's `Column` leaves are the relation's columns by name. A relation that goes into another one or into
+    a stream may not be used again.
+    """
+
+    def scan(self, scan: Any) -> Relation:
+        """Return the rows of a planned `Scan`, in its schema."""
+        ...
+
+    def from_arrow(self, rows: pa.RecordBatchReader | pa.Table) -> Relation:
+        """Return rows that the caller has."""
+        ...
+
+    def filter(self, relation: Relation, predicate: Expression) -> Relation:
+        """Keep the rows for which a predicate is true (not null)."""
+        ...
+
+    def select(self, relation: Relation, columns: Sequence[tuple[str, Expression]]) -> Relation:
+        """Compute columns, in order."""
+        ...
+
+    def union(self, relations: Sequence[Relation]) -> Relation:
+        """Return the rows of all, one relation after the other; their schemas are equal but for nullability."""
+        ...
+
+    def stream(self, relation: Relation) -> pa.RecordBatchReader:
+        """Return the rows as Arrow batches, in bounded memory."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -13,12 +13,14 @@ import pyarrow as pa
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import CommitResult, Transaction
+from delta_core.engine import Relations
 from delta_core.errors import (
     CommitStateUnknownError,
     InvalidArgumentError,
     SchemaMismatchError,
     TableExistsError,
     TableNotFoundError,
+    UnsupportedOperationError,
 )  # fmt: skip
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import Call, Column, Expression, all_of, any_of, leaves
@@ -241,7 +243,8 @@ class TableWrite:
                 replace(metadata, schema_string=merged.to_json()) if merged != state.schema else metadata
             )
         if metadata != state.metadata:
-            self.transaction.set_metadata(metadata)
+            whole = options.replace_where is None and options.partition_overwrite == "static"
+            self.transaction.set_metadata(metadata, replaces=whole and options.mode == "overwrite")
 
     def _accept(self, path: Any, old: Any, new: Any) -> bool:
         plugins = self.transaction.plugins
@@ -328,21 +331,29 @@ class TableWrite:
 
     def write_kept(self, plan: WritePlan, rows: Scan, carried: Mapping[str, str]) -> Written:
         """Write rows of the table anew; metadata columns go into the hidden columns that carry them."""
-        reader = _renamed(rows.to_reader(), carried)
+        relations = self._relations()
+        kept = relations.scan(rows)
+        names = [(carried.get(n, n), Column((n,))) for n in kept.schema.names]
+        reader = relations.stream(relations.select(kept, names))
         return write_files(self.engine, plan, reader, kept=True, properties=self.options.writer_properties)
 
     def write_changes(self, plan: WritePlan, changes: Sequence[tuple[Scan, str]]) -> Written:
         """Write change files of rows, each with its kind of change."""
         assert plan.capture is not None
-        readers = [(scan.to_reader(), kind) for scan, kind in changes]
-        schema = readers[0][0].schema.append(pa.field(plan.capture.change_column, pa.string()))
+        relations, name = self._relations(), plan.capture.change_column
+        parts = []
+        for scan, kind in changes:
+            rows = relations.scan(scan)
+            columns: list[tuple[str, Expression]] = [(n, Column((n,))) for n in rows.schema.names]
+            parts.append(relations.select(rows, [*columns, (name, Constant(kind, PrimitiveType("string")))]))
+        return write_change_files(self.engine, plan, relations.stream(relations.union(parts)))
 
-        def batches() -> Iterator[pa.RecordBatch]:
-            for reader, kind in readers:
-                for batch in reader:
-                    yield batch.append_column(schema.names[-1], pa.repeat(pa.scalar(kind), batch.num_rows)).cast(schema)
-
-        return write_change_files(self.engine, plan, pa.RecordBatchReader.from_batches(schema, batches()))
+    def _relations(self) -> Relations:
+        if self.engine.relations is None:
+            raise UnsupportedOperationError(
+                f"Engine {self.engine.name} can't rewrite rows: it has no relations. Open the table with engine='arrow'."
+            )
+        return self.engine.relations
 
     # --- what is replaced ---
 
@@ -384,13 +395,6 @@ class TableWrite:
             self.transaction.metrics.update(
                 numRemovedFiles=len(sizes), numRemovedBytes=sum(s or 0 for s in sizes)
             )
-
-
-def _renamed(reader: pa.RecordBatchReader, names: Mapping[str, str]) -> pa.RecordBatchReader:
-    if not names:
-        return reader
-    schema = pa.schema([f.with_name(names.get(f.name, f.name)) for f in reader.schema])
-    return pa.RecordBatchReader.from_batches(schema, (b.rename_columns(schema.names) for b in reader))
 
 
 def _selects_partitions(predicate: Expression, partition_columns: Sequence[str]) -> bool:

@@ -12,6 +12,7 @@ from delta_core.engine import Engine
 from delta_core.engines.arrow.data_files import ArrowDataFiles
 from delta_core.engines.arrow.evaluator import ArrowEvaluator
 from delta_core.engines.arrow.log_files import ArrowLogFiles
+from delta_core.engines.arrow.relations import ArrowRelations
 from delta_core.engines.arrow.storage import open_storage
 
 __all__ = ["engine", "map_threads"]
@@ -27,7 +28,8 @@ def engine(uri: str, storage_options: Mapping[str, Any] | None = None) -> Engine
     run = map_threads_wide if remote else map_threads
     logs = ArrowLogFiles(storage, run)
     evaluator = ArrowEvaluator()
-    return Engine("arrow", storage, logs, ArrowDataFiles(storage, evaluator), evaluator, map=run)  # type: ignore[arg-type]
+    data, relations = ArrowDataFiles(storage, evaluator), ArrowRelations(evaluator)
+    return Engine("arrow", storage, logs, data, evaluator, relations, map=run)  # type: ignore[arg-type]
 
 
 def map_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:

@@ -1,0 +1,118 @@
+"""Relations of the Arrow engine: streams of record batches, transformed batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.engine import Evaluator, Relation
+from delta_core.engines.arrow.evaluator import read_column
+from delta_core.errors import SchemaMismatchError
+from delta_core.expressions.ast import Column, Expression, Leaf, leaves
+
+__all__ = ["ArrowRelation", "ArrowRelations"]
+
+
+@dataclass(frozen=True)
+class ArrowRelation:
+    """A schema, and a function that begins a stream of batches of it."""
+
+    schema: pa.Schema
+    begin: Callable[[], Iterator[pa.RecordBatch]]
+
+
+class ArrowRelations:
+    """Relations of the seam.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        Evaluates predicates and columns.
+    """
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
+
+    def scan(self, scan: Any) -> ArrowRelation:
+        """Return the rows of a planned scan."""
+        return ArrowRelation(scan.schema, scan.batches)
+
+    def from_arrow(self, rows: pa.RecordBatchReader | pa.Table) -> ArrowRelation:
+        """Return rows that the caller has."""
+        return ArrowRelation(rows.schema, lambda: iter(rows.to_batches() if isinstance(rows, pa.Table) else rows))
+
+    def filter(self, relation: Relation, predicate: Expression) -> ArrowRelation:
+        """Keep the rows for which a predicate is true."""
+        given = _arrow(relation)
+        keep = self._compile(predicate, given.schema)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in given.begin():
+                mask = keep(batch)
+                yield batch.filter(mask.fill_null(False) if mask.null_count else mask)
+
+        return ArrowRelation(given.schema, batches)
+
+    def select(self, relation: Relation, columns: Sequence[tuple[str, Expression]]) -> ArrowRelation:
+        """Compute columns; a plain column is handed on as it is."""
+        given = _arrow(relation)
+        computed = [(name, self._compile(e, given.schema)) for name, e in columns]
+        empty = [compute(pa.RecordBatch.from_arrays([pa.array([], t) for t in given.schema.types], schema=given.schema))
+                 for _, compute in computed]  # fmt: skip
+        schema = pa.schema([pa.field(name, c.type) for (name, _), c in zip(columns, empty, strict=True)])
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in given.begin():
+                yield pa.RecordBatch.from_arrays([compute(batch) for _, compute in computed], schema=schema)
+
+        return ArrowRelation(schema, batches)
+
+    def union(self, relations: Sequence[Relation]) -> ArrowRelation:
+        """Return the rows of all, one relation after the other."""
+        given = [_arrow(r) for r in relations]
+        schema = pa.schema([f.with_nullable(True) for f in given[0].schema])
+        for other in given[1:]:
+            if other.schema.names != schema.names or other.schema.types != schema.types:
+                raise SchemaMismatchError(f"Relations of {schema.names} and {other.schema.names} can't be united.")
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for relation in given:
+                for batch in relation.begin():
+                    yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+        return ArrowRelation(schema, batches)
+
+    def stream(self, relation: Relation) -> pa.RecordBatchReader:
+        """Return the rows as a stream."""
+        given = _arrow(relation)
+        return pa.RecordBatchReader.from_batches(given.schema, given.begin())
+
+    def _compile(self, expression: Expression, schema: pa.Schema) -> Callable[[pa.RecordBatch], Any]:
+        if isinstance(expression, Column):
+            path = expression.path
+            return lambda batch: read_column(batch, path)
+        compiled = self._evaluator.compile(expression, {leaf: _type(leaf, schema) for leaf in leaves(expression)})
+
+        def run(batch: pa.RecordBatch) -> Any:
+            columns = [read_column(batch, leaf.path) for leaf in compiled.leaves]  # type: ignore[union-attr]
+            return compiled(columns, batch.num_rows)
+
+        return run
+
+
+def _arrow(relation: Relation) -> ArrowRelation:
+    if not isinstance(relation, ArrowRelation):
+        raise SchemaMismatchError(f"Found a relation of another engine ({type(relation).__name__}).")
+    return relation
+
+
+def _type(leaf: Leaf, schema: pa.Schema) -> pa.DataType:
+    if not isinstance(leaf, Column):
+        raise SchemaMismatchError(f"A relation has columns only, found {leaf}.")
+    found = schema.field(leaf.path[0]).type
+    for name in leaf.path[1:]:
+        found = found.field(name).type
+    return found
