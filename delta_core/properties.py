@@ -197,6 +197,7 @@ PROPERTIES: Mapping[str, TableProperty] = {
         TableProperty("delta.setTransactionRetentionDuration", parse_duration_ms),
         TableProperty("delta.targetFileSize", parse_size),
         TableProperty("delta.tuneFileSizesForRewrites", _boolean),
+        TableProperty("delta.writePartitionColumnsToParquet", _boolean, False),
     )
 }
 

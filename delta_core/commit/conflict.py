@@ -7,14 +7,16 @@ of which this transaction drops rows, disjoint rows rebase.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 
+from delta_core.actions import ActionKind
 from delta_core.commit.intents import Intents, Reads
 from delta_core.errors import (
     CommitConflictError,
@@ -56,12 +58,17 @@ class _Check:
 
 
 def check_conflicts(
-    winner: Commit, intents: Intents, reads: Reads, isolation: IsolationLevel, matches: Matches
-) -> None:
-    """Raise the error of the first rule that a winner breaks; return where the transaction may go on."""
+    winner: Commit, intents: Intents, reads: Reads, isolation: IsolationLevel, matches: Matches,
+    kinds: Iterable[ActionKind] = (),
+) -> None:  # fmt: skip
+    """Raise the error of the first rule that a winner breaks; return where the transaction may go on.
+
+    ``kinds`` are the actions that features declare.
+    """
     check = _Check(intents, reads, isolation, matches)
     _check_definition(winner)
     _check_keys(winner, intents)
+    _check_declared(winner, intents, kinds)
     if not reads.is_blind:
         _check_appends(winner, check)
         _check_removed_reads(winner, check)
@@ -97,6 +104,22 @@ def _check_keys(winner: Commit, intents: Intents) -> None:
                 CommitConflictError, winner, f"changed the domain {domain!r}, which this transaction changes too",
                 "Read the domain again and repeat the change.",
             )
+
+
+def _check_declared(winner: Commit, intents: Intents, kinds: Iterable[ActionKind]) -> None:
+    """Two commits that write one key of a feature's action conflict, unless it says that they don't."""
+    keys = {k.name: k.key for k in kinds if not k.rebasable}
+    mine = {(kind, _key(value, keys[kind])) for kind, value in intents.actions if kind in keys}
+    for kind, value in winner.others:
+        if kind in keys and (kind, _key(value, keys[kind])) in mine:
+            _fail(
+                CommitConflictError, winner, f"wrote the action {kind} that this transaction writes too",
+                "Read it again and repeat the change.",
+            )
+
+
+def _key(value: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(json.dumps(value.get(n)) for n in names)
 
 
 def _check_appends(winner: Commit, check: _Check) -> None:

@@ -24,7 +24,8 @@ def follow_up(snapshot: Snapshot, commit: bytes, before: Snapshot | None, wanted
         previous = None if before is None else before.checksum
         snapshot.checksum = write_checksum(snapshot, previous, commit=commit)
     interval: int = read_property(snapshot.state.configuration, "delta.checkpointInterval")
-    if not wanted.create_checkpoint or not allows(catalog, "checkpoint") or snapshot.version == 0 or snapshot.version % interval:
+    due = snapshot.version > 0 and snapshot.version % interval == 0
+    if not wanted.create_checkpoint or not due or not allows(catalog, "checkpoint"):
         return
     try:
         write_checkpoint(snapshot, checksum=wanted.write_checksum)

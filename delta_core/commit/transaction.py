@@ -346,8 +346,9 @@ class Transaction:
         if latest.version <= base.version:
             taken = conflict.version
             raise VersionNotFoundError(f"Version {taken} is taken, but the log does not list it.", version=taken)
+        kinds = [k for f in self.plugins.features.values() for k in f.actions]
         for winner in latest.commits(base.version + 1, latest.version):
-            check_conflicts(winner, self.intents, self.reads, self.isolation, self._matching(latest))
+            check_conflicts(winner, self.intents, self.reads, self.isolation, self._matching(latest), kinds)
             self.intents.row_removals = rebase(winner, self.intents.row_removals, latest)
             self.intents.take_row_ids(winner.adds)
         return latest

@@ -126,8 +126,9 @@ class TableLog:
         target = latest if version is None else version
         if target > latest:
             raise VersionNotFoundError(
-                f"Version {target} of {self.uri} does not exist; its catalog's latest is {latest}.", version=target, latest=latest
-            )
+                f"Version {target} of {self.uri} does not exist; its catalog's latest is {latest}.",
+                version=target, latest=latest,
+            )  # fmt: skip
         listing = list_log(self.engine.storage, 0, read_hint(self.engine.storage))
         ratified = {c.version: _staged_file(c) for c in staged if c.version <= latest}
         # the catalog's commit beats a published one, and what lies above its latest version does not exist

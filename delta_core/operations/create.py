@@ -79,7 +79,7 @@ def stage_definition(
         properties=asked,
         table_id=table_id,
     )
-    transaction.set_metadata(metadata, features=features)
+    transaction.set_metadata(metadata, features=features, replaces=True)
 
 
 def create_table(

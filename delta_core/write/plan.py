@@ -82,6 +82,8 @@ def plan_write(table: TableState, plugins: PluginSet, operation: str) -> WritePl
     requirements = _united([r for r in rules if isinstance(r, FileRequirement)])
     if read_property(table.configuration, "delta.randomizeFilePrefixes"):
         requirements = replace(requirements, random_prefix=True)
+    if read_property(table.configuration, "delta.writePartitionColumnsToParquet"):
+        requirements = replace(requirements, materialize_partition_columns=True)
     return WritePlan(
         table, operation,
         _ordered([_bound_fill(r, table, functions) for r in rules if isinstance(r, FillColumn)]),

@@ -6,7 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from delta_core.api import (
-    FeatureRequirementError, Metadata, TableFeature, TableState, UnsupportedOperationError, hookimpl,
+    FeatureRequirementError,
+    Metadata,
+    TableFeature,
+    TableState,
+    UnsupportedOperationError,
+    hookimpl,
 )  # fmt: skip
 from delta_plugins.catalog_managed.committer import CatalogCommitter
 
