@@ -150,14 +150,14 @@ class FillColumn:
 
 @dataclass(frozen=True)
 class HiddenColumn:
-    """A physical column that is not in the schema.
+    """A physical column that is not in the schema; files of which no row has a value of it lack it.
 
     Parameters
     ----------
     on_rewrite : str
         Of rows that are moved to another file: ``carry`` their values along, or ``recompute`` them.
     carries : str
-        The metadata column that gives the values to carry; empty if none does.
+        The metadata column that gives the values to carry: rows that are moved without it are refused. Empty: none does.
     """
 
     feature: str
