@@ -61,6 +61,7 @@ def test_is_deltatable_tells_tables_from_other_places(builder: TableBuilder, tmp
     assert DeltaTable.is_deltatable(builder.uri)
     assert not DeltaTable.is_deltatable(tmp_path)
     assert not DeltaTable.is_deltatable(str(tmp_path / "nothing"))
+    assert not DeltaTable.is_deltatable(__file__)
 
 
 def test_table_whose_log_is_broken_counts_as_a_table(builder: TableBuilder) -> None:

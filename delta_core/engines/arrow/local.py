@@ -22,6 +22,8 @@ from delta_core.engines.arrow.places import LOCAL_SCHEMES, Elsewhere, Opener, fa
 
 __all__ = ["LocalStorage"]
 
+_MISSING = (FileNotFoundError, NotADirectoryError)
+
 
 class LocalStorage(Elsewhere):
     """Files of this machine."""
@@ -52,10 +54,9 @@ class LocalStorage(Elsewhere):
         if local is None:
             return self._other(directory).list_from(directory, start)  # type: ignore[no-any-return]
         try:
-            missing = (FileNotFoundError, NotADirectoryError)
-            with failing("list", directory, self.root, missing), os.scandir(local) as entries:
+            with failing("list", directory, self.root, _MISSING), os.scandir(local) as entries:
                 return Listing(sorted(e.name for e in entries if e.name >= start and not e.is_dir()))
-        except (FileNotFoundError, NotADirectoryError):
+        except _MISSING:
             return Listing([])
 
     def stat(self, paths: Sequence[str]) -> list[tuple[int, int]]:
@@ -79,10 +80,13 @@ class LocalStorage(Elsewhere):
             if local is None:
                 out += self._other(r.path).read([r])
                 continue
-            with failing("read", r.path, self.root, (FileNotFoundError,)), open(local, "rb", buffering=0) as f:
-                if r.offset:
-                    f.seek(r.offset)
-                out.append(read_fully(f, r.length))
+            try:
+                with failing("read", r.path, self.root, _MISSING), open(local, "rb", buffering=0) as f:
+                    if r.offset:
+                        f.seek(r.offset)
+                    out.append(read_fully(f, r.length))
+            except NotADirectoryError as e:  # a file stands where a folder would: what lies in it is missing
+                raise FileNotFoundError(*e.args) from e
         return out
 
     def open(self, path: str, size: int | None = None) -> pa.NativeFile:
