@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +15,13 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from delta_core.engines.spark.write_values import BAD_VALUE
-from delta_core.errors import ConstraintViolationError, DeltaError, EngineError, SchemaMismatchError
+from delta_core.errors import ConstraintViolationError, DeltaError, SchemaMismatchError
 from delta_core.expressions.printing import quote_name
 from delta_core.schema import format_path
 from delta_core.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 from delta_core.write.schema_checks import SchemaCheck, schema_checks
 
-__all__ = ["Condition", "enforced", "schema_conditions", "translated"]
+__all__ = ["Condition", "enforced", "schema_conditions", "shown_row", "translated"]
 
 _BROKEN = re.compile(r"delta_core check (\d+): (.*?) :end of row", re.DOTALL)
 _VALUE = re.compile(re.escape(BAD_VALUE) + r"(Column .*? before writing\.)", re.DOTALL)
@@ -49,7 +49,7 @@ def enforced(value: Column, conditions: Sequence[Condition], row: Column) -> Col
         shown = F.substring(F.coalesce(row, F.lit("")), 1, _SHOWN_CHARACTERS)
         message = F.concat(F.lit(f"delta_core check {number}: "), shown, F.lit(" :end of row"))
         failed = failed.when(~F.coalesce(condition.passes, F.lit(False)), F.raise_error(message))
-    return failed.otherwise(value)  # type: ignore[no-any-return]
+    return failed.otherwise(value)
 
 
 def shown_row(schema: StructType) -> Column:
@@ -62,30 +62,43 @@ def schema_conditions(schema: StructType) -> Iterator[Condition]:
     """Yield what the schema itself asks: no null where there may be none, no text that is longer than declared."""
     types = {f.name: f.type for f in schema.fields}
     for name, check in schema_checks(schema).items():
-        yield from _conditions(check, types[name], F.col(quote_name(name)))
+        for test, text, path in _tests(check, types[name]):
+            yield Condition(test(F.col(quote_name(name))), text, text, column=path)
 
 
-def _conditions(check: SchemaCheck, t: DataType, column: Column) -> Iterator[Condition]:
-    path = format_path(check.path)
-    for passes, name in _own(check, column):
-        yield Condition(passes, name, name, column=path)
-    for part, inner in check.parts:
-        for found in _conditions(inner, *_part(t, part, column)):
-            yield found
-    return
+#: Whether a column passes; never null.
+_Test = Callable[[Column], Column]
 
 
-def _own(check: SchemaCheck, column: Column) -> Iterator[tuple[Column, str]]:
-    path = format_path(check.path)
+def _tests(check: SchemaCheck, t: DataType) -> Iterator[tuple[_Test, str, str]]:
+    path, longest = format_path(check.path), check.longest
     if check.required:
-        yield column.isNotNull(), f"NOT NULL {path}"
-    if check.longest is not None:
-        text = f"{path} has at most {check.longest} characters"
-        yield F.coalesce(F.char_length(column) <= check.longest, F.lit(True)), text
+        yield F.isnotnull, f"NOT NULL {path}", path
+    if longest is not None:
+        text = f"{path} has at most {longest} characters"
+        yield lambda x: F.coalesce(F.char_length(x) <= F.lit(longest), F.lit(True)), text, path
+    for part, inner in check.parts:
+        for test, text, place in _tests(inner, _part_type(t, part)):
+            yield _within(t, part, test), text, place
 
 
-def _part(t: DataType, name: str, column: Column) -> tuple[DataType, Column]:
-    raise NotImplementedError
+def _part_type(t: DataType, part: str) -> DataType:
+    if isinstance(t, StructType):
+        return next(f.type for f in t.fields if f.name == part)
+    if isinstance(t, ArrayType):
+        return t.element_type
+    assert isinstance(t, MapType)
+    return t.key_type if part == "key" else t.value_type
+
+
+def _within(t: DataType, part: str, test: _Test) -> _Test:
+    """Return the test of what holds a part: true where it is null itself."""
+    if isinstance(t, StructType):
+        return lambda x: x.isNull() | test(x.getField(part))
+    if isinstance(t, ArrayType):
+        return lambda x: F.coalesce(F.forall(x, test), F.lit(True))
+    parts = F.map_keys if part == "key" else F.map_values
+    return lambda x: F.coalesce(F.forall(parts(x), test), F.lit(True))
 
 
 def translated(error: BaseException, conditions: Sequence[Condition]) -> DeltaError | None:

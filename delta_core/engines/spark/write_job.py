@@ -34,7 +34,10 @@ _CONF = {
     "spark.sql.streaming.commitProtocolClass": "org.apache.spark.sql.execution.streaming.ManifestFileCommitProtocol",
 }
 #: Names that moved within Spark, newest first.
-_SINKS = ("org.apache.spark.sql.execution.streaming.sinks.FileStreamSink", "org.apache.spark.sql.execution.streaming.FileStreamSink")
+_SINKS = (
+    "org.apache.spark.sql.execution.streaming.sinks.FileStreamSink",
+    "org.apache.spark.sql.execution.streaming.FileStreamSink",
+)
 _PROTOCOLS = (
     "org.apache.spark.sql.execution.streaming.sinks.ManifestFileCommitProtocol",
     "org.apache.spark.sql.execution.streaming.ManifestFileCommitProtocol",
@@ -135,7 +138,7 @@ class Job:
             (data,) = self.storage.read([RangeRequest(path)])
         except FileNotFoundError:
             raise EngineError(
-                f"Spark's sink left no list of files at {path}. Does the driver's Hadoop see the store that this process sees?",
+                f"Spark's sink left no list of files at {path}. Does the driver's Hadoop see the store that Python sees?",
                 path=path,
             ) from None
         lines = bytes(data).decode().splitlines()[1:]

@@ -13,7 +13,16 @@ from pyspark.sql import functions as F  # noqa: N812
 from delta_core.engines.spark.types import spark_type
 from delta_core.expressions.coercion import common_type
 from delta_core.schema import Path, format_path
-from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef, parse_decimal
+from delta_core.types import (
+    ArrayType,
+    DataType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    TypeDef,
+    parse_decimal,
+)
 
 __all__ = ["BAD_VALUE", "converted", "loose", "without_void"]
 
@@ -129,6 +138,6 @@ def _fail(column: Column, want: DataType, path: Path, types: Mapping[str, TypeDe
     name = format_path(path)
     text = F.concat(
         F.lit(f"{BAD_VALUE}Column {name} holds "), column.cast("string"),
-        F.lit(f", which the table's type {want.type} can't hold exactly. Correct the value, or cast the column before writing."),
+        F.lit(f", which the table's type {want.type} can't hold exactly. Correct it, or cast the column before writing."),
     )  # fmt: skip
     return F.raise_error(text).cast(spark_type(want, types))
