@@ -45,8 +45,9 @@ def resolve(removals: Sequence[RowRemoval], snapshot: Snapshot, rule: RemoveRows
     before = snapshot.row_sets(files)
     rows = [before[i] | r.rows if i in before else r.rows for i, r in enumerate(removals)]
     counts = [_num_records(files, i) for i in range(files.num_rows)]
-    for united, count in zip(rows, counts, strict=True):
-        united.check_fits(count)
+    for i, removal in enumerate(removals):
+        _check_fits(removal.rows, counts[i], files.column("path")[i].as_py())
+        rows[i].check_fits(counts[i])
     changed = [i for i, united in enumerate(rows) if len(united) > len(before.get(i, ()))]
     left = [i for i in changed if len(rows[i]) < counts[i]]
     encoded = rule.encode([rows[i] for i in left], prefix) if left else None
@@ -55,6 +56,12 @@ def resolve(removals: Sequence[RowRemoval], snapshot: Snapshot, rule: RemoveRows
     if encoded is None:
         return Resolved(removed, ADDED_FILE.empty_table(), None)
     return Resolved(removed, _added(files.take(pa.array(left)), encoded, [counts[i] for i in left]), encoded)
+
+
+def _check_fits(rows: RowSet, count: int, path: str) -> None:
+    last = rows.max
+    if last is not None and last >= count:
+        raise InvalidArgumentError(f"Row {last} of {path} is to be dropped, which has {count} rows.", path=path)
 
 
 def _plain(file: pa.Table, snapshot: Snapshot) -> pa.Table:
