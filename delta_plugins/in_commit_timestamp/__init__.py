@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import methodcaller
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from delta_core.api import CommitInfoField, CommitTimestamp, Metadata, TableFeature, TableState, hookimpl
 from delta_plugins.in_commit_timestamp import logic
@@ -43,6 +43,12 @@ def required_features(metadata: Metadata) -> Iterable[str]:
 @hookimpl
 def prepare_metadata(table: TableState, metadata: Metadata, previous: TableState | None) -> Metadata:
     return logic.with_enablement(table, metadata, previous)
+
+
+@hookimpl
+def write_rules(table: TableState) -> Iterable[NoReturn]:
+    logic.check_no_preview(table)
+    return ()
 
 
 @hookimpl

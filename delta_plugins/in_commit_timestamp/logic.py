@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from delta_core.api import CommitTimestamp, CorruptTableError, Metadata, TableState
+from delta_core.api import CommitTimestamp, CorruptTableError, Metadata, TableState, UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from delta_core.api import AttemptView
 
 __all__ = [
-    "ENABLEMENT_TIMESTAMP", "ENABLEMENT_VERSION", "FIELD", "SWITCH", "commit_timestamps", "timestamp_of",
+    "ENABLEMENT_TIMESTAMP", "ENABLEMENT_VERSION", "FIELD", "SWITCH", "check_no_preview", "commit_timestamps", "timestamp_of",
     "with_enablement", "with_start",
 ]  # fmt: skip
 
@@ -56,6 +56,16 @@ def timestamp_of(attempt: AttemptView) -> int:
     """Return the attempt's commit time: now, and above that of the version before. ms since the epoch."""
     before = attempt.previous_timestamp_ms
     return attempt.now_ms if before is None else max(attempt.now_ms, before + 1)
+
+
+def check_no_preview(table: TableState) -> None:
+    """Refuse to write a table whose times a preview release switched on: it has them under other properties."""
+    name = f"{SWITCH}-preview"
+    if table.flag(name):
+        raise UnsupportedFeatureError(
+            f"Table property {name}=true was set by a preview of {NAME}, whose commits are not written here. Set {SWITCH} "
+            "instead, without -preview.", feature=NAME, property=name,
+        )  # fmt: skip
 
 
 def with_enablement(table: TableState, metadata: Metadata, previous: TableState | None) -> Metadata:

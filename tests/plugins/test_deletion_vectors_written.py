@@ -279,9 +279,8 @@ def test_rows_brought_back_meanwhile_conflict(uri: str) -> None:
     place = files.schema.get_field_index("dataChange")
     files = files.set_column(place, "dataChange", changed) if place >= 0 else files.append_column("dataChange", changed)
     other.remove_files(files)
-    back = files.set_column(
-        files.schema.get_field_index("deletionVector"), "deletionVector", pa.nulls(1, files.schema.field("deletionVector").type)
-    )
+    place = files.schema.get_field_index("deletionVector")
+    back = files.set_column(place, "deletionVector", pa.nulls(1, files.schema.field("deletionVector").type))
     other.add_files(back.drop_columns(["dvId"]).append_column("fresh", pa.array([False])))
     other.commit()
     with pytest.raises(ConcurrentDeleteDeleteError, match="brought back rows"):
