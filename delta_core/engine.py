@@ -274,7 +274,7 @@ class Evaluator(Protocol):
     """Expressions to functions over batches, with Spark's semantics."""
 
     def compile(
-        self, expression: Expression, types: Mapping[Leaf, pa.DataType], functions: Mapping[str, Function] = ...
+        self, expression: Expression, types: Mapping[Leaf, pa.DataType], functions: Mapping[str, Function] | None = None
     ) -> Compiled:
         """Compile once per plan. UnsupportedExpressionError names a part that can't run here."""
         ...

@@ -150,7 +150,9 @@ def _rows_of(entries: NDArray[Any], offsets: NDArray[Any]) -> NDArray[Any] | sli
     # most often every row has each key once
     if len(entries) == len(offsets) - 1 and (entries >= offsets[:-1]).all() and (entries < offsets[1:]).all():
         return slice(None)
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[entries - offsets[0]]
+    rows: NDArray[Any] = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    found: NDArray[Any] = rows[entries - offsets[0]]
+    return found
 
 
 def _dictionary(column: pa.Array) -> Any:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from delta_core.actions import ActionField, Metadata, Protocol
 from delta_core.catalog import CommitSource, StagedCommit
 from delta_core.engine import ActionQuery, Engine
 from delta_core.errors import CheckpointError, LogError, TableNotFoundError, VersionNotFoundError
+from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.checkpoint import CheckpointReader
 from delta_core.log.checksum import read_checksum
 from delta_core.log.chunks import BASE_COLUMNS, extra_fields
-from delta_core.log.hint import read_hint
+from delta_core.log.hint import Hint, read_hint
 from delta_core.log.listing import LogListing, list_log
 from delta_core.log.names import STAGED_DIRECTORY, commit_name
 from delta_core.log.segment import choose_segment
@@ -61,12 +63,26 @@ class LogContents:
 
 
 class TableLog:
-    """The log of one table, through an engine; and its catalog, where one decides the versions."""
+    """The log of one table, through an engine; and its catalog, where one decides the versions.
 
-    def __init__(self, engine: Engine, uri: str, commits: CommitSource | None = None) -> None:
+    Parameters
+    ----------
+    recover : function(), optional
+        Called before each listing: brings to the log what was committed and is not there yet.
+    """
+
+    def __init__(
+        self, engine: Engine, uri: str, commits: CommitSource | None = None, recover: Callable[[], None] | None = None
+    ) -> None:
         self.engine = engine
         self.uri = uri
         self.catalog = commits
+        self._recover = recover
+
+    def _list(self, start: int = 0, hint: Hint | None = None) -> LogListing:
+        if self._recover is not None:
+            self._recover()
+        return list_log(self.engine.storage, start, hint)
 
     def read(
         self, version: int | None = None, rejected: Sequence[str] = (), failure: CheckpointError | None = None
@@ -102,7 +118,7 @@ class TableLog:
             return self._catalog_segment(version, rejected)
         hint = None if rejected else read_hint(self.engine.storage)
         usable = hint is not None and (version is None or hint.version <= version)
-        listing = list_log(self.engine.storage, hint.version if usable and hint is not None else 0, hint)
+        listing = self._list(hint.version if usable and hint is not None else 0, hint)
         return self._choose(listing, version, rejected)
 
     def _choose(self, listing: LogListing, version: int | None, rejected: Sequence[str]) -> LogSegment:
@@ -115,7 +131,7 @@ class TableLog:
                     segment = choose_segment(listing.files, version, hint=hint, where=self.uri)
                     if segment.checkpoint is not None:
                         return _with_embedded(segment, listing)
-            listing = list_log(self.engine.storage, 0, hint)
+            listing = self._list(0, hint)
         return _with_embedded(choose_segment(listing.files, version, hint=hint, where=self.uri, rejected=rejected), listing)
 
     def _catalog_segment(self, version: int | None, rejected: Sequence[str]) -> LogSegment:
@@ -129,7 +145,7 @@ class TableLog:
                 f"Version {target} of {self.uri} does not exist; its catalog's latest is {latest}.",
                 version=target, latest=latest,
             )  # fmt: skip
-        listing = list_log(self.engine.storage, 0, read_hint(self.engine.storage))
+        listing = self._list(0, read_hint(self.engine.storage))
         ratified = {c.version: _staged_file(c) for c in staged if c.version <= latest}
         # the catalog's commit beats a published one, and what lies above its latest version does not exist
         published = [f for f in listing.files if f.end_version <= latest and f.kind != "staged"]
@@ -144,7 +160,7 @@ class TableLog:
         if self.catalog is not None:
             return self.commit_files(segment.version + 1)
         own = [*segment.deltas, *(segment.checkpoint.files if segment.checkpoint is not None else ())]
-        listed = list_log(self.engine.storage, min(f.version for f in own)).files
+        listed = self._list(min(f.version for f in own)).files
         if not {f.name for f in own}.issubset(f.name for f in listed):
             return None
         return [f for f in listed if f.kind == "commit" and f.version > segment.version]
@@ -153,7 +169,7 @@ class TableLog:
         """List the commits from a version on, as far as they still exist."""
         if self.catalog is not None:
             return [f for f in self._catalog_segment(None, ()).commits if f.version >= start]
-        return [f for f in list_log(self.engine.storage, start).files if f.kind == "commit"]
+        return [f for f in self._list(start).files if f.kind == "commit"]
 
     def _contents(self, segment: LogSegment) -> LogContents:
         checkpoint = None if segment.checkpoint is None else CheckpointReader(self.engine.logs, segment.checkpoint)
@@ -183,7 +199,7 @@ class TableLog:
             return commits()
         tasks = [commits, checkpoint.prefetch]
         found = self.engine.map(lambda task: task(), tasks) if not self._is_local else [commits()]
-        return found[0]  # type: ignore[no-any-return]
+        return found[0]
 
     @property
     def _is_local(self) -> bool:
@@ -262,7 +278,7 @@ def newest(others: pa.Table, kind: str, key: Sequence[str]) -> dict[str, dict[st
     """Return a kind's newest action by the fields of its key among the actions of commits, oldest first."""
     kinds = others.column("kind").to_pylist()
     rows = [i for i, k in enumerate(kinds) if k == kind]
-    texts = others.column("json").take(pa.array(rows, pa.int64())).to_pylist() if rows else []
+    texts = others.column("json").take(number_array(np.array(rows, np.int64))).to_pylist() if rows else []
     return {_key(v, key): v for t in texts if isinstance(v := json.loads(t), dict)}
 
 
