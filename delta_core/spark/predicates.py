@@ -31,7 +31,7 @@ def condition(snapshot: Snapshot, predicate: Any) -> Column:
     if isinstance(predicate, str) and not _calls(predicate, set(functions)):
         return F.expr(predicate)
     bound = to_expression(predicate, snapshot.schema, functions)
-    return F.lit(True) if bound is None else F.expr(to_sql(bound, lambda leaf: leaf, functions))  # type: ignore[arg-type, return-value]
+    return F.lit(True) if bound is None else F.expr(to_sql(bound, lambda leaf: leaf, functions))
 
 
 def _calls(text: str, names: set[str]) -> bool:

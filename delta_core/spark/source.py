@@ -88,4 +88,5 @@ class _Reader(DataSourceReader):  # type: ignore[misc]
         files = FileSet.of(table.slice(partition.start, partition.stop - partition.start))
         wanted = to_arrow_schema(self._schema)
         for batch in snapshot.scan(self._schema.names, files=files).batches():
-            yield pa.RecordBatch.from_arrays([c.cast(f.type) for c, f in zip(batch.columns, wanted, strict=True)], schema=wanted)
+            columns = [c.cast(f.type) for c, f in zip(batch.columns, wanted, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, schema=wanted)

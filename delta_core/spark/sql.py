@@ -20,7 +20,10 @@ TABLE_FUNCTION = "delta_scan"
 _TEXT = r"'(?:[^'\\]|\\.|'')*'"
 #: What stands in SQL besides tables: comments, texts, and names in backticks that belong to nothing of ours.
 _OTHER = rf"--[^\n]*|/\*.*?\*/|{_TEXT}|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`"
-_TIME_TRAVEL = rf"(?:\s+(?:FOR\s+)?(?:SYSTEM_)?(?:VERSION\s+AS\s+OF\s+(?P<version>\d+)|TIME(?:STAMP)?\s+AS\s+OF\s+(?P<time>{_TEXT})))?"
+_TIME_TRAVEL = (
+    r"(?:\s+(?:FOR\s+)?(?:SYSTEM_)?"
+    rf"(?:VERSION\s+AS\s+OF\s+(?P<version>\d+)|TIME(?:STAMP)?\s+AS\s+OF\s+(?P<time>{_TEXT})))?"
+)
 _TABLE = re.compile(
     rf"(?P<other>{_OTHER})"
     rf"|(?<![\w.`])delta_core\s*\.\s*`(?P<path>(?:[^`]|``)+)`{_TIME_TRAVEL}"

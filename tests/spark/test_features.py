@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable
+from delta_core.engines.spark.expressions import check_zone, to_sql
 from delta_core.errors import UnsupportedExpressionError, UnsupportedOperationError
 from delta_core.expressions import bind
 from delta_core.expressions.ast import Call, Cast, Column, Literal
-from delta_core.engines.spark.expressions import check_zone, to_sql
 from delta_core.snapshot import open_snapshot
 from delta_core.spark import read, read_changes
 from delta_core.testing.comparison import assert_same_rows
@@ -48,7 +48,8 @@ def test_rows_that_a_vector_newly_drops_are_told_as_deleted(spark: Any, tmp_path
     table = TableBuilder(tmp_path / "t").create(
         {"id": "long"}, features=["deletionVectors", "changeDataFeed"], properties={"delta.enableChangeDataFeed": "true"}
     )
-    table.append([{"id": i} for i in range(9)]).delete_rows(lambda r: r["id"] == 3).delete_rows(lambda r: r["id"] in (4, 8))
+    table.append([{"id": i} for i in range(9)])
+    table.delete_rows(lambda r: r["id"] == 3).delete_rows(lambda r: r["id"] in (4, 8))
     found = read_changes(spark, table.uri, 2, route=route).select("id", "_change_type", "_commit_version").toArrow()
     told = {(r["id"], r["_change_type"], r["_commit_version"]) for r in found.to_pylist()}
     assert told == {(3, "delete", 2), (4, "delete", 3), (8, "delete", 3)}
@@ -109,7 +110,8 @@ def test_filters_of_a_plugin_hide_rows(spark: Any, tmp_path: Path, route: Any) -
     pytest.importorskip("delta_row_ttl")
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [TTL], "writerFeatures": [TTL]}
     properties = {"example.ttl.column": "born", "example.ttl.interval": "30 days"}
-    table = TableBuilder(tmp_path / "t").create({"id": "long", "born": "timestamp"}, protocol=protocol, properties=properties)
+    schema = {"id": "long", "born": "timestamp"}
+    table = TableBuilder(tmp_path / "t").create(schema, protocol=protocol, properties=properties)
     now = datetime.now(UTC)
     born = [now, now - timedelta(days=40), None, now - timedelta(days=29)]
     table.append([{"id": i, "born": b} for i, b in enumerate(born)])
@@ -128,7 +130,7 @@ def test_template_nests_and_quotes_names() -> None:
 
     functions = {"twice": Function("f", "twice", lambda t: t[0], lambda a: a, spark="concat({0}, {0})")}
     inner = Call("twice", (Column(("a b",)),))
-    assert to_sql(Call("twice", (inner,)), lambda leaf: leaf, functions) == "concat(concat(`a b`, `a b`), concat(`a b`, `a b`))"  # type: ignore[arg-type, return-value]
+    assert to_sql(Call("twice", (inner,)), lambda leaf: leaf, functions) == "concat(concat(`a b`, `a b`), concat(`a b`, `a b`))"
 
 
 def test_rule_that_would_follow_the_sessions_zone_is_refused_by_name() -> None:

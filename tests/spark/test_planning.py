@@ -61,13 +61,16 @@ def table(tmp_path_factory: Any) -> TableBuilder:
 @pytest.mark.parametrize(
     ("where", "files", "rows"),
     [
-        ("id = 37", 1, 1), ("id = 42", 1, 0), ("ID between 35 and 44", 2, 9), ("id in (3, 95)", 2, 2), ("s like '07%'", 1, 10),
-        ("t >= timestamp'2024-01-09 00:00:00'", 2, 20), ("p = 1", 3, 30), ("p = 1 and id < 20", 1, 10),
-        ("not (id < 90)", 1, 10), ("id = 5 or id = 15", 2, 2), ("id + 0 = 5", 10, 1), ("not (id < 90 and rand() < 2)", 10, 10),
+        ("id = 37", 1, 1), ("id = 42", 1, 0), ("ID between 35 and 44", 2, 9), ("id in (3, 95)", 2, 2),
+        ("s like '07%'", 1, 10),
+        ("t >= timestamp'2024-01-09 00:00:00'", 2, 20), ("p = 1", 3, 29), ("p = 1 and id < 20", 1, 10),
+        ("not (id < 90)", 1, 10), ("id = 5 or id = 15", 2, 2), ("abs(id) = 5", 10, 1), ("not (id < 90 and abs(id) < 95)", 10, 10),
         ("id is null", 0, 0), ("length(s) = 6 and id < 10", 1, 10), ("p is null", 0, 0),
     ],
 )
-def test_where_reads_only_files_that_may_hold_a_row(spark: Any, table: TableBuilder, where: str, files: int, rows: int) -> None:
+def test_where_reads_only_files_that_may_hold_a_row(
+    spark: Any, table: TableBuilder, where: str, files: int, rows: int
+) -> None:
     frame = read(spark, table.uri).where(where)
     assert (files_read(frame), frame.count()) == (files, rows)
 
@@ -86,8 +89,9 @@ def test_self_join_of_one_read_reuses_and_counts_right(spark: Any, table: TableB
 
 
 def test_no_python_in_the_path_of_rows_on_any_route(spark: Any, table: TableBuilder) -> None:
-    for route in ("index", "join"):
-        frame = read(spark, table.uri, metadata=["_file_path", "_file_row_index"], route=route).where("id > 5")  # type: ignore[arg-type]
+    routes: tuple[Any, ...] = ("index", "join")
+    for route in routes:
+        frame = read(spark, table.uri, metadata=["_file_path", "_file_row_index"], route=route).where("id > 5")
         assert not PYTHON.search(plan(frame))
     indexed = plan(read(spark, table.uri).where("id > 5"))
     assert "PushedFilters: [IsNotNull" in indexed
@@ -97,8 +101,9 @@ def test_no_python_in_the_path_of_rows_on_any_route(spark: Any, table: TableBuil
 
 def test_partition_columns_of_every_type_come_typed_and_prune(spark: Any, tmp_path: Path) -> None:
     values = {
-        "b": True, "y": 1, "sh": 2, "i": 3, "l": 4, "f": 1.5, "d": 2.5, "s": "a b=c/%", "bi": b"\x01z", "da": date(2024, 2, 29),
-        "t": datetime(2024, 1, 1, 12, 0, 0, 5, tzinfo=UTC), "n": datetime(2024, 1, 1, 12), "de": Decimal("1.50"),
+        "b": True, "y": 1, "sh": 2, "i": 3, "l": 4, "f": 1.5, "d": 2.5, "s": "a b=c/%", "bi": b"\x01z",
+        "da": date(2024, 2, 29), "t": datetime(2024, 1, 1, 12, 0, 0, 5, tzinfo=UTC),
+        "n": datetime(2024, 1, 1, 12), "de": Decimal("1.50"),  # noqa: DTZ001 - a time of no zone
     }  # fmt: skip
     types = ("boolean", "byte", "short", "integer", "long", "float", "double", "string", "binary", "date", "timestamp",
              "timestamp_ntz", "decimal(10,2)")  # fmt: skip
@@ -124,16 +129,19 @@ def marked(tmp_path_factory: Any) -> TableBuilder:
     return made.delete_rows(lambda r: r["id"] % 3 == 0 and r["id"] < 69_000)
 
 
-@pytest.mark.parametrize("form", ["bits", "roaring", "chunks"])
+@pytest.mark.parametrize("form", ["bits", "roaring", "chunks", "executors"])
 def test_every_form_of_vectors_drops_the_same_rows(spark: Any, marked: TableBuilder, form: str, monkeypatch: Any) -> None:
     from delta_core.engines.spark import indexed
 
     if form == "roaring":
         monkeypatch.setattr(indexed, "_SMALL", 0)
         monkeypatch.setattr(indexed, "_BITS_PER_STORED", 0)
-    frame = read(spark, marked.uri, vector_bytes=0 if form == "chunks" else None)
+    frame = read(
+        spark, marked.uri, vector_bytes=0 if form == "executors" else None, route="join" if form == "chunks" else "auto"
+    )
     text = plan(frame)
-    signs = {"bits": "BitSetMethods", "roaring": "ImmutableRoaringBitmap", "chunks": "bit_get"}
+    assert not PYTHON.search(text)
+    signs = {"bits": "BitSetMethods", "roaring": "ImmutableRoaringBitmap", "chunks": "bit_get", "executors": "bit_get"}
     assert {sign for sign in signs.values() if sign in text} == {signs[form]}
     left = {i for i in range(70_100) if not (i % 3 == 0 and i < 69_000)}
     assert {r["id"] for r in frame.toArrow().to_pylist()} == left
@@ -147,7 +155,8 @@ def test_tests_of_rows_stay_within_the_vector(spark: Any) -> None:
     rows = RowSet.from_positions([0, 5, 63])
     frame = spark.createDataFrame([(i,) for i in (-1, 0, 5, 63, 64, 6400, 2**31, 2**40)], "r bigint")
     bits, roaring = F.lit(bytearray(rows.bits(64).tobytes())), F.lit(bytearray(rows.to_roaring(32)))
-    found = frame.select("r", bit_test(spark, bits, F.col("r")).alias("b"), roaring_test(spark, roaring, F.col("r")).alias("c"))
+    row = F.col("r")
+    found = frame.select("r", bit_test(spark, bits, row).alias("b"), roaring_test(spark, roaring, row).alias("c"))
     assert {r.r for r in found.collect() if r.b} == {0, 5, 63} == {r.r for r in found.collect() if r.c}
 
 

@@ -9,7 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, TableNotFoundError, VersionNotFoundError
+from delta_core.errors import (
+    ColumnNotFoundError,
+    InvalidArgumentError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
 from delta_core.snapshot import open_snapshot
 from delta_core.spark import read
 from delta_core.testing.comparison import assert_same_rows
@@ -104,7 +109,10 @@ def test_nested_columns_keep_their_logical_names(spark: Any, nested: TableBuilde
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize(
     ("columns", "predicate"),
-    [(["s.y", "ID"], None), (["s.y", "id"], "s.x > 21 and `a.b` <> 't22'"), (["l", "`a.b`"], [("id", "<", 4)]), (["id"], "s is null")],
+    [
+        (["s.y", "ID"], None), (["s.y", "id"], "s.x > 21 and `a.b` <> 't22'"), (["l", "`a.b`"], [("id", "<", 4)]),
+        (["id"], "s is null"),
+    ],
 )
 def test_columns_and_predicate_give_what_the_arrow_engine_gives(
     spark: Any, nested: TableBuilder, columns: list[str], predicate: Any, route: Any
@@ -131,9 +139,9 @@ def test_row_ids_and_versions_follow_files_and_materialised_columns(spark: Any, 
     table = TableBuilder(tmp_path / "t").create(
         {"id": "long"}, features=["rowTracking", "domainMetadata"], properties=properties
     )
-    table.append([{"id": i} for i in range(5)]).append(
-        pa.table({"id": [5, 6], "_row_id_m": pa.array([1000, None], pa.int64()), "_version_m": pa.array([None, 1], pa.int64())})
-    )
+    given, versions = pa.array([1000, None], pa.int64()), pa.array([None, 1], pa.int64())
+    table.append([{"id": i} for i in range(5)])
+    table.append(pa.table({"id": [5, 6], "_row_id_m": given, "_version_m": versions}))
     names = ["_row_id", "_row_commit_version"]
     found = read(spark, table.uri, metadata=names, route=route).toArrow()
     assert_same_rows(plain(found), plain(open_snapshot(table.uri).scan(None, names).to_table()))
@@ -175,7 +183,8 @@ def test_swapped_physical_names_find_rows_by_id(spark: Any, tmp_path: Path) -> N
     file = Path(table.uri) / "f.parquet"
     rows = pa.table([pa.array([1]), pa.array([5])], schema=pa.schema([stored("b", 1), stored("a", 2)]))
     pq.write_table(rows, file)
-    add = {"path": "f.parquet", "partitionValues": {}, "size": file.stat().st_size, "modificationTime": 0, "dataChange": True}
+    size = file.stat().st_size
+    add = {"path": "f.parquet", "partitionValues": {}, "size": size, "modificationTime": 0, "dataChange": True}
     table.commit({"add": add})
     for route in ROUTES:
         frame = read(spark, table.uri, route=route)  # type: ignore[arg-type]

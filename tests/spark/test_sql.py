@@ -16,7 +16,8 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: Any) -> TableBuilder:
-    made = TableBuilder(tmp_path_factory.mktemp("sql") / "it's a `t`").create({"id": "long", "p": "string"}, partition_by=["p"])
+    made = TableBuilder(tmp_path_factory.mktemp("sql") / "it's a `t`")
+    made.create({"id": "long", "p": "string"}, partition_by=["p"])
     return made.append([{"id": 1, "p": "a"}]).append([{"id": 2, "p": "b"}])
 
 
@@ -33,7 +34,8 @@ def test_table_function_takes_place_and_version(spark: Any, table: TableBuilder)
 
 def test_sql_finds_tables_by_path_and_leaves_text_and_comments_alone(spark: Any, table: TableBuilder) -> None:
     path = "delta_core.`" + table.uri.replace("`", "``") + "`"
-    found = sql(spark, f"SELECT id, 'delta_core.`x`' AS t, :n AS n FROM {path} -- delta_core.`nothing`\nORDER BY id", {"n": 5})
+    query = f"SELECT id, 'delta_core.`x`' AS t, :n AS n FROM {path} -- delta_core.`nothing`\nORDER BY id"
+    found = sql(spark, query, {"n": 5})
     assert [tuple(r) for r in found.collect()] == [(1, "delta_core.`x`", 5), (2, "delta_core.`x`", 5)]
     assert sql(spark, f"SELECT * FROM {path} VERSION AS OF 1").count() == 1
     assert sql(spark, f"SELECT * FROM delta_scan({text(table.uri)}, 1) a JOIN {path} b ON a.id = b.id").count() == 1

@@ -21,13 +21,13 @@ _ZONED = frozenset((
 ))  # fmt: skip
 
 
-def to_sql(expression: Expression, place: Callable[[Leaf], Column], functions: Mapping[str, Function]) -> str:
+def to_sql(expression: Expression, place: Callable[[Leaf], Expression], functions: Mapping[str, Function]) -> str:
     """Print a bound expression as Spark SQL.
 
     Parameters
     ----------
-    place : function(Leaf) -> Column
-        The DataFrame column that holds a leaf.
+    place : function(Leaf) -> Expression
+        A leaf as a column of the DataFrame, or as a constant.
     functions : Mapping
         Functions of plugins: printed by their template, or by name where they have none.
     """

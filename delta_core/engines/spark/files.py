@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,12 +14,13 @@ from delta_core.errors import CorruptTableError, DataFileError
 from delta_core.expressions.ast import FileConstant, FileStatistic, PartitionValue
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.partition_values import parse_partition_values
+from delta_core.rules import RowSelector
 from delta_core.scan.plan import LOCATION
 from delta_core.scan.scan import Scan, decode_paths
 from delta_core.scan.vectors import locate, read_row_sets
 from delta_core.types import PrimitiveType
 
-__all__ = ["PlannedFiles", "Rows"]
+__all__ = ["PlannedFiles", "Rows", "hadoop_path"]
 
 _NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 #: Vectors decoded at a time.
@@ -44,19 +45,18 @@ class PlannedFiles:
     ----------
     table : pyarrow.Table
         One row a file: path, size and what constants and selectors need.
-    places : list of str
-        Hadoop paths, not encoded.
+    places : pyarrow.Array
+        URIs or absolute paths, not encoded: string[n_files].
     """
 
     def __init__(self, scan: Scan) -> None:
         self._scan = scan
         self.files = scan.file_set
         self.table = self.files.columns(self._names())
-        self._paths = decode_paths(self.table.column("path"))
-        self.places = [hadoop_path(scan.source.engine.storage.uri(p)) for p in self._paths]
+        self.places = _places(self.table.column("path"), scan.source.engine.storage.uri)
 
     def __len__(self) -> int:
-        return self.table.num_rows
+        return int(self.table.num_rows)
 
     def _names(self) -> list[str]:
         plan = self._scan.plan
@@ -68,6 +68,19 @@ class PlannedFiles:
                 names.append(leaf.name)
         return list(dict.fromkeys(names))
 
+    def path(self, number: int) -> str:
+        """Return a file's path as the log means it."""
+        return decode_paths(self.table.column("path").slice(number, 1))[0]
+
+    def hadoop_paths(self) -> pa.Array:
+        """Return the places as Hadoop spells them: string[n_files]."""
+        import pyarrow.compute as pc
+
+        out = pc.replace_substring_regex(self.places, "^/", "file:/")
+        for scheme, hadoop in _SCHEMES.items():
+            out = pc.replace_substring_regex(out, f"^{scheme}", hadoop)
+        return out
+
     def sizes(self) -> pa.Array:
         """Return int64 bytes of each file, asking the store where the log does not tell."""
         column = self.table.column("size").combine_chunks()
@@ -75,7 +88,7 @@ class PlannedFiles:
             return column
         sizes = column.to_pylist()
         missing = [i for i, size in enumerate(sizes) if size is None]
-        found = self._scan.source.engine.storage.stat([self._paths[i] for i in missing])
+        found = self._scan.source.engine.storage.stat([self.path(i) for i in missing])
         for i, (size, _) in zip(missing, found, strict=True):
             sizes[i] = size
         return pa.array(sizes, pa.int64())
@@ -84,7 +97,7 @@ class PlannedFiles:
         """Return a typed constant, one value a file."""
         source = self._scan.source
         if leaf == LOCATION:
-            return pa.array([source.engine.storage.uri(p) for p in self._paths], pa.string())
+            return self.places
         if isinstance(leaf, PartitionValue):
             text = self.table.column(f"partition:{leaf.name}")
             return parse_partition_values(text, leaf.type, source.timezone, column=leaf.name, types=source.state.types)
@@ -100,15 +113,15 @@ class PlannedFiles:
         return self.files.statistics([_NUM_RECORDS]).column(0).combine_chunks()
 
     @cached_property
-    def located(self) -> list[pa.Table]:
-        """Where the vectors lie, a table for each selector."""
-        return [t for s in self._scan.plan.selectors if (t := locate(s, self.table)).num_rows]
+    def located(self) -> list[tuple[RowSelector, pa.Table]]:
+        """Where the vectors lie, a table for each selector that finds any."""
+        return [(s, t) for s in self._scan.plan.selectors if (t := locate(s, self.table)).num_rows]
 
     @cached_property
     def with_vector(self) -> Any:
         """Whether each file has dropped or chosen rows: bool, shape (n_files,)."""
         flags = np.zeros(len(self), bool)
-        for table in self.located:
+        for _, table in self.located:
             flags[table.column("file").to_numpy()] = True
         for file in self.files.keep or ():
             flags[file] = True
@@ -122,7 +135,7 @@ class PlannedFiles:
     def stored_bytes(self) -> int:
         """Return about how large the vectors are as they lie on disk."""
         total = sum(r.nbytes for r in (self.files.keep or {}).values())
-        for table in self.located:
+        for _, table in self.located:
             total += int(np.sum(table.column("length").fill_null(0).to_numpy()))
         return total
 
@@ -161,15 +174,26 @@ class PlannedFiles:
             if count is not None:
                 rows.check_fits(count)
         except CorruptTableError as e:
-            path = self._paths[number]
+            path = self.path(number)
             raise DataFileError(f"The deleted rows of data file {path!r} do not fit it: {e}", path=path) from e
 
 
+def _places(paths: pa.ChunkedArray, uri: Callable[[str], str]) -> pa.Array:
+    """Return where files lie; only paths that are encoded or absolute are looked at one by one."""
+    import pyarrow.compute as pc
+
+    given = paths.combine_chunks()
+    odd = pc.match_substring_regex(given, "^(/|[A-Za-z][A-Za-z0-9+.-]*:)|%")
+    places = pc.binary_join_element_wise(pa.scalar(uri("")), given, "")
+    if odd.true_count:
+        resolved = [uri(p) for p in decode_paths(pa.chunked_array([given.filter(odd)]))]
+        places = pc.replace_with_mask(places, odd, pa.array(resolved, pa.string()))
+    return places
+
+
 def hadoop_path(place: str) -> str:
-    """Return the path as Hadoop spells it."""
+    """Return one place as Hadoop spells it, as `PlannedFiles.hadoop_paths`."""
     if place.startswith("/"):
         return f"file:{place}"
-    for scheme, hadoop in _SCHEMES.items():
-        if place.startswith(scheme):
-            return hadoop + place[len(scheme) :]
-    return place
+    scheme = next((s for s in _SCHEMES if place.startswith(s)), "")
+    return _SCHEMES.get(scheme, "") + place[len(scheme) :]

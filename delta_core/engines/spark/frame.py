@@ -13,7 +13,7 @@ from delta_core.engines.spark.expressions import check_zone, to_sql
 from delta_core.engines.spark.files import PlannedFiles
 from delta_core.engines.spark.indexed import MOST_ROWS, read_indexed
 from delta_core.engines.spark.joined import never, read_joined
-from delta_core.engines.spark.names import FILE, ROW, column_name, constant_name
+from delta_core.engines.spark.names import ROW, column_name, constant_name
 from delta_core.engines.spark.types import narrowed, raw_schema, renamed, reshape, spark_type
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 from delta_core.expressions import ast
@@ -28,6 +28,9 @@ __all__ = ["Route", "frame", "is_indexed"]
 #: ``index``: a file index in the driver; ``join``: plain DataFrames; ``auto``: the first where it can be had.
 Route = Literal["auto", "index", "join"]
 
+#: Bytes of vectors that a client of Spark Connect decodes and sends.
+_CONNECT_BYTES = 16 << 20
+
 
 def frame(spark: Any, scan: Scan, route: Route = "auto", vector_bytes: int | None = None) -> DataFrame:
     """Return the rows of a scan.
@@ -36,7 +39,7 @@ def frame(spark: Any, scan: Scan, route: Route = "auto", vector_bytes: int | Non
     ----------
     vector_bytes : int, optional
         The most bytes of deletion vectors, as they lie on disk, that the driver may hold; a sixteenth of its memory
-        unless given. With more of them, the vectors are joined.
+        unless given. With more of them, executors read and decode them, and they are joined.
     """
     private.check_version()
     if route not in ("auto", "index", "join"):
@@ -47,11 +50,12 @@ def frame(spark: Any, scan: Scan, route: Route = "auto", vector_bytes: int | Non
     logical = StructType(
         Field(a.name, renamed(f.type, a.type)) for f, a in zip(raw.fields, plan.logical, strict=True)
     )
-    row = _row_index(raw)
-    if _route(spark, files, route, vector_bytes) == "index":
+    row = _row_index(raw, _needs_row(plan) or bool(files.with_vector.any()))
+    most = _vector_bytes(spark, vector_bytes)
+    if _route(spark, files, route, most) == "index":
         rows = read_indexed(spark, scan, files, raw, logical, row)
     else:
-        rows, row = read_joined(spark, scan, files, raw, row)
+        rows, row = read_joined(spark, scan, files, raw, row, most)
     return _Stages(spark, scan, raw, logical).build(rows, row)
 
 
@@ -60,7 +64,13 @@ def is_indexed(spark: Any, route: str) -> bool:
     return route != "join" and private.is_available(spark)
 
 
-def _route(spark: Any, files: PlannedFiles, route: Route, vector_bytes: int | None) -> str:
+def _vector_bytes(spark: Any, given: int | None) -> int:
+    if given is not None:
+        return given
+    return private.heap_bytes(spark) // 16 if private.is_available(spark) else _CONNECT_BYTES
+
+
+def _route(spark: Any, files: PlannedFiles, route: Route, most: int) -> str:
     if not is_indexed(spark, route):
         if route == "index":
             raise UnsupportedOperationError(
@@ -70,14 +80,24 @@ def _route(spark: Any, files: PlannedFiles, route: Route, vector_bytes: int | No
         return "join"
     if not files.with_vector.any() or route == "index":
         return "index"
-    most = private.heap_bytes(spark) // 16 if vector_bytes is None else vector_bytes
     is_long = (files.largest_file() or 0) > MOST_ROWS
     return "join" if is_long or files.stored_bytes() > most else "index"
 
 
-def _row_index(raw: StructType) -> str:
+def _row_index(raw: StructType, needed: bool) -> str:
+    """Return the SQL name of a row's position; a column of the table may hide it, which is refused where it matters."""
     taken = next((f.name for f in raw.fields if f.name.lower() == "_metadata"), None)
-    return "CAST(NULL AS BIGINT)" if taken else "_metadata.row_index"
+    if taken is not None and needed:
+        raise UnsupportedOperationError(
+            f"The table's files have a column {taken!r}, under which Spark tells a row's position, which this read "
+            "needs. Read the table with engine 'arrow', or without that column.", column=taken,
+        )  # fmt: skip
+    return "_metadata.row_index"
+
+
+def _needs_row(plan: ReadPlan) -> bool:
+    used = [*plan.sources.values(), *(o.value for o in plan.outputs)]
+    return bool(plan.checks) or any(isinstance(s, PositionSource) for s in used)
 
 
 class _Stages:
@@ -100,15 +120,11 @@ class _Stages:
 
     def _shaped(self, row: str) -> list[Column]:
         pairs = enumerate(zip(self._raw.fields, self._logical.fields, strict=True))
-        columns = [reshape(_named(f.name), f.type, l.type, self._types).alias(column_name(i)) for i, (f, l) in pairs]
+        columns = [reshape(_named(a.name), a.type, b.type, self._types).alias(column_name(i)) for i, (a, b) in pairs]
         columns += [F.col(constant_name(i)) for i in range(len(self._plan.constants))]
-        if self._needs_row():
+        if _needs_row(self._plan):
             columns.append(F.expr(row).alias(ROW))
         return columns
-
-    def _needs_row(self) -> bool:
-        used = [*self._plan.sources.values(), *(o.value for o in self._plan.outputs)]
-        return bool(self._plan.checks) or any(isinstance(s, PositionSource) for s in used)
 
     def _check(self, check: ReadCheck) -> Column:
         """Return a condition that fails on a bad row; it is not deterministic, so no filter runs before it."""
@@ -127,7 +143,8 @@ class _Stages:
         elif isinstance(value, (ConstantSource, PositionSource)):
             column = self._place_column(value, output.field.type)
         else:
-            column = self._expression(value, f"column {name}").cast(spark_type(arrow_to_type(output.field.type), self._types))
+            kind = spark_type(arrow_to_type(output.field.type), self._types)
+            column = self._expression(value, f"column {name}").cast(kind)
         return column.alias(name)
 
     def _place_column(self, source: Source, kind: pa.DataType) -> Column:

@@ -25,7 +25,7 @@ from delta_core.types import DataType, StructType
 __all__ = ["read_indexed"]
 
 #: A vector is one bit a row as long as that takes no more than so many times what the log's own form takes.
-_BITS_PER_STORED = 16
+_BITS_PER_STORED = 4
 _SMALL = 64 << 20
 #: Longer files than an int can count need the other route.
 MOST_ROWS = 2**31 - 1
@@ -64,7 +64,7 @@ def read_indexed(spark: Any, scan: Scan, files: PlannedFiles, raw: StructType, l
 def _listing(scan: Scan, files: PlannedFiles) -> pa.Table:
     count = len(files)
     columns: dict[str, pa.Array] = {
-        "path": pa.array(files.places, pa.string()), "size": files.sizes(),
+        "path": files.hadoop_paths(), "size": files.sizes(),
         "modified": pa.array(np.zeros(count, np.int64)), "vector": pa.array(files.with_vector),
     }
     for i, leaf in enumerate(scan.plan.constants):
@@ -124,8 +124,8 @@ class _Vectors:
         last = rows.rows.max
         if last is not None and last >= MOST_ROWS:
             raise EngineError(
-                f"Row {last} of file {self._files.places[rows.file]!r} is dropped: files that long are read with "
-                "route='join' only.", path=self._files.places[rows.file],
+                f"Row {last} of file {self._files.path(rows.file)!r} is dropped: files that long are read with "
+                "route='join' only.", path=self._files.path(rows.file),
             )  # fmt: skip
         if rows.keeps or not self._bits:
             return rows.rows.to_roaring(32)

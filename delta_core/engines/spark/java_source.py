@@ -196,7 +196,8 @@ public class TableFiles implements FileIndex {
   private scala.collection.immutable.Seq list(scala.collection.immutable.Seq filters) {
     BasePredicate[] tests = new BasePredicate[filters.size()];
     for (int i = 0; i < tests.length; i++) {
-      tests[i] = Predicate$.MODULE$.createInterpreted((Expression) ((Expression) filters.apply(i)).transform(new Bind(schema)));
+      Expression test = (Expression) filters.apply(i);
+      tests[i] = Predicate$.MODULE$.createInterpreted((Expression) test.transform(new Bind(schema)));
       tests[i].initialize(0);
     }
     ArrayList left = new ArrayList();
@@ -238,7 +239,8 @@ public class TableFiles implements FileIndex {
     if (missing.isEmpty()) return out;
     java.io.File file = new java.io.File((String) python.apply("vectors" + wanted));
     try {
-      java.io.DataInputStream in = new java.io.DataInputStream(new java.io.BufferedInputStream(new java.io.FileInputStream(file), 1 << 20));
+      java.io.InputStream bytesIn = new java.io.BufferedInputStream(new java.io.FileInputStream(file), 1 << 20);
+      java.io.DataInputStream in = new java.io.DataInputStream(bytesIn);
       try {
         for (int number = in.readInt(); number >= 0; number = in.readInt()) {
           Object[] vector = new Object[vectorColumns];
@@ -301,7 +303,8 @@ public class Step extends scala.runtime.AbstractPartialFunction {
   private static TableFiles files(Object plan) {
     if (!(plan instanceof org.apache.spark.sql.catalyst.plans.logical.Filter)) return null;
     LogicalPlan child = ((org.apache.spark.sql.catalyst.plans.logical.Filter) plan).child();
-    if (!(child instanceof LogicalRelation) || !(((LogicalRelation) child).relation() instanceof HadoopFsRelation)) return null;
+    if (!(child instanceof LogicalRelation)) return null;
+    if (!(((LogicalRelation) child).relation() instanceof HadoopFsRelation)) return null;
     FileIndex index = ((HadoopFsRelation) ((LogicalRelation) child).relation()).location();
     return index instanceof TableFiles && !((TableFiles) index).isPruned() ? (TableFiles) index : null;
   }
@@ -324,8 +327,12 @@ public class Step extends scala.runtime.AbstractPartialFunction {
       for (int k = 0; k < methods.length; k++) {
         if (!methods[k].getName().equals("copy") || methods[k].getParameterTypes().length < p.productArity()) continue;
         Object[] args = new Object[methods[k].getParameterTypes().length];
-        for (int i = 0; i < p.productArity(); i++) args[i] = p.productElementName(i).equals(field) ? value : p.productElement(i);
-        if (args.length > p.productArity()) args[args.length - 1] = node.getClass().getMethod("sparkSession", new Class[0]).invoke(node, new Object[0]);
+        for (int i = 0; i < p.productArity(); i++) {
+          args[i] = p.productElementName(i).equals(field) ? value : p.productElement(i);
+        }
+        if (args.length > p.productArity()) {
+          args[args.length - 1] = node.getClass().getMethod("sparkSession", new Class[0]).invoke(node, new Object[0]);
+        }
         return methods[k].invoke(node, args);
       }
     } catch (Exception e) { throw new IllegalStateException("delta_core can't replace " + field, e); }

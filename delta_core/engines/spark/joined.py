@@ -6,7 +6,6 @@ Vectors come as bitmaps of 4096 rows each: what a join needs of them stays small
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,17 +15,19 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from delta_core.engines.spark.files import PlannedFiles, Rows
+from delta_core.engines.spark.chunks import CHUNK, CHUNK_SCHEMA, WORDS, chunk_table, vector_decoders
+from delta_core.engines.spark.files import PlannedFiles
 from delta_core.engines.spark.names import FILE, WANTED, constant_name
 from delta_core.engines.spark.types import spark_schema, spark_type
 from delta_core.errors import EngineError
 from delta_core.scan.scan import Scan
 from delta_core.types import StructType
 
-__all__ = ["chunk_table", "never", "read_joined"]
+__all__ = ["never", "read_joined"]
 
-_KEY, _CHUNK, _WORDS, _INDEX = "__delta_key", "__delta_chunk", "__delta_words", "__delta_index"
-_CHUNK_ROWS = 4096
+_KEY, _INDEX = "__delta_key", "__delta_index"
+#: Tasks that decode vectors.
+_TASKS = 64
 
 
 def never() -> Column:
@@ -34,8 +35,16 @@ def never() -> Column:
     return F.spark_partition_id() < 0
 
 
-def read_joined(spark: Any, scan: Scan, files: PlannedFiles, raw: StructType, row: str) -> tuple[DataFrame, str]:
-    """Return the raw columns and constants of all rows that are not dropped, and the name of a row's position now."""
+def read_joined(
+    spark: Any, scan: Scan, files: PlannedFiles, raw: StructType, row: str, most: int
+) -> tuple[DataFrame, str]:
+    """Return the raw columns and constants of all rows that are not dropped, and the name of a row's position now.
+
+    Parameters
+    ----------
+    most : int
+        Bytes of vectors that this process may decode; with more, executors do it.
+    """
     types, plan = scan.source.state.types, scan.plan
     schema = spark_schema(raw, types)
     constants = [T.StructField(constant_name(i), spark_type(c.type, types)) for i, c in enumerate(plan.constants)]
@@ -44,20 +53,22 @@ def read_joined(spark: Any, scan: Scan, files: PlannedFiles, raw: StructType, ro
     if not len(files):
         fields = [*schema.fields, *constants, T.StructField(_INDEX, T.LongType())]
         return spark.createDataFrame([], T.StructType(fields)), _INDEX
-    places = list(dict.fromkeys(files.places))
+    everything: list[str] = files.hadoop_paths().to_pylist()
+    places = list(dict.fromkeys(everything))
     reader = spark.read.schema(schema).option("recursiveFileLookup", "true")
     reader = reader.option("ignoreMissingFiles", "false").option("ignoreCorruptFiles", "false")
     rows = reader.parquet(*map(_escape, places))
     has_vectors = bool(files.with_vector.any())
     if not constants and not has_vectors:
         return rows, row
-    listing = spark.createDataFrame(_listing(scan, files, _keys(rows, places)), _listing_schema(constants, files))
+    table = _listing(scan, files, _keys(rows, places), everything)
+    listing = spark.createDataFrame(table, _listing_schema(constants, files))
     joined = rows.withColumn(_KEY, F.col("_metadata.file_path")).withColumn(_INDEX, F.expr(row))
     joined = joined.join(F.broadcast(listing), _KEY, "left")
     lost = F.raise_error(F.concat(F.lit("delta_core: no file of the table is named "), F.col(_KEY)))
     joined = joined.where(F.when(F.col(FILE).isNull() & ~never(), lost).otherwise(F.lit(True)))
     if has_vectors:
-        joined = _without_dropped(spark, joined, files)
+        joined = _without_dropped(joined, _chunks(spark, scan, files, most), files.keeps)
     return joined, _INDEX
 
 
@@ -83,9 +94,9 @@ def _listing_schema(constants: list[Any], files: PlannedFiles) -> T.StructType:
     return T.StructType([*fixed, *constants, *flag])
 
 
-def _listing(scan: Scan, files: PlannedFiles, keys: dict[str, str]) -> pa.Table:
+def _listing(scan: Scan, files: PlannedFiles, keys: dict[str, str], places: list[str]) -> pa.Table:
     columns = {
-        _KEY: pa.array([keys[p] for p in files.places], pa.string()),
+        _KEY: pa.array([keys[p] for p in places], pa.string()),
         FILE: pa.array(np.arange(len(files), dtype=np.int32)),
     }
     for i, leaf in enumerate(scan.plan.constants):
@@ -96,24 +107,33 @@ def _listing(scan: Scan, files: PlannedFiles, keys: dict[str, str]) -> pa.Table:
     return pa.table(columns)
 
 
-def _without_dropped(spark: Any, rows: DataFrame, files: PlannedFiles) -> DataFrame:
-    chunks = spark.createDataFrame(chunk_table(files.rows()), f"{_CHUNK} bigint, {_WORDS} array<bigint>")
+def _without_dropped(rows: DataFrame, chunks: DataFrame, keeps: bool) -> DataFrame:
     position = F.col(_INDEX)
     key = F.shiftleft(F.col(FILE).cast("long"), 32) + F.shiftright(position, 12)
-    joined = rows.withColumn(_CHUNK, key).join(F.broadcast(chunks), _CHUNK, "left")
-    word = F.get(F.col(_WORDS), (F.shiftright(position, 6).bitwiseAND(63)).cast("int"))
-    hit = F.col(_WORDS).isNotNull() & (F.bit_get(word, position.bitwiseAND(63).cast("int")) == 1)
-    return joined.where(F.when(F.col(WANTED), hit).otherwise(~hit) if files.keeps else ~hit)
+    joined = rows.withColumn(CHUNK, key).join(chunks, CHUNK, "left")
+    word = F.get(F.col(WORDS), (F.shiftright(position, 6).bitwiseAND(63)).cast("int"))
+    hit = F.col(WORDS).isNotNull() & (F.bit_get(word, position.bitwiseAND(63).cast("int")) == 1)
+    return joined.where(F.when(F.col(WANTED), hit).otherwise(~hit) if keeps else ~hit)
 
 
-def chunk_table(found: Iterable[Rows]) -> pa.Table:
-    """Return rows as bitmaps: key = file << 32 | chunk, words = int64[64], least significant bit first."""
-    keys, words = [np.empty(0, np.int64)], [np.empty((0, _CHUNK_ROWS // 64), np.uint64)]
-    for rows in found:
-        index, bits = rows.rows.chunks(_CHUNK_ROWS)
-        keys.append((np.int64(rows.file) << 32) + index)
-        words.append(bits)
-    flat = np.concatenate(words)
-    values = pa.array(flat.reshape(-1).view(np.int64))
-    offsets = pa.array(np.arange(0, flat.size + 1, flat.shape[1], dtype=np.int32))
-    return pa.table({_CHUNK: pa.array(np.concatenate(keys)), _WORDS: pa.ListArray.from_arrays(offsets, values)})
+def _chunks(spark: Any, scan: Scan, files: PlannedFiles, most: int) -> DataFrame:
+    """Return the vectors' chunks: decoded here and broadcast, or by executors and joined as Spark likes."""
+    if files.stored_bytes() <= most:
+        return F.broadcast(spark.createDataFrame(chunk_table(files.rows()), CHUNK_SCHEMA))
+    # what chose rows is at hand already; what drops them is read where there is room
+    chosen = sorted(files.files.keep or {})
+    here = spark.createDataFrame(chunk_table(files.rows(chosen)), CHUNK_SCHEMA)
+    parts = [here]
+    for decoder, located in vector_decoders(scan, files, chosen):
+        listed = spark.createDataFrame(located)
+        parts.append(listed.repartition(_TASKS).mapInArrow(decoder, CHUNK_SCHEMA))
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.unionAll(part)
+    # two vectors of one file may meet in a chunk; the checkpoint keeps Python out of the plan of rows
+    return _merged(whole).localCheckpoint() if len(parts) > 2 else whole.localCheckpoint()
+
+
+def _merged(chunks: DataFrame) -> DataFrame:
+    united = "transform(sequence(0, 63), i -> aggregate(all, 0L, (a, w) -> a | w[i]))"
+    return chunks.groupBy(CHUNK).agg(F.collect_list(WORDS).alias("all")).select(CHUNK, F.expr(united).alias(WORDS))

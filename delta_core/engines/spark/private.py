@@ -18,8 +18,8 @@ from delta_core.engines.spark.java_source import PACKAGE, SOURCE
 from delta_core.errors import EngineError, UnsupportedOperationError
 
 __all__ = [
-    "NEWEST", "OLDEST", "bit_test", "check_version", "file_relation", "heap_bytes", "is_available", "register_table_function",
-    "roaring_test",
+    "NEWEST", "OLDEST", "bit_test", "check_version", "file_relation", "heap_bytes", "is_available",
+    "register_table_function", "roaring_test",
 ]  # fmt: skip
 
 #: Versions of PySpark that these interfaces were tried on: from the first up to, not including, the second.
@@ -117,9 +117,8 @@ def file_relation(
     sources = jvm.org.apache.spark.sql.execution.datasources
     # a file that is missing or broken is never passed over, whatever the session says
     options = jvm.PythonUtils.toScalaMap({"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"})
-    relation = sources.HadoopFsRelation(
-        made, schema, parse(columns.json()), jvm.scala.Option.apply(None), sources.parquet.ParquetFileFormat(), options, session
-    )
+    parquet, no_buckets = sources.parquet.ParquetFileFormat(), jvm.scala.Option.apply(None)
+    relation = sources.HadoopFsRelation(made, schema, parse(columns.json()), no_buckets, parquet, options, session)
     return DataFrame(session.baseRelationToDataFrame(relation), spark)
 
 

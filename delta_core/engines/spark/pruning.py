@@ -38,7 +38,7 @@ class FilePruner:
     def __init__(self, scan: Scan, files: FileSet, raw: StructType, logical: StructType) -> None:
         self._scan = scan
         self._files = files
-        self._raw = {f.name: (f.type, l.name, l.type) for f, l in zip(raw.fields, logical.fields, strict=False)}
+        self._raw = {a.name: (a.type, b.name, b.type) for a, b in zip(raw.fields, logical.fields, strict=False)}
         self._constants = {constant_name(i): leaf for i, leaf in enumerate(scan.plan.constants)}
 
     def __call__(self, text: str) -> bytearray | None:
@@ -98,7 +98,8 @@ class FilePruner:
             if not isinstance(raw, StructType) or not isinstance(logical, StructType) or name not in raw.names:
                 return None
             at = raw.names.index(name)
-            raw, logical, path = raw.fields[at].type, logical.fields[at].type, (*path, logical.fields[at].name)
+            field = logical.fields[at]
+            raw, logical, path = raw.fields[at].type, field.type, (*path, field.name)
         return Column(path)
 
 

@@ -17,7 +17,16 @@ from pyspark.sql import types as T  # noqa: N812
 
 from delta_core.errors import SchemaError, UnsupportedFeatureError
 from delta_core.schema import FIELD_ID, format_path, walk
-from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef, parse_decimal
+from delta_core.types import (
+    ArrayType,
+    DataType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    TypeDef,
+    parse_decimal,
+)
 
 __all__ = ["narrowed", "raw_schema", "renamed", "reshape", "spark_schema", "spark_type"]
 

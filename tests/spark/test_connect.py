@@ -1,0 +1,44 @@
+"""Spark Connect: the route of plain DataFrames against a real server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from delta_core.testing.table_builder import TableBuilder
+from tests.spark.conftest import has_java
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def build(path: Path) -> list[str]:
+    schema = {"id": "long", "p": "string", "t": "timestamp"}
+    properties = {"delta.enableChangeDataFeed": "true"}
+    features = ["deletionVectors", "changeDataFeed"]
+    odd = TableBuilder(path / "a b%20[x]").create(
+        schema, partition_by=["p"], features=features, properties=properties, column_mapping="name"
+    )
+    odd.append([{"id": i, "p": "x=1/%" if i % 2 else None, "t": None} for i in range(50)])
+    odd.delete_rows(lambda r: r["id"] % 5 == 0)
+    empty = TableBuilder(path / "e").create({"a": "long"})
+    ids = TableBuilder(path / "ids").create({"a": "long", "b": "string"}, column_mapping="id")
+    return [odd.uri, ids.append([{"a": 1, "b": "x"}, {"a": None, "b": "y"}]).uri, empty.uri]
+
+
+def test_connect_gives_the_rows_of_the_arrow_engine(tmp_path: Path) -> None:
+    if not has_java():
+        pytest.skip("a Connect server needs Java 17: there is no java on PATH and no JAVA_HOME")
+    pytest.importorskip("grpc", reason="Spark Connect needs the packages of pyspark[connect]")
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    env.pop("SPARK_REMOTE", None)
+    program = [sys.executable, "-m", "tests.spark.connect_program", *build(tmp_path)]
+    done = subprocess.run(program, env=env, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    if "NO SERVER" in done.stdout:
+        pytest.skip(done.stdout.strip())
+    assert done.stdout.strip().endswith("SAME"), done.stdout[-2000:] + done.stderr[-4000:]
