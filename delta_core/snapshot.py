@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from delta_core.actions import ActionField, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_core.catalog import CommitSource
+from delta_core.committers import find_committer
 from delta_core.engine import ActionQuery, CheckpointHandle, Engine
 from delta_core.errors import (
     CatalogRequiredError,
@@ -61,6 +62,7 @@ def open_snapshot(
     commits: CommitSource | None = None,
     plugins: PluginRegistry | None = None,
     timezone: str = "UTC",
+    committer: Any = None,
 ) -> Snapshot:
     """Open one version of a table.
 
@@ -76,6 +78,8 @@ def open_snapshot(
         Where features come from; what is installed unless given.
     timezone : str
         The zone of partition timestamps that name none.
+    committer : Committer, optional
+        What makes commits into versions, where neither a feature's nor the store's own way is wanted.
 
     Raises
     ------
@@ -95,7 +99,7 @@ def open_snapshot(
         raise InvalidArgumentError("Found both version and timestamp, expected one of the two.")
     if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
         raise InvalidArgumentError(f"Found version {version!r}, expected a whole number from 0 on.")
-    context = open_context(os.fspath(uri), storage_options, engine, commits, plugins, timezone)
+    context = open_context(os.fspath(uri), storage_options, engine, commits, plugins, timezone, committer)
     snapshot = context.read(version)
     if timestamp is None:
         return snapshot
@@ -104,11 +108,14 @@ def open_snapshot(
 
 def open_context(
     uri: str, storage_options: Mapping[str, Any] | None = None, engine: str | Engine = "arrow",
-    commits: CommitSource | None = None, plugins: PluginRegistry | None = None, timezone: str = "UTC",
+    commits: CommitSource | None = None, plugins: PluginRegistry | None = None, timezone: str = "UTC", committer: Any = None,
 ) -> TableContext:  # fmt: skip
     """Return a table's context, whether there is a table or not; does no I/O. Arguments as of `open_snapshot`."""
     made = engine if isinstance(engine, Engine) else make_engine(engine, uri, storage_options)
-    return TableContext(TableLog(made, uri, commits), plugins or default_registry(), timezone)
+    configured = None if committer is not None else find_committer(made.storage, storage_options)
+    recover = getattr(configured if committer is None else committer, "recover", None)
+    log = TableLog(made, uri, commits, recover)
+    return TableContext(log, plugins or default_registry(), timezone, committer, configured)
 
 
 def make_engine(name: str, uri: str, storage_options: Mapping[str, Any] | None) -> Engine:
@@ -124,11 +131,21 @@ def make_engine(name: str, uri: str, storage_options: Mapping[str, Any] | None) 
 
 @dataclass(frozen=True)
 class TableContext:
-    """What an opened table keeps over its versions."""
+    """What an opened table keeps over its versions.
+
+    Parameters
+    ----------
+    committer : Committer or None
+        The one that the table was opened with; it goes before any other.
+    store_committer : Committer or None
+        The one that is configured for the store; features' go before it.
+    """
 
     log: TableLog
     registry: PluginRegistry
     timezone: str
+    committer: Any = None
+    store_committer: Any = None
 
     def read(self, version: int | None) -> Snapshot:
         contents = self.log.read(version)

@@ -129,7 +129,7 @@ class DeltaTable:
         self._uri = os.fspath(table_uri)
         self._options = {
             "storage_options": storage_options, "engine": engine, "commits": commits, "timezone": timezone,
-            "plugins": plugins,
+            "plugins": plugins, "committer": committer,
         }  # fmt: skip
         self._config = DeltaTableConfig(without_files, log_buffer_size, skip_stats)
         self._committer = committer
@@ -175,7 +175,7 @@ class DeltaTable:
         Raises TableExistsError, and what features refuse.
         """
         uri = os.fspath(table_uri)
-        context = open_context(uri, storage_options, **{k: v for k, v in options.items() if k != "committer"})
+        context = open_context(uri, storage_options, **options)
         base = context.read(None) if cls.is_deltatable(uri, storage_options) else None
         if base is not None and mode in ("error", "append"):
             raise TableExistsError(f"There is a table at {uri} already (version {base.version}).", path=uri)

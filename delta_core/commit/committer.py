@@ -23,7 +23,9 @@ PUTS = 4
 PAUSE = 0.05
 #: Puts at once by which a store proves itself.
 RACERS = 8
-_REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTSUP, errno.EFBIG})
+_REFUSALS = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTSUP, errno.EFBIG}
+)
 
 _proven: set[str] = set()
 _proving = threading.Lock()
@@ -53,7 +55,9 @@ class StoreCommitter:
                 time.sleep(PAUSE * 4 ** (attempt - 1))
             try:
                 # a client library may have repeated a put whose first answer was lost: what exists may be ours
-                if self._storage.put_if_absent(path, proposal.data) == "created" or self._is_ours(path, proposal):
+                if self._storage.put_if_absent(path, proposal.data) == "created" or self._is_ours(
+                    path, proposal
+                ):
                     return Committed(proposal.version, name)
                 return Conflict(proposal.version)
             except FileNotFoundError:  # of a listing that lags

@@ -326,14 +326,14 @@ class Transaction:
         )  # fmt: skip
 
     def _choose_committer(self) -> Committer:
-        if self._committer is not None:
-            return self._committer
+        """Return the committer that was given, else a feature's, else the store's configured one, else put-if-absent."""
+        given: Committer | None = self._committer or self.context.committer
+        if given is not None:
+            return given
         state, plugins = self._definition
         storage = self.context.log.engine.storage
-        chosen = plugins.sole("committer", table=state, commits=self.context.log.catalog, storage=storage)
-        if chosen is not None:
-            return chosen  # type: ignore[no-any-return]
-        return StoreCommitter(storage)
+        chosen: Committer | None = plugins.sole("committer", table=state, commits=self.context.log.catalog, storage=storage)
+        return chosen or self.context.store_committer or StoreCommitter(storage)
 
     def _advance(self, base: Snapshot | None, conflict: Conflict) -> Snapshot:
         """Return the latest snapshot, after every winner was checked, from the last attempted version on."""

@@ -36,14 +36,18 @@ class StorageContract:
         for name in names:
             storage.put(f"_delta_log/{name}", b"1")
         for start in (f"{5:020d}.", f"{5:020d}.json", f"{5:020d}.k", "_", "", "z"):
-            assert storage.list_from("_delta_log", start).names == sorted(n for n in names if n >= start), start
+            assert storage.list_from("_delta_log", start).names == sorted(n for n in names if n >= start), (
+                start
+            )
 
     def test_listing_tells_sizes_and_times_truly_where_it_tells_them(self, storage: Storage) -> None:
         for i in range(3):
             storage.put(f"dir/{i}", b"x" * i)
         found = storage.list_from("dir")
         assert found.sizes in (None, [0, 1, 2])
-        assert found.modified_ms is None or all(abs(m - time.time() * 1000) < 600_000 for m in found.modified_ms)
+        assert found.modified_ms is None or all(
+            abs(m - time.time() * 1000) < 600_000 for m in found.modified_ms
+        )
 
     def test_missing_directory_lists_nothing(self, storage: Storage) -> None:
         assert storage.list_from("no/such/dir").names == []
@@ -64,7 +68,15 @@ class StorageContract:
         data = bytes(range(256)) * 8
         storage.put("f", data)
         storage.put("g", data[::-1])
-        asked = [("g", 5, 3), ("f", 2000, 48), ("f", 0, 1), ("f", 7, None), ("g", 0, None), ("f", 1, 0), ("f", 500, 600)]
+        asked = [
+            ("g", 5, 3),
+            ("f", 2000, 48),
+            ("f", 0, 1),
+            ("f", 7, None),
+            ("g", 0, None),
+            ("f", 1, 0),
+            ("f", 500, 600),
+        ]
         found = storage.read([RangeRequest(*a) for a in asked])
         files = {"f": data, "g": data[::-1]}
         assert [bytes(b) for b in found] == [files[p][o : None if n is None else o + n] for p, o, n in asked]

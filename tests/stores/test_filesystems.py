@@ -195,5 +195,3 @@ def test_filesystem_made_by_arrow_goes_by_rename(tmp_path: Path, monkeypatch: py
     assert (bytes(storage.read([RangeRequest("a/b")])[0]), storage.list_from("a").names) == (b"22", ["b"])
     with pytest.raises(CommitError, match="puts at once succeed"):
         prove_exclusive(storage)
-
-

@@ -29,7 +29,9 @@ def storage(tmp_path: Path) -> Storage:
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
     """Every file below the root, temporary ones too."""
-    return lambda: sorted(str(p.relative_to(tmp_path / "t")) for p in (tmp_path / "t").rglob("*") if p.is_file())
+    return lambda: sorted(
+        str(p.relative_to(tmp_path / "t")) for p in (tmp_path / "t").rglob("*") if p.is_file()
+    )
 
 
 class TestLocalDisk(StorageContract):
@@ -98,7 +100,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         signal.signal(signal.SIGXFSZ, handler)
 
 
-def test_full_disk_leaves_nothing_of_any_kind_of_write(small_disk: Path, storage: Storage, files: Files) -> None:
+def test_full_disk_leaves_nothing_of_any_kind_of_write(
+    small_disk: Path, storage: Storage, files: Files
+) -> None:
     storage.put("_delta_log/old", b"old")
     data = b"x" * 100_000
     with pytest.raises(EngineError, match="File too large"):
@@ -111,7 +115,9 @@ def test_full_disk_leaves_nothing_of_any_kind_of_write(small_disk: Path, storage
     assert bytes(storage.read([RangeRequest("_delta_log/old")])[0]) == b"old"
 
 
-def test_full_disk_is_a_commit_error_and_no_unknown_state(small_disk: Path, storage: Storage, files: Files) -> None:
+def test_full_disk_is_a_commit_error_and_no_unknown_state(
+    small_disk: Path, storage: Storage, files: Files
+) -> None:
     with pytest.raises(CommitError, match="Nothing was committed") as caught:
         StoreCommitter(storage).commit(Proposal(0, b"x" * 100_000, "t", 0))
     assert type(caught.value) is CommitError
@@ -130,7 +136,9 @@ def test_interrupt_leaves_nothing(storage: Storage, files: Files, monkeypatch: p
     assert files() == []
 
 
-def test_failing_sync_reports_no_success(storage: Storage, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_sync_reports_no_success(
+    storage: Storage, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(handle: int) -> None:
         raise OSError(errno.EIO, "the disk is broken")
 
@@ -170,7 +178,9 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_commit_is_synced_before_it_has_its_name_and_its_directory_after(storage: Storage, synced: list[str]) -> None:
+def test_commit_is_synced_before_it_has_its_name_and_its_directory_after(
+    storage: Storage, synced: list[str]
+) -> None:
     storage.put("_delta_log/x", b"")
     synced.clear()
     storage.put_if_absent("_delta_log/0.json", b"1")

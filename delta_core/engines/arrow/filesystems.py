@@ -27,14 +27,18 @@ def open_filesystem(root: str, options: Mapping[str, Any]) -> Any:
             scheme=scheme,
         ) from e
     except ValueError as e:
-        raise InvalidArgumentError(f"fsspec knows no filesystem for {scheme}:// ({root}): {e}.", scheme=scheme) from e
+        raise InvalidArgumentError(
+            f"fsspec knows no filesystem for {scheme}:// ({root}): {e}.", scheme=scheme
+        ) from e
     given = {**kind._get_kwargs_from_urls(root), **fsspec_options(scheme, options)}
     # a stale listing would hide commits
     given.setdefault("use_listings_cache", False)
     try:
         return fsspec.filesystem(scheme, **given)
     except Exception as e:
-        raise EngineError(f"Could not open the filesystem of {root}: {type(e).__name__}: {e}.", path=root) from e
+        raise EngineError(
+            f"Could not open the filesystem of {root}: {type(e).__name__}: {e}.", path=root
+        ) from e
 
 
 _EXTRAS = {

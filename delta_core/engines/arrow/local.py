@@ -31,7 +31,9 @@ class LocalStorage(Elsewhere):
     #: The link call is exclusive by contract: nothing needs to be proven.
     store: str | None = None
 
-    def __init__(self, root: str, options: dict[str, Any] | None = None, opener: Opener | None = None) -> None:
+    def __init__(
+        self, root: str, options: dict[str, Any] | None = None, opener: Opener | None = None
+    ) -> None:
         super().__init__(options or {}, opener)
         self.root = root
 

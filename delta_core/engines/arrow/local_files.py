@@ -76,7 +76,12 @@ def _exclusive_rename() -> Any:
     if sys.platform == "darwin":
         call, before, between, flag = getattr(library, "renamex_np", None), (), (), _RENAME_EXCL
     else:
-        call, before, between, flag = getattr(library, "renameat2", None), (_AT_FDCWD,), (_AT_FDCWD,), _RENAME_NOREPLACE
+        call, before, between, flag = (
+            getattr(library, "renameat2", None),
+            (_AT_FDCWD,),
+            (_AT_FDCWD,),
+            _RENAME_NOREPLACE,
+        )
     if call is None:
         return None
     return lambda source, target: ctypes.get_errno() if call(*before, source, *between, target, flag) else 0

@@ -21,7 +21,11 @@ Entry = tuple[str, int, int]
 def lister(filesystem: Any) -> Lister | None:
     """Return the function that lists a filesystem from a start name, None where fsspec's listing has to do."""
     names = filesystem.protocol if isinstance(filesystem.protocol, tuple) else (filesystem.protocol,)
-    for scheme, call, function in (("s3", "call_s3", _s3), ("gs", "_call", _gcs), ("abfs", "service_client", _azure)):
+    for scheme, call, function in (
+        ("s3", "call_s3", _s3),
+        ("gs", "_call", _gcs),
+        ("abfs", "service_client", _azure),
+    ):
         if scheme in names and hasattr(filesystem, call):
             return function
     return None
@@ -29,7 +33,9 @@ def lister(filesystem: Any) -> Lister | None:
 
 def _listing(found: list[Entry], start: str) -> Listing:
     kept = sorted(entry for entry in found if entry[0] >= start and entry[0])
-    return Listing([name for name, _, _ in kept], [size for _, size, _ in kept], [modified for _, _, modified in kept])
+    return Listing(
+        [name for name, _, _ in kept], [size for _, size, _ in kept], [modified for _, _, modified in kept]
+    )
 
 
 def _s3(filesystem: Any, key: str, start: str) -> Listing:
@@ -69,7 +75,9 @@ def _gcs(filesystem: Any, key: str, start: str) -> Listing:
                 "GET", "b/{}/o", bucket, delimiter="/", prefix=prefix or None, pageToken=token, json_out=True,
                 startOffset=prefix + start if start else None, fields="nextPageToken,items(name,size,updated)",
             )  # fmt: skip
-            found += [(o["name"][len(prefix) :], int(o["size"]), _ms(o["updated"])) for o in page.get("items", ())]
+            found += [
+                (o["name"][len(prefix) :], int(o["size"]), _ms(o["updated"])) for o in page.get("items", ())
+            ]
             token = page.get("nextPageToken")
             if token is None:
                 return found
@@ -87,7 +95,9 @@ def _azure(filesystem: Any, key: str, start: str) -> Listing:
         blobs: AsyncIterator[Any] = client.walk_blobs(name_starts_with=prefix or None, delimiter="/", **asked)
         # a prefix, which stands for a directory, has no size
         return [
-            (b["name"][len(prefix) :], int(b["size"]), _ms(b["last_modified"])) async for b in blobs if "last_modified" in b
+            (b["name"][len(prefix) :], int(b["size"]), _ms(b["last_modified"]))
+            async for b in blobs
+            if "last_modified" in b
         ]
 
     async def found() -> list[Entry]:

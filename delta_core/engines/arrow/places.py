@@ -50,7 +50,9 @@ class Elsewhere:
         place = "/" if scheme_of(path) in LOCAL_SCHEMES else f"{parts.scheme}://{parts.netloc}"
         if place not in self._others:
             if self._opener is None:
-                raise EngineError(f"{path!r} lies on another store, which this storage does not serve.", path=path)
+                raise EngineError(
+                    f"{path!r} lies on another store, which this storage does not serve.", path=path
+                )
             self._others[place] = self._opener(place, self.options)
         return self._others[place]
 

@@ -41,7 +41,11 @@ def open_remote(root: str, options: dict[str, Any], opener: Opener | None = None
     filesystem = open_filesystem(root, options)
     if "memory" in protocols(filesystem):
         return MemoryStorage(root, options, opener)
-    kind = FsspecStorage if has_own(filesystem, "pipe_file") or has_own(filesystem, "_pipe_file") else RenameStorage
+    kind = (
+        FsspecStorage
+        if has_own(filesystem, "pipe_file") or has_own(filesystem, "_pipe_file")
+        else RenameStorage
+    )
     return kind(root, options, opener)
 
 

@@ -1,0 +1,93 @@
+"""CommitterContract: what every committer keeps, whoever wrote it. Subclass it in the committer's tests."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+
+from delta_core.commit.outcome import Committed, Committer, Conflict, Outcome, Proposal
+
+__all__ = ["CommitterContract", "proposal"]
+
+RACERS = 8
+
+MakeCommitter = Callable[[], Committer]
+ReadCommit = Callable[[int], "bytes | None"]
+
+
+def proposal(version: int, txn_id: str = "", **fields: Any) -> Proposal:
+    """Return a commit of one line, whose transaction is a new one unless given."""
+    chosen = txn_id or str(uuid.uuid4())
+    line = {"commitInfo": {"timestamp": 0, "operation": "WRITE", "txnId": chosen, **fields}}
+    return Proposal(version, json.dumps(line).encode() + b"\n", chosen, 0)
+
+
+class CommitterContract:
+    """Tests that a committer makes commits into versions, each version once.
+
+    A subclass has a fixture ``make_committer``, which makes independent committers of one new table, as several
+    processes would have, and a fixture ``read_commit``, which gives a version's bytes, None where there is none.
+    """
+
+    def test_commit_becomes_the_version(self, make_committer: MakeCommitter, read_commit: ReadCommit) -> None:
+        committer = make_committer()
+        for version in range(3):
+            asked = proposal(version)
+            outcome = committer.commit(asked)
+            assert isinstance(outcome, Committed) and outcome.version == version
+            assert read_commit(version) == asked.data
+        assert read_commit(3) is None
+
+    def test_taken_version_is_a_conflict_and_stays(
+        self, make_committer: MakeCommitter, read_commit: ReadCommit
+    ) -> None:
+        first, second = make_committer(), make_committer()
+        winner = proposal(0)
+        assert isinstance(first.commit(winner), Committed)
+        for loser in (first, second):
+            assert loser.commit(proposal(0)) == Conflict(0)
+        assert read_commit(0) == winner.data
+        assert isinstance(second.commit(proposal(1)), Committed)
+        assert first.commit(proposal(1)) == Conflict(1)
+
+    def test_same_commit_again_is_known_as_committed(
+        self, make_committer: MakeCommitter, read_commit: ReadCommit
+    ) -> None:
+        asked = proposal(0)
+        for _ in range(2):
+            outcome = make_committer().commit(asked)
+            assert isinstance(outcome, Committed) and outcome.version == 0
+        assert read_commit(0) == asked.data
+
+    def test_transaction_id_elsewhere_in_the_winner_is_no_proof(self, make_committer: MakeCommitter) -> None:
+        ours = proposal(0)
+        make_committer().commit(proposal(0, userMetadata=f"after {ours.txn_id}"))
+        assert make_committer().commit(ours) == Conflict(0)
+
+    def test_large_commit_lands_whole(self, make_committer: MakeCommitter, read_commit: ReadCommit) -> None:
+        asked = proposal(0, userMetadata="x" * 3_000_000)
+        assert isinstance(make_committer().commit(asked), Committed)
+        assert read_commit(0) == asked.data
+
+    def test_race_for_each_version_is_won_by_exactly_one(
+        self, make_committer: MakeCommitter, read_commit: ReadCommit
+    ) -> None:
+        committers = [make_committer() for _ in range(RACERS)]
+        barrier = Barrier(RACERS)
+
+        def run(number: int, version: int) -> tuple[Proposal, Outcome]:
+            asked = proposal(version)
+            barrier.wait()
+            return asked, committers[number].commit(asked)
+
+        with ThreadPoolExecutor(RACERS) as pool:
+            for version in range(4):
+                found = list(pool.map(run, range(RACERS), [version] * RACERS))
+                won = [asked.data for asked, outcome in found if isinstance(outcome, Committed)]
+                assert len(won) == 1
+                assert read_commit(version) == won[0]
+                assert all(outcome == Conflict(version) for asked, outcome in found if asked.data != won[0])
