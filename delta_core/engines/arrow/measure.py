@@ -5,6 +5,7 @@ Footers leave NaN out of bounds, drop bounds of more than 4 KB, and count nulls 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,8 @@ __all__ = ["Leaf", "Measured", "footer_statistics", "leaves_of", "parquet_leaves
 
 #: Parquet's writer keeps no bound that is longer.
 FOOTER_BOUND_BYTES = 4096
+#: Writers that order NaN above every number, so that one NaN is the column's maximum.
+_SHOWS_NAN = re.compile(r"parquet-mr version (1\.1[2-9]|1\.[2-9]\d|[2-9])\.")
 
 
 @dataclass(frozen=True)
@@ -128,16 +131,17 @@ def footer_statistics(metadata: Any, leaves: Sequence[Leaf], measured: Measured 
         None for a file whose rows were not seen: what a footer does not tell is then unknown.
     """
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    return tuple(_column(leaf, groups, measured) for leaf in leaves)
+    shows_nan = _SHOWS_NAN.match(metadata.created_by or "") is not None
+    return tuple(_column(leaf, groups, measured, shows_nan) for leaf in leaves)
 
 
-def _column(leaf: Leaf, groups: Sequence[Any], measured: Measured | None) -> ColumnStatistics:
+def _column(leaf: Leaf, groups: Sequence[Any], measured: Measured | None, shows_nan: bool) -> ColumnStatistics:
     if leaf.column is None:
         return ColumnStatistics(leaf.path, None if measured is None else measured.null_counts.get(leaf.path, 0))
     nulls: int | None = 0
     lows, highs, known = [], [], _has_order(leaf.type)
-    if pa.types.is_floating(leaf.type) and (measured is None or leaf.path in measured.with_nan):
-        known = False
+    if pa.types.is_floating(leaf.type):
+        known = shows_nan if measured is None else leaf.path not in measured.with_nan
     for number, group in enumerate(groups):
         stored = group.column(leaf.column)
         found = stored.statistics
@@ -157,6 +161,7 @@ def _column(leaf: Leaf, groups: Sequence[Any], measured: Measured | None) -> Col
             continue
         lows.append(_ordered(low, leaf.type))
         highs.append(_ordered(high, leaf.type))
+        known = known and highs[-1] == highs[-1]
     if not known or not lows:
         return ColumnStatistics(leaf.path, nulls)
     return ColumnStatistics(leaf.path, nulls, min(lows), max(highs))

@@ -23,7 +23,7 @@ from delta_core.log.partition_values import parse_partition_values
 from delta_core.schema import Path, find
 from delta_core.write.files import Written, describe_files
 from delta_core.write.layout import file_columns
-from delta_core.write.names import CHANGE_DIRECTORY, HIVE_NULL, random_prefix
+from delta_core.write.names import CHANGE_DIRECTORY, HIVE_NULL, encode_path, random_prefix
 from delta_core.write.partition_text import format_partition_values
 from delta_core.write.plan import WritePlan
 from delta_core.write.properties import writer_properties
@@ -138,14 +138,16 @@ def _written(
     engine: Engine, plan: WritePlan, prepared: PhysicalRows, job: Job, paths: Sequence[str], data_change: bool,
     changes: bool,
 ) -> FrameWritten:  # fmt: skip
-    bare = _unpartitioned(plan, changes)
-    table = describe_files(engine, bare, paths, data_change=data_change and not changes)
+    if changes:
+        table = _change_files(engine, paths)
+    else:
+        table = describe_files(engine, _unpartitioned(plan), paths, data_change=data_change)
     values = _partition_values(plan, job.directory, paths)
     place = table.column_names.index("partitionValues")
     table = table.set_column(place, "partitionValues", pa.array(values, FILE_COLUMNS["partitionValues"]))
     empty = [p for p, n in zip(paths, table.column("numRecords").to_pylist(), strict=True) if not n]
     if empty:
-        engine.storage.delete(empty)
+        job.delete(empty if len(empty) < len(paths) else None)
         table = table.filter(pa.array([bool(n) for n in table.column("numRecords").to_pylist()]))
     left = [p for p in paths if p not in set(empty)]
     rows, size = (sum(table.column(n).to_pylist()) for n in ("numRecords", "size"))
@@ -155,10 +157,22 @@ def _written(
     return FrameWritten(engine, table, reported, rows, size, tuple(left), job)
 
 
-def _unpartitioned(plan: WritePlan, changes: bool) -> WritePlan:
+def _unpartitioned(plan: WritePlan) -> WritePlan:
     """Return the plan of the same files without partition values: those are in the directories' names."""
     table = replace(plan.table, metadata=replace(plan.table.metadata, partition_columns=()))
-    return replace(plan, table=table, statistics=() if changes else plan.statistics)
+    return replace(plan, table=table)
+
+
+def _change_files(engine: Engine, paths: Sequence[str]) -> pa.Table:
+    sizes = [size for size, _ in engine.storage.stat(paths)]
+    nothing = [None] * len(paths)
+    values = {
+        "path": [encode_path(p) for p in paths], "partitionValues": nothing, "size": sizes,
+        "dataChange": [False] * len(paths), "tags": nothing,
+    }  # fmt: skip
+    table = pa.table({n: pa.array(v, FILE_COLUMNS[n]) for n, v in values.items()})
+    counts = engine.data.row_counts(paths, sizes) if paths else []
+    return table.append_column("numRecords", pa.array(counts, pa.int64()))
 
 
 def _partition_values(plan: WritePlan, directory: str, paths: Sequence[str]) -> list[list[tuple[str, str | None]]]:
@@ -193,7 +207,7 @@ def _reported(engine: Engine, plan: WritePlan, prepared: PhysicalRows, paths: Se
             rules[plan.table.column_map.physical_path(plan.table.schema, rule.column)] = rule.column
     if not rules or not paths:
         return {}
-    schema = pa.schema([c.field for c in file_columns(_unpartitioned(plan, False))])
+    schema = pa.schema([c.field for c in file_columns(_unpartitioned(plan))])
     found: dict[Path, tuple[Any, Any]] = {}
     for file in engine.data.describe(paths, schema, tuple(rules)):
         for column in file.statistics:

@@ -101,13 +101,16 @@ class Job:
             self.delete()
             raise
 
-    def delete(self) -> None:
-        """Delete the directory with all that is in it; what a store refuses is left to vacuum."""
+    def delete(self, paths: Sequence[str] | None = None) -> None:
+        """Delete some files, or the directory with all that is in it; what a store refuses is left to vacuum."""
         with contextlib.suppress(Exception):
-            if private.is_available(self.spark):
+            if not private.is_available(self.spark):
+                self.storage.delete(self._inputs() if paths is None else paths)
+            elif paths is None:
                 _delete(self.spark, self.place)
             else:
-                self.storage.delete(self._inputs())
+                for path in paths:
+                    _delete(self.spark, hadoop_path(self.storage.uri(path)))
 
     # --- the manifest sink -----------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from delta_core.engine import Engine
 from delta_core.engines.spark.expressions import check_zone, to_sql
+from delta_core.engines.spark.joined import never
 from delta_core.engines.spark.types import reshape, spark_type
 from delta_core.engines.spark.write_checks import Condition, enforced, schema_conditions, shown_row
 from delta_core.engines.spark.write_values import bare, converted, loose, without_void
@@ -35,7 +36,7 @@ from delta_core.write.plan import WritePlan
 __all__ = ["PhysicalRows", "given_schema", "physical_rows"]
 
 _VOID = PrimitiveType("void")
-_TASK_ROW, _TASK_INDEX = "__delta_task_row", "__delta_task_index"
+_TASK_ROW, _TASK_INDEX, _NEVER = "__delta_task_row", "__delta_task_index", "__delta_never"
 #: A task numbers its rows below this, as in Spark's monotonically_increasing_id.
 _TASK_ROWS = 2**33
 #: Field metadata that a table's own columns need; other such keys tell of the query that a column came from.
@@ -140,7 +141,7 @@ class _Preparation:
 
     def build(self) -> PhysicalRows:
         fills = [] if self._old else [r for r in self._plan.fills if r.when != "absent" or r.column[0] not in self._given]
-        rows = self._rows.select(*self._logical(), *self._numbers(fills))
+        rows = self._rows.select(*self._logical(), *self._numbers(fills), never().alias(_NEVER))
         for fill in fills:
             rows = self._filled(rows, fill)
         conditions = () if self._old else tuple(self._conditions())
@@ -148,9 +149,10 @@ class _Preparation:
         columns = self._physical()
         if not columns:
             raise UnsupportedOperationError("The table's files would have no column; Spark writes no such file.")
-        name, first, metadata = columns[0]
-        columns[0] = name, enforced(first, (*conditions, *self._partition_conditions()), row), metadata
         conditions = (*conditions, *self._partition_conditions())
+        name, first, metadata = columns[0]
+        # what is evaluated here may fail: no rule may move it below a limit, to rows that are not written
+        columns[0] = name, F.when(~F.col(_NEVER), enforced(first, conditions, row)), metadata
         directories = self._directories()
         frame = rows.select(
             *[self._named(n, c, m) for n, c, m in columns], *[c.alias(n) for n, c in directories.items()]
