@@ -262,8 +262,15 @@ class LogFiles(Protocol):
 class Compiled(Protocol):
     """An expression ready to run on arrays."""
 
-    leaves: tuple[Leaf, ...]
-    type: pa.DataType
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """What the columns handed in stand for, in order."""
+        ...
+
+    @property
+    def type(self) -> pa.DataType:
+        """The result's type."""
+        ...
 
     def __call__(self, columns: Sequence[Any], num_rows: int) -> pa.Array:
         """Evaluate; ``columns`` holds one array (or scalar) a leaf, in order of ``leaves``."""
