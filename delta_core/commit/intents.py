@@ -14,7 +14,7 @@ from delta_core.expressions.ast import Expression
 from delta_core.kernels.row_set import RowSet
 from delta_core.schema import Path
 
-__all__ = ["ADDED_FILE", "CHANGE_FILE", "REMOVED_FILE", "Intents", "Reads", "RowRemoval", "counted"]
+__all__ = ["ADDED_FILE", "CHANGE_FILE", "READ_FILE", "REMOVED_FILE", "Intents", "Reads", "RowRemoval", "counted"]
 
 #: What is known of a file that a transaction adds: the columns of an ``add``, and ``numRecords`` (physical rows) and
 #: ``fresh``: true for a new data file, false for one that is added again with other properties.
@@ -25,6 +25,8 @@ ADDED_FILE = pa.schema([
     )),
     ("numRecords", pa.int64()), ("fresh", pa.bool_()),
 ])  # fmt: skip
+#: Columns of a live file that is changed: what its next add repeats, and ``dvId``.
+READ_FILE = ("dvId", *(n for n in ADDED_FILE.names if n not in ("dataChange", "numRecords", "fresh")))
 #: A file that it removes: the descriptor of the vector is that of the add as it was read.
 REMOVED_FILE = pa.schema([
     (n, FILE_COLUMNS[n]) for n in (

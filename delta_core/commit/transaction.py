@@ -17,7 +17,7 @@ from delta_core.actions import DomainMetadata, Metadata, Protocol
 from delta_core.commit.attempt import Attempt, CommitHeader, build_attempt
 from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.conflict import IsolationLevel, check_conflicts
-from delta_core.commit.intents import Intents, Reads, RowRemoval, counted
+from delta_core.commit.intents import READ_FILE, Intents, Reads, RowRemoval, counted
 from delta_core.commit.loop import commit_loop
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.outcome import Committed, Committer, Conflict, Proposal
@@ -26,6 +26,7 @@ from delta_core.commit.row_removal import Resolved, rebase, resolve
 from delta_core.commit.type_changes import check_type_changes
 from delta_core.commit.upgrade import NEW_TABLE, check_writable, upgraded
 from delta_core.errors import (
+    CommitError,
     CommitStateUnknownError,
     ConcurrentAppendError,
     EngineError,
@@ -100,10 +101,12 @@ class Transaction:
         self.abandoned: list[str] = []
         self._isolation = isolation
         self._committer = committer
-        self._committed = False
+        #: Whether the commit landed, or may have: what it names must stay.
+        self.in_doubt = False
         self._plan: WritePlan | None = None
         self._target: tuple[TableState, PluginSet] | None = None
         self._resolution: tuple[list[RowRemoval], Resolved] | None = None
+        self._live: tuple[pa.Table, dict[str, int]] | None = None
         if base is not None:
             check_writable(base.protocol, context.registry)
             self._target = base.state, base.plugins
@@ -183,11 +186,34 @@ class Transaction:
         """Stage the removal of files as they were read: columns of `intents.REMOVED_FILE`, with ``dvId``."""
         self.intents.removes.append(files)
 
-    def remove_rows(self, file: pa.Table, rows: RowSet) -> None:
-        """Stage the removal of rows of one file: its add as it was read (one row), and physical positions."""
+    def remove_rows(self, file: str | pa.Table, rows: RowSet) -> None:
+        """Stage the removal of rows of one live file.
+
+        Parameters
+        ----------
+        file : str or pyarrow.Table
+            Its path as the log spells it, or its add as it was read: one row with every column of `intents.READ_FILE`.
+        rows : RowSet
+            Physical positions.
+
+        Raises InvalidArgumentError where the table drops no rows without rewriting files, or has no such file.
+        """
         if self.plan.remove_rows is None:
             raise InvalidArgumentError("The table has no feature active that drops rows without rewriting files.")
+        if isinstance(file, str) or not set(READ_FILE) <= set(file.column_names):
+            file = self._live_file(file if isinstance(file, str) else file.column("path")[0].as_py())
         self.intents.row_removals.append(RowRemoval(file, rows))
+
+    def _live_file(self, path: str) -> pa.Table:
+        if self._live is None:
+            assert self.base is not None
+            fields = [f.name for f in self.base.action_fields if f.action == "add"]
+            files = self.base.files.columns([*READ_FILE, *fields])
+            self._live = files, {p: i for i, p in enumerate(files.column("path").to_pylist())}
+        files, rows = self._live
+        if path not in rows:
+            raise InvalidArgumentError(f"{path} is no live file of the table.", path=path)
+        return files.slice(rows[path], 1)
 
     def add_change_files(self, files: pa.Table) -> None:
         """Stage change files: columns of `intents.CHANGE_FILE`."""
@@ -254,8 +280,8 @@ class Transaction:
         CommitStateUnknownError
             The store did not say whether the commit landed, and looking for it did not tell.
         """
-        if self._committed:
-            raise InvalidArgumentError("This transaction was committed already; begin another one.")
+        if self.in_doubt:
+            raise InvalidArgumentError("This transaction was committed already, or may have been; begin another one.")
         now = clock or _now_ms
         committer = self._choose_committer()
         header = self._header(user_metadata, custom_metadata or {})
@@ -269,16 +295,22 @@ class Transaction:
             return build_attempt(intents, header, latest, target, plugins, now(), previous, lost, base)
 
         def publish(attempt: Attempt) -> Committed | Conflict:
-            return committer.commit(Proposal(attempt.view.version, attempt.data, self.txn_id, attempt.timestamp_ms))
+            proposal = Proposal(attempt.view.version, attempt.data, self.txn_id, attempt.timestamp_ms)
+            self.in_doubt = True  # an interrupt may come when the commit is there already
+            try:
+                outcome = committer.commit(proposal)
+            except CommitError as e:
+                self.in_doubt = isinstance(e, CommitStateUnknownError)
+                raise
+            self.in_doubt = isinstance(outcome, Committed)
+            return outcome
 
         try:
             won = commit_loop(self.base, build, publish, self._advance, max_retries + 1)
-        except CommitStateUnknownError:
-            raise
         except BaseException:
-            self._delete_vectors(self.abandoned)
+            if not self.in_doubt:
+                self._delete_vectors(self.abandoned)
             raise
-        self._committed = True
         result = self._finish(won.base, won.attempt, won.committed, committer)
         follow_up(result.snapshot, won.attempt.data, won.base, post or PostCommit())
         return result

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from delta_core.api import AttemptView
 
 __all__ = [
-    "ENABLEMENT_TIMESTAMP", "ENABLEMENT_VERSION", "FIELD", "SWITCH", "check_no_preview", "commit_timestamps", "timestamp_of",
-    "with_enablement", "with_start",
+    "ENABLEMENT_TIMESTAMP", "ENABLEMENT_VERSION", "FIELD", "SWITCH", "check_no_preview", "commit_timestamps",
+    "timestamp_of", "with_enablement", "with_start",
 ]  # fmt: skip
 
 NAME = "inCommitTimestamp"

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from delta_core.errors import UnsupportedFeatureError
 from delta_core.state import TableState
 from delta_core.testing.feature_contract import FeatureContract, table_state
 
@@ -17,6 +18,18 @@ class TestCollations(FeatureContract):
 
     def states(self) -> list[TableState]:
         return [table_state([self.name], fields=[f]) for f in (ANNOTATED, NESTED)]
+
+    def writable(self) -> list[TableState]:
+        return [table_state([self.name])]
+
+    @pytest.mark.parametrize("field", [ANNOTATED, NESTED])
+    def test_table_with_collated_columns_is_refused_for_writing_by_column(self, field: dict[str, Any]) -> None:
+        state = table_state([self.name], fields=[field])
+        with pytest.raises(UnsupportedFeatureError, match=r"Column (a|s\.element\.a) has a collation"):
+            self.check_metadata(state)
+        with pytest.raises(UnsupportedFeatureError, match="can be read, not written"):
+            self.alone().collect("write_rules", table=state, operation="WRITE")
+        assert self.alone().collect("required_features", metadata=state.metadata) == [self.name]
 
     @pytest.mark.parametrize("field", [ANNOTATED, NESTED])
     def test_annotation_makes_it_active(self, field: dict[str, Any]) -> None:

@@ -36,7 +36,10 @@ class TestColumnMapping(FeatureContract):
     def states(self) -> list[TableState]:
         return [
             table_state([self.name]),
-            *(table_state([self.name], fields=nested(), properties={MODE: mode}) for mode in ("none", "name", "id")),
+            *(
+                table_state([self.name], fields=nested(), properties={MODE: mode, "delta.columnMapping.maxColumnId": "6"})
+                for mode in ("none", "name", "id")
+            ),
         ]
 
     def column_map(self, mode: str, *fields: dict[str, Any]) -> ColumnMap | None:

@@ -15,7 +15,7 @@ from deltalake import QueryBuilder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core.commit.intents import REMOVED_FILE
+from delta_core.commit.intents import READ_FILE, REMOVED_FILE
 from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import (
     ConcurrentDeleteDeleteError,
@@ -48,7 +48,7 @@ def dropping(uri: str, positions: Sequence[int], file: int = 0, **options: Any) 
     transaction = begin(uri, "DELETE", **options)
     assert transaction.base is not None
     files = transaction.base.scan().files().sort_by("modificationTime")
-    transaction.remove_rows(files.slice(file, 1), RowSet.from_positions(positions))
+    transaction.remove_rows(files.column("path")[file].as_py(), RowSet.from_positions(positions))
     return transaction
 
 
@@ -156,6 +156,11 @@ def test_position_beyond_the_file_is_refused_and_nothing_written(uri: str) -> No
     with pytest.raises(InvalidArgumentError, match="has 10 rows"):
         drop(uri, [10])
     assert vectors_on_disk(uri) == 0
+
+
+def test_strange_file_is_refused(uri: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="no live file"):
+        begin(uri, "DELETE").remove_rows("gone.parquet", RowSet.from_positions([1]))
 
 
 def test_mapped_table_has_its_vectors_below_random_prefixes(tmp_path: Path) -> None:
@@ -274,7 +279,7 @@ def test_rows_brought_back_meanwhile_conflict(uri: str) -> None:
     slow = dropping(uri, [1])
     other = begin(uri, "RESTORE")
     assert other.base is not None
-    files = other.base.scan().files().sort_by("modificationTime").slice(0, 1)
+    files = other.base.files.columns([*READ_FILE]).sort_by("modificationTime").slice(0, 1)
     changed = pa.array([True])
     place = files.schema.get_field_index("dataChange")
     files = files.set_column(place, "dataChange", changed) if place >= 0 else files.append_column("dataChange", changed)
@@ -291,7 +296,7 @@ def test_file_added_again_with_other_statistics_meanwhile_is_taken_as_it_is_now(
     slow = dropping(uri, [1])
     other = begin(uri, "COMPUTE STATISTICS")
     assert other.base is not None
-    file = other.base.scan().files().sort_by("modificationTime").slice(0, 1)
+    file = other.base.files.columns([*READ_FILE]).sort_by("modificationTime").slice(0, 1)
     stats = pa.array(['{"numRecords":10,"minValues":{"id":-7}}'])
     file = file.set_column(file.schema.get_field_index("stats"), "stats", stats)
     place = file.schema.get_field_index("dataChange")

@@ -1,16 +1,22 @@
-"""Feature icebergCompatV1: readers ignore it; a property switches it on."""
+"""Feature icebergCompatV1: readers ignore it; a property switches on what Iceberg asks of tables and files."""
 
-from delta_core.state import TableState
-from delta_core.testing.feature_contract import FeatureContract, table_state
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from delta_core.errors import FeatureRequirementError
+from tests.plugins.iceberg import FIELDS, LIST, IcebergContract
+from tests.plugins.written import create
 
 
-class TestIcebergCompatV1(FeatureContract):
+class TestIcebergCompatV1(IcebergContract):
     name = "icebergCompatV1"
+    refused = ("void", "variant", LIST)
 
-    def states(self) -> list[TableState]:
-        return [table_state([self.name]), table_state([self.name], properties={"delta.enableIcebergCompatV1": "true"})]
-
-    def test_property_switches_it_on(self) -> None:
-        assert table_state([self.name], properties={"delta.enableIcebergCompatV1": "true"}).is_active(self.name)
-        assert not table_state([self.name], properties={"delta.enableIcebergCompatV1": "false"}).is_active(self.name)
-        assert not table_state([self.name]).is_active(self.name)
+    @pytest.mark.parametrize("used", ["true", "false"])
+    def test_deletion_vectors_are_refused_even_unused(self, tmp_path: Path, used: str) -> None:
+        properties = {**self.on, "delta.enableDeletionVectors": used}
+        with pytest.raises(FeatureRequirementError, match="without the feature deletionVectors"):
+            create(tmp_path / "t", FIELDS, properties=properties, features=["deletionVectors"])

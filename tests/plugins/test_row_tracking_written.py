@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core.commit.intents import ADDED_FILE
+from delta_core.commit.intents import ADDED_FILE, READ_FILE
 from delta_core.commit.transaction import CommitResult
 from delta_core.errors import InvalidArgumentError, SchemaError, UnsupportedOperationError
 from delta_core.kernels.row_set import RowSet
@@ -223,7 +223,7 @@ def test_table_is_switched_on_once_every_file_has_ids(tmp_path: Path) -> None:
         set_properties(uri, ON)
     backfill = begin(uri, "ROW TRACKING BACKFILL")
     assert backfill.base is not None
-    old = backfill.base.scan(predicate="id < 3").files()
+    old = backfill.base.scan(predicate="id < 3").files(READ_FILE)
     kept = pa.repeat(pa.scalar(False), old.num_rows)
     old = old.drop_columns([c for c in ("dataChange", "dvId") if c in old.column_names])
     backfill.add_files(old.append_column("dataChange", kept).append_column("fresh", kept))
@@ -240,7 +240,7 @@ def test_loser_takes_the_ids_that_a_backfill_gave(tmp_path: Path) -> None:
     upgrade.commit()
     drops, backfill = begin(uri, "DELETE"), begin(uri, "ROW TRACKING BACKFILL")
     assert drops.base is not None
-    files = drops.base.scan().files()
+    files = drops.base.files.columns(READ_FILE)
     drops.remove_rows(files, RowSet.from_positions([0]))
     plain = files.drop_columns([c for c in ("dataChange", "dvId") if c in files.column_names])
     backfill.add_files(plain.append_column("dataChange", pa.array([False])).append_column("fresh", pa.array([False])))
