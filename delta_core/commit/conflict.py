@@ -123,10 +123,14 @@ def _key(value: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _check_appends(winner: Commit, check: _Check) -> None:
-    if check.isolation is IsolationLevel.SNAPSHOT_ISOLATION or not winner.adds.num_rows:
+    if not winner.adds.num_rows:
+        return
+    # rows that landed before a new definition can't be taken for rows that landed after it
+    weakest = check.isolation if check.intents.metadata is None else IsolationLevel.SERIALIZABLE
+    if weakest is IsolationLevel.SNAPSHOT_ISOLATION:
         return
     blind = bool((winner.info or {}).get("isBlindAppend")) and not winner.removes.num_rows
-    if check.isolation is IsolationLevel.WRITE_SERIALIZABLE and blind:
+    if weakest is IsolationLevel.WRITE_SERIALIZABLE and blind:
         return
     added = _without(winner.adds.filter(winner.adds.column("dataChange")), _paths(winner.removes))
     for predicate in check.reads.predicates:

@@ -49,10 +49,11 @@ def commit_loop(
         outcome = publish(attempt)
         if isinstance(outcome, Committed):
             return Won(base, attempt, outcome)
-        base = advance(base, outcome)
         # the first retry is at once: most races have two runners; a lost race means that somebody got on
         if lost:
             sleep(random.uniform(0.0, min(0.005 * 2**lost, 0.25)))  # noqa: S311
+        # after the pause: who looks before it comes back with a version that is taken
+        base = advance(base, outcome)
     raise TooManyAttemptsError(
         f"The commit lost {max_attempts} races in a row. Nothing was committed; the data is written but not part of the table. "
         "Try again later, or raise max_commit_retries.", attempts=max_attempts,

@@ -15,6 +15,8 @@ from delta_core.commit.options import MAX_COMMIT_RETRIES, AddAction, PostCommit,
 from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import InvalidArgumentError, SchemaMismatchError
 from delta_core.expressions import to_expression
+from delta_core.expressions.ast import Column, Expression, leaves
+from delta_core.schema import format_path
 from delta_core.snapshot import Snapshot, TableContext
 from delta_core.write.files import describe_files
 from delta_core.write.names import encode_path
@@ -103,12 +105,26 @@ def _unpartitioned(plan: WritePlan) -> WritePlan:
     return replace(plan, table=replace(plan.table, metadata=metadata))
 
 
+def _check_whole(predicate: Expression | None, base: Snapshot) -> None:
+    """Refuse to replace part of a file's rows: only filters on partition columns select whole files."""
+    columns = {c.lower() for c in base.state.partition_columns}
+    used = () if predicate is None else (leaf.path for leaf in leaves(predicate) if isinstance(leaf, Column))
+    other = next((path for path in used if path[0].lower() not in columns), None)
+    if other is not None:
+        raise InvalidArgumentError(
+            f"Files are replaced by partition, and {format_path(other)} is no partition column (they are "
+            f"{', '.join(base.state.partition_columns) or 'none'}): rows that the filter does not select would be lost. "
+            "Overwrite with a predicate instead.", column=format_path(other),
+        )  # fmt: skip
+
+
 def _stage_removes(
     txn: Transaction, base: Snapshot, removes: Sequence[RemoveAction], mode: str, filters: Any
 ) -> None:
     names = [n for n in REMOVED_FILE.names if n != "dataChange"]
     if mode == "overwrite":
         predicate = None if not filters else to_expression(filters, base.schema)
+        _check_whole(predicate, base)
         files = base.scan(predicate=predicate).planned.columns(names)
         txn.read(predicate, files)
         change = pa.repeat(pa.scalar(True), files.num_rows)

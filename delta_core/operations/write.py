@@ -15,7 +15,6 @@ from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.engine import Relations
 from delta_core.errors import (
-    CommitStateUnknownError,
     InvalidArgumentError,
     SchemaMismatchError,
     TableExistsError,
@@ -150,6 +149,10 @@ def _check(options: WriteOptions) -> None:
         raise InvalidArgumentError("A predicate says which rows are replaced: it needs mode='overwrite'.")
     if options.partition_overwrite == "dynamic" and options.replace_where is not None:
         raise InvalidArgumentError("Dynamic partition overwrite and a predicate exclude each other.")
+    if options.schema_mode == "overwrite" and (options.replace_where or options.partition_overwrite == "dynamic"):
+        raise InvalidArgumentError(
+            "schema_mode='overwrite' replaces every row: it excludes a predicate and dynamic partition overwrite."
+        )
     if not options.data_change and (options.mode != "overwrite" or options.schema_mode is not None):
         raise InvalidArgumentError(
             "data_change=False only arranges rows anew: it needs mode='overwrite' and the table's schema."
@@ -192,11 +195,9 @@ class TableWrite:
             return transaction.commit(
                 options.user_metadata, options.custom_metadata, options.max_commit_retries, post=options.post
             )
-        except CommitStateUnknownError:
-            raise
         except BaseException:
-            # what did not become part of the table must not lie around
-            for files in self.written:
+            # what did not become part of the table must not lie around; what may have become part of it stays
+            for files in () if transaction.in_doubt else self.written:
                 files.cleanup()
             raise
 
@@ -426,9 +427,11 @@ def _partition_keys(files: FileSet, columns: Sequence[tuple[str, Any]], base: Sn
         flat = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
         if pa.types.is_dictionary(flat.type):
             flat = flat.dictionary_decode()
-        text = pc.binary_join_element_wise("v", flat.cast(pa.string()), "")
-        parts.append(text.fill_null("n"))
-    return pc.binary_join_element_wise(*parts, "\x1f") if len(parts) > 1 else parts[0]
+        text = flat.cast(pa.string())
+        # with their lengths, since texts may hold whatever would separate them
+        size = pc.binary_length(text).cast(pa.string())
+        parts.append(pc.binary_join_element_wise(size, text, ":").fill_null("n"))
+    return pc.binary_join_element_wise(*parts, ",") if len(parts) > 1 else parts[0]
 
 
 def _partitions_predicate(

@@ -96,6 +96,8 @@ class PrepareRows:
         given = _match(schema, {**self._types, **extra})
         self._sources = _conversions(schema, given, {**self._types, **extra})
         self._carried = frozenset(given) & frozenset(extra)
+        # no file holds them, but values that are lost with them are refused all the same
+        self._void = [n for n, t in self._types.items() if n in given and pa.types.is_null(t)]
         build = partial(_compile, plan, evaluator, {**self._types, **{n: extra[n] for n in self._carried}})
         old = changes or kept
         fills = () if old else [r for r in plan.fills if r.when != "absent" or r.column[0] not in given]
@@ -154,6 +156,8 @@ class PrepareRows:
         for rule, compiled in self._fills:
             with _naming(f"Column {rule.column[0]} can't be filled"):
                 self._fill(rows, rule, compiled)
+        for name in self._void:
+            rows.column(name)
         for name, check in self._schema_checks.items():
             check.run(rows.column(name), rows.show)
         for row_check, compiled in self._checks:

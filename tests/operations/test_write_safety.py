@@ -1,0 +1,137 @@
+"""Writes that meet another writer, an interrupt or a request that would lose rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from delta_core import DeltaTable, write_deltalake
+from delta_core.commit import transaction as transactions
+from delta_core.commit.committer import StoreCommitter
+from delta_core.commit.outcome import Outcome, Proposal
+from delta_core.errors import ConcurrentAppendError, InvalidArgumentError, SchemaMismatchError
+from delta_core.operations.create import create_table
+from delta_core.operations.write import TableWrite, WriteOptions, run_write
+from delta_core.schema import Schema
+from delta_core.snapshot import Snapshot, open_context, open_snapshot
+from delta_core.transaction import AddAction
+from delta_core.write.source import open_source
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    return str(tmp_path / "t")
+
+
+def rows(uri: str) -> list[str]:
+    return sorted(map(repr, open_snapshot(uri).scan().to_table().to_pylist()))
+
+
+def write_while(uri: str, data: pa.Table, options: WriteOptions, meanwhile: Callable[[], None]) -> None:
+    """Write, and let another writer commit between the files and the commit."""
+
+    class Slow(TableWrite):
+        def _measure(self) -> None:
+            super()._measure()
+            meanwhile()
+
+    context, source = open_context(uri), open_source(data)
+
+    def begin(base: Snapshot | None) -> TableWrite:
+        return Slow(context, base, source, options)
+
+    run_write(context, options, begin)
+
+
+@pytest.mark.parametrize("data", [{"a": ["x"], "b": [1]}, {"a": [5], "b": [7]}], ids=["type", "partitions"])
+def test_overwritten_schema_conflicts_with_blind_append_under_the_old_one(uri: str, data: dict[str, Any]) -> None:
+    write_deltalake(uri, pa.table({"a": [1], "b": [1]}))
+    before = {p.name for p in Path(uri).rglob("*.parquet")}
+    options = WriteOptions(mode="overwrite", schema_mode="overwrite", partition_by=["b"])
+    with pytest.raises(ConcurrentAppendError):
+        write_while(
+            uri, pa.table(data), options, lambda: write_deltalake(uri, pa.table({"a": [3], "b": [3]}), mode="append")
+        )
+    assert rows(uri) == ["{'a': 1, 'b': 1}", "{'a': 3, 'b': 3}"]
+    assert len({p.name for p in Path(uri).rglob("*.parquet")} - before) == 1
+
+
+def test_replaced_table_conflicts_with_blind_append(uri: str) -> None:
+    write_deltalake(uri, pa.table({"a": [1]}))
+    base = open_snapshot(uri)
+    write_deltalake(uri, pa.table({"a": [2]}), mode="append")
+    with pytest.raises(ConcurrentAppendError):
+        create_table(base.context, Schema.from_arrow(pa.schema({"z": pa.string()})), base=base)
+
+
+def test_overwrite_with_the_schema_goes_before_a_blind_append(uri: str) -> None:
+    write_deltalake(uri, pa.table({"a": [1]}))
+    write_while(
+        uri, pa.table({"a": [9]}), WriteOptions(mode="overwrite"),
+        lambda: write_deltalake(uri, pa.table({"a": [3]}), mode="append"),
+    )  # fmt: skip
+    assert rows(uri) == ["{'a': 3}", "{'a': 9}"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_interrupt_after_the_commit_deletes_nothing(uri: str, monkeypatch: pytest.MonkeyPatch, error: type) -> None:
+    def interrupted(*args: Any) -> None:
+        raise error
+
+    write_deltalake(uri, pa.table({"a": [1]}))
+    monkeypatch.setattr(transactions, "follow_up", interrupted)
+    with pytest.raises(error):
+        write_deltalake(uri, pa.table({"a": [2]}), mode="append")
+    assert rows(uri) == ["{'a': 1}", "{'a': 2}"]
+
+
+def test_interrupt_while_the_commit_is_put_deletes_nothing(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = StoreCommitter.commit
+
+    def interrupted(self: StoreCommitter, proposal: Proposal) -> Outcome:
+        commit(self, proposal)
+        raise KeyboardInterrupt
+
+    write_deltalake(uri, pa.table({"a": [1]}))
+    monkeypatch.setattr(StoreCommitter, "commit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_deltalake(uri, pa.table({"a": [2]}), mode="append")
+    assert rows(uri) == ["{'a': 1}", "{'a': 2}"]
+
+
+def test_dynamic_overwrite_tells_partitions_apart_whatever_their_texts_hold(uri: str) -> None:
+    write_deltalake(uri, pa.table({"a": ["a\x1fvb", "a"], "b": ["c", "b\x1fvc"], "x": [1, 2]}), partition_by=["a", "b"])
+    new = pa.table({"a": ["a\x1fvb"], "b": ["c"], "x": [9]})
+    write_deltalake(uri, new, mode="overwrite", partition_overwrite="dynamic")
+    assert sorted(open_snapshot(uri).scan(["x"]).to_table()["x"].to_pylist()) == [2, 9]
+
+
+@pytest.mark.parametrize("part", [{"predicate": "a = 1"}, {"partition_overwrite": "dynamic"}])
+def test_schema_is_not_overwritten_with_part_of_the_rows(uri: str, part: dict[str, Any]) -> None:
+    write_deltalake(uri, pa.table({"a": [1, 2], "c": [1, 2]}), partition_by="a")
+    with pytest.raises(InvalidArgumentError, match="every row"):
+        write_deltalake(uri, pa.table({"c": [1]}), mode="overwrite", schema_mode="overwrite", **part)
+
+
+def test_registered_files_never_replace_part_of_a_file(uri: str) -> None:
+    write_deltalake(uri, pa.table({"a": [1, 2, 3], "p": [1, 1, 2]}))
+    pq.write_table(pa.table({"a": [9], "p": [9]}), uri + "/new.parquet")
+    table = DeltaTable(uri)
+    add = AddAction("new.parquet", Path(uri, "new.parquet").stat().st_size, {}, 0, True, "")
+    with pytest.raises(InvalidArgumentError, match="no partition column"):
+        table.create_write_transaction([add], "overwrite", table.schema(), partition_filters=[("a", "=", 1)])
+    assert len(rows(uri)) == 3
+
+
+def test_values_of_a_void_column_are_refused_not_dropped(uri: str) -> None:
+    write_deltalake(uri, pa.table({"a": [1], "v": pa.nulls(1)}))
+    write_deltalake(uri, pa.table({"a": [2], "v": pa.array([None], pa.string())}), mode="append")
+    with pytest.raises(SchemaMismatchError, match="not null"):
+        write_deltalake(uri, pa.table({"a": [3], "v": ["s"]}), mode="append")
+    write_deltalake(uri, pa.table({"a": [3], "v": ["s"]}), mode="append", schema_mode="merge")
+    assert rows(uri)[-1] == "{'a': 3, 'v': 's'}"
