@@ -1,0 +1,51 @@
+"""The pipeline of examples/pipeline on local Spark."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from decimal import Decimal
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from delta_core import DeltaTable
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
+
+SOURCE = Path(__file__).resolve().parents[2] / "examples" / "pipeline" / "pipeline.py"
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("pipeline", SOURCE)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def table(lake: Path, name: str, *metadata: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = DeltaTable(str(lake / name)).snapshot().scan(None, metadata).to_table().to_pylist()
+    return found
+
+
+def test_batches_reach_gold_once_and_bad_rows_never(spark: Any, tmp_path: Path) -> None:
+    pipeline = load()
+    for batch in (1, 2):
+        pipeline.make_raw(tmp_path, batch)
+        pipeline.run_batch(spark, tmp_path, batch)
+    pipeline.run_batch(spark, tmp_path, 2)
+
+    assert len(table(tmp_path, "bronze")) == 22
+    silver = table(tmp_path, "silver", "_row_id", "_row_commit_version")
+    assert len(silver) == 20
+    assert len({r["row"] for r in silver}) == len({r["_row_id"] for r in silver}) == 20
+    assert {str(r["day"]) for r in silver} == {"2024-01-01", "2024-01-02", "2024-01-03"}
+    assert [r["order_id"] for r in table(tmp_path, "rejected")] == ["1-0-bad", "2-0-bad"]
+    gold = {str(r["day"]): (r["orders"], r["revenue"], r["customers"]) for r in table(tmp_path, "gold")}
+    # numbers 0, 2, 4 of both parts on a batch's first day, 1 and 3 on its second
+    first, second = (6, Decimal("15.00"), 3), (4, Decimal("10.00"), 2)
+    assert gold == {"2024-01-01": first, "2024-01-02": (10, Decimal("25.00"), 3), "2024-01-03": second}
+    assert json.loads((tmp_path / "bronze" / "_delta_log" / f"{1:020}.json").read_text().splitlines()[0])["commitInfo"]
