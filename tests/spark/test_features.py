@@ -130,7 +130,8 @@ def test_template_nests_and_quotes_names() -> None:
 
     functions = {"twice": Function("f", "twice", lambda t: t[0], lambda a: a, spark="concat({0}, {0})")}
     inner = Call("twice", (Column(("a b",)),))
-    assert to_sql(Call("twice", (inner,)), lambda leaf: leaf, functions) == "concat(concat(`a b`, `a b`), concat(`a b`, `a b`))"
+    text = to_sql(Call("twice", (inner,)), lambda leaf: leaf, functions)
+    assert text == "concat(concat(`a b`, `a b`), concat(`a b`, `a b`))"
 
 
 def test_rule_that_would_follow_the_sessions_zone_is_refused_by_name() -> None:

@@ -107,7 +107,10 @@ public class FilterText {
     for (int i = 0; i < s.length(); i++) {
       char c = s.charAt(i);
       if (c == '"' || c == '\\\\') out.append('\\\\').append(c);
-      else if (c < 32 || c > 126) { String h = Integer.toHexString(c); out.append("\\\\u0000".substring(0, 6 - h.length())).append(h); }
+      else if (c < 32 || c > 126) {
+        String h = Integer.toHexString(c);
+        out.append("\\\\u0000".substring(0, 6 - h.length())).append(h);
+      }
       else out.append(c);
     }
     out.append('"');
