@@ -20,7 +20,8 @@ _log = logging.getLogger(__name__)
 def follow_up(snapshot: Snapshot, commit: bytes, before: Snapshot | None, wanted: PostCommit) -> None:
     """Write what the table's properties ask after a commit; never raises what a store or the table raises."""
     catalog = snapshot.context.log.catalog
-    if wanted.write_checksum and allows(catalog, "checksum"):
+    checksum = wanted.write_checksum and allows(catalog, "checksum")
+    if checksum:
         previous = None if before is None else before.checksum
         snapshot.checksum = write_checksum(snapshot, previous, commit=commit)
     interval: int = read_property(snapshot.state.configuration, "delta.checkpointInterval")
@@ -28,6 +29,6 @@ def follow_up(snapshot: Snapshot, commit: bytes, before: Snapshot | None, wanted
     if not wanted.create_checkpoint or not due or not allows(catalog, "checkpoint"):
         return
     try:
-        write_checkpoint(snapshot, checksum=wanted.write_checksum)
+        write_checkpoint(snapshot, checksum=checksum)
     except (DeltaError, OSError) as e:
         _log.warning("The checkpoint of version %s of %s could not be written: %s", snapshot.version, snapshot.uri, e)

@@ -209,6 +209,9 @@ def _struct(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | No
         for i in required:
             if children[i].null_count > x.null_count:
                 raise _mismatch((*path, names[i]), x.type, wanted, ": it is null where its struct is not")
+            if children[i].null_count:
+                # a part that is required holds something below a null, which nobody sees
+                children[i] = pc.fill_null(children[i], pa.scalar(b"").cast(wanted.field(i).type))
         return rebuild_struct(x, names, children)
 
     return convert

@@ -42,16 +42,16 @@ def prepare_metadata(metadata: Metadata, previous: TableState | None) -> Metadat
 
 @hookimpl
 def check_metadata(table: TableState, previous: TableState | None) -> None:
-    if not table.is_active("inCommitTimestamp"):
-        raise FeatureRequirementError(
-            f"A catalog-managed table needs {_TIMES}=true: the times of its files tell when they were published.",
-            feature=FEATURE.name,
-        )
     if previous is not None and not previous.is_supported(FEATURE.name):
         raise UnsupportedOperationError(
             "A table that lives in its log can't be handed over to a catalog here. Create it through the catalog, and copy "
             "the rows.", feature=FEATURE.name,
         )  # fmt: skip
+    if not table.is_active("inCommitTimestamp"):
+        raise FeatureRequirementError(
+            f"A catalog-managed table needs {_TIMES}=true: the times of its files tell when they were published.",
+            feature=FEATURE.name,
+        )
 
 
 @hookimpl

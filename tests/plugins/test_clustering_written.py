@@ -1,0 +1,164 @@
+"""Feature clustering, written: the domain holds physical paths, and every file statistics of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_core.commit.transaction import CommitResult
+from delta_core.errors import (
+    ColumnNotFoundError,
+    CommitConflictError,
+    ConcurrentAppendError,
+    InvalidArgumentError,
+    SchemaError,
+    UnsupportedOperationError,
+)  # fmt: skip
+from delta_core.operations.create import create_table
+from delta_core.operations.write import WriteOptions, write_table
+from delta_core.schema import Schema
+from delta_core.snapshot import open_context, open_snapshot
+from delta_core.testing.feature_contract import table_state
+from delta_core.types import Field, StructType
+from delta_plugins.clustering.logic import clustering_columns
+from delta_plugins.clustering.verbs import cluster_by
+from tests.plugins.written import append, begin, create, peer_rows, rows
+
+INNER = {"type": "struct", "fields": [{"name": "x", "type": "long", "nullable": True, "metadata": {}}]}
+FIELDS: list[dict[str, Any]] = [
+    {"name": "id", "type": "long"}, {"name": "s", "type": INNER}, {"name": "kind", "type": "string"},
+    {"name": "flag", "type": "boolean"}, {"name": "l", "type": {"type": "array", "elementType": "long", "containsNull": True}},
+]  # fmt: skip
+ROWS = {"id": [1], "s": [{"x": 5}], "kind": ["a"], "flag": [True], "l": [[1]]}
+FEW = {"delta.dataSkippingNumIndexedCols": "1"}
+
+
+def clustered(path: Path, *columns: str, **options: Any) -> str:
+    filled = [{"nullable": True, "metadata": {}, **f} for f in FIELDS]
+    schema = Schema.from_json(json.dumps({"type": "struct", "fields": filled}))
+    create_table(open_context(str(path / "t")), schema, cluster_by=columns, **options)
+    return str(path / "t")
+
+
+def domain(uri: str) -> Any:
+    return json.loads(open_snapshot(uri).domains()["delta.clustering"])["clusteringColumns"]
+
+
+def test_new_table_has_its_columns_in_the_domain_and_not_in_its_properties(tmp_path: Path) -> None:
+    uri = clustered(tmp_path, "kind", "s.x")
+    assert domain(uri) == [["kind"], ["s", "x"]]
+    snapshot = open_snapshot(uri)
+    assert snapshot.metadata.configuration == {}
+    assert snapshot.protocol.writer_features == ("appendOnly", "clustering", "domainMetadata", "invariants")
+
+
+def test_files_have_statistics_of_clustering_columns_however_few_are_asked_for(tmp_path: Path) -> None:
+    uri = clustered(tmp_path, "kind", "s.x", properties=FEW)
+    append(uri, pa.table(ROWS))
+    (text,) = open_snapshot(uri).files.columns(["stats"]).column("stats").to_pylist()
+    assert json.loads(text)["minValues"] == {"id": 1, "kind": "a", "s": {"x": 5}}
+
+
+def test_first_rows_written_with_the_table_have_them_too(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    options = WriteOptions(cluster_by=["kind"], properties={"delta.dataSkippingNumIndexedCols": "0"})
+    write_table(open_context(uri), pa.table({"id": [1], "kind": ["a"]}), options)
+    (text,) = open_snapshot(uri).files.columns(["stats"]).column("stats").to_pylist()
+    assert json.loads(text)["minValues"] == {"kind": "a"}
+    assert peer_rows(uri) == [(1, "a")]
+
+
+def test_mapped_table_names_physical_columns_so_that_renames_change_nothing(tmp_path: Path) -> None:
+    uri = clustered(tmp_path, "kind", properties={"delta.columnMapping.mode": "name"})
+    physical = {f.name: f.metadata["delta.columnMapping.physicalName"] for f in open_snapshot(uri).schema}
+    assert domain(uri) == [[physical["kind"]]]
+    transaction = begin(uri, "ALTER TABLE")
+    names = {"kind": "sort"}
+    fields = [Field(names.get(f.name, f.name), f.type, f.nullable, f.metadata) for f in transaction.table.schema]
+    transaction.set_metadata(replace(transaction.table.metadata, schema_string=StructType(fields).to_json()))
+    transaction.commit()
+    append(uri, pa.table({**{k: v for k, v in ROWS.items() if k != "kind"}, "sort": ["a"]}))
+    assert domain(uri) == [[physical["kind"]]]
+    assert rows(uri, "sort") == ["a"]
+
+
+def test_plain_names_are_read_too() -> None:
+    text = '{"clusteringColumns":["id","kind"]}'
+    assert clustering_columns(table_state(["clustering"], domains={"delta.clustering": text})) == (("id",), ("kind",))
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "message"),
+    [
+        (["gone"], ColumnNotFoundError, "gone"), (["flag"], SchemaError, "boolean"), (["l"], SchemaError, "a list or map"),
+        (["s"], SchemaError, "has parts"), (["kind", "KIND"], InvalidArgumentError, "twice"),
+    ],
+)  # fmt: skip
+def test_columns_that_can_not_cluster_are_refused(
+    tmp_path: Path, columns: list[str], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        clustered(tmp_path, *columns)
+    assert not (tmp_path / "t" / "_delta_log").exists()
+
+
+def test_partitioned_table_is_not_clustered(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="one of the two"):
+        clustered(tmp_path, "id", partition_by=["kind"])
+
+
+def test_clustering_column_can_not_be_dropped(tmp_path: Path) -> None:
+    uri = clustered(tmp_path, "kind", properties={"delta.columnMapping.mode": "name"})
+    transaction = begin(uri, "ALTER TABLE")
+    left = StructType([f for f in transaction.table.schema if f.name != "kind"])
+    with pytest.raises(SchemaError, match="Change the clustering columns before dropping one"):
+        transaction.set_metadata(replace(transaction.table.metadata, schema_string=left.to_json()))
+
+
+# --- the verb ------------------------------------------------------------------------------
+
+
+def test_verb_changes_the_columns_and_ends_clustering(tmp_path: Path) -> None:
+    uri = create(tmp_path / "t", FIELDS)
+    append(uri, pa.table(ROWS))
+    assert cluster_by(open_snapshot(uri), ["id", "kind"]) == 2
+    assert domain(uri) == [["id"], ["kind"]]
+    cluster_by(open_snapshot(uri), [])
+    assert domain(uri) == []
+    assert "clustering" not in open_snapshot(uri).state.active
+    append(uri, pa.table(ROWS))
+
+
+def test_verb_refuses_columns_of_which_files_lack_statistics(tmp_path: Path) -> None:
+    uri = create(tmp_path / "t", FIELDS, properties=FEW)
+    append(uri, pa.table(ROWS))
+    with pytest.raises(UnsupportedOperationError, match=r"1 file\(s\) have no statistics of column kind"):
+        cluster_by(open_snapshot(uri), ["kind"])
+    assert open_snapshot(uri).version == 1
+
+
+def test_verb_does_not_miss_files_that_are_added_meanwhile(tmp_path: Path) -> None:
+    uri = create(tmp_path / "t", FIELDS, properties=FEW)
+    stale = open_snapshot(uri)
+    append(uri, pa.table(ROWS))
+    with pytest.raises(ConcurrentAppendError):
+        cluster_by(stale, ["kind"])
+
+
+def test_two_changes_of_the_columns_conflict(tmp_path: Path) -> None:
+    uri = clustered(tmp_path, "kind")
+    stale = open_snapshot(uri)
+    cluster_by(open_snapshot(uri), ["id"])
+    with pytest.raises(CommitConflictError):
+        cluster_by(stale, ["s.x"])
+
+
+def test_appends_go_on_while_the_columns_change(tmp_path: Path) -> None:
+    uri = clustered(tmp_path, "kind")
+    result: CommitResult = append(uri, pa.table(ROWS))
+    assert result.snapshot.state.domains == open_snapshot(uri).state.domains
