@@ -493,6 +493,8 @@ class Snapshot:
 
         Where the log was cleaned up below it, so that this version can no longer be built, all is read anew.
         """
+        if self.context.log.is_latest(self.version):
+            return self
         newer = self.context.log.commits_above(self.segment)
         if newer is None:
             return self.context.read(None)

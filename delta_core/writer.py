@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from delta_core.operations.write import WriteOptions, write_table
 from delta_core.properties import BloomFilterProperties, ColumnProperties, WriterProperties
-from delta_core.snapshot import TableContext, open_context
+from delta_core.snapshot import open_context
 from delta_core.transaction import CommitProperties, PostCommitHookProperties
 
 if TYPE_CHECKING:
@@ -62,7 +62,11 @@ def write_deltalake(
         commit_properties or CommitProperties(),
         post_commithook_properties or PostCommitHookProperties(),
     )
-    context, table = _context(table_or_uri, storage_options)
+    if isinstance(table_or_uri, (str, os.PathLike)):
+        table, context, known = None, open_context(os.fspath(table_or_uri), storage_options), None
+    else:
+        table, known = table_or_uri, table_or_uri.snapshot()
+        context = known.context
     options = WriteOptions(
         mode=mode, replace_where=predicate, partition_overwrite=partition_overwrite, schema_mode=schema_mode,
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by, cluster_by=cluster_by,
@@ -72,14 +76,6 @@ def write_deltalake(
         custom_metadata=commit.custom_metadata or {}, max_commit_retries=commit.retries,
         post=post.wanted,
     )  # fmt: skip
-    result = write_table(context, data, options)
+    result = write_table(context, data, options, known)
     if table is not None and result is not None:
         table.adopt(result.snapshot)
-
-
-def _context(
-    table_or_uri: Any, storage_options: Mapping[str, Any] | None
-) -> tuple[TableContext, DeltaTable | None]:
-    if isinstance(table_or_uri, (str, os.PathLike)):
-        return open_context(os.fspath(table_or_uri), storage_options), None
-    return table_or_uri.snapshot().context, table_or_uri

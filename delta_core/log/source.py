@@ -22,7 +22,7 @@ from delta_core.log.checksum import read_checksum
 from delta_core.log.chunks import BASE_COLUMNS, extra_fields
 from delta_core.log.hint import Hint, read_hint
 from delta_core.log.listing import LogListing, list_log
-from delta_core.log.names import STAGED_DIRECTORY, commit_name
+from delta_core.log.names import LOG_DIRECTORY, STAGED_DIRECTORY, commit_name
 from delta_core.log.segment import choose_segment
 from delta_core.plans import LogFile, LogSegment
 
@@ -154,6 +154,25 @@ class TableLog:
         segment = choose_segment(merged, target, hint=listing.hint, where=self.uri, rejected=rejected)
         note = f"The catalog's latest version is {latest}; {len(ratified)} of its commits stand in place of published ones."
         return replace(segment, notes=(*segment.notes, note))
+
+    def is_latest(self, version: int) -> bool:
+        """Whether a version is known to be the latest without a listing.
+
+        Two looks at this machine's disk, however long the log. Always False elsewhere: there a listing from the
+        version on is one call.
+        """
+        if self.catalog is not None or not self._is_local:
+            return False
+        storage = self.engine.storage
+        try:
+            storage.stat([f"{LOG_DIRECTORY}/{commit_name(version)}"])
+        except FileNotFoundError:
+            return False
+        try:
+            storage.stat([f"{LOG_DIRECTORY}/{commit_name(version + 1)}"])
+        except FileNotFoundError:
+            return True
+        return False
 
     def commits_above(self, segment: LogSegment) -> list[LogFile] | None:
         """List the commits above a segment; None where files of its own are gone, so that it can't be built upon."""

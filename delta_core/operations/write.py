@@ -86,13 +86,17 @@ class WriteOptions:
     post: PostCommit = field(default_factory=PostCommit)
 
 
-def write_table(context: TableContext, data: Any, options: WriteOptions) -> CommitResult | None:
+def write_table(
+    context: TableContext, data: Any, options: WriteOptions, known: Snapshot | None = None
+) -> CommitResult | None:
     """Write rows and commit them; returns None where mode ``ignore`` or a known application version left nothing to do.
 
     Parameters
     ----------
     data : object
         What `write.source.open_source` takes.
+    known : Snapshot, optional
+        The table as it is open already: only what is newer is read.
 
     Raises
     ------
@@ -109,12 +113,13 @@ def write_table(context: TableContext, data: Any, options: WriteOptions) -> Comm
     """
     _check(options)
     source = open_source(data)
-    return run_write(context, options, lambda base: TableWrite(context, base, source, options))
+    return run_write(context, options, lambda base: TableWrite(context, base, source, options), known)
 
 
 def run_write(
-    context: TableContext, options: WriteOptions, begin: Callable[[Snapshot | None], TableWrite]
-) -> CommitResult | None:
+    context: TableContext, options: WriteOptions, begin: Callable[[Snapshot | None], TableWrite],
+    known: Snapshot | None = None,
+) -> CommitResult | None:  # fmt: skip
     """Run a write of any engine, where the mode and the application's version leave something to do.
 
     Parameters
@@ -124,7 +129,7 @@ def run_write(
     """
     _check(options)
     try:
-        base: Snapshot | None = context.read(None)
+        base: Snapshot | None = context.read(None) if known is None else known.update()
     except TableNotFoundError:
         base = None
     if base is not None and options.mode == "error":
