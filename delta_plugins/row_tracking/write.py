@@ -71,9 +71,13 @@ def _assigned(attempt: AttemptView) -> Iterator[ActionColumn | ExtraAction]:
     )
     fresh = adds.column("fresh").combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
     needed = np.flatnonzero(fresh | ~is_valid(given))
+    rows = counts.fill_null(0).to_numpy()
     old = max(_mark(state) for state in (attempt.previous, attempt.table) if state is not None)
+    # files of another table, or of a version whose mark was lost, bring ids that must not be given again
+    brought = np.delete(given.fill_null(-1).to_numpy() + rows - 1, needed)
+    start = max(old, int(brought.max(initial=-1)))
     try:
-        base, mark = assign_base_row_ids(counts.fill_null(0).to_numpy()[needed], old, is_valid(counts)[needed])
+        base, mark = assign_base_row_ids(rows[needed], start, is_valid(counts)[needed])
     except InvalidArgumentError as e:
         path = adds.column("path")[int(needed[e.row])].as_py()
         raise InvalidArgumentError(f"{path} can't be given row ids: {e.message}.", path=path, feature=NAME) from e

@@ -32,7 +32,8 @@ from tests.plugins.written import append, begin, create, peer_rows, rows
 INNER = {"type": "struct", "fields": [{"name": "x", "type": "long", "nullable": True, "metadata": {}}]}
 FIELDS: list[dict[str, Any]] = [
     {"name": "id", "type": "long"}, {"name": "s", "type": INNER}, {"name": "kind", "type": "string"},
-    {"name": "flag", "type": "boolean"}, {"name": "l", "type": {"type": "array", "elementType": "long", "containsNull": True}},
+    {"name": "flag", "type": "boolean"},
+    {"name": "l", "type": {"type": "array", "elementType": "long", "containsNull": True}},
 ]  # fmt: skip
 ROWS = {"id": [1], "s": [{"x": 5}], "kind": ["a"], "flag": [True], "l": [[1]]}
 FEW = {"delta.dataSkippingNumIndexedCols": "1"}

@@ -99,6 +99,11 @@ def test_ids_are_given_where_the_feature_is_supported_and_off() -> None:
     assert assigned(added(3), properties={}) == ([0], 2)
 
 
+def test_ids_that_files_bring_along_are_not_given_again() -> None:
+    assert assigned(added(3, 2, fresh=[False, True], base=[40, None]), mark=9) == ([40, 43], 44)
+    assert assigned(added(3, fresh=[False], base=[40]), mark=9) == ([40], 42)
+
+
 def test_suspended_table_gives_none() -> None:
     assert assigned(added(3), properties={"delta.rowTrackingSuspended": "true"}) == ([None], None)
 
@@ -108,7 +113,7 @@ def test_rows_that_are_not_counted_get_no_ids() -> None:
         assigned(added(3, None))
 
 
-@given(st.lists(st.tuples(st.integers(0, 1000), st.booleans()), max_size=20), st.integers(-1, 10**6))
+@given(st.lists(st.tuples(st.integers(0, 1000), st.booleans()), max_size=20), st.integers(2000, 10**6))
 def test_fresh_ranges_never_overlap_and_end_at_the_mark(files: list[tuple[int, bool]], mark: int) -> None:
     table = added(*[n for n, _ in files], fresh=[f for _, f in files], base=[None if f else 5 for _, f in files])
     base, new = assigned(table, mark=mark)

@@ -10,8 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable as PeerTable
+from deltalake import QueryBuilder
 
 from delta_core.errors import CatalogRequiredError, InvalidArgumentError, UnsupportedFeatureError
+from delta_core.kernels.row_set import RowSet
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.feature_contract import FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
@@ -143,6 +146,33 @@ def test_writer_features_that_nobody_provides_are_refused_by_name(tmp_path: Path
     with pytest.raises(UnsupportedFeatureError, match=name):
         create(tmp_path / "u", FIELDS, features=[name])
     assert open_snapshot(table.uri).version == 0
+
+
+# --- a peer reads what it knows ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"delta.enableRowTracking": "true"}, {"delta.enableInCommitTimestamps": "true"}, {"delta.clusterBy": '["id"]'},
+        {"delta.enableIcebergCompatV1": "true"}, {"delta.enableIcebergCompatV2": "true"},
+        {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"},
+        {"delta.columnMapping.mode": "id", "delta.enableDeletionVectors": "true"},
+        {"delta.feature.checkpointProtection": "supported", "delta.feature.domainMetadata": "supported"},
+    ],
+)
+def test_peer_reads_the_rows(tmp_path: Path, properties: dict[str, str]) -> None:
+    uri = create(tmp_path / "t", FIELDS, properties=properties)
+    for i in range(3):
+        append(uri, pa.table({"id": [2 * i, 2 * i + 1], "kind": ["a", None]}))
+    if "delta.enableDeletionVectors" in properties:
+        transaction = begin(uri, "DELETE")
+        path = open_snapshot(uri).scan(predicate="id = 0").files().column("path")[0].as_py()
+        transaction.remove_rows(path, RowSet.from_positions([0]))
+        transaction.commit()
+    found = pa.table(QueryBuilder().register("t", PeerTable(uri)).execute("select * from t")).to_pylist()
+    assert sorted(found, key=str) == sorted(open_snapshot(uri).scan().to_table().to_pylist(), key=str)
+    assert len(found) == (5 if "delta.enableDeletionVectors" in properties else 6)
 
 
 # --- the draft of row tracking -------------------------------------------------------------
