@@ -14,10 +14,11 @@ from delta_core.actions import Metadata
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import CommitResult, Transaction
-from delta_core.errors import ColumnNotFoundError, InvalidArgumentError
+from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaError
+from delta_core.properties import normalize_properties
 from delta_core.schema import Schema
 from delta_core.snapshot import Snapshot, TableContext
-from delta_core.types import StructType
+from delta_core.types import PrimitiveType, StructType
 
 __all__ = ["CLUSTER_BY", "create_table", "new_metadata", "stage_definition"]
 
@@ -31,8 +32,9 @@ def new_metadata(
 ) -> Metadata:  # fmt: skip
     """Return the metadata of a new table.
 
-    Raises ColumnNotFoundError for a partition column that the schema lacks, InvalidArgumentError where every column
-    partitions.
+    Raises ColumnNotFoundError for a partition column that the schema lacks, SchemaError for one of a type without a text
+    form, InvalidArgumentError for one that is named twice, where every column partitions, and for a known property with
+    a value that it can't have.
     """
     spelled = []
     for column in partition_by:
@@ -42,6 +44,13 @@ def new_metadata(
                 f"Partition column {column!r} is not in the schema; its columns are: {', '.join(schema.names[:20])}.",
                 column=column,
             )
+        if not isinstance(found.type, PrimitiveType) or found.type.type in ("void", "variant"):
+            raise SchemaError(
+                f"Partition column {found.name!r} is {found.type}: its values have no text form. Partition by a column "
+                "of a primitive type.", column=found.name,
+            )  # fmt: skip
+        if found.name in spelled:
+            raise InvalidArgumentError(f"Partition column {found.name!r} is named twice.", column=found.name)
         spelled.append(found.name)
     if spelled and len(spelled) == len(schema.fields):
         raise InvalidArgumentError(
@@ -49,8 +58,8 @@ def new_metadata(
         )
     return Metadata(
         id=table_id or str(uuid.uuid4()), schema_string=StructType(schema.fields).to_json(),
-        partition_columns=tuple(spelled), configuration=_texts(properties or {}), name=name, description=description,
-        created_time=time.time_ns() // 1_000_000,
+        partition_columns=tuple(spelled), configuration=normalize_properties(_texts(properties or {})), name=name,
+        description=description, created_time=time.time_ns() // 1_000_000,
     )  # fmt: skip
 
 

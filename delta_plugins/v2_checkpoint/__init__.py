@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from delta_core.api import CheckpointPlan, TableFeature, TableState, hookimpl
+from delta_core.api import CheckpointPlan, Metadata, TableFeature, TableState, hookimpl
 from delta_plugins.v2_checkpoint import logic
 
 __all__ = ["FEATURE"]
@@ -21,6 +21,12 @@ FEATURE = TableFeature(
     properties={"delta.checkpointPolicy": "v2 asks writers for such checkpoints"},
     active=_is_active,
 )
+
+
+@hookimpl
+def required_features(metadata: Metadata) -> Iterable[str]:
+    policy = metadata.configuration.get("delta.checkpointPolicy", "").strip().lower()
+    return [FEATURE.name] if policy == "v2" else []
 
 
 @hookimpl

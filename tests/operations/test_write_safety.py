@@ -14,7 +14,7 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.commit import transaction as transactions
 from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.outcome import Outcome, Proposal
-from delta_core.errors import ConcurrentAppendError, InvalidArgumentError, SchemaMismatchError
+from delta_core.errors import ConcurrentAppendError, InvalidArgumentError, SchemaError, SchemaMismatchError
 from delta_core.operations.create import create_table
 from delta_core.operations.write import TableWrite, WriteOptions, run_write
 from delta_core.schema import Schema
@@ -135,3 +135,35 @@ def test_values_of_a_void_column_are_refused_not_dropped(uri: str) -> None:
         write_deltalake(uri, pa.table({"a": [3], "v": ["s"]}), mode="append")
     write_deltalake(uri, pa.table({"a": [3], "v": ["s"]}), mode="append", schema_mode="merge")
     assert rows(uri)[-1] == "{'a': 3, 'v': 's'}"
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.struct({"x": pa.int64()}), pa.null()], ids=str)
+def test_partition_column_without_a_text_form_is_refused(uri: str, kind: pa.DataType) -> None:
+    with pytest.raises(SchemaError, match="no text form"):
+        DeltaTable.create(uri, pa.schema({"a": pa.int64(), "p": kind}), partition_by="p")
+    assert not Path(uri).exists()
+
+
+def test_partition_column_named_twice_is_refused(uri: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="twice"):
+        DeltaTable.create(uri, pa.schema({"a": pa.int64(), "p": pa.int64(), "q": pa.int64()}), partition_by=["p", "P"])
+
+
+@pytest.mark.parametrize("name", ["delta.enableDeletionVectors", "delta.isolationLevel", "DELTA.checkpointinterval"])
+def test_known_property_with_an_impossible_value_is_refused(uri: str, name: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="expected"):
+        DeltaTable.create(uri, pa.schema({"a": pa.int64()}), configuration={name: "maybe"})
+    assert not Path(uri).exists()
+
+
+def test_property_is_kept_as_the_protocol_spells_it_and_custom_ones_as_they_are(uri: str) -> None:
+    DeltaTable.create(uri, pa.schema({"a": pa.int64()}), configuration={"Delta.CheckpointInterval": "7", "My.Own": "X"})
+    assert open_snapshot(uri).metadata.configuration == {"delta.checkpointInterval": "7", "My.Own": "X"}
+
+
+def test_policy_v2_brings_its_feature_and_its_checkpoints(uri: str) -> None:
+    DeltaTable.create(uri, pa.schema({"a": pa.int64()}), configuration={"delta.checkpointPolicy": "v2"})
+    write_deltalake(uri, pa.table({"a": [1]}), mode="append")
+    assert "v2Checkpoint" in (open_snapshot(uri).protocol.reader_features or ())
+    DeltaTable(uri).create_checkpoint()
+    assert list(Path(uri, "_delta_log", "_sidecars").iterdir())
