@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from delta_core.expressions.ast import FileStatistic
 from delta_core.interop.predicates import plan_files
+from delta_core.kernels.arrow_buffers import array_of, bool_array, int64_values, is_valid, scalar_of
 from delta_core.log.files import FileSet
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.partition_values import parse_partition_values
@@ -70,7 +71,7 @@ def partition_values(snapshot: Snapshot, predicate: Any = None) -> list[dict[str
 
 def _plain_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     text = column.cast(pa.string())
-    return pc.if_else(pc.equal(text, ""), None, text)
+    return pc.if_else(pc.equal(text, scalar_of("", pa.string())), scalar_of(None, pa.string()), text)
 
 
 def _partition_names(snapshot: Snapshot) -> list[tuple[str, str]]:
@@ -94,7 +95,7 @@ def typed_partitions(snapshot: Snapshot, files: FileSet) -> dict[str, pa.Array]:
 
 def row_count(snapshot: Snapshot) -> int:
     """Return the sum of numRecords where files have it."""
-    return pc.sum(snapshot.files.statistics([NUM_RECORDS]).column(0), min_count=0).as_py() or 0
+    return _total(snapshot.files.statistics([NUM_RECORDS]).column(0))
 
 
 def sizes(snapshot: Snapshot) -> Sizes:
@@ -102,9 +103,13 @@ def sizes(snapshot: Snapshot) -> Sizes:
     files = snapshot.files
     table = files.columns(["size", "deletionVector"])
     records = files.statistics([NUM_RECORDS]).column(0)
-    deleted = pc.sum(_deleted(table), min_count=0).as_py() or 0
-    rows = None if records.null_count else (pc.sum(records, min_count=0).as_py() or 0) - deleted
-    return Sizes(table.num_rows, pc.sum(table.column("size"), min_count=0).as_py() or 0, rows, deleted)
+    deleted = _total(_deleted(table))
+    rows = None if records.null_count else _total(records) - deleted
+    return Sizes(table.num_rows, _total(table.column("size")), rows, deleted)
+
+
+def _total(column: pa.ChunkedArray) -> int:
+    return int(int64_values(column)[is_valid(column)].sum())
 
 
 def _deleted(table: pa.Table) -> pa.ChunkedArray:
@@ -196,7 +201,7 @@ def _nest(columns: dict[Path, pa.Array], count: int) -> pa.Array:
 
 def _struct(parts: dict[str, pa.Array], count: int) -> pa.Array:
     if not parts:
-        return pa.array([{}] * count, pa.struct([]))
+        return pa.Array.from_buffers(pa.struct([]), count, [None])
     arrays = [p.combine_chunks() if isinstance(p, pa.ChunkedArray) else p for p in parts.values()]
     return pa.StructArray.from_arrays(arrays, fields=[pa.field(n, a.type) for n, a in zip(parts, arrays, strict=True)])
 
@@ -222,8 +227,8 @@ def _masks(snapshot: Snapshot, files: pa.Table, records: pa.ChunkedArray, droppe
         count = records[row].as_py()
         if count is None:
             count = snapshot.engine.data.row_counts([path], [files.column("size")[row].as_py()])[0]
-        keep = pa.array(np.logical_not(rows.mask(count)))
-        lists = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), keep, type=KEEP_MASKS.field(1).type)
-        yield pa.record_batch([pa.array([as_uri(storage.uri(path))]), lists], schema=KEEP_MASKS)
+        keep = bool_array(np.logical_not(rows.mask(count)))
+        lists = pa.ListArray.from_arrays(array_of([0, count], pa.int32()), keep, type=KEEP_MASKS.field(1).type)
+        yield pa.record_batch([array_of([as_uri(storage.uri(path))], pa.string()), lists], schema=KEEP_MASKS)
 
 

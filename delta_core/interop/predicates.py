@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from delta_core.errors import ExpressionError, InvalidArgumentError
 from delta_core.expressions import to_expression
@@ -15,6 +14,9 @@ from delta_core.expressions.skipping import plan_skipping
 from delta_core.log.files import FileSet
 from delta_core.schema import find
 from delta_core.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 __all__ = ["all_filters", "exact_parts", "file_filter", "plan_files", "prunable", "referenced_columns"]
 

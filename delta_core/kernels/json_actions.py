@@ -244,7 +244,7 @@ class ActionParser:
         if self._nested and "dvId" in schema.names:
             batches = [_nest_vector(b) for b in batches]
             schema = _nest_vector(
-                pa.record_batch([pa.array([], t) for t in schema.types], schema=schema)
+                pa.record_batch([pa.nulls(0, t) for t in schema.types], schema=schema)
             ).schema
         return pa.Table.from_batches(batches, schema)
 

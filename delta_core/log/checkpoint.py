@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from delta_core.actions import ActionField
 from delta_core.engine import ActionQuery, CheckpointHandle, LogFiles
 from delta_core.errors import CheckpointError
+from delta_core.kernels.arrow_buffers import array_of, is_valid
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.chunks import BASE_COLUMNS, CheckpointChunk, CommitChunk, json_values
 from delta_core.log.files import Chunk
@@ -83,13 +85,13 @@ class CheckpointReader:
                 there = [k for k in kinds if handle.may_hold(group, k)]
                 if there:
                     for k, column in zip(there, handle.read(group, [(k,) for k in there]), strict=True):
-                        out[k] += [row for row in column.drop_null().to_pylist() if row is not None]
+                        out[k] += [column[i].as_py() for i in np.flatnonzero(is_valid(column)).tolist()]
         return out
 
     def sidecars(self) -> pa.Table:
         """Return the sidecar actions; empty for a checkpoint that holds its file actions itself."""
         found = self._embedded("sidecarFiles") or self.actions("sidecar")["sidecar"]
-        return pa.Table.from_pylist([{k: s.get(k) for k in _SIDECAR.names} for s in found], _SIDECAR)
+        return pa.Table.from_arrays([array_of([s.get(f.name) for s in found], f.type) for f in _SIDECAR], schema=_SIDECAR)
 
     def chunks(self, fields: Sequence[ActionField], sidecars: Sidecars) -> list[Chunk]:
         """Return the chunks that may hold adds.

@@ -12,8 +12,16 @@ from numpy.typing import NDArray
 from delta_core.actions import DELETION_VECTOR, FILE_COLUMNS, ActionField
 from delta_core.engine import ActionQuery, CheckpointHandle, LogFiles
 from delta_core.expressions.ast import FileStatistic
+from delta_core.kernels.arrow_buffers import values_of
 from delta_core.kernels.dedup import dv_unique_ids
-from delta_core.log.file_columns import PARTITION, json_statistics, partition_text, pick, pick_all, statistic_type
+from delta_core.log.file_columns import (
+    PARTITION,
+    json_statistics,
+    partition_text,
+    pick,
+    pick_all,
+    statistic_type,
+)
 from delta_core.log.group_tests import statistic_path
 from delta_core.log.stats_text import statistics_text
 from delta_core.plans import LogFile
@@ -56,7 +64,7 @@ class CommitChunk:
 
     def split(self, rows: int) -> list[tuple[int, CommitChunk]]:
         """Cut into chunks of about so many rows each, between files; each with the number of its first row."""
-        versions = self._columns["version"].to_numpy()
+        versions = values_of(self._columns["version"])
         ends = np.searchsorted(versions, [f.end_version for f in self._files], side="right")
         out: list[tuple[int, CommitChunk]] = []
         first = start = 0

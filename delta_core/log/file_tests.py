@@ -98,9 +98,10 @@ class FileTest:
         coded: Any = text if pa.types.is_dictionary(text.type) else text.dictionary_encode()
         distinct = parse_dictionary(coded, leaf.type, self._zone)
         # the last row of the table is for null
-        table = self._passed([pa.concat_arrays([distinct, pa.nulls(1, distinct.type)])], len(distinct) + 1)
+        passed = self._passed([pa.concat_arrays([distinct, pa.nulls(1, distinct.type)])], len(distinct) + 1)
         codes = values_of(coded)
-        return table[codes if not coded.indices.null_count else np.where(is_valid(coded.indices), codes, len(distinct))]
+        rows: Mask = passed[np.where(is_valid(coded.indices), codes, len(distinct)) if coded.null_count else codes]
+        return rows
 
     def _passed(self, columns: Sequence[pa.Array], count: int) -> Mask:
         return mask_of(self._compiled(columns, count), null=not self._exact)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from delta_core.kernels.arrow_buffers import int64_values, number_array
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.json_actions import ParsedActions
 
@@ -63,7 +64,7 @@ def _ids(table: pa.Table) -> pa.ChunkedArray | None:
 def _newest_first(adds: pa.Table, removes: pa.Table, compacted: NDArray[np.int64]) -> Reconciled:
     place = np.concatenate([_place(adds, compacted), _place(removes, compacted)])
     order = np.argsort(place, kind="stable")[::-1]
-    both = pa.concat_tables([adds.select(["path", "dvId"]), removes.select(["path", "dvId"])]).take(pa.array(order))
+    both = pa.concat_tables([adds.select(["path", "dvId"]), removes.select(["path", "dvId"])]).take(number_array(order))
     keys = KeySet()
     first = keys.insert(both.column("path"), _ids(both))
     newest = np.zeros(len(order), bool)
@@ -73,8 +74,8 @@ def _newest_first(adds: pa.Table, removes: pa.Table, compacted: NDArray[np.int64
 
 def _place(table: pa.Table, compacted: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return numbers that order actions by commit and line."""
-    version = table.column("version").to_numpy()
-    line = table.column("line").to_numpy().astype(np.int64)
+    version, line = (int64_values(table.column(name)) for name in ("version", "line"))
     if len(compacted):
         line = np.where(np.isin(version, compacted), -line, line)
-    return (version << 32) + line
+    place: NDArray[np.int64] = (version << 32) + line
+    return place

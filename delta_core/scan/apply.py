@@ -15,6 +15,7 @@ import pyarrow as pa
 from delta_core.engine import Compiled, Evaluator
 from delta_core.errors import DataFileError
 from delta_core.expressions.ast import Expression, Leaf
+from delta_core.kernels.arrow_buffers import mask_of, number_array, scalar_of
 from delta_core.kernels.gather import check_rows, gather, gather_column
 from delta_core.kernels.nested import empty_rows, narrow, reach, relabel
 from delta_core.kernels.row_set import RowSet
@@ -115,7 +116,7 @@ class Apply:
         if passed.false_count == 0:
             return
         path = self._files.paths[view.file]
-        row = view.positions()[passed.index(pa.scalar(False)).as_py()].as_py()
+        row = view.positions()[passed.index(scalar_of(False, pa.bool_())).as_py()].as_py()
         raise DataFileError(
             f"Row {row} of data file {path!r} fails the check {check.name!r} of {check.feature}: {check.message}",
             path=path, row=row, check=check.name, feature=check.feature,
@@ -151,15 +152,13 @@ class _View:
 
     def filtered(self, mask: pa.BooleanArray) -> _View:
         """Return the rows where the mask is true."""
-        if mask.null_count:
-            mask = mask.fill_null(False)
-        rows = np.flatnonzero(mask.to_numpy(zero_copy_only=False)).astype(np.int32)
+        rows = np.flatnonzero(mask_of(mask)).astype(np.int32)
         return _View(self._owner, self.file, self._first, self._batch, rows if self._rows is None else self._rows[rows])
 
     def positions(self) -> pa.Array:
         if self._rows is None:
-            return pa.array(np.arange(self._first, self._first + self.num_rows, dtype=np.int64))
-        return pa.array(self._rows.astype(np.int64) + self._first)
+            return number_array(np.arange(self._first, self._first + self.num_rows, dtype=np.int64))
+        return number_array(self._rows.astype(np.int64) + self._first)
 
     def physical(self, source: PhysicalSource, decode: bool = True) -> pa.Array:
         """Return a physical column; strings may stay dictionary encoded unless they are to be decoded."""
@@ -179,7 +178,7 @@ class _View:
             return self.positions()
         if isinstance(source, ConstantSource):
             value = self.constant(source)
-            return pa.scalar(None, plan.types[leaf]) if value is None else value
+            return scalar_of(None, plan.types[leaf]) if value is None else value
         return _as(self.physical(source, decode=False), plan.types[leaf])
 
     def evaluate(self, compiled: Compiled) -> Any:

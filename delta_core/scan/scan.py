@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from delta_core.actions import FILE_COLUMNS
 from delta_core.engine import Engine, FileRead
@@ -17,6 +18,7 @@ from delta_core.errors import CorruptTableError, DataFileError, InvalidArgumentE
 from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, PartitionValue
 from delta_core.expressions.filters import to_expression
 from delta_core.expressions.skipping import plan_skipping
+from delta_core.kernels.arrow_buffers import int64_values, is_valid, scalar_of
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.plans import ReadRequest
@@ -30,6 +32,7 @@ from delta_core.types import DataType, PrimitiveType
 
 __all__ = ["Scan", "ScanSource"]
 
+_PLANNED = [n for n in FILE_COLUMNS if n not in ("stats", "tags", "deletionTimestamp", "extendedFileMetadata")]
 _NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 #: Files whose statistics are asked first where a limit is given.
@@ -139,9 +142,16 @@ class Scan:
         """The planned files, as a FileSet: columns load on demand."""
         return self._files
 
-    def files(self) -> pa.Table:
-        """Return the planned files, one row each, with the columns of `actions.FILE_COLUMNS`."""
-        return self._files.columns([n for n in FILE_COLUMNS if n not in ("deletionTimestamp", "extendedFileMetadata")])
+    def files(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the planned files, one row each.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Names of `actions.FILE_COLUMNS`. By default all that ``add`` has but ``stats`` and ``tags``, which are larger
+            than all others together.
+        """
+        return self._files.columns(_PLANNED if columns is None else columns)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream of batches, in bounded memory; files in order, rows in file order."""
@@ -250,19 +260,19 @@ class _Inputs:
 
     def enough_for(self, limit: int) -> int:
         """Return how many of the files hold a number of rows, as far as statistics tell: at least one, if any."""
-        counts = self._files.statistics([_NUM_RECORDS]).column(0).fill_null(0).to_numpy()
+        counts = _filled(self._files.statistics([_NUM_RECORDS]).column(0))
         dropped = np.zeros(len(counts), np.int64)
         for _, located in self.vectors.located:
-            np.add.at(dropped, located.column("file").to_numpy(), located.column("cardinality").fill_null(0).to_numpy())
+            np.add.at(dropped, int64_values(located.column("file")), _filled(located.column("cardinality")))
         return min(int(np.searchsorted(np.cumsum(counts - dropped), limit)) + 1, len(counts))
 
     def num_physical_rows(self) -> int:
         """Return the rows of all files, from statistics, else from footers."""
         counts = self._files.statistics([_NUM_RECORDS]).column(0)
-        known = int(np.sum(counts.drop_null().to_numpy()))
+        known = int(_filled(counts).sum())
         if not counts.null_count:
             return known
-        missing = np.flatnonzero(counts.is_null().to_numpy())
+        missing = np.flatnonzero(~is_valid(counts))
         paths, sizes = [self.paths[i] for i in missing], [self.sizes[i] for i in missing]
         return known + sum(self._source.engine.data.row_counts(paths, sizes))
 
@@ -283,7 +293,7 @@ class _Inputs:
 
         def constant(file: int, number: int) -> pa.Scalar:
             column = columns[number]
-            return pa.scalar(uri(self.paths[file])) if column is None else column[file]
+            return scalar_of(uri(self.paths[file]), pa.string()) if column is None else column[file]
 
         kept = self._files.keep
         if kept is not None and self._first:
@@ -301,6 +311,11 @@ class _Inputs:
         column = self._table.column(leaf.name).combine_chunks()
         wanted = leaf.type.to_arrow(state.types)
         return column if column.type.equals(wanted) else column.cast(wanted)
+
+
+def _filled(counts: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return counts, unknown ones as 0."""
+    return np.where(is_valid(counts), int64_values(counts), 0)
 
 
 def decode_paths(paths: pa.ChunkedArray) -> list[str]:

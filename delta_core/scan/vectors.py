@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from delta_core.engine import RangeRequest, Storage
 from delta_core.errors import DataFileNotFoundError, HookContractError
+from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.kernels.row_set import RowSet
 from delta_core.rules import VECTOR_LOCATION, RowSelector
 
@@ -41,7 +42,7 @@ def locate(selector: RowSelector, files: pa.Table) -> pa.Table:
             f"The row selector of {selector.feature} located vectors as {getattr(found, 'schema', found)}, expected the "
             f"columns {', '.join(VECTOR_LOCATION.names)}.", feature=selector.feature,
         )  # fmt: skip
-    numbers = found.column("file").to_numpy()
+    numbers = int64_values(found.column("file"))
     return found if (numbers[1:] >= numbers[:-1]).all() else found.sort_by("file")
 
 
@@ -96,7 +97,7 @@ class Vectors:
     def __init__(self, storage: Storage, selectors: Sequence[RowSelector], files: pa.Table) -> None:
         self._storage = storage
         self.located = [(s, t) for s in selectors if (t := locate(s, files)).num_rows]
-        numbers = [t.column("file").to_numpy() for _, t in self.located]
+        numbers = [int64_values(t.column("file")) for _, t in self.located]
         self._files = np.unique(np.concatenate(numbers)) if numbers else np.empty(0, np.int32)
         self._windows: dict[int, Future[dict[int, RowSet]]] = {}
         self._lock = threading.Lock()
@@ -131,7 +132,7 @@ class Vectors:
         counts = self.located[0][1].column("cardinality")
         if counts.null_count or len(self._files) != len(counts):
             return None
-        return int(np.sum(counts.to_numpy()))
+        return int(int64_values(counts).sum())
 
     def _window(self, number: int) -> Future[dict[int, RowSet]]:
         with self._lock:
@@ -148,7 +149,7 @@ class Vectors:
         chosen = self._files[number * WINDOW_VECTORS : (number + 1) * WINDOW_VECTORS]
         out: dict[int, RowSet] = {}
         for selector, located in self.located:
-            numbers = located.column("file").to_numpy()
+            numbers = int64_values(located.column("file"))
             start, stop = np.searchsorted(numbers, chosen[0]), np.searchsorted(numbers, chosen[-1], side="right")
             _read(self._storage, selector, located.slice(int(start), int(stop - start)), out)
         return out

@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from delta_core.api import VECTOR_LOCATION, CorruptTableError
 from delta_core.kernels import z85
-from delta_core.kernels.arrow_buffers import is_valid
+from delta_core.kernels.arrow_buffers import (
+    bool_array,
+    is_valid,
+    mask_of,
+    number_array,
+    scalar_of,
+    strings_of,
+    values_of,
+)
 from delta_core.kernels.roaring import DV_FILE_VERSION, DV_MAGIC, decode_dv_payload, read_dv_block
 from delta_core.kernels.row_set import RowSet
 
@@ -37,23 +45,25 @@ def locate(files: pa.Table) -> pa.Table:
 
     vectors = files.column("deletionVector").combine_chunks()
     rows = np.flatnonzero(is_valid(vectors) & is_valid(vectors.field("storageType")))
-    vectors = vectors.take(pa.array(rows))
+    vectors = vectors.take(number_array(rows))
     kind, text, size = (vectors.field(name) for name in ("storageType", "pathOrInlineDv", "sizeInBytes"))
-    in_file, absolute, inline = (pc.equal(kind, code) for code in "upi")
+    in_file, absolute, inline = (pc.equal(kind, scalar_of(code, pa.string())) for code in "upi")
     _check(pc.or_(pc.or_(in_file, absolute), inline), vectors, "its storage type is none of u, p and i")
-    _check(pc.and_(text.is_valid(), pc.fill_null(pc.greater_equal(size, 0), False)), vectors, "it lacks its path or size")
-    nothing = pa.scalar(None, pa.string())
+    sized = is_valid(size) & (values_of(size) >= 0)
+    _check(bool_array(is_valid(text) & sized), vectors, "it lacks its path or size")
+    nothing = scalar_of(None, pa.string())
     relative = z85.vector_file_names(pc.if_else(in_file, text, nothing))
-    given = vectors.field("offset")
-    needed = pc.add(size.cast(pa.int64()), pc.if_else(pc.greater(pc.fill_null(given, 0), 0), _FRAME, _FRAME + 1))
-    no_number = pa.scalar(None, pa.int64())
+    offset = vectors.field("offset")
+    given = np.where(is_valid(offset), values_of(offset), 0).astype(np.int64)
+    needed = values_of(size) + np.where(given > 0, _FRAME, _FRAME + 1)
+    in_other = ~mask_of(inline)
     return pa.Table.from_arrays(
         [
-            pa.array(rows, pa.int32()),
+            number_array(rows.astype(np.int32)),
             pc.coalesce(relative, _unquoted(pc.if_else(absolute, text, nothing))),
-            pc.if_else(inline, no_number, pc.fill_null(given, 0).cast(pa.int64())),
-            pc.if_else(inline, no_number, needed),
-            _inline_bytes(vectors, inline.to_numpy(zero_copy_only=False)),
+            number_array(given, valid=in_other),
+            number_array(needed.astype(np.int64), valid=in_other),
+            _inline_bytes(vectors, ~in_other),
             vectors.field("cardinality"),
         ],
         schema=VECTOR_LOCATION,
@@ -65,9 +75,10 @@ def vector_paths(vectors: pa.StructArray) -> pa.Array:
     import pyarrow.compute as pc
 
     kind, text, *_ = vectors.flatten()
-    nothing = pa.scalar(None, pa.string())
-    relative = z85.vector_file_names(pc.if_else(pc.equal(kind, "u"), text, nothing))
-    return pc.coalesce(relative, _unquoted(pc.if_else(pc.equal(kind, "p"), text, nothing)))
+    in_file, absolute = (pc.equal(kind, scalar_of(code, pa.string())) for code in "up")
+    nothing = scalar_of(None, pa.string())
+    relative = z85.vector_file_names(pc.if_else(in_file, text, nothing))
+    return pc.coalesce(relative, _unquoted(pc.if_else(absolute, text, nothing)))
 
 
 def is_absolute(vectors: pa.StructArray) -> pa.Array:
@@ -116,21 +127,21 @@ def _unquoted(paths: pa.Array) -> pa.Array:
     if paths.null_count == len(paths):
         return paths
     found = paths.dictionary_encode()
-    return pa.array([unquote(p) for p in found.dictionary.to_pylist()], pa.string()).take(found.indices)
+    return strings_of([unquote(p) for p in found.dictionary.to_pylist()]).take(found.indices)
 
 
 def _inline_bytes(vectors: pa.StructArray, inline: NDArray[np.bool_]) -> pa.Array:
     """Return the bytes of inline vectors, null for the others; all texts are decoded as one."""
     if not inline.any():
         return pa.nulls(len(vectors), pa.binary())
-    chosen = vectors.filter(pa.array(inline))
-    texts, sizes = chosen.field("pathOrInlineDv"), chosen.field("sizeInBytes").to_numpy().astype(np.int64)
+    chosen = vectors.filter(bool_array(inline))
+    texts, sizes = chosen.field("pathOrInlineDv"), values_of(chosen.field("sizeInBytes")).astype(np.int64)
     ends = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
     letters = np.diff(ends).astype(np.int64)
     held = letters // 5 * 4
     # the text is padded to whole groups of 4 bytes
     fits = (letters % 5 == 0) & (sizes <= held) & (held - sizes < 4)
-    _check(pa.array(fits), chosen, "its text does not hold sizeInBytes bytes of Z85")
+    _check(bool_array(fits), chosen, "its text does not hold sizeInBytes bytes of Z85")
     # no text is null, and those of a filtered array stand one behind the other
     _, _, content = texts.buffers()
     text = _without_tails(bytes(content)[: letters.sum()], np.cumsum(letters)[letters > 0])
@@ -168,6 +179,6 @@ def _without_tails(text: bytes, ends: NDArray[np.int64]) -> bytes:
 
 
 def _check(good: pa.BooleanArray, vectors: pa.StructArray, what: str) -> None:
-    bad = np.flatnonzero(~good.to_numpy(zero_copy_only=False).astype(bool))
+    bad = np.flatnonzero(~mask_of(good))
     if len(bad):
         raise DeletionVectorError(f"Deletion vector {vectors[int(bad[0])].as_py()} can't be found: {what}.")

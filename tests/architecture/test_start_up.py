@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,47 @@ def test_open_loads_nothing_heavy(table: str) -> None:
 def test_listing_files_loads_nothing_heavy(table: str) -> None:
     code = "from delta_core import DeltaTable\nassert DeltaTable(sys.argv[1]).snapshot().files.count == 2"
     assert _run(code, table) == ""
+
+
+@pytest.fixture(params=["json", "struct"])
+def checkpointed(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """A checkpoint with commits above it, partitions, statistics and vectors."""
+    schema = {"id": "long", "x": "double", "day": "date", "at": "timestamp", "name": "string", "kind": "string"}
+    rows = [
+        {"id": i, "x": i / 2, "day": dt.date(2024, 1, i), "at": dt.datetime(2024, 1, i, tzinfo=dt.UTC), "name": f"n{i}",
+         "kind": "ab"[i % 2]}
+        for i in range(1, 9)
+    ]  # fmt: skip
+    builder = TableBuilder(tmp_path / "t").create(schema, partition_by=["kind"], features=["deletionVectors"])
+    builder.append(rows[:2]).append(rows[2:5]).delete_rows(lambda row: row["id"] == 2)
+    builder.checkpoint(statistics=request.param).append(rows[5:])
+    return str(tmp_path / "t")
+
+
+IN_A_RANGE = "id > 3 and x <= 2.5 and day < date '2024-01-05' and name in ('n4', 'n5')"
+IN_A_TIME = "at between timestamp '2024-01-02' and timestamp '2024-01-05' or id is null"
+OF_ROWS = "id > 1 and x < 3 and kind <> 'b' and not isnull(at)"
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "table.snapshot().files.columns(['path', 'size'])",
+        "table.get_add_actions(flatten=True)",
+        "table.file_uris([('kind', '=', 'a')])",
+        f'table.file_uris(file_pruning_predicate="{IN_A_RANGE}")',
+        f'table.file_uris(file_pruning_predicate="{IN_A_TIME}")',
+        "table.snapshot().scan().files()",
+        "table.snapshot().scan().to_table()",
+        "table.snapshot().scan().count()",
+        f'table.snapshot().scan(["name"], ["_file_row_index"], "{OF_ROWS}").to_table()',
+        "table.snapshot().scan(limit=3).to_table()",
+    ],
+)
+def test_planning_and_scanning_load_no_pandas(checkpointed: str, work: str) -> None:
+    # pyarrow.array, pyarrow.scalar and to_numpy import it: kernels.arrow_buffers has what stands in for them
+    loaded = _run(f"from delta_core import DeltaTable\ntable = DeltaTable(sys.argv[1])\n{work}", checkpointed)
+    assert loaded in ("", "sqlglot")
 
 
 def test_open_imports_plugins_of_the_table_only(table: str) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.arrow_buffers import (
+    array_of,
     bool_array,
     is_valid,
     mask_of,
@@ -90,6 +91,22 @@ def test_scalar_of_equals_pyarrows(value: Any, type: pa.DataType) -> None:
     found = scalar_of(value, type)
     assert found.type == type
     assert found.equals(pa.scalar(value, type))
+
+
+@pytest.mark.parametrize(
+    ("values", "type"),
+    [
+        ([], pa.int64()), ([1, None, 3], pa.int16()), ([None, None], pa.string()), (["a", None, ""], pa.string()),
+        ([b"a", None], pa.binary()), ([True, None, False], pa.bool_()), ([0.5, None], pa.float32()),
+        ([Decimal("1.5"), None], pa.decimal128(9, 2)), ([date(2000, 1, 1), None], pa.date32()),
+        ([1, None, 2.5], pa.float64()), ([None], pa.timestamp("us")), ([1, 2**70], pa.decimal128(38, 0)),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_array_of_equals_pyarrows(values: list[Any], type: pa.DataType) -> None:
+    found = array_of(values, type)
+    found.validate(full=True)
+    assert found.equals(pa.array(values, type))
 
 
 @pytest.mark.parametrize(

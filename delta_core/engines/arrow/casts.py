@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.engines.arrow import compute as pc
-from delta_core.engines.arrow.compute import Kernel, arrow_type, by_value, on_arrays, to_numpy
+from delta_core.engines.arrow.compute import Kernel, arrow_type, by_value, on_arrays, to_numpy, typed
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions import literals
 from delta_core.expressions.coercion import name_of, same_type, spark_name
@@ -33,7 +33,7 @@ def cast_kernel(source: DataType, target: DataType, safe: bool = False) -> Kerne
         return lambda x: x
     into = arrow_type(target)
     if name_of(source) == "void":
-        return lambda x: pa.scalar(None, into) if isinstance(x, pa.Scalar) else pa.nulls(len(x), into)
+        return lambda x: typed(None, into) if isinstance(x, pa.Scalar) else pa.nulls(len(x), into)
     strict = _strict(name_of(source), target)
     if strict is None:
         raise UnsupportedExpressionError(
@@ -74,7 +74,7 @@ def _nulling(strict: Kernel, into: pa.DataType) -> Kernel:
             return strict(x)
         except (ExpressionError, pa.ArrowInvalid):
             if isinstance(x, pa.Scalar):
-                return pa.scalar(None, into)
+                return typed(None, into)
             coded = x.dictionary_encode()
             return pa.concat_arrays(halves(coded.dictionary)).take(coded.indices)
 
@@ -90,7 +90,7 @@ def _from_integral(name: str, target: DataType, into: pa.DataType) -> Kernel | N
     if name in ("float", "double"):
         return lambda x: pc.cast(x, into, safe=False)
     if name == "boolean":
-        return lambda x: pc.not_equal(x, pa.scalar(0, x.type))
+        return lambda x: pc.not_equal(x, typed(0, x.type))
     if name == "decimal":
         return lambda x: pc.cast(pc.cast(x, pa.decimal128(20, 0)), into)
     if name == "timestamp":
@@ -104,7 +104,7 @@ def _from_float(name: str, target: DataType, into: pa.DataType) -> Kernel | None
     if name in ("float", "double"):
         return lambda x: pc.cast(x, into, safe=False)
     if name == "boolean":
-        return lambda x: pc.not_equal(x, pa.scalar(0, x.type))
+        return lambda x: pc.not_equal(x, typed(0, x.type))
     if name == "string":
         return _print_floats
     if name == "decimal":
@@ -150,7 +150,7 @@ def _from_decimal(name: str, target: DataType, into: pa.DataType) -> Kernel | No
         # By way of text: the nearest double, where Arrow's own conversion may be one off.
         return lambda x: pc.cast(pc.cast(x, pa.string()), into)
     if name == "boolean":
-        return lambda x: pc.not_equal(x, pa.scalar(decimal.Decimal(0), x.type))
+        return lambda x: pc.not_equal(x, typed(decimal.Decimal(0), x.type))
     if name == "string":
         return by_value(lambda v: format(v, "f"), into)
     if name == "timestamp":

@@ -16,6 +16,11 @@ import pyarrow as pa
 from delta_core.errors import UnsupportedExpressionError
 from delta_core.expressions.ast import Expression, Literal
 from delta_core.expressions.literals import to_microseconds
+
+# pyarrow.compute has an is_valid of its own
+from delta_core.kernels.arrow_buffers import array_of, values_of
+from delta_core.kernels.arrow_buffers import is_valid as validity
+from delta_core.kernels.arrow_buffers import scalar_of as typed
 from delta_core.types import DataType, PrimitiveType
 
 __all__ = [
@@ -29,6 +34,7 @@ __all__ = [
     "plain",
     "scalar_of",
     "to_numpy",
+    "typed",
 ]
 
 Kernel = Callable[..., Any]
@@ -56,8 +62,8 @@ def scalar_of(literal: Literal) -> pa.Scalar:
     assert literal.type is not None
     value, target = literal.value, arrow_type(literal.type)
     if value is not None and pa.types.is_timestamp(target):
-        return pa.scalar(to_microseconds(value), pa.int64()).cast(target)
-    return pa.scalar(value, target)
+        return typed(to_microseconds(value), target)
+    return typed(value, target)
 
 
 @dataclass(frozen=True)
@@ -120,17 +126,17 @@ def by_value(function: Callable[..., Any], result: pa.DataType) -> Kernel:
     def kernel(*values: Any) -> Any:
         columns = [i for i, v in enumerate(values) if not isinstance(v, pa.Scalar)]
         if not columns:
-            return pa.scalar(apply(*(v.as_py() for v in values)), result)
+            return typed(apply(*(v.as_py() for v in values)), result)
         if len(columns) > 1:
             rows = zip(*on_list(values), strict=True)
-            return pa.array([apply(*row) for row in rows], result)
+            return array_of([apply(*row) for row in rows], result)
         coded = values[columns[0]].dictionary_encode()
         constants = [v.as_py() if isinstance(v, pa.Scalar) else None for v in values]
         out = []
         for item in coded.dictionary.to_pylist():
             constants[columns[0]] = item
             out.append(apply(*constants))
-        return pa.array(out, result).take(coded.indices)
+        return array_of(out, result).take(coded.indices)
 
     return kernel
 
@@ -145,11 +151,7 @@ def to_numpy(array: pa.Array) -> tuple[Any, Any]:
     """Return an array's numbers (nulls as 0) and the mask of its nulls, None where there are none."""
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.int8())
-    elif pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type):
-        array = array.view(pa.int64())
-    elif pa.types.is_date32(array.type):
-        array = array.view(pa.int32())
     if array.null_count == 0:
-        return array.to_numpy(zero_copy_only=False), None
-    mask = array.is_null().to_numpy(zero_copy_only=False)
-    return np.asarray(array.fill_null(pa.scalar(0, array.type)).to_numpy(zero_copy_only=False)), mask
+        return values_of(array), None
+    valid = validity(array)
+    return np.where(valid, values_of(array), 0), ~valid

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from delta_core.engines.arrow import (
@@ -26,7 +27,7 @@ from delta_core.engines.arrow import (
 from delta_core.engines.arrow import (
     compute as pc,
 )
-from delta_core.engines.arrow.compute import CallInfo, Kernel, Maker, arrow_type, scalar_of
+from delta_core.engines.arrow.compute import CallInfo, Kernel, Maker, arrow_type, scalar_of, typed
 from delta_core.errors import ExpressionError, InternalError, PluginError, UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, leaves
 from delta_core.expressions.binding import leaf_type, resolve, resolve_args
@@ -34,6 +35,7 @@ from delta_core.expressions.coercion import canonical
 from delta_core.expressions.functions import is_builtin
 from delta_core.expressions.printing import format_sql
 from delta_core.expressions.typing_rules import Typed
+from delta_core.kernels.arrow_buffers import is_valid, number_array, values_of
 from delta_core.types import DataType, PrimitiveType, arrow_to_type
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ _MAKERS: Mapping[str, Maker] = {
     **functions_compare.MAKERS, **functions_numbers.MAKERS, **functions_text.MAKERS, **functions_times.MAKERS,
     **functions_nested.MAKERS, **functions_hash.MAKERS,
 }  # fmt: skip
+_TRUE, _FALSE = typed(True, pa.bool_()), typed(False, pa.bool_())
 _CONDITIONS = (
     ("divide by zero", "DIVIDE_BY_ZERO"),
     ("overflow", "ARITHMETIC_OVERFLOW"),
@@ -119,7 +122,8 @@ class CompiledExpression:
             out = self((values,), len(values))
         except ExpressionError:
             return None
-        return out.take(pc.fill_null(column.indices.cast(pa.int64()), len(kept)))
+        codes = values_of(column)
+        return out.take(number_array(np.where(is_valid(column.indices), codes, len(kept)) if column.null_count else codes))
 
 
 class ArrowEvaluator:
@@ -177,7 +181,7 @@ def compile_expression(
 def keep_mask(compiled: CompiledExpression, columns: Sequence[Any], num_rows: int) -> pa.BooleanArray:
     """Evaluate a predicate to a mask: true where it is true, false where it is false or null."""
     mask = compiled(columns, num_rows)
-    return mask.fill_null(False) if mask.null_count else mask
+    return pc.fill_null(mask, _FALSE) if mask.null_count else mask
 
 
 def read_column(batch: pa.RecordBatch | pa.Table, path: Sequence[str]) -> Any:
@@ -191,7 +195,7 @@ def read_column(batch: pa.RecordBatch | pa.Table, path: Sequence[str]) -> Any:
 def _rehearse(compiled: CompiledExpression, expression: Expression) -> None:
     """Run on no rows, so that a kernel that Arrow lacks is refused before data moves."""
     try:
-        compiled([pa.array([], arrow_type(t)) for t in compiled._inputs], 0)
+        compiled([pa.nulls(0, arrow_type(t)) for t in compiled._inputs], 0)
     except pa.ArrowNotImplementedError as e:
         raise UnsupportedExpressionError(f"{format_sql(expression)} can't be evaluated here: {e}") from e
 
@@ -214,7 +218,7 @@ def _normal(column: Any, t: DataType) -> Any:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):
-            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
     if isinstance(column, pa.DictionaryArray):
         column = column.dictionary_decode()
     elif isinstance(column, pa.DictionaryScalar):
@@ -333,8 +337,8 @@ def _where_needed(node: Node, batch: _Batch, needed: Callable[[], Any]) -> Any:
         value = node(batch.select(mask))
         if isinstance(value, pa.Scalar):
             value = pa.repeat(value, mask.true_count)
-        places = pc.subtract(pc.cumulative_sum(mask.cast(pa.int64())), 1)
-        return value.take(pc.if_else(mask, places, pa.scalar(None, pa.int64())))
+        places = pc.subtract(pc.cumulative_sum(mask.cast(pa.int64())), typed(1, pa.int64()))
+        return value.take(pc.if_else(mask, places, typed(None, pa.int64())))
 
 
 def _junction(kernel_name: str, decided: bool) -> Callable[[list[Node]], Node]:
@@ -356,7 +360,7 @@ def _junction(kernel_name: str, decided: bool) -> Callable[[list[Node]], Node]:
 
 def _is_not(value: Any, decided: bool) -> Any:
     """Return the mask of rows that are not decided yet (null is not)."""
-    return pc.fill_null(pc.invert(value) if decided else value, True)
+    return pc.fill_null(pc.invert(value) if decided else value, _TRUE)
 
 
 def _same(value: Any) -> Any:
@@ -373,16 +377,16 @@ def _case(nodes: list[Node]) -> Node:
     pairs = list(zip(nodes[0 : len(nodes) - len(nodes) % 2 : 2], nodes[1::2], strict=True))
 
     def node(batch: _Batch) -> Any:
-        open_rows: Any = pa.scalar(True)
+        open_rows: Any = _TRUE
         taken = []
         for condition, value in pairs:
             asked = _where_needed(condition, batch, partial(_same, open_rows))
-            hit = pc.and_(pc.fill_null(asked, False), open_rows)
+            hit = pc.and_(pc.fill_null(asked, _FALSE), open_rows)
             open_rows = pc.and_not(open_rows, hit)
             taken.append((hit, _where_needed(value, batch, partial(_same, hit))))
         out = _where_needed(default, batch, partial(_same, open_rows)) if default else None
         if out is None:
-            out = pa.scalar(None, taken[0][1].type)
+            out = typed(None, taken[0][1].type)
         for hit, value in reversed(taken):
             out = pc.if_else(hit, value, out)
         return out

@@ -13,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.engines.arrow import compute as pc
-from delta_core.engines.arrow.compute import CallInfo, Kernel, Maker, named, plain, scalar_of
+from delta_core.engines.arrow.compute import CallInfo, Kernel, Maker, named, plain, scalar_of, typed
 from delta_core.errors import UnsupportedExpressionError
 from delta_core.expressions.ast import Literal
 from delta_core.expressions.coercion import as_decimal, name_of, spark_name
+from delta_core.kernels.arrow_buffers import array_of
 from delta_core.types import DataType, PrimitiveType
 
 __all__ = ["MAKERS", "comparison"]
@@ -95,7 +96,7 @@ def _compare(call: CallInfo) -> Kernel:
 def _within(call: CallInfo) -> Kernel:
     value, *candidates = call.inputs
     if not candidates:
-        return lambda x: pc.if_else(pc.is_null(x), pa.scalar(None, pa.bool_()), False)
+        return lambda x: pc.if_else(pc.is_null(x), typed(None, pa.bool_()), typed(False, pa.bool_()))
     literals = [c for c in call.args[1:] if isinstance(c, Literal)]
     if len(literals) < len(candidates):
         pairs = [comparison("=", value, c) for c in candidates]
@@ -106,20 +107,20 @@ def _within(call: CallInfo) -> Kernel:
     if name_of(value) in ("float", "double"):
         exact = _positive_zero
     found_in = [exact(scalar_of(c)) for c in literals if c.value is not None]
-    members = pa.array([m.as_py() for m in found_in], found_in[0].type if found_in else pc.arrow_type(value))
+    members = array_of([m.as_py() for m in found_in], found_in[0].type if found_in else pc.arrow_type(value))
     has_null = len(found_in) < len(literals)
 
     def kernel(x: Any, *_: Any) -> Any:
         found = pc.is_in(exact(x), value_set=members)
         unknown = pc.or_(pc.is_null(x), pc.invert(found)) if has_null else pc.is_null(x)
-        return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+        return pc.if_else(unknown, typed(None, pa.bool_()), found)
 
     return kernel
 
 
 def _positive_zero(x: Any) -> Any:
     # The hash behind is_in tells -0.0 from 0.0; adding 0 makes them one.
-    return pc.add(x, pa.scalar(0, x.type))
+    return pc.add(x, typed(0, x.type))
 
 
 def _extreme(call: CallInfo) -> Kernel:
@@ -127,7 +128,7 @@ def _extreme(call: CallInfo) -> Kernel:
     better = comparison(">" if call.name == "greatest" else "<", call.inputs[0], call.inputs[0])
 
     def pick(a: Any, b: Any) -> Any:
-        takes_b = pc.or_(pc.is_null(a), pc.coalesce(better(b, a), False))
+        takes_b = pc.or_(pc.is_null(a), pc.coalesce(better(b, a), typed(False, pa.bool_())))
         return pc.if_else(takes_b, b, a)
 
     return lambda *values: reduce(pick, values)
@@ -151,6 +152,6 @@ MAKERS: Mapping[str, Maker] = {
     **dict.fromkeys(("greatest", "least"), _checked(_extreme)),
     "isnull": named("is_null"),
     "isnotnull": named("is_valid"),
-    "isnan": plain(lambda x: pc.coalesce(pc.is_nan(x), False)),
+    "isnan": plain(lambda x: pc.coalesce(pc.is_nan(x), typed(False, pa.bool_()))),
     "not": named("invert"),
 }

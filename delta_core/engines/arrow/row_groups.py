@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from delta_core.engine import Compiled
 from delta_core.expressions.ast import FileStatistic, Leaf
+from delta_core.kernels.arrow_buffers import array_of
 from delta_core.schema import Path
 
 __all__ = ["group_bounds", "kept_groups"]
@@ -44,16 +45,16 @@ def _column(groups: list[Any], leaf: Leaf, stored: Stored) -> pa.Array:
     if not isinstance(leaf, FileStatistic):  # a partition value was asked of the file already
         return pa.nulls(len(groups), t)
     if leaf.kind == "numRecords":
-        return pa.array([g.num_rows for g in groups], t)
+        return array_of([g.num_rows for g in groups], t)
     if leaf.kind == "tightBounds":
-        return pa.array([True] * len(groups), t)
+        return array_of([True] * len(groups), t)
     place = stored.get(leaf.path)
     if place is None:
         return pa.nulls(len(groups), t)
     index, found = place
     statistics = [g.column(index).statistics for g in groups]
     if leaf.kind == "nullCount":
-        return pa.array([s.null_count if s is not None and s.has_null_count else None for s in statistics], t)
+        return array_of([s.null_count if s is not None and s.has_null_count else None for s in statistics], t)
     read = _reader(found, t, up=leaf.kind == "max")
     if read is None:
         return pa.nulls(len(groups), t)
@@ -62,17 +63,9 @@ def _column(groups: list[Any], leaf: Leaf, stored: Stored) -> pa.Array:
         raw = None if s is None or not s.has_min_max else s.max_raw if leaf.kind == "max" else s.min_raw
         values.append(None if raw is None else read(raw))
     try:
-        return pa.array(values, _integer(t)).view(t) if _is_time(t) else pa.array(values, t)
+        return array_of(values, t)
     except (pa.ArrowInvalid, OverflowError):
         return pa.nulls(len(groups), t)
-
-
-def _is_time(t: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(t) or pa.types.is_date32(t))
-
-
-def _integer(t: pa.DataType) -> pa.DataType:
-    return pa.int32() if pa.types.is_date32(t) else pa.int64()
 
 
 def _reader(found: pa.DataType, wanted: pa.DataType, up: bool) -> Callable[[Any], Any] | None:
