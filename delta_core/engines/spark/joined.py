@@ -26,8 +26,8 @@ from delta_core.types import StructType
 __all__ = ["never", "read_joined"]
 
 _KEY, _INDEX = "__delta_key", "__delta_index"
-#: Tasks that decode vectors.
-_TASKS = 64
+#: Vectors that one task decodes.
+_TASK_VECTORS = 512
 
 
 def never() -> Column:
@@ -126,7 +126,8 @@ def _chunks(spark: Any, scan: Scan, files: PlannedFiles, most: int) -> DataFrame
     parts = [here]
     for decoder, located in vector_decoders(scan, files, chosen):
         listed = spark.createDataFrame(located)
-        parts.append(listed.repartition(_TASKS).mapInArrow(decoder, CHUNK_SCHEMA))
+        tasks = located.num_rows // _TASK_VECTORS + 1
+        parts.append(listed.repartition(tasks).mapInArrow(decoder, CHUNK_SCHEMA))
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionAll(part)
