@@ -43,8 +43,6 @@ def spark() -> Iterator[Any]:
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.session.timeZone": "UTC", "spark.databricks.delta.snapshotPartitions": "2",
-        # Spark is asked what is right, not how it skips: it loses rows of columns widened from float to double
-        "spark.databricks.delta.stats.skipping": "false", "spark.sql.parquet.filterPushdown": "false",
         "spark.sql.warehouse.dir": "/nowhere", "spark.log.level": "ERROR",
     }  # fmt: skip
     builder = sql.SparkSession.builder.master("local[2]")
@@ -270,6 +268,8 @@ def test_every_widened_type_with_statistics_of_the_old_one(table: Made, configur
     }  # fmt: skip
     predicates = [f"{c} {op} {v}" for c, vs in values_of.items() for op in ("=", ">", "<=") for v in vs]
     assert_every_version_equal(table)
+    # Spark's own skipping loses the rows of f = float(1.1): the bound in the log, 1.1, is below the widened value
+    configured(spark__databricks__delta__stats__skipping="false", spark__sql__parquet__filterPushdown="false")
     assert_predicates_equal(table, *predicates)
     configured(spark__databricks__delta__checkpoint__partSize="1000")
     table.run("INSERT INTO {t} SELECT * FROM {t} WHERE k = 1")
