@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from delta_core import exceptions
+    from delta_core.properties import BloomFilterProperties, ColumnProperties, WriterProperties
     from delta_core.query import QueryBuilder
     from delta_core.schema import Schema
-    from delta_core.properties import BloomFilterProperties, ColumnProperties, WriterProperties
     from delta_core.table import DeltaTable, Metadata, ProtocolVersions, open_table
     from delta_core.transaction import CommitProperties, PostCommitHookProperties, Transaction
     from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, VariantType

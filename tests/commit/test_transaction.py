@@ -12,8 +12,15 @@ import pytest
 from delta_core.commit.conflict import IsolationLevel
 from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import (
-    CommitConflictError, ConcurrentAppendError, ConcurrentDeleteDeleteError, ConcurrentDeleteReadError,
-    ConcurrentTransactionError, DeltaError, InvalidArgumentError, MetadataChangedError, ProtocolChangedError,
+    CommitConflictError,
+    ConcurrentAppendError,
+    ConcurrentDeleteDeleteError,
+    ConcurrentDeleteReadError,
+    ConcurrentTransactionError,
+    DeltaError,
+    InvalidArgumentError,
+    MetadataChangedError,
+    ProtocolChangedError,
     TooManyAttemptsError,
 )  # fmt: skip
 from delta_core.expressions import to_expression
@@ -97,7 +104,7 @@ def reading(begin: Begin, predicate: str | None, **options: object) -> Transacti
 def test_append_that_matches_what_was_read_conflicts_under_serializable(begin: Begin) -> None:
     transaction = reading(begin, "id < 5", isolation=IsolationLevel.SERIALIZABLE)
     append(begin, "match.parquet", low=1, high=3)
-    with pytest.raises(ConcurrentAppendError, match="match.parquet"):
+    with pytest.raises(ConcurrentAppendError, match=r"match\.parquet"):
         transaction.commit()
 
 

@@ -20,7 +20,8 @@ SOURCE = Path(__file__).resolve().parents[2] / "examples" / "pipeline" / "pipeli
 
 def load() -> ModuleType:
     spec = importlib.util.spec_from_file_location("pipeline", SOURCE)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
