@@ -1,0 +1,95 @@
+"""Tables of the corpus, written to: rows appended and rows dropped, and everything else as it was."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from delta_core.commit.transaction import Transaction
+from delta_core.errors import (
+    ConstraintViolationError,
+    FeatureRequirementError,
+    SchemaMismatchError,
+    UnsupportedExpressionError,
+    UnsupportedFeatureError,
+)  # fmt: skip
+from delta_core.kernels.row_set import RowSet
+from delta_core.operations.write import WriteOptions, write_table
+from delta_core.snapshot import open_context, open_snapshot
+from tests.golden.conftest import ROOT
+
+pytestmark = [pytest.mark.golden, pytest.mark.slow]
+
+#: What a writer refuses of these tables, and rightly: unknown features, collations, values that only the table gives.
+REFUSED = {
+    "dat/generated_columns": (ConstraintViolationError, UnsupportedExpressionError),
+    "delta-rs/issue-2152": (SchemaMismatchError,),
+    "delta-rs/table_with_liquid_clustering": (UnsupportedFeatureError,),
+    "golden-delta/collations-preview-table": (UnsupportedFeatureError,),
+    "golden-delta/table-with-icebegCompatV2Enabled": (FeatureRequirementError,),
+    "trino/databricks133__uniform_iceberg_v1": (FeatureRequirementError,),
+    "trino/deltalake__uniform_hudi": (UnsupportedFeatureError,),
+}
+_MOST_BYTES = 300_000
+
+
+def small(record: dict[str, Any]) -> list[tuple[Any, ...]]:
+    if record["expect"]["read"] != "rows":
+        return []
+    files = (f for f in (ROOT / "tables" / record["id"]).rglob("*") if f.is_file())
+    return [(record,)] if sum(f.stat().st_size for f in files) < _MOST_BYTES else []
+
+
+def small_and_writable(record: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return [] if record["id"] in REFUSED else small(record)
+
+
+@pytest.fixture
+def uri(case: tuple[dict[str, Any]], tmp_path: Path) -> str:
+    return str(shutil.copytree(ROOT / "tables" / case[0]["id"], tmp_path / "t"))
+
+
+def bag(rows: Any) -> Counter[str]:
+    return Counter(str(batch.slice(i, 1).to_pydict()) for batch in rows.to_batches() for i in range(batch.num_rows))
+
+
+@pytest.mark.corpus.with_args(small)
+def test_appended_rows_stand_beside_the_others(case: tuple[dict[str, Any]], uri: str) -> None:
+    before = open_snapshot(uri).scan().to_table()
+    few = before.slice(0, 3)
+    try:
+        write_table(open_context(uri), few, WriteOptions(mode="append"))
+    except REFUSED.get(case[0]["id"], ()):
+        return
+    after = open_snapshot(uri).scan().to_table()
+    assert after.num_rows == before.num_rows + few.num_rows
+    if "timestamp" not in str(after.schema):  # times that Python can't hold
+        assert bag(after) == bag(before) + bag(few)
+
+
+@pytest.mark.corpus.with_args(small_and_writable)
+def test_one_row_of_each_file_is_dropped(uri: str) -> None:
+    snapshot = open_snapshot(uri)
+    switch = Transaction(snapshot.context, snapshot, "SET TBLPROPERTIES")
+    on = {**snapshot.metadata.configuration, "delta.enableDeletionVectors": "true"}
+    switch.set_metadata(replace(snapshot.metadata, configuration=on))
+    snapshot = switch.commit().snapshot
+    files = snapshot.files.columns(["path", "stats", "deletionVector"])
+    gone = snapshot.row_sets(files)
+    transaction = Transaction(snapshot.context, snapshot, "DELETE")
+    dropped = 0
+    for i, file in enumerate(files.select(["path", "stats"]).to_pylist()):
+        count = json.loads(file["stats"] or "{}").get("numRecords", 0)
+        row = next((p for p in range(count) if p not in gone.get(i, RowSet.empty())), None)
+        if row is not None:
+            transaction.remove_rows(file["path"], RowSet.from_positions([row]))
+            dropped += 1
+    before = snapshot.scan().count()
+    transaction.commit()
+    assert open_snapshot(uri).scan().to_table().num_rows == before - dropped
