@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from importlib import metadata as installed
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -28,14 +28,15 @@ from delta_core.errors import (
 )  # fmt: skip
 from delta_core.expressions.ast import Expression
 from delta_core.features import supported_features
+from delta_core.kernels.json_actions import ParsedActions
 from delta_core.kernels.row_set import RowSet
-from delta_core.log.checkpoint import read_removes
+from delta_core.log.checkpoint import CheckpointReader, read_removes
 from delta_core.log.chunks import BASE_COLUMNS, CommitChunk
 from delta_core.log.commits import Commit, CommitTimes, read_commits, read_infos
 from delta_core.log.files import FileSet
 from delta_core.log.reconcile import Reconciled, reconcile
 from delta_core.log.source import LogContents, TableLog, concat_actions, newest_definition
-from delta_core.plans import LogFile, LogSegment, ReadRequest
+from delta_core.plans import Checkpoint, LogFile, LogSegment, ReadRequest
 from delta_core.plugins import PluginRegistry, PluginSet, default_registry
 from delta_core.rules import CommitTimestamp, RowSelector
 from delta_core.scan.scan import Scan
@@ -275,6 +276,23 @@ def _domains(contents: LogContents) -> list[DomainMetadata]:
     return [DomainMetadata.parse(v, where) for v in contents.newest("domainMetadata", "domain").values()]
 
 
+@dataclass(frozen=True)
+class _Later:
+    """Commits on top of files that are loaded, oldest first; looked at when the files are asked for."""
+
+    files: FileSet
+    actions: ParsedActions
+    commits: tuple[LogFile, ...]
+
+    def then(self, actions: ParsedActions, commits: tuple[LogFile, ...]) -> _Later:
+        return _Later(self.files, concat_actions(self.actions, actions), (*self.commits, *commits))
+
+    def files_after(self, engine: Engine, fields: tuple[ActionField, ...]) -> FileSet:
+        found = reconcile(self.actions)
+        chunk = CommitChunk(engine.logs, self.commits, self.actions.adds, fields)
+        return self.files.refreshed([(chunk, found.adds)], found.keys)
+
+
 class Snapshot:
     """One version of a table.
 
@@ -297,6 +315,8 @@ class Snapshot:
         self._contents = contents
         self.state = state
         self.plugins = plugins
+        #: Commits above an earlier version whose files are loaded.
+        self._later: _Later | None = None
         #: The version's checksum, where this process wrote it: the next one is computed from it.
         self.checksum: Mapping[str, Any] | None = None
 
@@ -376,6 +396,8 @@ class Snapshot:
                 self.__dict__.pop("_reconciled", None)
 
     def _list_files(self) -> FileSet:
+        if self._later is not None:
+            return self._later.files_after(self.engine, self.action_fields)
         contents, logs, found = self._contents, self.engine.logs, self._reconciled
         chunks: list[Any] = []
         if contents.tail.adds.num_rows:
@@ -537,10 +559,29 @@ class Snapshot:
         snapshot = Snapshot(self.context, contents, state, plugins)
         if timestamp_ms is not None:
             snapshot.__dict__["commit_timestamp_ms"] = timestamp_ms
-        if "files" in self.__dict__ and snapshot.action_fields == self.action_fields:
-            found = reconcile(fresh)
-            chunk = CommitChunk(self.engine.logs, kept, fresh.adds, self.action_fields)
-            snapshot.__dict__["files"] = self.files.refreshed([(chunk, found.adds)], found.keys)
+        if snapshot.action_fields == self.action_fields:
+            if "files" in self.__dict__:
+                snapshot._later = _Later(self.files, fresh, kept)
+            elif self._later is not None:
+                snapshot._later = self._later.then(fresh, kept)
+        return snapshot
+
+    def anchored(self, checkpoint: Sequence[LogFile]) -> Snapshot:
+        """Return this version built from a checkpoint of it that was just written; lists nothing.
+
+        What was read of the commits below is let go, so that a table that stays open for many commits stays small.
+        """
+        kind: Literal["single", "uuid"] = "uuid" if checkpoint[0].uuid else "single"
+        found = Checkpoint(self.version, kind, tuple(checkpoint))
+        commits = tuple(f for f in self.segment.commits if f.version == self.version)
+        segment = LogSegment(self.version, found, (), commits, notes=("This process wrote the checkpoint.",))
+        logs = self.engine.logs
+        tail = logs.read_commits([], _TAIL)
+        contents = LogContents(segment, tail, CheckpointReader(logs, found), self.protocol, self.metadata)
+        snapshot = Snapshot(self.context, contents, self.state, self.plugins)
+        snapshot.checksum = self.checksum
+        if "commit_timestamp_ms" in self.__dict__:
+            snapshot.__dict__["commit_timestamp_ms"] = self.commit_timestamp_ms
         return snapshot
 
     # --- reading rows ---

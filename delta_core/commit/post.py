@@ -9,6 +9,7 @@ from delta_core.commit.options import PostCommit
 from delta_core.errors import DeltaError
 from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.log.checksum import write_checksum
+from delta_core.log.names import parse_name
 from delta_core.properties import read_property
 from delta_core.snapshot import Snapshot
 
@@ -17,8 +18,11 @@ __all__ = ["follow_up"]
 _log = logging.getLogger(__name__)
 
 
-def follow_up(snapshot: Snapshot, commit: bytes, before: Snapshot | None, wanted: PostCommit) -> None:
-    """Write what the table's properties ask after a commit; never raises what a store or the table raises."""
+def follow_up(snapshot: Snapshot, commit: bytes, before: Snapshot | None, wanted: PostCommit) -> Snapshot:
+    """Write what the table's properties ask after a commit; never raises what a store or the table raises.
+
+    Returns the snapshot, built from the checkpoint where one was written.
+    """
     catalog = snapshot.context.log.catalog
     checksum = wanted.write_checksum and allows(catalog, "checksum")
     if checksum:
@@ -27,8 +31,11 @@ def follow_up(snapshot: Snapshot, commit: bytes, before: Snapshot | None, wanted
     interval: int = read_property(snapshot.state.configuration, "delta.checkpointInterval")
     due = snapshot.version > 0 and snapshot.version % interval == 0
     if not wanted.create_checkpoint or not due or not allows(catalog, "checkpoint"):
-        return
+        return snapshot
     try:
-        write_checkpoint(snapshot, checksum=checksum)
+        written = write_checkpoint(snapshot, checksum=checksum)
     except (DeltaError, OSError) as e:
         _log.warning("The checkpoint of version %s of %s could not be written: %s", snapshot.version, snapshot.uri, e)
+        return snapshot
+    file = parse_name(written.path.rpartition("/")[2])
+    return snapshot if file is None else snapshot.anchored([file])

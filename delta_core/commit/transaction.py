@@ -312,8 +312,8 @@ class Transaction:
                 self._delete_vectors(self.abandoned)
             raise
         result = self._finish(won.base, won.attempt, won.committed, committer)
-        follow_up(result.snapshot, won.attempt.data, won.base, post or PostCommit())
-        return result
+        followed = follow_up(result.snapshot, won.attempt.data, won.base, post or PostCommit())
+        return replace(result, snapshot=followed)
 
     def _target_on(self, base: Snapshot | None) -> tuple[TableState, PluginSet]:
         """Return the target with the domains of the version that an attempt builds on."""
