@@ -115,7 +115,8 @@ def write_checksum(
         if value is None:
             return None
         data = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-        written = storage.put_if_absent(f"{LOG_DIRECTORY}/{name}", data) == "created"
+        # readers pass over a torn one: it is not worth waiting for the disk
+        written = storage.put_if_absent(f"{LOG_DIRECTORY}/{name}", data, durable=False) == "created"
     except (DeltaError, OSError, ValueError, TypeError, LookupError) as e:
         _log.warning("The checksum of version %s could not be written: %s", snapshot.version, e)
         return None
