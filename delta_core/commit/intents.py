@@ -135,12 +135,11 @@ def _with_row_ids(table: pa.Table, known: Mapping[str, tuple[int, int | None]]) 
 
 
 def _conform(table: pa.Table, schema: pa.Schema, fields: Collection[str]) -> pa.Table:
-    columns = {
-        f.name: table.column(f.name).cast(f.type) if f.name in table.column_names else pa.nulls(table.num_rows, f.type)
-        for f in schema
-    }
-    extra = {n: table.column(n) for n in table.column_names if n not in columns and n in fields}
-    return pa.table({**columns, **extra})
+    present = {n: table.column(n) for n in table.column_names}
+    columns = {f.name: present[f.name] if f.name in present else pa.nulls(table.num_rows, f.type) for f in schema}
+    typed = {f.name: c if c.type == f.type else c.cast(f.type) for f, c in zip(schema, columns.values(), strict=True)}
+    extra = {n: c for n, c in present.items() if n not in columns and n in fields}
+    return pa.table({**typed, **extra})
 
 
 def counted(files: pa.Table) -> pa.Table:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
@@ -106,8 +107,9 @@ class _Plan:
         return _Layout(spec, pa.schema([(name, _ARROW[code]) for name, code in self.columns.items()]))
 
 
+@functools.lru_cache(256)
 def _plan(
-    kind: str, columns: Collection[str] | None, partition_keys: Sequence[str], extra: Iterable[str]
+    kind: str, columns: frozenset[str] | None, partition_keys: tuple[str, ...], extra: tuple[str, ...]
 ) -> _Layout:
     known = _FIELDS[kind]
     wanted = (
@@ -178,7 +180,8 @@ class ActionParser:
             )
         if len(set(partition_keys)) != len(partition_keys):
             raise InvalidArgumentError(f"partition_keys names a key twice: {list(partition_keys)}.")
-        self._layouts = {k: _plan(k, columns, partition_keys, extra.get(k, ())) for k in _FIELDS}
+        wanted, keys = None if columns is None else frozenset(columns), tuple(partition_keys)
+        self._layouts = {k: _plan(k, wanted, keys, tuple(extra.get(k, ()))) for k in _FIELDS}
         if columns is not None:
             names = {name for layout in self._layouts.values() for name in layout.schema.names} | {
                 "deletionVector"

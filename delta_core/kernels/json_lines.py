@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any
 
@@ -59,6 +60,9 @@ def format_objects(struct: pa.StructArray) -> pa.Array:
 
 
 def _format(head: bytes, tail: bytes, table: pa.Table, what: str) -> bytes:
+    # columns are described in Python: most commits have no removes, and must not pay for them
+    if not table.num_rows:
+        return b""
     batches = table.to_batches()
     specs = [_node("struct", 0, b"", b.num_rows, 0, _NO_BUFFERS, _columns(b)) for b in batches]
     written = format_rows(head, tail, [Rows(s) for s in specs])
@@ -72,6 +76,7 @@ def _format(head: bytes, tail: bytes, table: pa.Table, what: str) -> bytes:
     )
 
 
+@functools.lru_cache(4096)
 def _name(name: str) -> bytes:
     return json.dumps(name, ensure_ascii=False)[1:-1].encode()
 

@@ -304,7 +304,7 @@ def _sum(before: Any, plus: Any, minus: Any) -> Any:
 def _is_negative(value: Any) -> bool:
     if isinstance(value, Mapping):
         return any(_is_negative(v) for v in value.values())
-    return any(v < 0 for v in value) if isinstance(value, list) else isinstance(value, int) and value < 0
+    return min(value, default=0) < 0 if isinstance(value, list) else isinstance(value, int) and value < 0
 
 
 # --- transactions and domains --------------------------------------------------------------

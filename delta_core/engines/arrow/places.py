@@ -19,7 +19,7 @@ LOCAL_SCHEMES = ("", "file", "local")
 
 def scheme_of(uri: str) -> str:
     """Return a URI's scheme in lower case, empty for a path."""
-    match = _SCHEME.match(uri)
+    match = _SCHEME.match(uri) if ":" in uri else None
     # one letter before the colon is a drive, not a scheme
     return match[1].lower() if match else ""
 
