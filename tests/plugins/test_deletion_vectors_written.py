@@ -103,6 +103,12 @@ def test_small_vectors_may_lie_in_the_log() -> None:
 # --- tables --------------------------------------------------------------------------------
 
 
+def test_table_with_vectors_names_their_feature_and_no_other(uri: str) -> None:
+    protocol = open_snapshot(uri).protocol
+    assert protocol.reader_features == ("deletionVectors",)
+    assert protocol.writer_features == ("appendOnly", "deletionVectors", "invariants")
+
+
 def test_dropped_rows_are_gone_here_and_for_a_peer(uri: str) -> None:
     result = drop(uri, [0, 3, 9])
     assert sorted(rows(result.snapshot)) == sorted(rows(uri))
