@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -84,9 +85,12 @@ def test_disk_whose_exclusive_rename_is_not_implemented_is_refused(
 # --- failures leave nothing ----------------------------------------------------------------
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder in which files above 4 KB don't fit: the limit of file sizes stands in for a full disk."""
+@contextmanager
+def small_disk() -> Iterator[None]:
+    """Let files above 4 KB not fit: the limit of file sizes stands in for a full disk.
+
+    Around the writes alone: it holds for the whole process, the test runner's own output included.
+    """
     import resource
     import signal
 
@@ -94,31 +98,28 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
     try:
-        yield tmp_path
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
 
 
-def test_full_disk_leaves_nothing_of_any_kind_of_write(
-    small_disk: Path, storage: Storage, files: Files
-) -> None:
+def test_full_disk_leaves_nothing_of_any_kind_of_write(storage: Storage, files: Files) -> None:
     storage.put("_delta_log/old", b"old")
     data = b"x" * 100_000
-    with pytest.raises(EngineError, match="File too large"):
-        storage.put_if_absent("_delta_log/0.json", data)
-    with pytest.raises(EngineError, match="File too large"):
-        storage.put("_delta_log/old", data)
-    with pytest.raises(EngineError, match="File too large"), storage.put_stream("_delta_log/old") as file:
-        file.write(data)
+    with small_disk():
+        with pytest.raises(EngineError, match="File too large"):
+            storage.put_if_absent("_delta_log/0.json", data)
+        with pytest.raises(EngineError, match="File too large"):
+            storage.put("_delta_log/old", data)
+        with pytest.raises(EngineError, match="File too large"), storage.put_stream("_delta_log/old") as file:
+            file.write(data)
     assert files() == ["_delta_log/old"]
     assert bytes(storage.read([RangeRequest("_delta_log/old")])[0]) == b"old"
 
 
-def test_full_disk_is_a_commit_error_and_no_unknown_state(
-    small_disk: Path, storage: Storage, files: Files
-) -> None:
-    with pytest.raises(CommitError, match="Nothing was committed") as caught:
+def test_full_disk_is_a_commit_error_and_no_unknown_state(storage: Storage, files: Files) -> None:
+    with small_disk(), pytest.raises(CommitError, match="Nothing was committed") as caught:
         StoreCommitter(storage).commit(Proposal(0, b"x" * 100_000, "t", 0))
     assert type(caught.value) is CommitError
     assert files() == []
