@@ -138,10 +138,8 @@ def _written(
     engine: Engine, plan: WritePlan, prepared: PhysicalRows, job: Job, paths: Sequence[str], data_change: bool,
     changes: bool,
 ) -> FrameWritten:  # fmt: skip
-    if changes:
-        table = _change_files(engine, paths)
-    else:
-        table = describe_files(engine, _unpartitioned(plan), paths, data_change=data_change)
+    bare = _unpartitioned(plan)
+    table = _change_files(engine, paths) if changes else describe_files(engine, bare, paths, data_change=data_change)
     values = _partition_values(plan, job.directory, paths)
     place = table.column_names.index("partitionValues")
     table = table.set_column(place, "partitionValues", pa.array(values, FILE_COLUMNS["partitionValues"]))

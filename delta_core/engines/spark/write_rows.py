@@ -73,7 +73,7 @@ def given_schema(rows: DataFrame) -> Schema:
 def _given_field(f: Field) -> Field:
     metadata = {
         k: v for k, v in f.metadata.items()
-        if (not k.startswith("__") or k in _KEPT) and not k.startswith(("delta.columnMapping.", "parquet.field."))
+        if (not k.startswith("__") or k in _KEPT) and k not in (FIELD_ID, NESTED_IDS)
     }  # fmt: skip
     return Field(f.name, _given_type(f.type), True, metadata)
 
