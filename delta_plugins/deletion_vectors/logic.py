@@ -55,6 +55,7 @@ def locate(files: pa.Table) -> pa.Table:
     relative = z85.vector_file_names(pc.if_else(in_file, text, nothing))
     offset = vectors.field("offset")
     given = np.where(is_valid(offset), values_of(offset), 0).astype(np.int64)
+    _check(bool_array(given >= 0), vectors, "its offset is negative")
     needed = values_of(size) + np.where(given > 0, _FRAME, _FRAME + 1)
     in_other = ~mask_of(inline)
     return pa.Table.from_arrays(

@@ -135,6 +135,7 @@ def test_any_mix_of_vectors_is_located(parts: list[bytes | uuid.UUID | None]) ->
         vector("r", "x.bin"), vector("u", "short"), vector("u", '"' * 20),
         vector("i", "abcdef"), vector("i", "abcde", size=9), vector("i", "####1", size=1), vector("i", "###$1", size=1),
         vector("i", "abcde", size=0), vector("i", '""""" ', size=4), vector("u", UUID_TEXT, size=-1),
+        vector("u", UUID_TEXT, offset=-5),
         {**vector("u", UUID_TEXT), "pathOrInlineDv": None}, {**vector("p", "/x"), "sizeInBytes": None},
     ],
 )  # fmt: skip
