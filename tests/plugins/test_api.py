@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,13 +66,18 @@ def test_unknown_name_is_an_attribute_error() -> None:
         _ = delta_core.api.nothing  # type: ignore[attr-defined]
 
 
-def test_every_folder_is_found_by_the_name_of_its_feature() -> None:
+def bundled() -> dict[str, str]:
+    """Module by feature name; features that share their rules are modules of one folder."""
     registry = PluginRegistry()
-    modules = {registry.load(name).__name__ for name in registry.names()}
-    bundled = {name.rpartition(".")[2] for name in modules if name.startswith("delta_plugins.")}
-    assert bundled == set(FOLDERS)
+    plugins = [registry.load(name) for name in registry.names()]
+    return {p.FEATURE.name: p.__name__ for p in plugins if p.__name__.startswith("delta_plugins.")}
+
+
+def test_every_folder_is_found_by_the_names_of_its_features() -> None:
+    assert {module.split(".")[1] for module in bundled().values()} == set(FOLDERS)
 
 
 def test_every_bundled_feature_has_its_tests() -> None:
     here = Path(__file__).parent
-    assert [name for name in FOLDERS if not (here / f"test_{name}.py").exists()] == []
+    names = [re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.removesuffix("-preview")).lower() for name in bundled()]
+    assert [name for name in names if not (here / f"test_{name}.py").exists()] == []

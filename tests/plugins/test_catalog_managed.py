@@ -3,11 +3,16 @@
 import pytest
 
 from delta_core.plugins import PluginRegistry
-from delta_core.testing.feature_contract import FeatureContract
+from delta_core.state import TableState
+from delta_core.testing.feature_contract import FeatureContract, table_state
 
 
 class TestCatalogManaged(FeatureContract):
     name = "catalogManaged"
+
+    def writable(self) -> list[TableState]:
+        on = {"delta.enableInCommitTimestamps": "true"}
+        return [table_state([self.name, "inCommitTimestamp"], properties=on)]
 
     def test_it_asks_for_the_catalog(self) -> None:
         assert self.alone().sole("requires_catalog", features=frozenset({self.name})) is True

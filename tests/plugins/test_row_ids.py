@@ -23,6 +23,10 @@ class TestRowIds(FeatureContract):
     def states(self) -> list[TableState]:
         return [table_state([self.name]), table_state([self.name], properties=NAMED)]
 
+    def writable(self) -> list[TableState]:
+        opted = {"delta_core.writeDrafts": "true"}
+        return [table_state([self.name], properties=p) for p in (opted, {**opted, **NAMED})]
+
     def test_row_id_is_offered_as_by_the_final_feature(self) -> None:
         for state, wanted in zip(
             self.states(), (DEFAULT, Call("coalesce", (PhysicalColumn("_id_1", LONG), DEFAULT))), strict=True
