@@ -8,8 +8,11 @@ with a number that must be the same for every side.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from benchmarks.appends import FIVE_COLUMNS, THREE_COLUMNS, appending, copied
 from benchmarks.questions import PARTITION, RANGE, SMALLEST, vector_payloads
 
 Work = Callable[[], float]
@@ -86,6 +89,45 @@ def stream(table: Path, small: Path) -> Work:
 
 
 stream_with_vectors = stream
+
+
+def append_rows(table: Path, small: Path) -> Work:
+    """Append to an open table, each commit on the disk before the next begins."""
+    from delta_core import DeltaTable, write_deltalake
+
+    return appending(DeltaTable, write_deltalake, THREE_COLUMNS, table, small)
+
+
+def append_to_many(table: Path, small: Path) -> Work:
+    """Append to an open table of many files."""
+    from delta_core import DeltaTable, PostCommitHookProperties, write_deltalake
+
+    write = partial(write_deltalake, post_commithook_properties=PostCommitHookProperties(create_checkpoint=False))
+    return appending(DeltaTable, write, FIVE_COLUMNS, table, small)
+
+
+def calls_of_append(table: Path, small: Path) -> Work:
+    """Append over a remote store; answer with the calls beyond those of an append to a table of few files."""
+    from benchmarks import latency
+    from delta_core import DeltaTable, write_deltalake
+
+    del small
+    latency.register()
+
+    def count(folder: Path) -> int:
+        opened = DeltaTable(f"latency://{folder.resolve()}", storage_options={"delay_ms": "0"})
+        # the first one proves the store, and looks for a checksum
+        write_deltalake(opened, FIVE_COLUMNS, mode="append")
+        with latency.recorded() as calls:
+            write_deltalake(opened, FIVE_COLUMNS, mode="append")
+        return len(calls.calls)
+
+    def work() -> float:
+        with copied(table) as many, TemporaryDirectory(dir=table.parent) as few:
+            write_deltalake(few, FIVE_COLUMNS, partition_by="event_date")
+            return count(many) - count(Path(few))
+
+    return work
 
 
 def vectors(table: Path, small: Path) -> Work:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
+from benchmarks.appends import FIVE_COLUMNS, THREE_COLUMNS, appending
 from benchmarks.ours import Work, _prepared
 from benchmarks.questions import PARTITION, RANGE
 
@@ -77,3 +79,18 @@ def stream(table: Path, small: Path) -> Work:
 
 
 stream_with_vectors = stream
+
+
+def append_rows(table: Path, small: Path) -> Work:
+    """Append to an open table; it does not wait for the disk."""
+    from deltalake import DeltaTable, write_deltalake
+
+    return appending(DeltaTable, write_deltalake, THREE_COLUMNS, table, small)
+
+
+def append_to_many(table: Path, small: Path) -> Work:
+    """Append to an open table of many files."""
+    from deltalake import DeltaTable, PostCommitHookProperties, write_deltalake
+
+    write = partial(write_deltalake, post_commithook_properties=PostCommitHookProperties(create_checkpoint=False))
+    return appending(DeltaTable, write, FIVE_COLUMNS, table, small)

@@ -284,6 +284,11 @@ def make_small_files(table: Path, sizes: Sizes) -> None:
     _data_table(table, sizes.of(200, 20), 1_000, 0.1, per_vector_file=10)
 
 
+APPENDED_SCHEMA = json.dumps({"type": "struct", "fields": [
+    {"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in (("id", "long"), ("v", "double"), ("s", "string"))
+]})  # fmt: skip
+
+
 def make_three_commits(table: Path, sizes: Sizes) -> None:
     """Three commits, three files, one partition column."""
     del sizes
@@ -316,6 +321,13 @@ def make_hooks_thousand(table: Path, sizes: Sizes) -> None:
     write_commit(table, 0, [*start, *adds])
 
 
+def make_empty(table: Path, sizes: Sizes) -> None:
+    """No file yet, three columns; a checkpoint every 100 commits, whoever writes."""
+    del sizes
+    configuration = {"delta.checkpointInterval": "100"}
+    write_commit(table, 0, [{"protocol": PROTOCOL}, {"metaData": metadata(APPENDED_SCHEMA, **configuration)}])
+
+
 GENERATORS: dict[str, Callable[[Path, Sizes], None]] = {
     "million-json": make_million_json,
     "million-struct": make_million_struct,
@@ -323,6 +335,7 @@ GENERATORS: dict[str, Callable[[Path, Sizes], None]] = {
     "commits": make_commits,
     "rows-with-vectors": make_rows_with_vectors,
     "rows": make_rows,
+    "empty": make_empty,
     "small-files": make_small_files,
     "three-commits": make_three_commits,
     "hooks-one": make_hooks_one,

@@ -196,7 +196,7 @@ def test_failure_of_the_store_is_logged_only(
     TableBuilder(tmp_path).create({"id": "long"})
     snapshot = open_snapshot(str(tmp_path))
 
-    def fail(path: str, data: bytes) -> str:
+    def fail(path: str, data: bytes, **options: bool) -> str:
         raise OSError("no more disk")
 
     monkeypatch.setattr(snapshot.engine.storage, "put_if_absent", fail)

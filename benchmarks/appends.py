@@ -1,0 +1,63 @@
+"""Appends to an open table, the same for every side: 10 rows a commit, 200 commits."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, date, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+
+__all__ = ["COMMITS", "FIVE_COLUMNS", "THREE_COLUMNS", "appending", "copied"]
+
+COMMITS = 200
+WARM_UP = 3
+_IDS = pa.array(range(10), pa.int64())
+_NUMBERS = pa.array([i / 2 for i in range(10)])
+_TEXTS = pa.array([f"text {i}" for i in range(10)])
+THREE_COLUMNS = pa.table({"id": _IDS, "v": _NUMBERS, "s": _TEXTS})
+#: Rows of the tables of a million files.
+FIVE_COLUMNS = pa.table({
+    "id": _IDS,
+    "ts": pa.array([datetime(2024, 5, 6, tzinfo=UTC)] * 10, pa.timestamp("us", tz="UTC")),
+    "amount": _NUMBERS,
+    "name": _TEXTS,
+    "event_date": pa.array([date(2022, 3, 17)] * 10),
+})  # fmt: skip
+
+
+def appending(
+    open_table: Callable[[str], Any], write: Callable[..., Any], rows: pa.Table, table: Path, small: Path
+) -> Callable[[], float]:
+    """Return work that appends to a copy of a table, which is open already; it answers with the version reached."""
+    with copied(small) as folder:
+        _append(write, open_table(str(folder)), rows, WARM_UP)
+    stack = ExitStack()
+    atexit.register(stack.close)
+    opened = open_table(str(stack.enter_context(copied(table))))
+    _append(write, opened, rows, WARM_UP)
+    return lambda: _append(write, opened, rows, COMMITS)
+
+
+def _append(write: Callable[..., Any], table: Any, rows: pa.Table, commits: int) -> float:
+    for _ in range(commits):
+        write(table, rows, mode="append")
+    version: int = table.version()
+    return version
+
+
+@contextmanager
+def copied(table: Path) -> Iterator[Path]:
+    """Give a copy of a table's log on the same disk, for a while; files are linked, since none is ever changed in place."""
+    with TemporaryDirectory(dir=table.parent, prefix=f"{table.name}-copy-") as folder:
+        log = Path(folder) / "_delta_log"
+        log.mkdir()
+        for file in (table / "_delta_log").iterdir():
+            if file.is_file():
+                os.link(file, log / file.name)
+        yield Path(folder)
