@@ -342,7 +342,13 @@ def test_predicates_choose_the_rows_for_which_they_are_true(with_vectors, text):
 def test_files_lists_what_is_planned(with_vectors):
     planned = scan(with_vectors, predicate="kind = 'a' and id > 30").files()
     assert planned.num_rows == 1
-    assert {"path", "size", "stats", "deletionVector", "partitionValues"} <= set(planned.column_names)
+    assert {"path", "size", "deletionVector", "partitionValues"} <= set(planned.column_names)
+
+
+def test_files_give_the_columns_that_are_asked_for(with_vectors):
+    planned = scan(with_vectors, predicate="kind = 'a' and id > 30").files(["path", "stats"])
+    assert planned.column_names == ["path", "stats"]
+    assert '"numRecords"' in planned.column("stats")[0].as_py()
 
 
 def test_partition_predicate_alone_counts_without_reading(with_vectors):
