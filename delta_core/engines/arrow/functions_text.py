@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from delta_core.engines.arrow import compute as pc
 from delta_core.engines.arrow.compute import CallInfo, Kernel, Maker, by_value, named, on_arrays, plain
-from delta_core.expressions.patterns import java_regex, java_replacement, like_regex, parse_like
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions.coercion import is_integral, name_of, spark_name
+from delta_core.expressions.patterns import java_regex, java_replacement, like_regex, parse_like
 
 __all__ = ["MAKERS"]
 
