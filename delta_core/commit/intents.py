@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -100,9 +101,9 @@ class Intents:
     def table(self, pieces: list[pa.Table], schema: pa.Schema, fields: Collection[str] = ()) -> pa.Table:
         """Join pieces; columns that a piece lacks are null, of further columns the plugins' ``fields`` stay."""
         if not pieces:
-            return schema.empty_table()
+            return _empty(schema)
         filled = [_conform(p, schema, fields) for p in pieces]
-        return pa.concat_tables(filled, promote_options="default")
+        return filled[0] if len(filled) == 1 else pa.concat_tables(filled, promote_options="default")
 
     def domains_on(self, before: Mapping[str, str]) -> dict[str, str]:
         """Return the domains that are left when these edits follow others."""
@@ -132,6 +133,11 @@ def _with_row_ids(table: pa.Table, known: Mapping[str, tuple[int, int | None]]) 
         column = pa.array([o if f is None else f[place] for o, f in zip(old, found, strict=True)], pa.int64())
         table = table.drop_columns([name] if name in table.column_names else []).append_column(name, column)
     return table
+
+
+@functools.lru_cache(16)
+def _empty(schema: pa.Schema) -> pa.Table:
+    return schema.empty_table()
 
 
 def _conform(table: pa.Table, schema: pa.Schema, fields: Collection[str]) -> pa.Table:

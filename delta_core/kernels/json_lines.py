@@ -76,11 +76,11 @@ def _format(head: bytes, tail: bytes, table: pa.Table, what: str) -> bytes:
     )
 
 
-@functools.lru_cache(4096)
 def _name(name: str) -> bytes:
     return json.dumps(name, ensure_ascii=False)[1:-1].encode()
 
 
+@functools.lru_cache(4096)
 def _label(name: str) -> bytes:
     return b'"%b":' % _name(name)
 
@@ -95,15 +95,22 @@ def _columns(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
     return [_describe(name, batch.column(i)) for i, name in enumerate(batch.schema.names)]
 
 
-_PLAIN = (
-    (pa.types.is_boolean, "bool"), (pa.types.is_signed_integer, "int"), (pa.types.is_unsigned_integer, "uint"),
-    (pa.types.is_float32, "float"), (pa.types.is_float64, "float"),
-)  # fmt: skip
+_PLAIN = {
+    pa.bool_().id: "bool", **{t.id: "int" for t in (pa.int8(), pa.int16(), pa.int32(), pa.int64())},
+    **{t.id: "uint" for t in (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())},
+    pa.float32().id: "float", pa.float64().id: "float",
+}  # fmt: skip
+_STRINGS = {pa.string().id: 4, pa.large_string().id: 8}
 
 
 def _describe(name: str, array: pa.Array) -> tuple[Any, ...]:
     """Return an array as the compiled half takes it."""
     kind, label = array.type, _label(name)
+    if (size := _STRINGS.get(kind.id)) is not None:
+        return _node("string", size, label, len(array), array.offset, tuple(array.buffers()), [])
+    if (shape := _PLAIN.get(kind.id)) is not None:
+        width = 0 if shape == "bool" else kind.bit_width // 8
+        return _node(shape, width, label, len(array), array.offset, (*array.buffers(), None), [])
     if pa.types.is_dictionary(kind):
         return _describe(name, array.dictionary_decode())
     if pa.types.is_string_view(kind):
@@ -112,13 +119,6 @@ def _describe(name: str, array: pa.Array) -> tuple[Any, ...]:
         return ("digits", *_describe(name, array.cast(pa.string()))[1:])
     if pa.types.is_null(kind):
         return _node("null", 0, label, len(array), 0, _NO_BUFFERS, [])
-    for is_kind, shape in _PLAIN:
-        if is_kind(kind):
-            valid, values = array.buffers()
-            width = 0 if shape == "bool" else kind.bit_width // 8
-            return _node(shape, width, label, len(array), array.offset, (valid, values, None), [])
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _node("string", _width(kind), label, len(array), array.offset, tuple(array.buffers()), [])
     return _describe_nested(name, label, array)
 
 
@@ -133,13 +133,9 @@ def _describe_nested(name: str, label: bytes, array: pa.Array) -> tuple[Any, ...
         if pa.types.is_string(kind.key_type) or pa.types.is_dictionary(kind.key_type):
             return _node("map", 4, label, len(array), array.offset, (*array.buffers()[:2], None), children)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        child = [_describe(name, array.values)]
-        return _node("list", _width(kind), label, len(array), array.offset, (*array.buffers()[:2], None), child)
+        size, child = 8 if pa.types.is_large_list(kind) else 4, [_describe(name, array.values)]
+        return _node("list", size, label, len(array), array.offset, (*array.buffers()[:2], None), child)
     raise InvalidArgumentError(
         f"Column {name!r} has type {kind}, which has no JSON form here; use strings, numbers, booleans, and maps with "
         "string keys, lists and structs of them.", column=name,
     )  # fmt: skip
-
-
-def _width(kind: pa.DataType) -> int:
-    return 8 if pa.types.is_large_string(kind) or pa.types.is_large_list(kind) else 4

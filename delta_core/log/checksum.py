@@ -302,7 +302,7 @@ def _sum(before: Any, plus: Any, minus: Any) -> Any:
 
 
 def _is_negative(value: Any) -> bool:
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return any(_is_negative(v) for v in value.values())
     return min(value, default=0) < 0 if isinstance(value, list) else isinstance(value, int) and value < 0
 
