@@ -16,7 +16,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install del
 
 def has_java() -> bool:
     home = os.environ.get("JAVA_HOME")
-    return shutil.which("java") is not None or (home is not None and os.path.exists(f"{home}/bin/java"))  # noqa: PTH110
+    return shutil.which("java") is not None or (home is not None and os.path.exists(f"{home}/bin/java"))
 
 
 @pytest.fixture(scope="package")
