@@ -9,11 +9,11 @@ is not there yet.
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 from collections.abc import Mapping
 from typing import Any
 
 from delta_core.engine import Storage
+from delta_core.entry_points import entry_points
 from delta_core.errors import PluginConflictError, PluginError
 
 __all__ = ["COMMITTERS_GROUP", "find_committer"]
@@ -47,8 +47,8 @@ def find_committer(storage: Storage, options: Mapping[str, Any] | None) -> Any |
 
 @functools.cache
 def _points() -> Mapping[str, tuple[Any, ...]]:
-    """Return the entry points by scheme. Scanning the environment takes a while: once, at the first remote table."""
+    """Return the entry points by scheme."""
     points: dict[str, tuple[Any, ...]] = {}
-    for point in importlib.metadata.entry_points(group=COMMITTERS_GROUP):
+    for point in entry_points(COMMITTERS_GROUP):
         points[point.name.lower()] = (*points.get(point.name.lower(), ()), point)
     return points

@@ -6,7 +6,6 @@ A plugin is a module with a ``FEATURE`` and hook implementations, found by an en
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pluggy
 
 from delta_core import hookspecs
+from delta_core.entry_points import entry_groups
 from delta_core.errors import (
     FeatureRequirementError,
     HookContractError,
@@ -60,12 +60,12 @@ class PluginRegistry:
 
     @cached_property
     def _entry_points(self) -> Mapping[str, Any]:
-        """Group to name to entry point. Scanning the environment costs tens of ms: once, on the first table."""
+        """Group to name to entry point."""
         groups: dict[str, dict[str, Any]] = {}
         if self._installed:
-            for group, found in _scan():
+            for group, points in entry_groups().items():
                 names = groups.setdefault(group, {})
-                for point in found:
+                for point in points:
                     other = names.get(point.name)
                     if other is not None and other.value != point.value and group == FEATURES_GROUP:
                         raise PluginConflictError(
@@ -128,12 +128,6 @@ class PluginRegistry:
         """The set of every installed plugin, for the hooks that ask all."""
         plugins = {_feature_of(p, n).name: p for n in self.names() if (p := self.load(n)) is not None}
         return PluginSet(plugins, frozenset(), check=False)
-
-
-def _scan() -> Iterable[tuple[str, Iterable[Any]]]:
-    points = importlib.metadata.entry_points()
-    groups = [g for g in points.groups if g == FEATURES_GROUP or g.startswith(LEGACY_GROUP + ".")]
-    return [(g, points.select(group=g)) for g in groups]
 
 
 def _load(point: Any) -> Any:

@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from importlib import metadata as installed
 from typing import Any, Literal
 
 import pyarrow as pa
 
+from delta_core import scan as scanning
 from delta_core.actions import ActionField, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_core.catalog import CommitSource
 from delta_core.committers import find_committer
 from delta_core.engine import ActionQuery, CheckpointHandle, Engine
+from delta_core.entry_points import entry_points
 from delta_core.errors import (
     CatalogRequiredError,
     CheckpointError,
@@ -39,8 +40,6 @@ from delta_core.log.source import LogContents, TableLog, concat_actions, newest_
 from delta_core.plans import Checkpoint, LogFile, LogSegment, ReadRequest
 from delta_core.plugins import PluginRegistry, PluginSet, default_registry
 from delta_core.rules import CommitTimestamp, RowSelector
-from delta_core.scan.scan import Scan
-from delta_core.scan.vectors import read_row_sets
 from delta_core.schema import Path, Schema, check_types, format_path, unknown_types
 from delta_core.state import TableState, advance
 from delta_core.timestamps import parse_ms
@@ -121,7 +120,7 @@ def open_context(
 
 def make_engine(name: str, uri: str, storage_options: Mapping[str, Any] | None) -> Engine:
     """Make the engine that an entry point names."""
-    points = installed.entry_points(group=ENGINES_GROUP)
+    points = entry_points(ENGINES_GROUP)
     found = next((p for p in points if p.name == name), None)
     if found is None:
         names = ", ".join(sorted(p.name for p in points)) or "none"
@@ -590,7 +589,7 @@ class Snapshot:
         """Return the rows that vectors drop, by row number in a file table; files without a vector are left out."""
         rules = self.plugins.collect("read_rules", table=self.state, request=ReadRequest())
         selectors = [r for r in rules if isinstance(r, RowSelector)]
-        return read_row_sets(self.engine.storage, selectors, files)
+        return scanning.read_row_sets(self.engine.storage, selectors, files)
 
     def scan(
         self,
@@ -599,6 +598,6 @@ class Snapshot:
         predicate: str | Sequence[Any] | Expression | Any = None,
         limit: int | None = None,
         **options: Any,
-    ) -> Scan:
+    ) -> scanning.Scan:
         """Plan a scan; see `Scan` for the arguments and what it gives."""
-        return Scan(self, columns, metadata, predicate, limit, **options)
+        return scanning.Scan(self, columns, metadata, predicate, limit, **options)

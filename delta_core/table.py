@@ -6,7 +6,6 @@ A table holds one snapshot and moves it; everything that is computed is computed
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from delta_core import interop, operations
 from delta_core.commit.options import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction
+from delta_core.entry_points import entry_points
 from delta_core.errors import (
     CorruptTableError,
     InvalidArgumentError,
@@ -543,7 +543,7 @@ def open_table(table_uri: str | os.PathLike[str], **options: Any) -> Any:
     storage_options = options.get("storage_options")
     if DeltaTable.is_deltatable(table_uri, storage_options):
         return DeltaTable(table_uri, **options)
-    points = importlib.metadata.entry_points(group=FORMATS_GROUP)
+    points = entry_points(FORMATS_GROUP)
     for point in points:
         found = point.load()
         if found.is_table(os.fspath(table_uri), storage_options):

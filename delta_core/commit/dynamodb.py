@@ -57,20 +57,20 @@ class DynamoCommitter:
     def commit(self, proposal: Proposal) -> Outcome:
         """Publish a commit.
 
-        Raises CommitError where the version before is missing, or entries are left of another table that lay here.
+        Raises CommitError where store or DynamoDB fail before the version is claimed, the version before is missing, or
+        entries are left of another table that lay here.
         """
         name = commit_name(proposal.version)
-        found = self._data(name)
-        if found is not None:
-            return self._outcome(proposal, found)
-        if not self._is_open(proposal.version):
-            return Conflict(proposal.version)
         entry = Entry(name, f".tmp/{name}.{uuid.uuid4()}")
-        self._storage.put(f"{LOG_DIRECTORY}/{entry.temporary}", proposal.data)
-        if not self._claim(entry, proposal):
-            self._drop(entry)
-            self._finish_winner(name)
-            return Conflict(proposal.version)
+        try:
+            outcome = self._try_claim(entry, proposal)
+        except EngineError as e:
+            raise CommitError(
+                f"Version {proposal.version} of {self._table.path} was not claimed: {e} Nothing was committed.",
+                path=self._table.path, version=proposal.version,
+            ) from e  # fmt: skip
+        if outcome is not None:
+            return outcome
         try:
             self._finish(entry)
             # a writer that does not ask DynamoDB may have been there first: what lies in the log is the commit
@@ -83,6 +83,20 @@ class DynamoCommitter:
                 e,
             )
             return Committed(proposal.version, name)
+
+    def _try_claim(self, entry: Entry, proposal: Proposal) -> Outcome | None:
+        """Claim a version; return the outcome where it is another's, or ours from an earlier try."""
+        found = self._data(entry.name)
+        if found is not None:
+            return self._outcome(proposal, found)
+        if not self._is_open(proposal.version):
+            return Conflict(proposal.version)
+        self._storage.put(f"{LOG_DIRECTORY}/{entry.temporary}", proposal.data)
+        if self._claim(entry, proposal):
+            return None
+        self._drop(entry)
+        self._finish_winner(entry.name)
+        return Conflict(proposal.version)
 
     def recover(self) -> None:
         """Finish the last commit where its writer did not."""
@@ -151,19 +165,20 @@ class DynamoCommitter:
                 time.sleep(PAUSE * 4 ** (attempt - 1))
             try:
                 self._table.put(entry)
+                return True
             except TakenError:
-                present = self._table.get(entry.name)
-                return present is not None and present.temporary == entry.temporary
+                pass  # maybe by this very entry
             except EngineError as e:
                 failure = e
                 if attempt == 0 and is_refused(e.__cause__):
                     self._drop(entry)
-                    raise CommitError(
-                        f"Version {proposal.version} of {self._table.path} can't be claimed: {e} Nothing was committed.",
-                        path=self._table.path, version=proposal.version,
-                    ) from e  # fmt: skip
-            else:
-                return True
+                    raise
+                continue
+            try:
+                present = self._table.get(entry.name)
+                return present is not None and present.temporary == entry.temporary
+            except EngineError as e:
+                failure = e
         raise CommitStateUnknownError(
             f"Whether version {proposal.version} of {self._table.path} was committed is not known after {TRIES} tries: "
             f"{failure} Look for tempPath {entry.temporary} in DynamoDB table {self._table.name!r}; nothing was deleted.",

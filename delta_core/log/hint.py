@@ -5,7 +5,6 @@ Protocol: Last Checkpoint File, JSON checksum.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -123,6 +122,8 @@ def canonical_checksum(value: dict[str, Any], sort_pairs: bool) -> str:
 
     visit("", {k: v for k, v in value.items() if k != "checksum"})
     texts = sorted(f"{p}={t}" for p, t in pairs) if sort_pairs else [f"{p}={t}" for p, t in sorted(pairs)]
+    import hashlib  # loads OpenSSL
+
     return hashlib.md5(",".join(texts).encode(), usedforsecurity=False).hexdigest()
 
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import pyarrow as pa
@@ -99,6 +98,8 @@ def parse_dictionary(
 
 def time_zone(name: str) -> tzinfo:
     """Return the zone of a name; InvalidArgumentError for one that is not known here."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as e:

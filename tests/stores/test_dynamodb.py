@@ -275,6 +275,25 @@ def test_state_that_stays_unknown_is_said_and_the_bytes_stay(
     assert len(storage.list_from("_delta_log/.tmp").names) == 1
 
 
+def test_claim_that_can_not_be_looked_up_is_not_called_lost(
+    make_committer: Callable[[], DynamoCommitter], client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The put landed, its answer was lost, and then DynamoDB is away."""
+    monkeypatch.setattr(module, "PAUSE", 0.0)
+    made = make_committer()
+    made._table.client = _Client(client, ["after"])
+    get = made._table.get
+
+    def fail_for_ours(name: str) -> Any:
+        if made._table.client._plan:  # before the put
+            return get(name)
+        raise EngineError("DynamoDB is away")
+
+    monkeypatch.setattr(made._table, "get", fail_for_ours)
+    with pytest.raises(CommitStateUnknownError):
+        made.commit(proposal(0))
+
+
 def test_refusal_of_dynamodb_is_certain(
     make_committer: Callable[[], DynamoCommitter],
     storage: Storage,
@@ -295,6 +314,25 @@ def test_refusal_of_dynamodb_is_certain(
         made.commit(proposal(0))
     assert type(caught.value) is CommitError
     assert storage.list_from("_delta_log/.tmp").names == []
+
+
+@pytest.mark.parametrize("failing", ["get", "latest"])
+def test_failure_before_the_claim_is_certain(
+    failing: str,
+    make_committer: Callable[[], DynamoCommitter],
+    storage: Storage,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = make_committer()
+
+    def fail(*_: object) -> None:
+        raise EngineError("DynamoDB is away")
+
+    monkeypatch.setattr(made._table, failing, fail)
+    with pytest.raises(CommitError, match="Nothing was committed") as caught:
+        made.commit(proposal(0))
+    assert type(caught.value) is CommitError
+    assert read(storage, 0) is None
 
 
 # --- wrong set-ups -------------------------------------------------------------------------

@@ -1,11 +1,14 @@
-"""Real servers: each keeps the contract of storages."""
+"""Real servers: each keeps the contract of storages, and lists long logs from their end."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from delta_core.engine import Storage
 from delta_core.engines.arrow.storage import open_storage
+from delta_core.log.names import commit_name
 from delta_core.testing.storage_contract import StorageContract
 from tests.stores.servers import Server
 
@@ -21,3 +24,36 @@ class TestServers(StorageContract):
         if server.folder is None:
             pytest.skip("this server takes any caller")
         return open_storage(server.bucket, {**server.options, "AWS_SECRET_ACCESS_KEY": "wrong"})
+
+
+def test_listing_fetches_no_page_below_its_start(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S3 gives 1,000 names a page; the others' emulators give as many as there are."""
+    if not server.bucket.startswith("s3"):
+        pytest.skip("this emulator has no pages of 1,000")
+    storage = open_storage(server.bucket, server.options)
+    filesystem = storage._fs  # type: ignore[union-attr]
+    filesystem.pipe({f"{storage._key('_delta_log')}/{commit_name(v)}": b"1" for v in range(1_200)})  # type: ignore[union-attr]
+    pages = []
+    real = filesystem.call_s3
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        pages.append(arguments)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(filesystem, "call_s3", counted)
+    found = storage.list_from("_delta_log", f"{1_150:020d}.")
+    assert found.names == [commit_name(v) for v in range(1_150, 1_200)]
+    assert found.sizes == [1] * 50
+    assert len(pages) == 1
+    pages.clear()
+    assert len(storage.list_from("_delta_log").names) == 1_200
+    assert len(pages) == 2
+
+
+def test_objects_lie_as_files_where_the_server_keeps_them(server: Server) -> None:
+    if server.folder is None:
+        pytest.skip("this server keeps objects in memory")
+    storage = open_storage(server.bucket, server.options)
+    storage.put_if_absent("_delta_log/0.json", b"{}")
+    file = server.folder / server.bucket.rpartition("/")[2] / "_delta_log" / "0.json"
+    assert file.read_bytes() == b"{}"

@@ -401,17 +401,11 @@ def test_open_table_asks_installed_formats(tmp_path: Path, monkeypatch: pytest.M
         def load(self) -> type[OtherFormat]:
             return OtherFormat
 
-    monkeypatch.setattr("importlib.metadata.entry_points", _with_formats([Point()]))
+    monkeypatch.setattr("delta_core.table.entry_points", {"delta_core.formats": (Point(),)}.get)
     (tmp_path / "other").touch()
     assert open_table(tmp_path, timezone="UTC").options == {"timezone": "UTC"}
     with pytest.raises(TableNotFoundError, match="delta, other"):
         open_table(tmp_path / "nothing")
-
-
-def _with_formats(points: list[object]):  # type: ignore[no-untyped-def]
-    from importlib.metadata import entry_points
-
-    return lambda **select: points if select.get("group") == "delta_core.formats" else entry_points(**select)
 
 
 def test_every_name_of_the_package_resolves() -> None:

@@ -1,59 +1,88 @@
-"""The Arrow engine: PyArrow and fsspec, one machine, no server."""
+"""The Arrow engine: PyArrow and fsspec, one machine, no server.
+
+What reads data and evaluates is imported at its first use: opening a table and listing its files need neither.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delta_core.engine import Engine
-from delta_core.engines.arrow.data_files import ArrowDataFiles
-from delta_core.engines.arrow.evaluator import ArrowEvaluator
 from delta_core.engines.arrow.log_files import ArrowLogFiles
-from delta_core.engines.arrow.relations import ArrowRelations
 from delta_core.engines.arrow.storage import open_storage
 
-__all__ = ["engine", "map_threads"]
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
-_pool: ThreadPoolExecutor | None = None
-_lock = threading.Lock()
+__all__ = ["engine", "map_threads"]
 
 
 def engine(uri: str, storage_options: Mapping[str, Any] | None = None) -> Engine:
     """Return the engine for one table; does no I/O."""
     storage = open_storage(uri, storage_options)
-    remote = storage.local_path("") is None
-    run = map_threads_wide if remote else map_threads
-    logs = ArrowLogFiles(storage, run)
-    evaluator = ArrowEvaluator()
-    data, relations = ArrowDataFiles(storage, evaluator), ArrowRelations(evaluator)
-    return Engine("arrow", storage, logs, data, evaluator, relations, map=run)  # type: ignore[arg-type]
+    run = map_threads if storage.local_path("") is not None else map_threads_wide
+
+    def data() -> Any:
+        from delta_core.engines.arrow.data_files import ArrowDataFiles
+
+        return ArrowDataFiles(storage, evaluating)
+
+    def evaluator() -> Any:
+        from delta_core.engines.arrow.evaluator import ArrowEvaluator
+
+        return ArrowEvaluator()
+
+    def relations() -> Any:
+        from delta_core.engines.arrow.relations import ArrowRelations
+
+        return ArrowRelations(evaluating)
+
+    evaluating: Any = _Late(evaluator)
+    logs: Any = ArrowLogFiles(storage, run)
+    return Engine("arrow", storage, logs, _Late(data), evaluating, _Late(relations), map=run)
+
+
+class _Late:
+    """Stands for an object that is made when something of it is asked for."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name == "_made":
+            self._made = self._make()
+            return self._made
+        return getattr(self._made, name)
+
+    def __repr__(self) -> str:
+        return repr(self._made)
 
 
 def map_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
     """Run a function over items on one thread a core, results in order."""
-    given = list(items)
-    if len(given) < 2:
-        return [function(x) for x in given]
-    global _pool
-    with _lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="delta-arrow")
-    return list(_pool.map(function, given))
-
-
-_wide: ThreadPoolExecutor | None = None
+    return _map(function, list(items), os.cpu_count() or 1, "delta-arrow")
 
 
 def map_threads_wide(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
     """As `map_threads`, for work that waits for a remote store."""
-    given = list(items)
-    if len(given) < 2:
-        return [function(x) for x in given]
-    global _wide
+    return _map(function, list(items), 32, "delta-remote")
+
+
+_pools: dict[str, ThreadPoolExecutor] = {}
+_lock = threading.Lock()
+
+
+def _map(function: Callable[[Any], Any], items: list[Any], threads: int, name: str) -> list[Any]:
+    if len(items) < 2:
+        return [function(x) for x in items]
+    from concurrent.futures import ThreadPoolExecutor
+
     with _lock:
-        if _wide is None:
-            _wide = ThreadPoolExecutor(32, thread_name_prefix="delta-remote")
-    return list(_wide.map(function, given))
+        if name not in _pools:
+            _pools[name] = ThreadPoolExecutor(threads, thread_name_prefix=name)
+    return list(_pools[name].map(function, items))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from threading import Lock
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -27,6 +25,9 @@ from delta_core.engines.arrow.object_listing import lister
 from delta_core.engines.arrow.places import Elsewhere, Opener, failed, failing, scheme_of
 from delta_core.engines.arrow.ranges import join_ranges
 from delta_core.errors import DeltaError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 __all__ = ["FsspecStorage", "MemoryStorage", "RenameStorage", "open_remote"]
 
@@ -251,6 +252,8 @@ class FsspecStorage(Elsewhere):
             with self._other(path).put_stream(path) as file:
                 yield file
             return
+        import tempfile
+
         with tempfile.NamedTemporaryFile(prefix="delta-", suffix=".tmp") as f:
             try:
                 yield f
@@ -282,6 +285,8 @@ class FsspecStorage(Elsewhere):
         if len(items) < 2:
             return [function(x) for x in items]
         if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
             self._pool = ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="delta-storage")
         return list(self._pool.map(function, items))
 

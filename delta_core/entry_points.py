@@ -1,0 +1,119 @@
+"""Entry points: what installed packages offer under the groups ``delta_core.*``, found in one look at ``sys.path``.
+
+`importlib.metadata` finds the same, but importing it takes longer than all of the looking here. It serves where packages
+are installed in other ways than as folders on ``sys.path``: in archives, or by an importer of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.machinery import PathFinder
+from typing import Any, NamedTuple
+
+__all__ = ["EntryPoint", "entry_groups", "entry_points"]
+
+_OURS = "delta_core."
+
+
+class EntryPoint(NamedTuple):
+    """A name under which a package offers an object.
+
+    Parameters
+    ----------
+    value : str
+        ``module:attribute``; without an attribute the module itself.
+    folder : str
+        The package's metadata.
+    """
+
+    name: str
+    value: str
+    group: str
+    folder: str
+
+    def load(self) -> Any:
+        """Import and return the object."""
+        module, _, attributes = self.value.partition("[")[0].strip().partition(":")
+        found: Any = import_module(module.strip())
+        for attribute in filter(None, attributes.strip().split(".")):
+            found = getattr(found, attribute)
+        return found
+
+    @property
+    def dist(self) -> Any:
+        """The `importlib.metadata.Distribution` that offers it."""
+        from importlib.metadata import Distribution
+
+        return Distribution.at(self.folder)
+
+
+def entry_points(group: str) -> tuple[Any, ...]:
+    """Return the entry points of a group; each has ``name``, ``value``, ``group``, ``dist`` and ``load()``.
+
+    Of two packages of one name the first on ``sys.path`` counts. A process looks once a ``sys.path``.
+    """
+    return entry_groups().get(group, ())
+
+
+def entry_groups() -> Mapping[str, tuple[Any, ...]]:
+    """Return our groups with their entry points."""
+    return _groups(tuple(sys.path))
+
+
+@cache
+def _groups(path: tuple[str, ...]) -> Mapping[str, tuple[Any, ...]]:
+    found: dict[str, list[Any]] = {}
+    for point in _scan(path) if _is_plain(path) else _standard():
+        if point.group.startswith(_OURS):
+            found.setdefault(point.group, []).append(point)
+    return {name: tuple(points) for name, points in found.items()}
+
+
+def _is_plain(path: tuple[str, ...]) -> bool:
+    finders = [f for f in sys.meta_path if f is not PathFinder and hasattr(f, "find_distributions")]
+    return not finders and not any(os.path.isfile(p) or p.endswith(".egg") for p in path)
+
+
+def _standard() -> Iterator[Any]:
+    import importlib.metadata
+
+    points = importlib.metadata.entry_points()
+    for group in points.groups:
+        yield from points.select(group=group)
+
+
+def _scan(path: tuple[str, ...]) -> Iterator[EntryPoint]:
+    seen: set[str] = set()
+    for place in path:
+        try:
+            names = os.listdir(place or ".")
+        except OSError:
+            continue
+        for name in names:
+            if name.endswith((".dist-info", ".egg-info")):
+                package = re.sub(r"[-_.]+", "_", name[:-10].partition("-")[0]).lower()
+                if package not in seen:
+                    seen.add(package)
+                    yield from _read(os.path.join(place or ".", name))
+
+
+def _read(folder: str) -> Iterator[EntryPoint]:
+    try:
+        with open(os.path.join(folder, "entry_points.txt"), encoding="utf-8") as f:
+            text = f.read()
+    except OSError:
+        return
+    if _OURS not in text:
+        return
+    group = ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("[") and line.endswith("]"):
+            group = line[1:-1].strip()
+        elif line and not line.startswith("#"):
+            name, _, value = line.partition("=")
+            yield EntryPoint(name.strip(), value.strip(), group, folder)

@@ -1,0 +1,210 @@
+"""Writers that die: at every step on a local disk, and killed while they write one commit after the other."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_core import CommitProperties, DeltaTable, Transaction, write_deltalake
+from delta_core.engines.arrow.local import LocalStorage
+from delta_core.errors import TableNotFoundError
+from delta_core.snapshot import open_snapshot
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
+#: Steps of a process on a disk that Python tells of.
+STEPS = ("os.link", "os.remove", "os.rename", "os.mkdir")
+DIED = 77
+
+
+def rows(first: int) -> pa.Table:
+    return pa.table({"id": pa.array(range(first, first + 5), pa.int64())})
+
+
+def write(uri: str, first: int, **options: Any) -> None:
+    """Write rows once, whatever happens: by an application's version."""
+    properties = CommitProperties(app_transactions=[Transaction("job", first)])
+    write_deltalake(uri, rows(first), commit_properties=properties, **options)
+
+
+def ids(uri: str) -> list[int] | None:
+    try:
+        return sorted(open_snapshot(uri).scan().to_table().column("id").to_pylist())
+    except TableNotFoundError:
+        return None
+
+
+Write = Callable[[str], None]
+OPERATIONS: dict[str, tuple[int, Write]] = {
+    "create": (0, lambda uri: write(uri, 10, mode="append")),
+    "append": (3, lambda uri: write(uri, 10, mode="append")),
+    "overwrite": (3, lambda uri: write(uri, 10, mode="overwrite")),
+    "append with a checkpoint": (4, lambda uri: write(uri, 10, mode="append")),
+}
+
+
+def prepared(uri: str, commits: int) -> None:
+    """Make a table of so many commits, with a checkpoint every four."""
+    for i in range(commits):
+        properties = {"delta.checkpointInterval": "4"} if i == 0 else None
+        write_deltalake(uri, rows(1000 * i), mode="append", configuration=properties)
+
+
+def run_and_die(work: Callable[[], None], step: int) -> bool:
+    """Run work in a process that dies before its n-th step on the disk; return whether it died."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            _die_at(step)
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, DIED)
+    return code == DIED
+
+
+def _die_at(step: int) -> None:
+    left = [step]
+
+    def count() -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            os._exit(DIED)
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        writes = event == "open" and isinstance(arguments[1], str) and "r" not in arguments[1]
+        if event in STEPS or writes:
+            count()
+
+    sys.addaudithook(hook)
+    sync, create = os.fsync, LocalStorage.create
+
+    def counted_sync(handle: int) -> None:
+        count()
+        sync(handle)
+
+    def counted_create(self: LocalStorage, path: str) -> Any:
+        count()
+        return create(self, path)
+
+    os.fsync = counted_sync
+    LocalStorage.create = counted_create  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_writer_that_dies_at_any_step_leaves_the_table_as_before_or_after(name: str, tmp_path: Path) -> None:
+    commits, operation = OPERATIONS[name]
+    plain = str(tmp_path / "plain")
+    prepared(plain, commits)
+    before = ids(plain)
+    operation(plain)
+    after = ids(plain)
+    landed = 0
+    for step in range(1, 200):
+        uri = str(tmp_path / f"t{step}")
+        prepared(uri, commits)
+        died = run_and_die(lambda uri=uri: operation(uri), step)  # type: ignore[misc]
+        found = ids(uri)
+        assert found in (before, after), f"step {step}"
+        landed += found == after
+        # the application that comes back, and those that go on
+        operation(uri)
+        assert ids(uri) == after, f"step {step}"
+        write_deltalake(uri, rows(5000), mode="append")
+        assert ids(uri) == sorted([*(after or []), *range(5000, 5005)])
+        if not died:
+            break
+    else:
+        pytest.fail("the operation has no end")
+    assert 0 < landed < step, "some steps lie before the commit and some after"
+
+
+WRITER = """
+import sys
+import pyarrow as pa
+from delta_core import DeltaTable, write_deltalake
+table = DeltaTable(sys.argv[1])
+for i in range(int(sys.argv[2]), 10_000):
+    write_deltalake(table, pa.table({"id": pa.array([i] * 10, pa.int64())}), mode="append")
+    print(table.version(), i, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_killed_writer_loses_no_commit_that_it_reported_and_leaves_no_half(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    write_deltalake(uri, pa.table({"id": pa.array([-1] * 10, pa.int64())}))
+    dice = random.Random(7)
+    reported: dict[int, int] = {}
+    for round_ in range(6):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, uri, str(1000 * round_)], stdout=subprocess.PIPE, text=True
+        )
+        assert writer.stdout is not None
+        first = writer.stdout.readline()
+        time.sleep(dice.random() * 0.3)
+        writer.send_signal(signal.SIGKILL)
+        lines = [first, *writer.stdout.read().splitlines()]
+        writer.stdout.close()
+        writer.wait()
+        # the last line may be torn
+        reported |= {int(v): int(i) for v, i in (line.split() for line in lines[:-1] or lines)}
+        snapshot = open_snapshot(uri)
+        found = snapshot.scan().to_table().column("id").to_pylist()
+        assert all(found.count(i) == 10 for i in set(found)), "every commit is there whole, once"
+        assert set(reported.values()) <= set(found)
+        assert snapshot.version + 1 == len(set(found)), "versions follow one another, a commit each"
+    assert len(reported) > 6
+    table = DeltaTable(uri)
+    write_deltalake(table, pa.table({"id": pa.array([-2] * 10, pa.int64())}), mode="append")
+    log = [p.name for p in (Path(uri) / "_delta_log").iterdir() if p.suffix == ".json"]
+    assert len(log) == table.version() + 1
+
+
+# --- what a machine that dies keeps --------------------------------------------------------
+
+
+def test_everything_that_a_commit_names_is_on_the_disk_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = str(tmp_path / "t")
+    write_deltalake(uri, rows(0))
+    synced: set[str] = set()
+    at_link: list[set[str]] = []
+    sync, link = os.fsync, os.link
+
+    def noted_sync(handle: int) -> None:
+        sync(handle)
+        synced.add(os.readlink(f"/proc/self/fd/{handle}"))
+
+    def noted_link(source: str, target: str) -> None:
+        if target.endswith(f"{1:020d}.json"):
+            at_link.append({*synced, source} if source in synced else set(synced))
+        link(source, target)
+
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("needs /proc")
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    monkeypatch.setattr(os, "link", noted_link)
+    write_deltalake(uri, pa.table({"id": pa.array([1], pa.int64())}), mode="append")
+    [before] = at_link
+    data = {str(Path(uri) / p) for p in open_snapshot(uri).files.columns(["path"]).column("path").to_pylist()}
+    assert len(data & before) == 1, "the new data file"
+    assert uri in before, "the folder that has its name"
+    assert any(p.endswith(".tmp") for p in before), "the commit's own bytes"
+    assert str(Path(uri) / "_delta_log") in synced, "and then the commit's name"
