@@ -51,6 +51,8 @@ class CommitChunk:
         What plugins add to ``add``.
     """
 
+    has_statistics_columns = False
+
     def __init__(
         self, logs: LogFiles, files: Sequence[LogFile], table: pa.Table, fields: Sequence[ActionField], source: str = "commits"
     ) -> None:
@@ -84,6 +86,10 @@ class CommitChunk:
             found |= self._parse(missing)
             self._columns |= {n: c for n, c in found.items() if n in _SMALL or n.startswith(PARTITION)}
         return [found[n] if n in found else pa.nulls(self.num_rows, self._type(n)) for n in names]
+
+    def pick(self, names: Sequence[str], rows: Mask) -> list[pa.Array]:
+        """Return columns of some rows."""
+        return pick_all(self.load(names), rows)
 
     def _type(self, name: str) -> pa.DataType:
         return self._fields.get(name) or FILE_COLUMNS.get(name, pa.string())
@@ -145,42 +151,77 @@ class CheckpointChunk:
     def load(self, names: Sequence[str]) -> list[pa.Array]:
         """Return columns, read in one pass over the row group."""
         partitions = [n for n in names if n.startswith(PARTITION) and n not in self._partitions]
-        plain = [n for n in names if not n.startswith(PARTITION)]
-        vectors = "dvId" in plain and not self._handle.all_null(self._group, (*self._vector, "storageType"))
-        paths: list[tuple[str, ...]] = [(self._action, n) for n in plain if n not in ("dvId", "version", "deletionVector")]
-        if vectors or "deletionVector" in plain:
-            paths.append(self._vector)
-        if partitions:
-            paths.append(self._map)
-        dictionary = [self._map] if partitions and "partitionValues" not in plain else []
-        from_struct = "stats" in plain and self._has_parsed_statistics_only
-        if from_struct:
-            paths = [_PARSED if p == _TEXT else p for p in paths]
-        wanted = list(dict.fromkeys(paths))
+        wanted = self._paths(names)
+        if partitions and self._map not in wanted:
+            wanted.append(self._map)
+        dictionary = [self._map] if partitions and "partitionValues" not in names else []
         found = dict(zip(wanted, self._handle.read(self._group, wanted, dictionary), strict=True)) if wanted else {}
         for name in partitions:
             self._partitions[name] = partition_text(found[self._map], name.removeprefix(PARTITION))
-        if from_struct:
-            found[_TEXT] = statistics_text(found[_PARSED])
-        return [self._column(n, found, vectors) for n in names]
+        return [self._column(n, found, self.num_rows) for n in names]
+
+    def pick(self, names: Sequence[str], rows: Mask) -> list[pa.Array]:
+        """Return columns of some rows; few ones are kept of each stretch as it is decoded, up to the last of them."""
+        chosen = np.flatnonzero(rows)
+        partitions = [n for n in names if n.startswith(PARTITION)]
+        if _FEW * len(chosen) >= len(rows) or not all(n in self._partitions for n in partitions):
+            return pick_all(self.load(names), rows)
+        wanted = self._paths(names)
+        found = dict(zip(wanted, self._read_few(wanted, rows, chosen), strict=True)) if wanted and len(chosen) else {}
+        if wanted and not found:
+            return pick_all(self.load(names), rows)
+        of_partitions = dict(zip(partitions, pick_all([self._partitions[n] for n in partitions], rows), strict=True))
+        return [of_partitions[n] if n in of_partitions else self._column(n, found, len(chosen)) for n in names]
+
+    def _read_few(self, wanted: Sequence[tuple[str, ...]], rows: Mask, chosen: NDArray[np.int64]) -> list[pa.Array]:
+        pieces = []
+        first = 0
+        for columns in self._handle.batches(self._group, wanted):
+            part = rows[first : first + len(columns[0])]
+            if part.any():
+                pieces.append(pick_all(columns, part))
+            first += len(part)
+            if first > chosen[-1]:
+                break
+        return [pa.concat_arrays(column) for column in zip(*pieces, strict=True)]
+
+    def _paths(self, names: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return what has to be read for columns, those of partitions apart."""
+        plain = [n for n in names if not n.startswith(PARTITION)]
+        paths = [(self._action, n) for n in plain if n not in ("dvId", "version", "deletionVector")]
+        if "deletionVector" in plain or "dvId" in plain and self._has_vectors:
+            paths.append(self._vector)
+        if "stats" in plain and self._has_parsed_statistics_only:
+            paths = [_PARSED if p == _TEXT else p for p in paths]
+        return list(dict.fromkeys(paths))
+
+    @property
+    def _has_vectors(self) -> bool:
+        return not self._handle.all_null(self._group, (*self._vector, "storageType"))
+
+    @property
+    def has_statistics_columns(self) -> bool:
+        """Whether the checkpoint has statistics as a struct."""
+        return self._action == "add" and self._handle.arrow_type(_PARSED) is not None
 
     @property
     def _has_parsed_statistics_only(self) -> bool:
-        known = self._action == "add" and self._handle.arrow_type(_PARSED) is not None
-        return known and self._handle.all_null(self._group, _TEXT)
+        return self.has_statistics_columns and self._handle.all_null(self._group, _TEXT)
 
-    def _column(self, name: str, found: dict[tuple[str, ...], Any], vectors: bool) -> pa.Array:
+    def _column(self, name: str, found: dict[tuple[str, ...], Any], count: int) -> pa.Array:
         if name.startswith(PARTITION):
             return self._partitions[name]
-        if name == "version" or name == "dvId" and not vectors:
-            return pa.nulls(self.num_rows, FILE_COLUMNS[name])
+        if name == "version" or name == "dvId" and self._vector not in found:
+            return pa.nulls(count, FILE_COLUMNS[name])
         if name == "dvId":
             vector = found[self._vector]
             parts = dict(zip((f.name for f in vector.type), vector.flatten(), strict=True))
-            missing = pa.nulls(self.num_rows, pa.int32())
+            missing = pa.nulls(count, pa.int32())
             return dv_unique_ids(parts["storageType"], parts["pathOrInlineDv"], parts.get("offset", missing))
         if name == "deletionVector":
-            return _vector(found[self._vector], self.num_rows)
+            return _vector(found[self._vector], count)
+        if name == "stats" and _TEXT not in found:
+            return statistics_text(found[_PARSED])
         wanted = self._fields.get(name) or FILE_COLUMNS.get(name)
         column = found[self._action, name]
         return column if wanted is None or column.type == wanted else column.cast(wanted)

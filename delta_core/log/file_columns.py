@@ -34,8 +34,17 @@ class Chunk(Protocol):
     #: The checkpoint file and its row group, where the rows come from one.
     place: tuple[CheckpointHandle, int] | None
 
+    @property
+    def has_statistics_columns(self) -> bool:
+        """Whether each statistic is read alone: asking for some of them later costs no more than for all at once."""
+        ...
+
     def load(self, names: Sequence[str]) -> list[pa.Array]:
         """Return columns, one row per row of the chunk; rows that hold no file are null in ``path``."""
+        ...
+
+    def pick(self, names: Sequence[str], rows: Mask) -> list[pa.Array]:
+        """Return columns of the rows where ``rows`` is true."""
         ...
 
     def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True) -> list[pa.Array]:
@@ -50,6 +59,7 @@ class TableChunk:
     """A chunk whose columns are all at hand."""
 
     place: tuple[CheckpointHandle, int] | None
+    has_statistics_columns = False
 
     def __init__(self, table: pa.Table, source: str = "table") -> None:
         self.table = table.combine_chunks()
@@ -60,6 +70,10 @@ class TableChunk:
     def load(self, names: Sequence[str]) -> list[pa.Array]:
         """Return columns; a missing one is null."""
         return [self._column(n) for n in names]
+
+    def pick(self, names: Sequence[str], rows: Mask) -> list[pa.Array]:
+        """Return columns of some rows."""
+        return pick_all(self.load(names), rows)
 
     def _column(self, name: str) -> pa.Array:
         index = self.table.schema.get_field_index(name)

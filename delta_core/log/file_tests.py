@@ -12,6 +12,7 @@ import pyarrow as pa
 from delta_core.engine import CheckpointHandle, Evaluator
 from delta_core.errors import InvalidArgumentError
 from delta_core.expressions.ast import (
+    Call,
     Expression,
     FileConstant,
     FileStatistic,
@@ -34,9 +35,34 @@ _CHEAP, _MIDDLE, _DEAR = range(3)
 def plan_tests(expression: Expression | None, evaluator: Evaluator, zone: str, exact: bool) -> list[FileTest]:
     """Compile the parts that AND joins, cheap ones first; those over statistics are one test: one pass serves them."""
     asked = sorted(conjuncts(expression), key=_cost)
-    dear = all_of([e for e in asked if _cost(e) == _DEAR])
-    parts = [*(e for e in asked if _cost(e) < _DEAR), *([] if dear is None else [dear])]
-    return [FileTest(e, evaluator, zone, exact) for e in parts]
+    dear = [e for e in asked if _cost(e) == _DEAR]
+    tests = [FileTest(e, evaluator, zone, exact) for e in asked if _cost(e) < _DEAR]
+    return tests if not dear else [*tests, _statistics_test(dear, evaluator, zone, exact)]
+
+
+def _statistics_test(parts: list[Expression], evaluator: Evaluator, zone: str, exact: bool) -> FileTest:
+    whole = all_of(parts)
+    assert whole is not None
+    if exact:
+        return FileTest(whole, evaluator, zone, exact)
+    bounded = {leaf.path for e in parts for leaf in leaves(e) if isinstance(leaf, FileStatistic) and leaf.kind == "min"}
+    late = [e for e in parts if _all_null_path(e) in bounded]
+    first = all_of([e for e in parts if e not in late])
+    if not late or first is None:
+        return FileTest(whole, evaluator, zone, exact)
+    rest = all_of(late)
+    assert rest is not None
+    stages = FileTest(first, evaluator, zone, exact), FileTest(rest, evaluator, zone, exact)
+    return StagedTest(whole, evaluator, zone, *stages)
+
+
+def _all_null_path(e: Expression) -> tuple[str, ...] | None:
+    """Return the column of a test that is false only where that is all null."""
+    if isinstance(e, Call) and e.function == "!=" and all(isinstance(a, FileStatistic) for a in e.args):
+        first, second = e.args
+        if first.kind == "nullCount" and second.kind == "numRecords":  # type: ignore[union-attr]
+            return first.path  # type: ignore[union-attr]
+    return None
 
 
 def _cost(expression: Expression) -> int:
@@ -54,6 +80,11 @@ class FileTest:
         self._compiled = evaluator.compile(expression, types)
         self._zone = zone
         self._exact = exact
+
+    @property
+    def leaves(self) -> Sequence[Leaf]:
+        """What is asked of each file."""
+        return self._compiled.leaves
 
     @cached_property
     def _of_groups(self) -> GroupTest | None:
@@ -105,6 +136,35 @@ class FileTest:
 
     def _passed(self, columns: Sequence[pa.Array], count: int) -> Mask:
         return mask_of(self._compiled(columns, count), null=not self._exact)
+
+
+class StagedTest(FileTest):
+    """A test over bounds, and whether all is null asked only of rows without bounds: a bound proves a value.
+
+    Where a checkpoint has statistics as columns, this reads half as many. Where they are text, one pass finds all.
+    """
+
+    def __init__(self, whole: Expression, evaluator: Evaluator, zone: str, bounds: FileTest, nulls: FileTest) -> None:
+        super().__init__(whole, evaluator, zone, exact=False)
+        self._bounds = bounds
+        self._all_null = nulls
+
+    def run(self, chunk: Chunk, rows: Mask | None) -> Mask:
+        """Return which rows of a chunk pass; those outside ``rows`` do not."""
+        if not chunk.has_statistics_columns:
+            return super().run(chunk, rows)
+        chunk.statistics([leaf for leaf in self._bounds.leaves if isinstance(leaf, FileStatistic)], None)  # kept
+        passed = self._bounds.run(chunk, rows)
+        paths = {leaf.path for leaf in self._all_null.leaves if isinstance(leaf, FileStatistic) and leaf.path}
+        known = [leaf for leaf in self._bounds.leaves if isinstance(leaf, FileStatistic) and leaf.path in paths]
+        unknown = np.zeros(chunk.num_rows, np.bool_)
+        for column in chunk.statistics(known, None):
+            if column.null_count:
+                unknown |= ~is_valid(column)
+        unknown &= passed
+        if unknown.any():
+            passed = passed & (self._all_null.run(chunk, unknown) | ~unknown)
+        return passed
 
 
 def _column_name(leaf: Leaf) -> str:

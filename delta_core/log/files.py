@@ -63,7 +63,13 @@ class Part:
 
     def mask(self) -> Mask:
         """Return which rows are live files."""
-        return self._resolve(*self.chunk.load(_KEY)) if self.alive is None else self.alive
+        if self.alive is None:
+            if self.candidates is None:
+                self.alive = self._unhidden(*self.chunk.load(_KEY))
+            else:
+                self._load_candidates(self.candidates, ())
+        assert self.alive is not None
+        return self.alive
 
     def _resolve(self, path: pa.Array, dv: pa.Array) -> Mask:
         """Find the live rows from the columns of all rows; what hides a row is asked of the candidates only."""
@@ -94,9 +100,23 @@ class Part:
 
     def load(self, names: Sequence[str]) -> list[pa.Array]:
         """Return columns of the live rows; none where there are none."""
-        if self.alive is not None and not self.alive.any():
+        known = self.candidates if self.alive is None else self.alive
+        if known is None:
+            return pick_all(*self.load_all(names))
+        if not known.any():
             return []
-        return pick_all(*self.load_all(names))
+        if self.alive is not None:
+            return self.chunk.pick(names, known)
+        return self._load_candidates(known, names)
+
+    def _load_candidates(self, candidates: Mask, names: Sequence[str]) -> list[pa.Array]:
+        """Find out which candidates are live files, and return columns of those."""
+        wanted = list(dict.fromkeys([*names, *_KEY]))
+        found = dict(zip(wanted, self.chunk.pick(wanted, candidates), strict=True))
+        unhidden = self._unhidden(found["path"], found["dvId"])
+        self.alive = candidates.copy()
+        self.alive[candidates] = unhidden
+        return pick_all([found[n] for n in names], unhidden)
 
     def where(self, tests: Sequence[FileTest]) -> Part | None:
         """Return the part with the rows that pass; None where none does."""
