@@ -217,7 +217,7 @@ class ParquetForm:
     Parameters
     ----------
     codec : str
-        The value of ``delta.parquet.compression.codec``; empty: the engine's choice.
+        The value of ``delta.parquet.compression.codec``.
     version : str
         The value of ``delta.parquet.format.version``.
     dictionary : tuple of path

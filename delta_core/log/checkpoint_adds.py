@@ -33,6 +33,7 @@ WINDOW_BYTES = 512 << 20
 _COMPUTED = frozenset({"dataChange", "stats_parsed", "partitionValues_parsed"})
 #: With so many partitions to a row group, the order within a partition skips nothing more.
 _MANY_PARTITIONS = 8
+_FEW = 1_000
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,11 @@ class AddReader:
     def _windows(self, parts: Sequence[Part]) -> Iterator[list[_Loaded]]:
         window: list[_Loaded] = []
         pieces = [piece for part in parts for piece in _pieces(part, 2 * self.group_rows)]
-        # two at once keep two cores busy; more would only take memory
+        # two at once keep two cores busy; more would only take memory, and a few files are not worth a thread
+        few = sum(piece.chunk.num_rows for piece in pieces) <= _FEW
         for start in range(0, len(pieces), 2):
-            window += [p for p in self.run(self._load, pieces[start : start + 2]) if len(p.rows)]
+            pair = pieces[start : start + 2]
+            window += [p for p in ([*map(self._load, pair)] if few else self.run(self._load, pair)) if len(p.rows)]
             if sum(p.nbytes for p in window) >= self.window_bytes:
                 yield window
                 window = []

@@ -209,7 +209,7 @@ class _Writer:
         inline_json = self.plan.format == "json" and not self.plan.sidecar_actions
         self.columns = CheckpointColumns.of(table, self.snapshot.action_fields, kinds, struct=not inline_json)
         self._form = ParquetForm(
-            table.configuration.get("delta.parquet.compression.codec", ""),
+            read_property(table.configuration, "delta.parquet.compression.codec"),
             read_property(table.configuration, "delta.parquet.format.version"), _DICTIONARY,
         )  # fmt: skip
         self._logs = self.snapshot.engine.logs
@@ -249,7 +249,9 @@ class _Writer:
 
     def _adds(self, parts: Sequence[Part], group_rows: int) -> Iterator[pa.ChunkedArray]:
         reader = AddReader(self.columns, self.snapshot.engine.map, self.snapshot.timezone, group_rows)
-        for group in _ahead(reader.groups(parts)):
+        groups = reader.groups(parts)
+        several = sum(p.chunk.num_rows for p in parts) > group_rows
+        for group in _ahead(groups) if several else groups:
             self.num_adds += len(group)
             yield group
 

@@ -12,8 +12,6 @@ from delta_core.errors import EngineError
 
 __all__ = ["write_lines", "write_parquet"]
 
-#: The codec of a table that names none.
-DEFAULT_CODEC = "zstd"
 _CODECS = {
     "none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "brotli": "brotli", "lz4": "lz4",
     "lz4_raw": "lz4", "zstd": "zstd",
@@ -27,7 +25,7 @@ def write_parquet(storage: Storage, path: str, schema: pa.Schema, groups: Iterab
     with storage.put_stream(path) as target:
         try:
             writer = pq.ParquetWriter(
-                target, schema, compression=_CODECS.get(form.codec.lower(), DEFAULT_CODEC), store_schema=False,
+                target, schema, compression=_CODECS[form.codec.lower()], store_schema=False,
                 version="2.6" if form.version.startswith("2") else "1.0", use_dictionary=_dictionary(schema, form),
             )  # fmt: skip
             with writer:
