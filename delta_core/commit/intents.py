@@ -166,4 +166,4 @@ def _count(stats: str | None) -> int | None:
         found = json.loads(stats).get("numRecords") if stats else None
     except (ValueError, AttributeError):
         return None
-    return found if isinstance(found, int) else None
+    return found if isinstance(found, int) and found >= 0 else None

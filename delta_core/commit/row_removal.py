@@ -92,7 +92,7 @@ def _set(table: pa.Table, name: str, value: pa.Array | bool) -> pa.Table:
 def _num_records(files: pa.Table, row: int) -> int:
     stats = files.column("stats")[row].as_py()
     found = json.loads(stats).get("numRecords") if stats else None
-    if not isinstance(found, int):
+    if not isinstance(found, int) or found < 0:
         raise InvalidArgumentError(
             f"{files.column('path')[row].as_py()} has no numRecords in its statistics, which a file with dropped rows "
             "needs. Rewrite the file instead.", path=files.column("path")[row].as_py(),

@@ -17,6 +17,7 @@ from delta_core.kernels.dedup import dv_unique_ids
 from delta_core.log.file_columns import (
     PARTITION,
     json_statistics,
+    known_counts,
     partition_text,
     pick,
     pick_all,
@@ -246,7 +247,7 @@ class CheckpointChunk:
         found: dict[FileStatistic, pa.Array] = {}
         if parsed:
             columns = pick_all(self._handle.read(self._group, [struct[w] for w in parsed]), rows)
-            found = {w: conform(c, statistic_type(w)) for w, c in zip(parsed, columns, strict=True)}
+            found = {w: known_counts(w, conform(c, statistic_type(w))) for w, c in zip(parsed, columns, strict=True)}
         rest = [w for w in wanted if w not in found]
         if rest and not self._handle.all_null(self._group, _TEXT):
             found |= zip(rest, self._parse_statistics(rest, rows), strict=True)

@@ -12,17 +12,20 @@ from numpy.typing import NDArray
 from delta_core.actions import FILE_COLUMNS
 from delta_core.engine import CheckpointHandle
 from delta_core.expressions.ast import FileStatistic
-from delta_core.kernels.arrow_buffers import is_valid, number_array, values_of
+from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array, values_of
 from delta_core.kernels.gather import gather_column
 from delta_core.kernels.stats import StatField, parse_stats
 from delta_core.log.group_tests import statistic_path
 
 __all__ = [
-    "PARTITION", "Chunk", "Mask", "TableChunk", "json_statistics", "partition_text", "pick", "pick_all", "statistic_type",
+    "COUNTS", "PARTITION", "Chunk", "Mask", "TableChunk", "json_statistics", "known_counts", "partition_text", "pick",
+    "pick_all", "statistic_type",
 ]  # fmt: skip
 
 Mask = NDArray[np.bool_]
 PARTITION = "partition:"
+#: Kinds of statistics that count rows.
+COUNTS = ("nullCount", "numRecords")
 
 
 class Chunk(Protocol):
@@ -104,7 +107,7 @@ def pick_all(columns: Sequence[pa.Array], rows: Mask | None) -> list[pa.Array]:
 
 def statistic_type(leaf: FileStatistic) -> pa.DataType:
     """Return the Arrow type of a statistic."""
-    if leaf.kind in ("nullCount", "numRecords"):
+    if leaf.kind in COUNTS:
         return pa.int64()
     return pa.bool_() if leaf.kind == "tightBounds" else leaf.type.to_arrow()
 
@@ -112,11 +115,23 @@ def statistic_type(leaf: FileStatistic) -> pa.DataType:
 def json_statistics(text: pa.Array, wanted: Sequence[FileStatistic]) -> list[pa.Array]:
     """Return statistics from their JSON text, each with the leaf's own type."""
     fields = [StatField(statistic_path(w), _statistic_kind(w)) for w in wanted]
-    return [_as(c, statistic_type(w)) for c, w in zip(parse_stats(text, fields), wanted, strict=True)]
+    found = zip(parse_stats(text, fields), wanted, strict=True)
+    return [known_counts(w, _as(c, statistic_type(w))) for c, w in found]
+
+
+def known_counts(leaf: FileStatistic, column: pa.Array) -> pa.Array:
+    """Return a statistic as it may be believed: of counts, those below 0 are null, that is unknown."""
+    if leaf.kind not in COUNTS or column.null_count == len(column):
+        return column
+    counts = int64_values(column)
+    sound = counts >= 0
+    if sound.all():
+        return column
+    return number_array(counts, column.type, sound & is_valid(column))
 
 
 def _statistic_kind(leaf: FileStatistic) -> str:
-    if leaf.kind in ("nullCount", "numRecords"):
+    if leaf.kind in COUNTS:
         return "long"
     return "boolean" if leaf.kind == "tightBounds" else str(leaf.type.type)
 

@@ -1,7 +1,7 @@
 """From a test of files to a test of checkpoint row groups: what the footer says may rule out a whole group.
 
 A group is ruled out only where its footer proves the test false for each of its rows: no value that the test looks at
-is null there, and the least and greatest values decide it.
+is null there, no count is below 0 (which means that it is unknown), and the least and greatest values decide it.
 """
 
 from __future__ import annotations
@@ -49,10 +49,13 @@ class GroupTest:
         Over FileStatistic leaves whose paths are fields of the checkpoint; false rules a group out.
     paths : sequence of Path
         The fields that must not be null.
+    counts : sequence of Path
+        Those of them that count rows.
     """
 
-    def __init__(self, compiled: Compiled, paths: Sequence[Path]) -> None:
+    def __init__(self, compiled: Compiled, paths: Sequence[Path], counts: Sequence[Path] = ()) -> None:
         self._compiled = compiled
+        self._counts = [FileStatistic("min", path, _LONG) for path in counts]
         self._nulls = [FileStatistic("nullCount", path, _LONG) for path in paths]
         self._kept: dict[int, tuple[CheckpointHandle, list[bool]]] = {}
 
@@ -64,12 +67,16 @@ class GroupTest:
         return found[1][group]
 
     def _ask(self, handle: CheckpointHandle) -> list[bool]:
-        wanted: list[Any] = [*self._compiled.leaves, *self._nulls]
+        wanted: list[Any] = [*self._compiled.leaves, *self._nulls, *self._counts]
         bounds = handle.group_bounds(wanted)
-        count = len(self._compiled.leaves)
-        passed = self._compiled(bounds[:count], len(handle.group_rows)).to_pylist()
-        nulls = [column.to_pylist() for column in bounds[count:]]
-        return [p is not False or any(n[g] != 0 for n in nulls) for g, p in enumerate(passed)]
+        tested = len(self._compiled.leaves)
+        passed = self._compiled(bounds[:tested], len(handle.group_rows)).to_pylist()
+        known = [column.to_pylist() for column in bounds[tested:]]
+        nulls, least = known[: len(self._nulls)], known[len(self._nulls) :]
+        return [
+            p is not False or any(n[g] != 0 for n in nulls) or any(low[g] is None or low[g] < 0 for low in least)
+            for g, p in enumerate(passed)
+        ]
 
 
 def plan_group_test(expression: Expression, evaluator: Evaluator, exact: bool) -> GroupTest | None:
@@ -95,7 +102,8 @@ def plan_group_test(expression: Expression, evaluator: Evaluator, exact: bool) -
         return None
     test = transform(test, lambda leaf: _of_group(leaf, known))
     types: dict[Leaf, pa.DataType] = {leaf: leaf.type.to_arrow() for leaf in leaves(test)}  # type: ignore[union-attr]
-    return GroupTest(evaluator.compile(test, types), known)
+    counts = [p for p, leaf in zip(known, found, strict=True) if getattr(leaf, "kind", "") in ("nullCount", "numRecords")]
+    return GroupTest(evaluator.compile(test, types), known, counts)
 
 
 def _field(leaf: Leaf) -> Path | None:

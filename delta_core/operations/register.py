@@ -96,7 +96,7 @@ def _described(txn: Transaction, adds: Sequence[AddAction]) -> pa.Table:
 
 def _num_records(stats: str | None) -> int | None:
     found = json.loads(stats).get("numRecords") if stats else None
-    return found if isinstance(found, int) else None
+    return found if isinstance(found, int) and found >= 0 else None
 
 
 def _unpartitioned(plan: WritePlan) -> WritePlan:

@@ -99,7 +99,8 @@ def check_commit(attempt: AttemptView) -> None:
     files = attempt.adds.select(["path", "stats"]).filter(vectors.is_valid())
     for path, text in zip(files.column("path").to_pylist(), files.column("stats").to_pylist(), strict=True):
         stats = json.loads(text) if text else {}
-        if not isinstance(stats.get("numRecords"), int):
+        count = stats.get("numRecords")
+        if not isinstance(count, int) or count < 0:
             raise InvalidArgumentError(
                 f"The add of {path} has a deletion vector but no numRecords in its statistics.", path=path
             )

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core.snapshot import open_snapshot
+from delta_core.table import DeltaTable
 from delta_core.testing.table_builder import TableBuilder
 
 US = dt.timedelta(microseconds=1)
@@ -262,3 +263,30 @@ def test_dates_prune(tmp_path: Path) -> None:
     table = one_column(tmp_path, "date", [dt.date(1500, 1, 1), dt.date(9999, 12, 31)])
     assert found(table, "x > date '9999-12-30'") == [dt.date(9999, 12, 31)]
     assert planned(table, "x < date '1500-01-01'") == 0
+
+
+# --- counts --------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["commits", "json", "struct"])
+def below_zero(request: pytest.FixtureRequest, tmp_path: Path) -> TableBuilder:
+    """Three files whose counts are partly below 0: in commits, or in a checkpoint of either form."""
+    table = TableBuilder(tmp_path).create({"x": "long"})
+    for rows, nulls in ((-3, 0), (3, -3), (-1, -1)):
+        table.append({"x": [1, None, 2]}, statistics={"numRecords": rows, "nullCount": {"x": nulls}})
+    return table if request.param == "commits" else table.checkpoint("v1", statistics=request.param).cleanup_before(3)
+
+
+def test_counts_below_zero_rule_out_no_file(below_zero: TableBuilder) -> None:
+    assert found(below_zero, "x is null") == [None] * 2  # the first file says that it has none
+    assert found(below_zero, "x is not null") == [1, 2] * 3
+    assert found(below_zero, "x = 2") == [2] * 3
+
+
+def test_counts_below_zero_count_no_rows(below_zero: TableBuilder) -> None:
+    snapshot = open_snapshot(below_zero.uri)
+    assert snapshot.scan().count() == 9
+    assert snapshot.scan(limit=4).to_table().num_rows == 4
+    actions = DeltaTable(below_zero.uri).get_add_actions(flatten=True)
+    assert sorted(actions.column("num_records").to_pylist(), key=str) == [3, None, None]
+    assert sorted(actions.column("null_count.x").to_pylist(), key=str) == [0, None, None]
