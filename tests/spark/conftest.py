@@ -1,11 +1,11 @@
-"""One local Spark session for all tests here; without Java they are skipped."""
+"""One local Spark session for all tests here."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,15 +14,9 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install delta_core[spark]")
 
 
-def has_java() -> bool:
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which("java") is not None or (home is not None and os.path.exists(f"{home}/bin/java"))
-
-
 @pytest.fixture(scope="package")
-def spark() -> Iterator[Any]:
-    if not has_java():
-        pytest.skip("Spark needs Java 17: there is no java on PATH and no JAVA_HOME")
+def spark(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    del java
     from pyspark.sql import SparkSession
 
     # workers run what PATH has unless told
@@ -30,7 +24,7 @@ def spark() -> Iterator[Any]:
     settings = {
         "spark.driver.memory": "2g", "spark.ui.enabled": "false", "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2", "spark.log.level": "ERROR", "spark.driver.host": "127.0.0.1",
-        "spark.sql.warehouse.dir": "/tmp/delta-spark-warehouse",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }  # fmt: skip
     builder = SparkSession.builder.master("local[2]").appName("delta_core tests")
     for name, value in settings.items():

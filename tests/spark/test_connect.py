@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from delta_core.testing.table_builder import TableBuilder
-from tests.spark.conftest import has_java
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -31,9 +30,7 @@ def build(path: Path) -> list[str]:
     return [odd.uri, ids.append([{"a": 1, "b": "x"}, {"a": None, "b": "y"}]).uri, empty.uri]
 
 
-def test_connect_gives_the_rows_of_the_arrow_engine(tmp_path: Path) -> None:
-    if not has_java():
-        pytest.skip("a Connect server needs Java 17: there is no java on PATH and no JAVA_HOME")
+def test_connect_gives_the_rows_of_the_arrow_engine(java: Path, tmp_path: Path) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs the packages of pyspark[connect]")
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
     env.pop("SPARK_REMOTE", None)
