@@ -79,13 +79,22 @@ static int64_t percent_decode(const uint8_t *p, int64_t size, uint8_t *out) {
     return out - first;
 }
 
-/* file:/x and file:///x are /x, and %XX is its byte; an escape that isn't one stands for itself. 0 = no memory. */
+static inline int is_localhost(const uint8_t *p) {
+    static const char name[] = "localhost";
+    for (int i = 0; i < 9; i++)
+        if ((p[i] | 32) != (uint8_t)name[i]) return 0;
+    return 1;
+}
+
+/* file:/x, file:///x and file://localhost/x are /x, and %XX is its byte; an escape that isn't one stands for itself. 0 = no memory. */
 static inline int canonical_path(text_t *path, scratch_t *scratch) {
     const uint8_t *p = path->data;
     int64_t size = path->size;
     if (size > 5 && (p[0] | 32) == 'f' && (p[1] | 32) == 'i' && (p[2] | 32) == 'l' && (p[3] | 32) == 'e' && p[4] == ':'
         && p[5] == '/') {
-        int skipped = size > 7 && p[6] == '/' ? (p[7] == '/' ? 7 : 0) : 5;
+        int skipped = 5;
+        if (size > 7 && p[6] == '/')
+            skipped = p[7] == '/' ? 7 : size > 16 && p[16] == '/' && is_localhost(p + 7) ? 16 : 0;
         path->data = p += skipped;
         path->size = size -= skipped;
     }

@@ -29,7 +29,8 @@ class KeySet:
     """A set of (path, deletion vector id or null): the identity of a logical file.
 
     Keys are compared in full, never by hash alone. Paths are compared as what they name: percent-decoded once (an
-    escape that isn't one stands for itself), and ``file:/x``, ``file:///x`` and ``/x`` are one path.
+    escape that isn't one stands for itself), and ``file:/x``, ``file:///x``, ``file://localhost/x`` and ``/x`` are one
+    path.
 
     Notes
     -----

@@ -97,6 +97,8 @@ def test_a_path_never_runs_into_its_vector_id() -> None:
     [
         ("/some/path", "file:/some/path"),
         ("/some/path", "file:///some/path"),
+        ("/some/path", "file://localhost/some/path"),
+        ("file:/x", "FILE://LocalHost/x"),
         ("/a%20b/p@%23h", "file:///a b/p@#h"),
         ("FILE:/x", "/x"),
         ("a%2fb", "a%2Fb"),
@@ -120,6 +122,8 @@ def test_forms_of_one_path_are_one_key(one: str, other: str) -> None:
         ("a%2520b", "a%20b"),
         ("a+b", "a b"),
         ("file://host/x", "/x"),
+        ("file://localhosts/x", "/x"),
+        ("file://localhost", "/"),
         ("file:x", "x"),
         ("files:/x", "/x"),
         ("s3://bucket/x", "/x"),

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from delta_core.errors import LogError, TableNotFoundError, VersionNotFoundError
+from delta_core.errors import (
+    EngineError,
+    InvalidArgumentError,
+    LogError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
@@ -187,21 +193,32 @@ def test_keys_ignore_the_case_of_percent_escapes(table: TableBuilder) -> None:
     assert open_snapshot(table.uri).scan().to_table().to_pylist() == [{"id": 1}]
 
 
-@pytest.mark.parametrize("form", ["file:///", "file:/", "path"])
+@pytest.mark.parametrize("form", ["file:///", "file:/", "file://localhost/", "FILE://LocalHost/", "path"])
 def test_absolute_paths_are_used_as_they_are(table: TableBuilder, tmp_path: Path, form: str) -> None:
     other = TableBuilder(tmp_path / "other place").create({"id": "long"}).append({"id": [7]})
     (add,) = other.state.files.values()
     absolute = f"{other.uri}/{add['path']}"
-    text = {"file:///": "file://", "file:/": "file:", "path": ""}[form] + absolute.replace(" ", "%20")
+    text = ("" if form == "path" else form.removesuffix("/")) + absolute.replace(" ", "%20")
     table.append({"id": [1]}).commit({"add": {**add, "path": text}})
     assert sorted(open_snapshot(table.uri).scan().to_table().column("id").to_pylist()) == [1, 7]
+
+
+def test_file_of_another_host_is_refused(table: TableBuilder, tmp_path: Path) -> None:
+    """No path below the root of this machine: ``/elsewhere/...`` would be another file."""
+    (add,) = table.add_actions({"id": [1]})
+    text = f"file://elsewhere{tmp_path}/t/{add['add']['path']}"
+    table.commit({"add": {**add["add"], "path": text}})
+    with pytest.raises(EngineError, match="lies on the host 'elsewhere'"):
+        open_snapshot(table.uri).scan().to_table()
 
 
 def test_relative_and_path_like_places_open_too(table: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
     table.append({"id": [1]})
     monkeypatch.chdir(Path(table.uri).parent)
-    for place in (Path("t"), "t", "t/", f"file://{table.uri}", "./t"):
+    for place in (Path("t"), "t", "t/", f"file://{table.uri}", f"file://localhost{table.uri}", "./t"):
         assert open_snapshot(place).scan().to_table().num_rows == 1
+    with pytest.raises(InvalidArgumentError, match="names a file of the host 'elsewhere'"):
+        open_snapshot(f"file://elsewhere{table.uri}")
 
 
 def test_transactions_and_domains_reconcile_by_key(table: TableBuilder) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
@@ -18,7 +17,7 @@ from delta_core.engines.arrow.local_files import (
     sync_directory,
     temporary_file,
 )
-from delta_core.engines.arrow.places import LOCAL_SCHEMES, Elsewhere, Opener, failing, scheme_of
+from delta_core.engines.arrow.places import LOCAL_SCHEMES, Elsewhere, Opener, absolute_path, failing, scheme_of
 
 __all__ = ["LocalStorage"]
 
@@ -42,7 +41,7 @@ class LocalStorage(Elsewhere):
         scheme = scheme_of(path)
         if scheme == "":
             return os.path.join(self.root, path)
-        return re.sub(r"^[A-Za-z]+:/*", "/", path) if scheme in LOCAL_SCHEMES else None
+        return absolute_path(path) if scheme in LOCAL_SCHEMES else None
 
     def uri(self, path: str) -> str:
         """Return the absolute path, or the URI as it is."""

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from delta_core.errors import DeltaError, EngineError
+from delta_core.errors import DeltaError, EngineError, InvalidArgumentError
 
-__all__ = ["LOCAL_SCHEMES", "Elsewhere", "Opener", "failed", "failing", "plain_path", "scheme_of"]
+__all__ = ["LOCAL_SCHEMES", "Elsewhere", "Opener", "absolute_path", "failed", "failing", "plain_path", "scheme_of"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+#: A ``file:`` URI's host, where it has one, and its path.
+_FILE = re.compile(r"[A-Za-z]+:(?://([^/]*))?/*(.*)", re.DOTALL)
 Opener = Callable[[str, "dict[str, Any]"], Any]
 LOCAL_SCHEMES = ("", "file", "local")
 
@@ -25,8 +27,37 @@ def scheme_of(uri: str) -> str:
 
 
 def plain_path(uri: str) -> str:
-    """Return the path of a ``file:`` URI or of a plain path; URIs from users are percent-decoded."""
-    return unquote(urlsplit(uri).path) if scheme_of(uri) in ("file", "local") else uri
+    """Return the path of a ``file:`` URI or of a plain path; URIs from users are percent-decoded.
+
+    Raises InvalidArgumentError for the URI of another machine's file.
+    """
+    if scheme_of(uri) not in ("file", "local"):
+        return uri
+    parts = urlsplit(uri)
+    if not _is_this_machine(parts.netloc):
+        raise InvalidArgumentError(
+            f"{uri!r} names a file of the host {parts.netloc!r}; expected a path, file:///path or file://localhost/path.",
+            path=uri,
+        )
+    return unquote(parts.path)
+
+
+def absolute_path(uri: str) -> str:
+    """Return the path of a ``file:`` URI of the log, which is decoded already. Protocol: Add File (RFC 2396 URIs).
+
+    Raises EngineError for the URI of another machine's file.
+    """
+    host, path = _FILE.fullmatch(uri).groups()  # type: ignore[union-attr]
+    if not _is_this_machine(host or ""):
+        raise EngineError(
+            f"{uri!r} lies on the host {host!r}, which this storage does not serve; file: URIs lead to files of this machine.",
+            path=uri,
+        )
+    return f"/{path}"
+
+
+def _is_this_machine(host: str) -> bool:
+    return host.lower() in ("", "localhost")
 
 
 class Elsewhere:
