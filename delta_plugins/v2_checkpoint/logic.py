@@ -7,6 +7,8 @@ from delta_core.api import SIDECAR_ACTIONS, CheckpointPlan, CorruptTableError, r
 
 __all__ = ["plan_checkpoint", "sidecar_names"]
 
+#: Where sidecars stand, in the log's directory.
+DIRECTORY = "_sidecars"
 #: Every so many checkpoints one has the classic name.
 CLASSIC_EVERY = 10
 
@@ -26,10 +28,21 @@ def plan_checkpoint(version: int, configuration: Mapping[str, str]) -> Checkpoin
 def sidecar_names(checkpoint: str, paths: Iterable[str | None]) -> list[str]:
     """Return the bare names, under ``_delta_log/_sidecars``, of the files that ``sidecar`` actions name.
 
-    Sidecars stand nowhere else, so that of a longer path only the name counts. Raises CorruptTableError for a
-    path without a name.
+    Sidecars stand nowhere else, so that of a URI or longer path only the name counts, and it must lead into a directory
+    ``_sidecars``. Raises CorruptTableError for a path that leads elsewhere, or has no name.
     """
-    names = [unquote(path or "").rpartition("/")[2] for path in paths]
-    if not all(names) or ".." in names:
-        raise CorruptTableError(f"Checkpoint {checkpoint} names a sidecar without a file name.", path=checkpoint)
-    return names
+    return [_sidecar_name(checkpoint, path) for path in paths]
+
+
+def _sidecar_name(checkpoint: str, path: str | None) -> str:
+    *directories, name = unquote(path or "").split("/")
+    if not name:
+        raise CorruptTableError(
+            f"Checkpoint {checkpoint} names a sidecar without a file name: {path!r}.", path=checkpoint
+        )
+    if {".", ".."} & {*directories, name} or directories and directories[-1] != DIRECTORY:
+        raise CorruptTableError(
+            f"Checkpoint {checkpoint} names a sidecar that leads elsewhere: {path!r}; expected the name of a file in "
+            f"_delta_log/{DIRECTORY}, or a path that ends in {DIRECTORY}/<name>.", path=checkpoint,
+        )  # fmt: skip
+    return name

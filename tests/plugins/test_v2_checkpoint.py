@@ -48,7 +48,18 @@ def test_only_the_name_of_a_longer_path_counts() -> None:
     assert sidecar_names("5", paths) == ["a.parquet", "b c.parquet"]
 
 
-@pytest.mark.parametrize("path", ["", None, "_delta_log/_sidecars/", "..", "%2E%2E"])
+@pytest.mark.parametrize("path", ["", None, "_delta_log/_sidecars/"])
 def test_path_without_a_name_is_refused(path: str | None) -> None:
-    with pytest.raises(CorruptTableError, match="Checkpoint 5 names a sidecar"):
+    with pytest.raises(CorruptTableError, match="Checkpoint 5 names a sidecar without a file name"):
         sidecar_names("5", [path])
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["..", "%2E%2E", "../a.parquet", "..%2Fa.parquet", "_sidecars/../a.parquet", "../_sidecars/a.parquet", "./a.parquet",
+     "/etc/a.parquet", "elsewhere/a.parquet", "s3://bucket/t/a.parquet"],
+)  # fmt: skip
+def test_path_that_leads_out_of_the_sidecars_is_refused(path: str) -> None:
+    with pytest.raises(CorruptTableError, match="Checkpoint 5 names a sidecar that leads elsewhere") as caught:
+        sidecar_names("5", ["a.parquet", path])
+    assert caught.value.path == "5"
