@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.appends import FIVE_COLUMNS, THREE_COLUMNS, appending, copied
 from benchmarks.questions import PARTITION, RANGE, SMALLEST, vector_payloads
+from benchmarks.writes import appending_at_once, checkpointing, writing
 
 Work = Callable[[], float]
 
@@ -221,3 +222,26 @@ def plan_partition_peak(table: Path, small: Path) -> Work:
         return peak_mb()
 
     return work
+
+
+def write_rows(table: Path, small: Path) -> Work:
+    """Write rows to a new table."""
+    from delta_core import DeltaTable, write_deltalake
+
+    del small
+    return writing(write_deltalake, DeltaTable, table)
+
+
+def checkpoint(table: Path, small: Path) -> Work:
+    """Open a table and write its checkpoint."""
+    from delta_core import DeltaTable
+
+    return checkpointing(DeltaTable, table, small)
+
+
+def append_at_once(table: Path, small: Path) -> Work:
+    """Append by eight processes at once."""
+    from delta_core import DeltaTable, write_deltalake
+
+    del small
+    return appending_at_once("delta_core", write_deltalake, DeltaTable, table)

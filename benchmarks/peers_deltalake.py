@@ -10,6 +10,7 @@ import pyarrow as pa
 from benchmarks.appends import FIVE_COLUMNS, THREE_COLUMNS, appending
 from benchmarks.ours import Work, _prepared
 from benchmarks.questions import PARTITION, RANGE
+from benchmarks.writes import appending_at_once, checkpointing, writing
 
 
 def open_table(table: Path, small: Path) -> Work:
@@ -94,3 +95,26 @@ def append_to_many(table: Path, small: Path) -> Work:
 
     write = partial(write_deltalake, post_commithook_properties=PostCommitHookProperties(create_checkpoint=False))
     return appending(DeltaTable, write, FIVE_COLUMNS, table, small)
+
+
+def write_rows(table: Path, small: Path) -> Work:
+    """Write rows to a new table."""
+    from deltalake import DeltaTable, write_deltalake
+
+    del small
+    return writing(write_deltalake, DeltaTable, table)
+
+
+def checkpoint(table: Path, small: Path) -> Work:
+    """Open a table and write its checkpoint."""
+    from deltalake import DeltaTable
+
+    return checkpointing(DeltaTable, table, small)
+
+
+def append_at_once(table: Path, small: Path) -> Work:
+    """Append by eight processes at once."""
+    from deltalake import DeltaTable, write_deltalake
+
+    del small
+    return appending_at_once("deltalake", write_deltalake, DeltaTable, table)
