@@ -45,6 +45,8 @@ class TableFeature:
         Features whose hooks run before its own.
     properties : Mapping of str to str
         Table properties that it reads, each with what it does.
+    kept : tuple of str
+        Those of its properties that it sets itself: a value that a caller gives is refused.
     domains : tuple of str
         Domains whose configuration hooks need in `TableState.domains`.
     actions, fields : tuple
@@ -68,6 +70,7 @@ class TableFeature:
     after: tuple[str, ...] = ()
     api: int = API_VERSION
     properties: Mapping[str, str] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()
     actions: tuple[ActionKind, ...] = ()
     fields: tuple[ActionField, ...] = ()

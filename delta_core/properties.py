@@ -29,11 +29,14 @@ class TableProperty:
         Raises ValueError, with what was expected as its message.
     default : object
         The value where the table does not set it.
+    settable : tuple, optional
+        The values that may be set, where that are fewer than tables may have.
     """
 
     name: str
     parse: Callable[[str], Any]
     default: Any = None
+    settable: tuple[Any, ...] | None = None
 
 
 def read_property(configuration: Mapping[str, str], name: str) -> Any:
@@ -46,12 +49,17 @@ def read_property(configuration: Mapping[str, str], name: str) -> Any:
     return known.default if text is None else _parse(known, text)
 
 
-def normalize_properties(configuration: Mapping[str, str]) -> dict[str, str]:
+def normalize_properties(configuration: Mapping[str, str], declared: Iterable[str] = ()) -> dict[str, str]:
     """Return properties as they are stored: known names spelled as the protocol does, every known value checked.
 
-    Names that nobody knows are kept: they are the user's own, or a plugin's.
+    Parameters
+    ----------
+    declared : iterable of str
+        Names that plugins declare; they are spelled so too.
+
+    Names that nobody knows are kept: they are the user's own.
     """
-    spelled = {name.lower(): name for name in PROPERTIES}
+    spelled = {name.lower(): name for name in (*declared, *PROPERTIES)}
     found: dict[str, str] = {}
     for given, text in configuration.items():
         name = spelled.get(given.lower(), given)
@@ -72,8 +80,14 @@ def check_properties(configuration: Mapping[str, str]) -> None:
         known = PROPERTIES.get(name)
         if known is None and name.startswith("delta.enable"):
             known = TableProperty(name, _boolean)
-        if known is not None:
-            _parse(known, text)
+        if known is None:
+            continue
+        value = _parse(known, text)
+        if known.settable is not None and value not in known.settable:
+            raise InvalidArgumentError(
+                f"Table property {name} is {text!r}; expected {' or '.join(map(str, known.settable))}, the only value that "
+                "Delta on Spark lets be set. Leave it out for the default.", property=name, value=text,
+            )  # fmt: skip
 
 
 def _parse(known: TableProperty, text: str) -> Any:
@@ -186,7 +200,10 @@ PROPERTIES: Mapping[str, TableProperty] = {
         TableProperty("delta.dataSkippingStringPrefixLength", _integer(0), 32),
         TableProperty("delta.deletedFileRetentionDuration", parse_duration_ms, 7 * 86_400_000),
         TableProperty("delta.enableExpiredLogCleanup", _boolean, True),
-        TableProperty("delta.isolationLevel", _one_of("Serializable", "WriteSerializable", "SnapshotIsolation")),
+        TableProperty(
+            "delta.isolationLevel", _one_of("Serializable", "WriteSerializable", "SnapshotIsolation"),
+            settable=("Serializable",),
+        ),
         TableProperty("delta.logRetentionDuration", parse_duration_ms, 30 * 86_400_000),
         TableProperty("delta.minReaderVersion", _integer(1)),
         TableProperty("delta.minWriterVersion", _integer(1)),

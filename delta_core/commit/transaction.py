@@ -22,6 +22,7 @@ from delta_core.commit.loop import commit_loop
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.outcome import Committed, Committer, Conflict, Proposal
 from delta_core.commit.post import follow_up
+from delta_core.commit.requested import requested
 from delta_core.commit.row_removal import Resolved, rebase, resolve
 from delta_core.commit.type_changes import check_type_changes
 from delta_core.commit.upgrade import NEW_TABLE, check_writable, upgraded
@@ -41,6 +42,7 @@ from delta_core.log.files import FileSet
 from delta_core.log.names import commit_name
 from delta_core.plans import LogFile
 from delta_core.plugins import PluginSet
+from delta_core.properties import read_property
 from delta_core.snapshot import Snapshot, TableContext
 from delta_core.state import TableState
 from delta_core.write.names import random_prefix
@@ -142,15 +144,16 @@ class Transaction:
         """
         registry = self.context.registry
         previous = None if self.base is None else self.base.state
-        asked, configuration = _requested_features(metadata.configuration)
-        requested = replace(metadata, configuration=configuration)
-        wanted = [*registry.everything.collect("required_features", metadata=requested), *asked, *features]
+        known = [s.configuration for s in (previous, self._target and self._target[0]) if s is not None]
+        asked = requested(metadata.configuration, known, registry)
+        given = replace(metadata, configuration=asked.configuration)
+        wanted = [*registry.everything.collect("required_features", metadata=given), *asked.features, *features]
         protocol = upgraded(NEW_TABLE if self._target is None else self._target[0].protocol, wanted, registry)
         check_writable(protocol, registry)
-        state, plugins = self._define(protocol, requested, prepared=False)
-        prepared = plugins.fold("prepare_metadata", "metadata", requested, table=state, previous=previous)
+        state, plugins = self._define(protocol, given, prepared=False)
+        prepared = plugins.fold("prepare_metadata", "metadata", given, table=state, previous=previous)
         state, plugins = self._define(protocol, prepared)
-        domains = _declared_domains(plugins.collect("prepare_domains", table=state, requested=configuration), plugins)
+        domains = _declared_domains(plugins.collect("prepare_domains", table=state, requested=given.configuration), plugins)
         if domains:
             self.intents.system_domains.update(domains)
             state, plugins = self._define(protocol, prepared)
@@ -253,8 +256,8 @@ class Transaction:
             return self._isolation
         if self.intents.metadata is None and (self.intents.adds or self.intents.removes) and not self._changes_rows():
             return IsolationLevel.SNAPSHOT_ISOLATION
-        named = self.table.property("delta.isolationLevel")
-        return next((i for i in IsolationLevel if i.value == named), IsolationLevel.WRITE_SERIALIZABLE)
+        named = read_property(self.table.configuration, "delta.isolationLevel")
+        return IsolationLevel.WRITE_SERIALIZABLE if named is None else IsolationLevel(named)
 
     def _changes_rows(self) -> bool:
         tables = [*self.intents.adds, *self.intents.removes]
@@ -427,15 +430,6 @@ def _declared_domains(domains: Iterable[DomainMetadata], plugins: PluginSet) -> 
             )
         found[d.domain] = None if d.removed else d.configuration
     return found
-
-
-def _requested_features(configuration: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """Split off ``delta.feature.X=supported`` requests: they are never stored. So are protocol versions."""
-    prefix = "delta.feature."
-    words = ("supported", "enabled")
-    asked = [k.removeprefix(prefix) for k, v in configuration.items() if k.startswith(prefix) and v.lower() in words]
-    plain = ("delta.minReaderVersion", "delta.minWriterVersion")
-    return asked, {k: v for k, v in configuration.items() if not k.startswith(prefix) and k not in plain}
 
 
 def _now_ms() -> int:

@@ -182,6 +182,7 @@ class FeatureContract:
         assert feature.kind in ("writer", "reader+writer")
         assert feature.summary.endswith(".")
         assert all(feature.properties.values()), "a property lacks its description"
+        assert set(feature.kept) <= set(feature.properties), "a property that the feature keeps is not described"
         assert feature.legacy_reader is None or feature.kind == "reader+writer"
 
     def test_old_protocol_versions_name_the_feature_where_it_says_so(self) -> None:

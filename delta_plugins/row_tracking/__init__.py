@@ -27,6 +27,7 @@ FEATURE = TableFeature(
         logic.ROW_ID_COLUMN: "physical column that holds ids which rows brought along",
         logic.COMMIT_VERSION_COLUMN: "physical column that holds versions which rows brought along",
     },
+    kept=(logic.ROW_ID_COLUMN, logic.COMMIT_VERSION_COLUMN),
     domains=(logic.DOMAIN,),
     active=methodcaller("flag", write.SWITCH),
 )

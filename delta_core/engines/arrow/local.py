@@ -17,7 +17,14 @@ from delta_core.engines.arrow.local_files import (
     sync_directory,
     temporary_file,
 )
-from delta_core.engines.arrow.places import LOCAL_SCHEMES, Elsewhere, Opener, absolute_path, failing, scheme_of
+from delta_core.engines.arrow.places import (
+    LOCAL_SCHEMES,
+    Elsewhere,
+    Opener,
+    absolute_path,
+    failing,
+    scheme_of,
+)
 
 __all__ = ["LocalStorage"]
 

@@ -1,0 +1,78 @@
+"""What callers ask for by table properties: names as they are declared, values checked, requests told from properties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from delta_core.errors import InvalidArgumentError
+from delta_core.plugins import PluginRegistry, PluginSet
+from delta_core.properties import PROPERTIES, normalize_properties
+
+__all__ = ["Requested", "requested"]
+
+#: ``delta.feature.X=supported`` asks for the feature X and is never stored; so are protocol versions.
+_FEATURE = "delta.feature."
+_WORDS = ("supported", "enabled")
+_VERSIONS = ("delta.minReaderVersion", "delta.minWriterVersion")
+
+
+@dataclass(frozen=True)
+class Requested:
+    """The features that properties name, and the properties that are to be stored."""
+
+    features: Sequence[str]
+    configuration: Mapping[str, str]
+
+
+def requested(
+    configuration: Mapping[str, str], known: Iterable[Mapping[str, str]], registry: PluginRegistry
+) -> Requested:
+    """Tell what a change of metadata asks for.
+
+    Parameters
+    ----------
+    configuration : Mapping of str to str
+        The table's properties as they are to be.
+    known : iterable of Mapping
+        Properties that the table has, before or in this transaction: they stay as they are, whatever they hold.
+
+    Raises InvalidArgumentError for a value that a property can't have, a property that is given twice in two spellings,
+    and one that its feature keeps. Protocol: Table Features, Supported Features.
+    """
+    have = list(known)
+    old = {k: v for k, v in configuration.items() if any(t.get(k) == v for t in have)}
+    new = {k: v for k, v in configuration.items() if k not in old}
+    plugins = registry.everything
+    found = normalize_properties(new, _declared(plugins))
+    for name in found.keys() & old.keys():
+        if found[name] != old[name]:
+            raise InvalidArgumentError(
+                f"Table property {name} is given twice: {old[name]!r} and {found[name]!r}.", property=name
+            )
+    _check_kept(found, have, plugins)
+    stored = {k: v for k, v in {**old, **found}.items() if not k.lower().startswith(_FEATURE) and k not in _VERSIONS}
+    asked = [k[len(_FEATURE) :] for k, v in new.items() if k.lower().startswith(_FEATURE) and v.lower() in _WORDS]
+    return Requested([_spelled(name, registry) for name in asked], stored)
+
+
+def _declared(plugins: PluginSet) -> list[str]:
+    """Return the names of properties that features declare; those that stand for many begin with a prefix only."""
+    names = {name for feature in plugins.features.values() for name in (*feature.properties, *feature.kept)}
+    return sorted(n for n in names - PROPERTIES.keys() if "<" not in n)
+
+
+def _check_kept(found: Mapping[str, str], known: Sequence[Mapping[str, str]], plugins: PluginSet) -> None:
+    keepers = {name: feature.name for feature in plugins.features.values() for name in feature.kept}
+    for name, text in found.items():
+        if name in keepers and not any(t.get(name) == text for t in known):
+            raise InvalidArgumentError(
+                f"Table property {name} is kept by the feature {keepers[name]} and can't be set; found {text!r}. Leave it "
+                "out.", property=name, value=text, feature=keepers[name],
+            )  # fmt: skip
+
+
+def _spelled(name: str, registry: PluginRegistry) -> str:
+    """Return a feature's name as it is declared, whatever its case."""
+    names = registry.names()
+    return name if name in names else next((n for n in names if n.lower() == name.lower()), name)
