@@ -49,8 +49,13 @@ def arrow_type(t: DataType, types: Mapping[str, TypeDef]) -> pa.DataType:
 
 
 def file_columns(plan: WritePlan) -> tuple[FileColumn, ...]:
-    """Return the columns of a table's data files: its own, then partition columns where asked, then hidden ones."""
+    """Return the columns of a table's data files: its own, then partition columns where asked, then hidden ones.
+
+    Raises UnsupportedOperationError where voids leave nothing that a file could hold, so that rows would be lost.
+    Protocol: Void Type.
+    """
     table = plan.table
+    _check_voids(table.schema, (), inside=False)
     partitions = {name.lower() for name in table.partition_columns}
     layout = _Layout(table.types)
     data: list[FileColumn] = []
@@ -61,10 +66,37 @@ def file_columns(plan: WritePlan) -> tuple[FileColumn, ...]:
             (partition if logical.name.lower() in partitions else data).append(made)
     if plan.requirements.materialize_partition_columns:
         data += partition
+    if not data:
+        raise UnsupportedOperationError(
+            "The table has only partition columns and columns of type void, which no file holds: rows would be lost. Give "
+            "it a column with values first.", column=table.schema.names[0],
+        )  # fmt: skip
     for rule in plan.hidden:
         t = arrow_type(rule.type, table.types)
         data.append(FileColumn(rule.name, pa.field(rule.name, t, metadata=_metadata(rule.field_id)), t))
     return tuple(data)
+
+
+def _check_voids(t: DataType, path: Path, inside: bool) -> None:
+    """Refuse voids that no file can be made without; ``inside``: whether a list or map stands above."""
+    column = format_path(path)
+    if isinstance(t, StructType):
+        if all(f.type == _VOID for f in t.fields):
+            what = f"Column {column} is a struct without fields" if path else "The table has no columns"
+            raise UnsupportedOperationError(
+                f"{what} that hold values (all are of type void), which no Parquet file can hold.", column=column
+            )
+        for f in t.fields:
+            _check_voids(f.type, (*path, f.name), inside)
+    elif isinstance(t, ArrayType):
+        _check_voids(t.element_type, (*path, "element"), inside=True)
+    elif isinstance(t, MapType):
+        _check_voids(t.key_type, (*path, "key"), inside=True)
+        _check_voids(t.value_type, (*path, "value"), inside=True)
+    elif t == _VOID and inside:
+        raise UnsupportedOperationError(
+            f"Column {column} is of type void within a list or map, which no Parquet file can hold.", column=column
+        )
 
 
 def _metadata(field_id: object) -> dict[str, str] | None:
@@ -95,11 +127,6 @@ class _Layout:
             value, value_field = self._part(logical.value_type, physical.value_type, path, parts, "value")
             stored = pa.map_(pa.field("key", key, False), pa.field("value", value))
             return stored, pa.map_(key_field.with_nullable(False), value_field)
-        if logical == _VOID:
-            raise UnsupportedOperationError(
-                f"Column {format_path(path)} is a list or map of void, which no Parquet file can hold.",
-                column=format_path(path),
-            )
         found = arrow_type(logical, self._types)
         return found, found
 
@@ -108,11 +135,6 @@ class _Layout:
             (f.name, self._field(f, g, (*path, f.name)))
             for f, g in zip(logical.fields, physical.fields, strict=True) if f.type != _VOID
         ]  # fmt: skip
-        if not pairs:
-            raise UnsupportedOperationError(
-                f"Column {format_path(path)} is a struct without fields that hold values, which no Parquet file can hold.",
-                column=format_path(path),
-            )
         return pa.struct([pa.field(n, stored) for n, (stored, _) in pairs]), pa.struct([w for _, (_, w) in pairs])
 
     def _part(

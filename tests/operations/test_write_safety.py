@@ -14,7 +14,13 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.commit import transaction as transactions
 from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.outcome import Outcome, Proposal
-from delta_core.errors import ConcurrentAppendError, InvalidArgumentError, SchemaError, SchemaMismatchError
+from delta_core.errors import (
+    ConcurrentAppendError,
+    InvalidArgumentError,
+    SchemaError,
+    SchemaMismatchError,
+    UnsupportedOperationError,
+)  # fmt: skip
 from delta_core.operations.create import create_table
 from delta_core.operations.write import TableWrite, WriteOptions, run_write
 from delta_core.schema import Schema
@@ -135,6 +141,38 @@ def test_values_of_a_void_column_are_refused_not_dropped(uri: str) -> None:
         write_deltalake(uri, pa.table({"a": [3], "v": ["s"]}), mode="append")
     write_deltalake(uri, pa.table({"a": [3], "v": ["s"]}), mode="append", schema_mode="merge")
     assert rows(uri)[-1] == "{'a': 3, 'v': 's'}"
+
+
+VOIDS = {
+    "all": {"a": pa.null(), "b": pa.null()},
+    "all but partitions": {"p": pa.int64(), "v": pa.null()},
+    "struct": {"a": pa.int64(), "s": pa.struct({"x": pa.null()})},
+    "list": {"a": pa.int64(), "l": pa.list_(pa.null())},
+    "map": {"a": pa.int64(), "m": pa.map_(pa.string(), pa.null())},
+    "struct in a list": {"a": pa.int64(), "l": pa.list_(pa.struct({"x": pa.null(), "y": pa.int64()}))},
+}
+
+
+@pytest.mark.parametrize("columns", VOIDS.values(), ids=VOIDS)
+def test_rows_of_a_table_whose_files_can_not_hold_them_are_refused(uri: str, columns: dict[str, pa.DataType]) -> None:
+    """Protocol, Void Type: such tables are created, read and altered, and take no rows until another type stands there."""
+    schema = pa.schema(columns)
+    partitions = ["p"] if "p" in columns else None
+    with pytest.raises(UnsupportedOperationError, match="void"):
+        write_deltalake(uri, pa.Table.from_pylist([{}], schema), partition_by=partitions)
+    assert not Path(uri).exists()
+    DeltaTable.create(uri, schema, partition_by=partitions)
+    with pytest.raises(UnsupportedOperationError, match="void"):
+        write_deltalake(uri, pa.Table.from_pylist([{}], schema), mode="append")
+    assert DeltaTable(uri).version() == 0
+    assert not list(Path(uri).rglob("*.parquet"))
+    assert DeltaTable(uri).to_pyarrow_table().schema.names == schema.names
+
+
+def test_table_of_voids_takes_rows_once_a_column_has_a_type(uri: str) -> None:
+    DeltaTable.create(uri, pa.schema({"a": pa.null(), "b": pa.null()}))
+    write_deltalake(uri, pa.table({"b": [1]}), mode="append", schema_mode="merge")
+    assert rows(uri) == ["{'a': None, 'b': 1}"]
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.struct({"x": pa.int64()}), pa.null()], ids=str)
