@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pyarrow as pa
+
 from delta_core.errors import SchemaMismatchError
 from delta_core.schema import Path, Schema, format_path
 from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
@@ -19,7 +21,7 @@ def merge_schemas(table: Schema, rows: Schema, accept: Accept) -> Schema:
 
     A column that both have keeps the table's type, unless the rows' one is wider and ``accept`` lets it change. Names
     are compared ignoring case; nested structs merge likewise. Raises SchemaMismatchError where a column is a struct,
-    list or map on one side only.
+    list or map on one side only, and not the form in which Arrow has the table's type.
     """
     return Schema(_merged_struct(table, rows, accept, ()).fields)
 
@@ -48,8 +50,18 @@ def _merged(old: DataType, new: DataType, accept: Accept, path: Path) -> DataTyp
         if old == PrimitiveType("void"):
             return new
         return new if old != new and accept(path, old, new) else old
-    if new == PrimitiveType("void"):
+    if new == PrimitiveType("void") or _is_stored_form(old, new):
         return old
     raise SchemaMismatchError(
         f"Column {format_path(path)} is {old} in the table and {new} in the rows.", column=format_path(path)
     )
+
+
+def _is_stored_form(old: DataType, new: DataType) -> bool:
+    """Whether rows have a struct as Arrow has a type that is none to Delta, such as a variant."""
+    if not isinstance(old, PrimitiveType) or not isinstance(new, StructType):
+        return False
+    stored = old.to_arrow()
+    if not pa.types.is_struct(stored):
+        return False
+    return [(f.name, f.type) for f in stored] == [(f.name, f.type.to_arrow()) for f in new.fields]
