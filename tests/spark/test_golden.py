@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 import pytest
 
 from delta_core.errors import CorruptTableError
@@ -27,6 +28,8 @@ VARIANT = PrimitiveType("variant")
 MANY = 100_000
 #: What Spark says of a file that is missing or is no Parquet, and ours of a vector that is.
 IN_A_JOB = r"FILE_NOT_EXIST|FileNotFoundException|is not a Parquet file|holds deleted rows"
+#: Tables whose files mark their variants with Parquet's own type.
+MARKED_VARIANTS = ("delta/spark__variant-stats-state-reconstruction", "delta/spark__variant-stats-with-struct-no-checkpoint")
 
 
 def cases(*reads: str) -> list[Any]:
@@ -43,6 +46,11 @@ def uri(record: dict[str, Any]) -> str:
 def latest(record: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = record["versions"].get(str(record["latest_version"]), {})
     return found
+
+
+def skip_what_this_spark_cannot_read(record: dict[str, Any]) -> None:
+    if pyspark.__version__.startswith("4.0.") and record["id"] in MARKED_VARIANTS:
+        pytest.skip("the Parquet library of Spark 4.0 refuses files with columns marked as variants")
 
 
 # --- what Python and Arrow can't hold ------------------------------------------------------
@@ -148,6 +156,7 @@ def assert_same_refusal(spark: Any, record: dict[str, Any], expected: Exception)
 
 @pytest.mark.parametrize("record", cases("rows", "state-only"))
 def test_table_has_the_rows_of_the_arrow_engine(spark: Any, record: dict[str, Any]) -> None:
+    skip_what_this_spark_cannot_read(record)
     if "rows" in latest(record):
         assert_same_as_arrow(spark, record)
         return

