@@ -23,6 +23,7 @@ from delta_core.errors import (
     UnsupportedFeatureError,
     UnsupportedOperationError,
 )  # fmt: skip
+from delta_core.kernels.arrow_buffers import utf8_of
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
 from delta_core.kernels.json_lines import format_actions
 from delta_core.plugins import PluginSet
@@ -271,11 +272,12 @@ def _lines(
     small += [("domainMetadata", _domain(d, c)) for d, c in {**intents.domains, **intents.system_domains}.items()]
     small += [(r.kind, r.value) for r in rules if isinstance(r, ExtraAction)]
     small += [(kind, value) for kind, value in intents.actions]
-    head = "".join(json.dumps({kind: value}, separators=(",", ":"), ensure_ascii=False) + "\n" for kind, value in small)
+    head = [utf8_of(json.dumps({k: v}, separators=(",", ":"), ensure_ascii=False), f"The action {k}") for k, v in small]
     removes = _stamped(view.removes, view.now_ms)
     adds = view.adds.drop_columns(["numRecords", "fresh"])
     return b"".join([
-        head.encode(), format_actions("remove", removes), format_actions("add", adds), format_actions("cdc", view.cdcs),
+        *(line + b"\n" for line in head),
+        format_actions("remove", removes), format_actions("add", adds), format_actions("cdc", view.cdcs),
     ])  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from delta_core.actions import DomainMetadata, Metadata, Protocol
 from delta_core.commit.attempt import Attempt, CommitHeader, build_attempt
 from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.conflict import IsolationLevel, check_conflicts
+from delta_core.commit.definition_checks import check_names, check_partition_columns, check_required
 from delta_core.commit.intents import READ_FILE, Intents, Reads, RowRemoval, counted
 from delta_core.commit.loop import commit_loop
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
@@ -137,16 +138,18 @@ class Transaction:
         Parameters
         ----------
         replaces : bool
-            Whether every file of the table is removed: columns may then take any type.
+            Whether every file of the table is removed: columns may then take any type, and be NOT NULL.
 
-        Raises what features' checks raise, TypeChangeError for a column whose type may not change so. The plan of the
-        write is made anew.
+        Raises what features' checks raise, TypeChangeError for a column whose type may not change so, SchemaError for
+        one that may not be named so, be NOT NULL or be dropped, InvalidArgumentError for a property that can't be set.
+        The plan of the write is made anew.
         """
         registry = self.context.registry
         previous = None if self.base is None else self.base.state
         known = [s.configuration for s in (previous, self._target and self._target[0]) if s is not None]
         asked = requested(metadata.configuration, known, registry)
         given = replace(metadata, configuration=asked.configuration)
+        check_partition_columns(given)
         wanted = [*registry.everything.collect("required_features", metadata=given), *asked.features, *features]
         protocol = upgraded(NEW_TABLE if self._target is None else self._target[0].protocol, wanted, registry)
         check_writable(protocol, registry)
@@ -157,8 +160,10 @@ class Transaction:
         if domains:
             self.intents.system_domains.update(domains)
             state, plugins = self._define(protocol, prepared)
+        check_names(previous, state)
         if previous is not None and not replaces:
             check_type_changes(previous, state, plugins)
+            check_required(previous, state)
         plugins.check("check_metadata", table=state, metadata=prepared, previous=previous)
         self.intents.metadata = prepared
         self.intents.protocol = protocol if self.base is None or protocol != self.base.protocol else None

@@ -20,7 +20,7 @@ from delta_core.errors import InvalidArgumentError
 
 __all__ = [
     "StringBuffers", "array_of", "bool_array", "int64_values", "is_valid", "mask_of", "number_array", "plain_strings",
-    "scalar_of", "string_array", "string_buffers", "strings_of", "values_of",
+    "scalar_of", "string_array", "string_buffers", "strings_of", "utf8_of", "values_of",
 ]  # fmt: skip
 
 StringBuffers = tuple[pa.Buffer | None, pa.Buffer | None, pa.Buffer | None, int, int, bool]
@@ -126,9 +126,23 @@ def _bits(valid: NDArray[np.bool_] | None) -> pa.Buffer | None:
     return None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
+def utf8_of(text: str, what: str) -> bytes:
+    """Return the UTF-8 bytes of a text.
+
+    Raises InvalidArgumentError, naming ``what`` it is, for half of a surrogate pair, which stands for no character.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as e:
+        near = ascii(text[max(e.start - 20, 0) : e.end + 20])
+        raise InvalidArgumentError(
+            f"{what} holds half of a surrogate pair, which UTF-8 has no bytes for: found {near}, expected whole characters."
+        ) from None
+
+
 def strings_of(texts: Sequence[str | bytes | None], type: pa.DataType | None = None) -> pa.Array[Any]:
     """Build an array of a few strings (or, by ``type``, of binary values); None = null."""
-    parts = [b"" if t is None else t.encode() if isinstance(t, str) else t for t in texts]
+    parts = [b"" if t is None else utf8_of(t, "A text") if isinstance(t, str) else t for t in texts]
     ends = np.zeros(len(parts) + 1, np.int32)
     np.cumsum([len(p) for p in parts], out=ends[1:])
     bits = _bits(np.fromiter((t is not None for t in texts), np.bool_, len(parts)))

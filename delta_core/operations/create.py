@@ -20,24 +20,20 @@ from delta_core.schema import Schema
 from delta_core.snapshot import Snapshot, TableContext
 from delta_core.types import PrimitiveType, StructType
 
-__all__ = ["CLUSTER_BY", "create_table", "new_metadata", "stage_definition"]
+__all__ = ["CLUSTER_BY", "create_table", "new_metadata", "partition_columns", "stage_definition"]
 
 #: The request by which a caller names clustering columns; the feature that serves it takes it out of the properties.
 CLUSTER_BY = "delta.clusterBy"
 
 
-def new_metadata(
-    schema: StructType, *, partition_by: Sequence[str] = (), name: str | None = None, description: str | None = None,
-    properties: Mapping[str, str | None] | None = None, table_id: str | None = None,
-) -> Metadata:  # fmt: skip
-    """Return the metadata of a new table.
+def partition_columns(schema: StructType, names: Sequence[str]) -> tuple[str, ...]:
+    """Return partition columns as the schema spells them.
 
-    Raises ColumnNotFoundError for a partition column that the schema lacks, SchemaError for one of a type without a text
-    form, InvalidArgumentError for one that is named twice, where every column partitions, and for a known property with
-    a value that it can't have.
+    Raises ColumnNotFoundError for a column that the schema lacks, SchemaError for one of a type without a text form,
+    InvalidArgumentError for one that is named twice, and where every column partitions.
     """
-    spelled = []
-    for column in partition_by:
+    spelled: list[str] = []
+    for column in names:
         found = schema.get(column)
         if found is None:
             raise ColumnNotFoundError(
@@ -56,9 +52,21 @@ def new_metadata(
         raise InvalidArgumentError(
             "Every column partitions the table; data files need at least one other column."
         )
+    return tuple(spelled)
+
+
+def new_metadata(
+    schema: StructType, *, partition_by: Sequence[str] = (), name: str | None = None, description: str | None = None,
+    properties: Mapping[str, str | None] | None = None, table_id: str | None = None,
+) -> Metadata:  # fmt: skip
+    """Return the metadata of a new table.
+
+    Raises what `partition_columns` raises, and InvalidArgumentError for a known property with a value that it can't have.
+    """
+    partitions = partition_columns(schema, partition_by)
     return Metadata(
         id=table_id or str(uuid.uuid4()), schema_string=StructType(schema.fields).to_json(),
-        partition_columns=tuple(spelled), configuration=normalize_properties(_texts(properties or {})), name=name,
+        partition_columns=partitions, configuration=normalize_properties(_texts(properties or {})), name=name,
         description=description, created_time=time.time_ns() // 1_000_000,
     )  # fmt: skip
 

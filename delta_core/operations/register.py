@@ -16,6 +16,7 @@ from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import InvalidArgumentError, SchemaMismatchError
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import Column, Expression, leaves
+from delta_core.kernels.arrow_buffers import utf8_of
 from delta_core.schema import format_path
 from delta_core.snapshot import Snapshot, TableContext
 from delta_core.write.files import describe_files
@@ -51,6 +52,8 @@ def register_files(
     if both:
         raise InvalidArgumentError(f"{both[0]} is both added and removed.")
     txn = transaction or Transaction(context, base, operation, {"mode": mode.capitalize()})
+    for action in adds:
+        _check_text(action)
     if adds:
         txn.add_files(_described(txn, adds))
     if base is not None:
@@ -59,6 +62,12 @@ def register_files(
         txn.set_transaction(app_id, version)
     txn.metrics.update(numFiles=len(adds))
     return txn.commit(None, custom_metadata, max_commit_retries, post=post)
+
+
+def _check_text(add: AddAction) -> None:
+    """Refuse text that has no bytes in UTF-8, in which the log is written."""
+    for text in (add.path, add.stats, *add.partition_values, *add.partition_values.values()):
+        utf8_of(text or "", f"The file {add.path!a}")
 
 
 def _described(txn: Transaction, adds: Sequence[AddAction]) -> pa.Table:

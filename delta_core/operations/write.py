@@ -26,7 +26,7 @@ from delta_core.expressions.ast import Call, Column, Expression, all_of, any_of,
 from delta_core.expressions.ast import Literal as Constant
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
-from delta_core.operations.create import stage_definition
+from delta_core.operations.create import partition_columns, stage_definition
 from delta_core.properties import WriterProperties
 from delta_core.rules import RowCheck
 from delta_core.scan.scan import Scan
@@ -234,15 +234,10 @@ class TableWrite:
             self._check_partitioning(state.partition_columns)
         metadata = state.metadata
         if options.schema_mode == "overwrite":
-            columns = (
-                tuple(options.partition_by) if options.partition_by is not None else state.partition_columns
+            asked = state.partition_columns if options.partition_by is None else options.partition_by
+            metadata = replace(
+                metadata, schema_string=rows.to_json(), partition_columns=self._partitions(rows, asked)
             )
-            missing = [c for c in columns if rows.get(c) is None]
-            if missing:
-                raise SchemaMismatchError(
-                    f"Partition column {missing[0]!r} is not among the rows' columns.", column=missing[0]
-                )
-            metadata = replace(metadata, schema_string=rows.to_json(), partition_columns=columns)
         elif options.schema_mode == "merge":
             merged = merge_schemas(state.schema, rows, self._accept)
             metadata = (
@@ -251,6 +246,17 @@ class TableWrite:
         if metadata != state.metadata:
             whole = options.replace_where is None and options.partition_overwrite == "static"
             self.transaction.set_metadata(metadata, replaces=whole and options.mode == "overwrite")
+
+    def _partitions(self, rows: Schema, names: Sequence[str]) -> tuple[str, ...]:
+        if self.options.partition_by is None:
+            missing = [c for c in names if rows.get(c) is None]
+            if missing:
+                raise SchemaMismatchError(
+                    f"Column {missing[0]!r}, by which the table is partitioned, is not among the rows' columns. Give the "
+                    "rows that column, or say with partition_by how the table is to be partitioned; [] for not at all.",
+                    column=missing[0],
+                )
+        return partition_columns(rows, names)
 
     def _accept(self, path: Any, old: Any, new: Any) -> bool:
         plugins = self.transaction.plugins

@@ -17,7 +17,7 @@ from deltalake import QueryBuilder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.errors import InvalidArgumentError, LogError, SchemaError, TypeChangeError
+from delta_core.errors import InvalidArgumentError, SchemaError, TypeChangeError
 from delta_core.schema import Schema, walk
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.feature_contract import table_state
@@ -257,7 +257,7 @@ def test_renamed_column_that_changes_its_type_is_refused(tmp_path: Path) -> None
 
 def test_dropped_partition_column_is_refused(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", FIELDS, properties=NAME, partition_by=["kind"])
-    with pytest.raises(LogError, match="'kind'"):
+    with pytest.raises(SchemaError, match="'kind' partitions the table"):
         alter(uri, without("kind"))
 
 

@@ -1,0 +1,68 @@
+"""What the core itself asks of a table's definition, whatever its features: names, partition columns, nullability."""
+
+from __future__ import annotations
+
+from delta_core.actions import Metadata
+from delta_core.errors import SchemaError
+from delta_core.schema import ColumnMap, Schema, format_path, walk
+from delta_core.state import TableState
+
+__all__ = ["check_names", "check_partition_columns", "check_required"]
+
+#: What Spark lets no column's name hold where files have columns under the same names.
+_SPECIAL = " ,;{}()\n\t="
+
+
+def check_partition_columns(metadata: Metadata) -> None:
+    """Refuse partition columns that the schema lacks. Raises SchemaError."""
+    schema = Schema.from_json(metadata.schema_string)
+    missing = [c for c in metadata.partition_columns if schema.get(c) is None]
+    if missing:
+        raise SchemaError(
+            f"Column {missing[0]!r} partitions the table and would be dropped; the columns would be: "
+            f"{', '.join(schema.names[:20])}. Keep it, or overwrite table and schema with other partition columns.",
+            column=missing[0],
+        )
+
+
+def check_names(previous: TableState | None, table: TableState) -> None:
+    """Refuse new columns whose names Spark would refuse: empty, or with a special character.
+
+    Only where files have them under the same names: mapped columns may be named at will. Columns that are there already
+    stay. Raises SchemaError.
+    """
+    if table.column_map != ColumnMap.identity(table.schema):
+        return
+    known = set() if previous is None else {f.name for _, f in walk(previous.schema)}
+    for path, f in walk(table.schema):
+        if f.name in known:
+            continue
+        found = next((c for c in f.name if c in _SPECIAL), None)
+        if f.name and found is None:
+            continue
+        what = "has an empty name" if not f.name else f"has {found!r} in its name"
+        raise SchemaError(
+            f"Column {format_path(path)!r} {what}, which Delta on Spark refuses; not allowed are empty names and any of "
+            f"{_SPECIAL!r}. Name it otherwise, or let a feature map columns to names of their own in files.",
+            column=format_path(path),
+        )
+
+
+def check_required(previous: TableState, table: TableState) -> None:
+    """Refuse parts of the schema that may no longer be null, or are new and may not: rows that stay hold nulls there.
+
+    Parts are the same where files hold them under one physical path. Raises SchemaError.
+    """
+    before = {physical: f.nullable for physical, f in walk(previous.column_map.physical)}
+    pairs = zip(walk(table.schema), walk(table.column_map.physical), strict=True)
+    for (logical, f), (physical, _) in pairs:
+        # what stands in a part that is new is absent where that part is
+        if f.nullable or physical[:-1] and physical[:-1] not in before:
+            continue
+        was = before.get(physical)
+        if was is not False:
+            what = "is new" if was is None else "may be null"
+            raise SchemaError(
+                f"Column {format_path(logical)} {what} and would become NOT NULL, but rows of the table stay that may have "
+                "no value there. Leave it nullable, or overwrite table and schema.", column=format_path(logical),
+            )  # fmt: skip
