@@ -407,6 +407,14 @@ class Snapshot:
             chunks += [(c, (found.keys,), None) for c in older]
         return FileSet.of_chunks(chunks, self.engine.map)
 
+    def touched(self) -> pa.Table:
+        """Return what the commits above the checkpoint touch: ``path`` and ``dvId``, as the log spells them.
+
+        It hides the checkpoint's own rows. Asked after `files`, which passes over checkpoints that can't be opened.
+        """
+        tail = self._contents.tail
+        return pa.concat_tables([t.select(["path", "dvId"]) for t in (tail.adds, tail.removes)])
+
     def tombstones(self, columns: Sequence[str] = ("deletionTimestamp",)) -> pa.Table:
         """Return the removed files that readers of older versions may still need: path, dvId and the columns asked for."""
         return pa.concat_tables([table for _, table in self.tombstone_tables(columns)])
@@ -493,17 +501,19 @@ class Snapshot:
 
         Raises VersionNotFoundError where a commit of the range was cleaned up.
         """
-        last = self.version if end is None else end
-        files = {f.version: f for f in self._commit_files}
-        for v in range(start, last + 1):
+        wanted = range(start, (self.version if end is None else end) + 1)
+        files = {f.version: f for f in self._contents.segment.commits}
+        if not all(v in files for v in wanted):
+            files = {f.version: f for f in self._commit_files}
+        for v in wanted:
             if v not in files:
                 first = min(files, default=None)
                 raise VersionNotFoundError(
                     f"The commit of version {v} of {self.uri} is not there; the first that exists is {first}.",
                     version=v,
                 )
-        chosen = [files[v] for v in range(start, last + 1)]
-        return read_commits(self.engine, chosen, self._times, self.action_fields, self.uri)
+        chosen = [files[v] for v in wanted]
+        return read_commits(self.engine, chosen, lambda: self._times, self.action_fields, self.uri)
 
     def at(self, version: int) -> Snapshot:
         """Open another version of the table."""
@@ -518,7 +528,10 @@ class Snapshot:
             return self
         newer = self.context.log.commits_above(self.segment)
         if newer is None:
-            return self.context.read(None)
+            found = self.context.read(None)
+            # a listing that lags does not have this version yet; a table that was made anew has another id
+            lags = found.version < self.version and found.metadata.id == self.metadata.id
+            return self if lags else found
         if not newer:
             return self
         if [f.version for f in newer] != list(range(self.version + 1, self.version + 1 + len(newer))):

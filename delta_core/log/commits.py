@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -33,8 +34,8 @@ class Commit:
 
     Parameters
     ----------
-    timestamp_ms : int
-        Its commit time: in-commit timestamp where the table has them, else adjusted file time.
+    stamps : function()
+        Gives the commit times of a few versions, this one among them; asked when a time is.
     info : dict or None
         ``commitInfo``.
     adds, removes, cdcs : pyarrow.Table
@@ -44,7 +45,7 @@ class Commit:
     """
 
     version: int
-    timestamp_ms: int
+    stamps: Callable[[], Mapping[int, int]]
     info: dict[str, Any] | None
     protocol: Protocol | None
     metadata: Metadata | None
@@ -52,6 +53,11 @@ class Commit:
     removes: pa.Table
     cdcs: pa.Table
     others: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def timestamp_ms(self) -> int:
+        """Its commit time: in-commit timestamp where the table has them, else adjusted file time."""
+        return self.stamps()[self.version]
 
 
 class CommitTimes:
@@ -164,13 +170,13 @@ def read_infos(engine: Engine, files: Sequence[LogFile]) -> dict[int, dict[str, 
 
 
 def read_commits(
-    engine: Engine, files: Sequence[LogFile], times: CommitTimes, fields: Sequence[ActionField], where: str
+    engine: Engine, files: Sequence[LogFile], times: Callable[[], CommitTimes], fields: Sequence[ActionField], where: str
 ) -> Iterator[Commit]:
-    """Yield commits oldest first, read a batch at a time."""
+    """Yield commits oldest first, read a batch at a time; their times are found out when one is asked for."""
     for start in range(0, len(files), _BATCH):
         batch = files[start : start + _BATCH]
         parsed = engine.logs.read_commits(batch, ActionQuery(_COLUMNS, extra_fields=extra_fields(fields)))
-        stamps = times.of([f.version for f in batch])
+        stamps = cache(partial(_stamps, times, [f.version for f in batch]))
         tables = [_typed(t, kind, fields) for t, kind in ((parsed.adds, "add"), (parsed.removes, "remove"), (parsed.cdcs, "cdc"))]
         starts = [_slices(t) for t in tables]
         others: dict[int, list[tuple[str, Any]]] = {}
@@ -178,17 +184,22 @@ def read_commits(
             others.setdefault(row["version"], []).append((row["kind"], json.loads(row["json"])))
         for f in batch:
             adds, removes, cdcs = (t.slice(*s.get(f.version, (0, 0))) for t, s in zip(tables, starts, strict=True))
-            yield _commit(f.version, stamps[f.version], others.get(f.version, []), adds, removes, cdcs, where)
+            yield _commit(f.version, stamps, others.get(f.version, []), adds, removes, cdcs, where)
+
+
+def _stamps(times: Callable[[], CommitTimes], versions: Sequence[int]) -> Mapping[int, int]:
+    return times().of(versions)
 
 
 def _commit(
-    version: int, time: int, others: list[tuple[str, Any]], adds: pa.Table, removes: pa.Table, cdcs: pa.Table, where: str
-) -> Commit:
+    version: int, stamps: Callable[[], Mapping[int, int]], others: list[tuple[str, Any]],
+    adds: pa.Table, removes: pa.Table, cdcs: pa.Table, where: str,
+) -> Commit:  # fmt: skip
     last = dict(others)
     place = f"version {version} of {where}"
     protocol = Protocol.parse(last["protocol"], place) if "protocol" in last else None
     metadata = Metadata.parse(last["metaData"], place) if "metaData" in last else None
-    return Commit(version, time, last.get("commitInfo"), protocol, metadata, adds, removes, cdcs, tuple(others))
+    return Commit(version, stamps, last.get("commitInfo"), protocol, metadata, adds, removes, cdcs, tuple(others))
 
 
 def _slices(table: pa.Table) -> dict[int, tuple[int, int]]:
