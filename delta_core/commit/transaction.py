@@ -383,6 +383,10 @@ class Transaction:
                 version=conflict.version,
             )
         latest = base.update()
+        if latest.version < conflict.version and self.context.log.catalog is None:
+            # the listing lags behind: the store has said that these are there
+            missing = range(latest.version + 1, conflict.version + 1)
+            latest = latest.with_commits([LogFile(commit_name(v), "commit", v, v) for v in missing])
         if latest.version <= base.version:
             taken = conflict.version
             raise VersionNotFoundError(f"Version {taken} is taken, but the log does not list it.", version=taken)
