@@ -1,0 +1,192 @@
+"""What `test_cluster` runs in a process of its own: reads and writes with executors in JVMs of their own.
+
+Each step prints one line of JSON: its name and what happened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from delta_core.spark import read, write
+from delta_core.testing.table_builder import TableBuilder
+
+SETTINGS = {
+    "spark.driver.memory": "1g", "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC", "spark.log.level": "ERROR", "spark.executor.memory": "512m",
+}  # fmt: skip
+#: Each row takes its time, in the executor's JVM.
+SLOW = "java_method('java.lang.Thread', 'sleep', {0}L) AS s"
+
+
+def tell(step: str, **facts: Any) -> None:
+    print(json.dumps({"step": step, **facts}), flush=True)
+
+
+def session(master: str, **settings: str) -> Any:
+    builder = SparkSession.builder.master(master)
+    for key, value in {**SETTINGS, **{k.replace("__", "."): v for k, v in settings.items()}}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def executors(spark: Any) -> list[int]:
+    """Return the process ids of this application's executors."""
+    listed = subprocess.run(["ps", "-axww", "-o", "pid=,args="], capture_output=True, text=True, check=True).stdout
+    mine = f"--app-id {spark.sparkContext.applicationId}"
+    return [int(line.split()[0]) for line in listed.splitlines() if mine in line and "CoarseGrainedExecutor" in line]
+
+
+def parquet_files(path: Path) -> set[str]:
+    return {str(f) for f in path.rglob("*.parquet") if "_delta_log" not in f.parts}
+
+
+def wait_for(what: Callable[[], Any], seconds: float = 60) -> Any:
+    end = time.monotonic() + seconds
+    while not (found := what()):
+        if time.monotonic() > end:
+            raise TimeoutError(what)
+        time.sleep(0.05)
+    return found
+
+
+def beside(work: Callable[[], Any]) -> tuple[threading.Thread, list[str]]:
+    """Start work in a thread; return it, and the list that gets the error's class and text."""
+    errors: list[str] = []
+
+    def run() -> None:
+        try:
+            work()
+        except Exception as e:  # noqa: BLE001 - told to the test
+            errors.append(f"{type(e).__name__}: {e}")
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread, errors
+
+
+# --- executors in JVMs of their own --------------------------------------------------------
+
+
+def reads(spark: Any, root: Path) -> None:
+    """Rows by every form of deletion vectors; the compiled parts are in the driver alone."""
+    table = TableBuilder(root / "read").create({"id": "long", "p": "string"}, partition_by=["p"], features=["deletionVectors"])
+    table.append([{"id": i, "p": f"p {i % 2}"} for i in range(1000)])
+    table.delete_rows(lambda r: r["id"] % 3 == 0)
+    wait_for(lambda: len(executors(spark)) == 2)
+    names = ["_file_path", "_file_row_index"]
+    frames = {
+        "index": read(spark, table.uri, metadata=names), "join": read(spark, table.uri, metadata=names, route="join"),
+        "executors": read(spark, table.uri, metadata=names, vector_bytes=0),
+    }  # fmt: skip
+    found = {n: sorted(map(tuple, f.select("id", "p", "_file_row_index").collect())) for n, f in frames.items()}
+    found["skipped"] = sorted(map(tuple, frames["index"].where("p = 'p 1' AND id > 900").select("id").collect()))
+    tell("reads", jvms=len(executors(spark)), **found)
+
+
+def writes(spark: Any, root: Path) -> None:
+    properties = {"delta.constraints.small": "id < 1000", "delta.columnMapping.mode": "name"}
+    made = spark.range(0, 40, 1, 4).selectExpr("id", "concat('p ', id % 2) AS p")
+    write(made, root / "written", partition_by="p", properties=properties)
+    thread, errors = beside(lambda: write(spark.range(999, 1001).selectExpr("id", "'x' AS p"), root / "written", "append"))
+    thread.join()
+    last = spark.range(38, 39).selectExpr("id", "'y' AS p")
+    write(last, root / "written", "overwrite", replace_where="id >= 38")
+    tell("writes", errors=errors)
+
+
+# --- what gets lost ------------------------------------------------------------------------
+
+
+def loses_an_executor(spark: Any, root: Path) -> None:
+    """Kill an executor that has opened its file."""
+    path = root / "lost"
+    write(spark.range(3).selectExpr("id", "'' AS s"), path)
+    before = parquet_files(path)
+    slow = spark.range(100, 116, 1, 4).selectExpr("id", SLOW.format(400))
+    thread, errors = beside(lambda: write(slow, path, "append"))
+    wait_for(lambda: len(parquet_files(path) - before) >= 2)
+    first = executors(spark)
+    os.kill(first[0], signal.SIGKILL)
+    thread.join()
+    tell("loses_an_executor", errors=errors, killed=first[0], left=executors(spark))
+
+
+def is_cancelled(spark: Any, root: Path) -> None:
+    """Cancel the job while its tasks write."""
+    path = root / "cancelled"
+    write(spark.range(3).selectExpr("id", "'' AS s"), path)
+    before = parquet_files(path)
+    thread, errors = beside(lambda: write(spark.range(100, 140, 1, 4).selectExpr("id", SLOW.format(400)), path, "append"))
+    wait_for(lambda: parquet_files(path) - before)
+    spark.sparkContext.cancelAllJobs()
+    thread.join()
+    tell("is_cancelled", errors=errors)
+
+
+def waits_before_its_commit(spark: Any, root: Path) -> None:
+    """Stop between the job and the commit, where the test kills this process."""
+    from delta_core.engines.spark import write as module
+
+    path = root / "held"
+    write(spark.range(3), path)
+    before, original = parquet_files(path), module.write_frame
+
+    def held(*args: Any, **how: Any) -> Any:
+        found = original(*args, **how)
+        tell("waits_before_its_commit", written=len(parquet_files(path) - before))
+        time.sleep(600)
+        return found
+
+    module.write_frame = held
+    write(spark.range(100, 110, 1, 2), path, "append")
+
+
+def speculates(spark: Any, root: Path) -> None:
+    """Have the first attempt of one task linger, so that Spark starts another beside it."""
+    attempts = root / "attempts"
+    attempts.mkdir(exist_ok=True)
+
+    def lingering(i: int) -> int:
+        context = TaskContext.get()
+        assert context is not None
+        (attempts / f"{context.partitionId()}-{context.attemptNumber()}").touch()
+        if context.partitionId() == 0 and context.attemptNumber() == 0:
+            time.sleep(3)
+        return i
+
+    slow = F.udf(lingering, "long")
+    rows = spark.range(0, 16, 1, 4).select(slow("id").alias("id"))
+    write(rows, root / "speculated")
+    tell("speculates", attempts=sorted(f.name for f in attempts.iterdir()))
+
+
+def main(kind: str, master: str, root: Path) -> None:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    if kind == "speculation":
+        spark = session(
+            master, spark__speculation="true", spark__speculation__interval="100ms", spark__speculation__multiplier="1.2",
+            spark__speculation__quantile="0.5", spark__speculation__minTaskRuntime="100ms", spark__driver__host="127.0.0.1",
+        )  # fmt: skip
+        speculates(spark, root)
+        spark.stop()
+        return
+    spark = session(master)
+    for step in (reads, writes, loses_an_executor, is_cancelled, waits_before_its_commit):
+        step(spark, root)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))

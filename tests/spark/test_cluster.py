@@ -1,0 +1,192 @@
+"""Executors in JVMs of their own: what they run, and what is left when one of them, a task or the driver is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+import delta_core.spark as ds
+from delta_core import DeltaTable
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def start(*arguments: Any) -> subprocess.Popen[str]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    env.pop("SPARK_REMOTE", None)
+    command = [sys.executable, "-m", "tests.spark.cluster_program", *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def told(program: subprocess.Popen[str], last: str) -> dict[str, dict[str, Any]]:
+    """Return what a program tells up to a step, by step."""
+    found: dict[str, dict[str, Any]] = {}
+    assert program.stdout is not None
+    assert program.stderr is not None
+    for line in program.stdout:
+        if line.startswith("{"):
+            facts = json.loads(line)
+            found[facts["step"]] = facts
+            if facts["step"] == last:
+                return found
+    errors = program.stderr.read()
+    at = errors.find("Traceback")
+    pytest.fail(f"ended before {last!r}: {errors[at : at + 4000] if at >= 0 else errors[-4000:]}")
+
+
+def rows(path: Path, *columns: str) -> list[tuple[Any, ...]]:
+    table = DeltaTable(str(path)).snapshot().scan(list(columns) or None).to_table()
+    return sorted(tuple(r.values()) for r in table.to_pylist())
+
+
+def ids(path: Path) -> list[int]:
+    return [r[0] for r in rows(path, "id")]
+
+
+def live(path: Path) -> set[str]:
+    return {unquote(p) for p in DeltaTable(str(path)).snapshot().files.columns(["path"]).column("path").to_pylist()}
+
+
+def on_disk(path: Path) -> set[str]:
+    return {str(f.relative_to(path)) for f in path.rglob("*.parquet") if "_delta_log" not in f.parts}
+
+
+@pytest.fixture(scope="module")
+def cluster(java: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, dict[str, Any]]]:
+    """Run every step on two executors; the driver is killed in the last one, before its commit."""
+    root = tmp_path_factory.mktemp("cluster")
+    program = start("steps", "local-cluster[2,1,1024]", root)
+    try:
+        found = told(program, "waits_before_its_commit")
+    finally:
+        program.send_signal(signal.SIGKILL)
+        program.communicate()
+    return root, found
+
+
+Cluster = tuple[Path, dict[str, dict[str, Any]]]
+
+
+def test_executors_read_what_the_drivers_index_plans(cluster: Cluster) -> None:
+    facts = cluster[1]["reads"]
+    assert facts["jvms"] == 2
+    left = [[i, f"p {i % 2}"] for i in range(1000) if i % 3]
+    for route in ("index", "join", "executors"):
+        assert [r[:2] for r in facts[route]] == left
+        assert facts[route] == facts["index"]
+    assert facts["skipped"] == [[i] for i in range(901, 1000, 2) if i % 3]
+
+
+def test_executors_write_check_and_replace(cluster: Cluster) -> None:
+    root, found = cluster
+    assert len(found["writes"]["errors"]) == 1
+    assert found["writes"]["errors"][0].startswith("ConstraintViolationError")
+    assert rows(root / "written") == [(i, f"p {i % 2}") for i in range(38)] + [(38, "y")]
+    assert live(root / "written") <= on_disk(root / "written")
+
+
+def test_write_survives_an_executor_and_no_row_is_doubled(cluster: Cluster) -> None:
+    root, found = cluster
+    facts = found["loses_an_executor"]
+    assert facts["errors"] == []
+    assert facts["killed"] not in facts["left"]
+    assert ids(root / "lost") == [0, 1, 2, *range(100, 116)]
+    # what the killed executor had begun lies there, and nothing names it
+    assert on_disk(root / "lost") > live(root / "lost")
+
+
+def test_cancelled_job_leaves_the_table_as_it_was(cluster: Cluster) -> None:
+    root, found = cluster
+    assert [e.partition(":")[0] for e in found["is_cancelled"]["errors"]] == ["EngineError"]
+    assert ids(root / "cancelled") == [0, 1, 2]
+    assert DeltaTable(str(root / "cancelled")).version() == 0
+
+
+def test_files_of_a_driver_that_died_before_its_commit_are_not_read(cluster: Cluster, spark: Any) -> None:
+    root, found = cluster
+    path = root / "held"
+    assert found["waits_before_its_commit"]["written"] == 2
+    assert len(on_disk(path) - live(path)) == 2
+    assert ids(path) == [0, 1, 2]
+    ds.write(spark.range(3, 5), path, "append")
+    assert ids(path) == [0, 1, 2, 3, 4] == sorted(r.id for r in ds.read(spark, path).collect())
+
+
+# --- attempts side by side -----------------------------------------------------------------
+
+
+def _free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+@pytest.fixture
+def two_hosts(java: Path, tmp_path: Path) -> Iterator[str]:
+    """A cluster whose workers have addresses of their own: Spark starts no second attempt on the host of the first."""
+    import pyspark
+
+    hosts = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+    for host in hosts:
+        try:
+            with socket.socket() as s:
+                s.bind((host, 0))
+        except OSError:
+            pytest.skip(f"this machine has no address {host}")
+    home = Path(pyspark.__file__).parent
+    port = _free_port()
+    master = f"spark://{hosts[0]}:{port}"
+    env = {**os.environ, "SPARK_HOME": str(home), "SPARK_NO_DAEMONIZE": "1", "SPARK_WORKER_DIR": str(tmp_path / "work")}
+    deploy = [home / "bin" / "spark-class", "org.apache.spark.deploy.master.Master", "--host", hosts[0]]
+    commands = [[*deploy, "--port", str(port), "--webui-port", str(_free_port())]]
+    for host in hosts[1:]:
+        worker = [home / "bin" / "spark-class", "org.apache.spark.deploy.worker.Worker", "--host", host, "--cores", "2"]
+        commands.append([*worker, "--memory", "1g", "--webui-port", str(_free_port()), master])
+    logs, running = [], []
+    for i, command in enumerate(commands):
+        log = (tmp_path / f"{i}.log").open("w")
+        running.append(subprocess.Popen(command, env=env, stdout=log, stderr=log, cwd=tmp_path))
+        logs.append(log)
+    try:
+        _wait_for(tmp_path / "0.log", "Registering worker", 2)
+        yield master
+    finally:
+        for process in running:
+            process.terminate()
+        for process in running:
+            process.wait(30)
+        for log in logs:
+            log.close()
+
+
+def _wait_for(log: Path, text: str, times: int) -> None:
+    end = time.monotonic() + 60
+    while len(re.findall(text, log.read_text())) < times:
+        if time.monotonic() > end:
+            pytest.fail(f"no cluster: {log.read_text()[-2000:]}")
+        time.sleep(0.1)
+
+
+def test_speculative_attempts_write_every_row_once(two_hosts: str, tmp_path: Path) -> None:
+    program = start("speculation", two_hosts, tmp_path)
+    try:
+        found = told(program, "speculates")
+    finally:
+        program.communicate(timeout=60)
+    # the first task ran twice, side by side
+    assert {"0-0", "0-1"} <= set(found["speculates"]["attempts"])
+    assert ids(tmp_path / "speculated") == list(range(16))
