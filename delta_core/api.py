@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         PartitionValue as PartitionValue, PhysicalColumn as PhysicalColumn, RowPosition as RowPosition,
         TaskIndex as TaskIndex, TaskRow as TaskRow, all_of as all_of, any_of as any_of, column as column,
         conjuncts as conjuncts, leaves as leaves, literal as literal, negate as negate,
-        transform as transform,
+        transform as transform, uses as uses,
     )  # fmt: skip
     from delta_core.expressions.binding import bind as bind, bind_typed as bind_typed
     from delta_core.expressions.coercion import (
@@ -114,7 +114,7 @@ _HOMES = {
         "delta_core.expressions.ast": (
             "Call Cast Column Expression FileConstant FileStatistic Leaf Literal PartitionValue "
             "PhysicalColumn RowPosition TaskIndex TaskRow all_of any_of column conjuncts leaves "
-            "literal negate transform"
+            "literal negate transform uses"
         ),
         "delta_core.expressions.binding": "bind bind_typed",
         "delta_core.expressions.coercion": "common_type same_type spark_name",

@@ -94,6 +94,16 @@ def accept_type_change(table: TableState, path: tuple[str, ...], old: Any, new: 
 
 
 @hookspec
+def check_type_changes(table: TableState, paths: tuple[tuple[str, ...], ...]) -> None:
+    """Refuse changes of columns' types that what the feature keeps of them can't follow.
+
+    ``table`` is the target; ``paths`` are its columns, and parts of columns, whose type changes while rows stay.
+
+    Set: table. When: per metadata change that changes types. Result: check.
+    """
+
+
+@hookspec
 def check_read(table: TableState) -> None:
     """Refuse a table whose metadata the feature can't read.
 
@@ -229,7 +239,8 @@ def after_commit(table: TableState, committed: Any, committer: Any) -> None:
 RESULTS = {
     "primitive_types": "list", "functions": "list", "required_features": "list", "prepare_metadata": "fold",
     "prepare_domains": "list",
-    "check_metadata": "check", "accept_type_change": "sole", "check_read": "check", "column_map": "sole",
+    "check_metadata": "check", "accept_type_change": "sole",
+    "check_type_changes": "check", "check_read": "check", "column_map": "sole",
     "read_rules": "list", "commit_timestamps": "sole", "checkpoint_sidecars": "sole", "plan_checkpoint": "sole",
     "write_rules": "list", "commit_rules": "list", "finish_metadata": "fold", "check_commit": "check",
     "file_references": "list", "retention_limits": "list", "feature_steps": "list", "committer": "sole",

@@ -16,18 +16,22 @@ _Both = tuple[DataType, DataType]
 
 
 def check_type_changes(previous: TableState, table: TableState, plugins: PluginSet) -> None:
-    """Refuse a column whose type changes, unless a feature accepts it; ``void`` may become anything.
+    """Refuse a column whose type changes, unless a feature accepts it and none depends on it; ``void`` may become anything.
 
     Columns are the same where files hold them under one physical name. Raises TypeChangeError.
     """
     old, new = ((s.schema, s.column_map.physical) for s in (previous, table))
+    changed: list[Path] = []
 
     def visit(before: _Both, after: _Both, path: Path) -> None:
-        if after[0] == before[0] or before[0] == _VOID:
+        if after[0] == before[0]:
             return
-        if isinstance(before[1], PrimitiveType) and isinstance(after[1], PrimitiveType):
+        if before[0] == _VOID:
+            changed.append(path)
+        elif isinstance(before[1], PrimitiveType) and isinstance(after[1], PrimitiveType):
             if not plugins.sole("accept_type_change", False, table=table, path=path, old=before[0], new=after[0]):
                 _refuse(path, before[0], after[0])
+            changed.append(path)
         elif type(before[1]) is not type(after[1]) and not _are_structs(before[1], after[1]):
             _refuse(path, before[0], after[0])
         else:
@@ -37,6 +41,8 @@ def check_type_changes(previous: TableState, table: TableState, plugins: PluginS
                     visit(known[key][1], part, (*path, name))
 
     visit(old, new, ())
+    if changed:
+        plugins.check("check_type_changes", table=table, paths=tuple(changed))
 
 
 def _are_structs(first: DataType, second: DataType) -> bool:

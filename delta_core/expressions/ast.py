@@ -7,7 +7,7 @@ its functions by lower-case name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Union
 
@@ -16,7 +16,7 @@ from delta_core.types import DataType
 __all__ = [
     "Call", "Cast", "Column", "Expression", "FileConstant", "FileStatistic", "Leaf", "Literal", "PartitionValue",
     "PhysicalColumn", "RowPosition", "TaskIndex", "TaskRow", "all_of", "any_of", "column", "conjuncts", "leaves",
-    "literal", "negate", "transform",
+    "literal", "negate", "transform", "uses",
 ]  # fmt: skip
 
 
@@ -192,6 +192,13 @@ def leaves(expression: Expression) -> tuple[Leaf, ...]:
 
     visit(expression)
     return tuple(seen)
+
+
+def uses(expression: Expression, path: Sequence[str]) -> bool:
+    """Whether an expression uses a column: the whole of it, a part of it, or what it is a part of; case does not count."""
+    wanted = [p.lower() for p in path]
+    found = [[p.lower() for p in leaf.path] for leaf in leaves(expression) if isinstance(leaf, Column)]
+    return any(f[: len(wanted)] == wanted or wanted[: len(f)] == f for f in found)
 
 
 def transform(expression: Expression, change: Callable[[Leaf], Expression]) -> Expression:

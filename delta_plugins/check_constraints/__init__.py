@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from delta_core.api import EveryFile, Metadata, RowCheck, TableFeature, TableState, hookimpl
+from delta_core.api import EveryFile, Metadata, Path, RowCheck, TableFeature, TableState, hookimpl
 from delta_plugins.check_constraints import logic
 
 if TYPE_CHECKING:
@@ -37,6 +37,11 @@ def required_features(metadata: Metadata) -> Iterable[str]:
 @hookimpl
 def check_metadata(table: TableState) -> None:
     logic.row_checks(table)
+
+
+@hookimpl
+def check_type_changes(table: TableState, paths: tuple[Path, ...]) -> None:
+    logic.check_type_changes(table, paths)
 
 
 @hookimpl

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from delta_core.api import (
     ColumnNotFoundError,
     EveryFile,
     ExpressionError,
+    Path,
     PrimitiveType,
     RowCheck,
     TableState,
+    TypeChangeError,
     bind_typed,
+    format_path,
     parse_sql,
     spark_name,
+    uses,
 )
 
 if TYPE_CHECKING:
     from delta_core.api import AttemptView
 
-__all__ = ["PREFIX", "VALIDATED", "constraints", "row_check", "row_checks", "validation"]
+__all__ = ["PREFIX", "VALIDATED", "check_type_changes", "constraints", "row_check", "row_checks", "validation"]
 
 NAME = "checkConstraints"
 PREFIX = "delta.constraints."
@@ -61,6 +65,21 @@ def row_check(table: TableState, name: str, text: str) -> RowCheck:
             name=name, sql=text,
         )  # fmt: skip
     return RowCheck(NAME, name, bound.expression, sql=text)
+
+
+def check_type_changes(table: TableState, paths: Iterable[Path]) -> None:
+    """Refuse another type for a column that a constraint uses: its rows were held against the old one.
+
+    Raises TypeChangeError naming column and constraint.
+    """
+    for check in row_checks(table):
+        for path in paths:
+            if uses(check.expression, path):
+                column = format_path(path)
+                raise TypeChangeError(
+                    f"Column {column} can't change its type: the CHECK constraint {check.name} ({check.sql}) uses it. "
+                    "Drop the constraint first.", column=column, name=check.name, feature=NAME,
+                )  # fmt: skip
 
 
 def validation(attempt: AttemptView) -> list[EveryFile]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from delta_core.api import Metadata, Schema, TableFeature, TableState, WriteRule, hookimpl
+from delta_core.api import Metadata, Path, Schema, TableFeature, TableState, WriteRule, hookimpl
 from delta_plugins.generated_columns import logic
 
 __all__ = ["FEATURE"]
@@ -31,6 +31,11 @@ def required_features(metadata: Metadata) -> Iterable[str]:
 @hookimpl
 def check_metadata(table: TableState) -> None:
     logic.check(table)
+
+
+@hookimpl
+def check_type_changes(table: TableState, paths: tuple[Path, ...]) -> None:
+    logic.check_type_changes(table, paths)
 
 
 @hookimpl

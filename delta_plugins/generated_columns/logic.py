@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from delta_core.api import (
     Call,
@@ -16,11 +16,13 @@ from delta_core.api import (
     FillColumn,
     Literal,
     MapType,
+    Path,
     PrimitiveType,
     RowCheck,
     SchemaError,
     StructType,
     TableState,
+    TypeChangeError,
     UnsupportedExpressionError,
     WriteRule,
     bind_typed,
@@ -29,10 +31,11 @@ from delta_core.api import (
     parse_sql,
     same_type,
     spark_name,
+    uses,
     walk,
 )
 
-__all__ = ["KEY", "check", "is_needed", "rules"]
+__all__ = ["KEY", "check", "check_type_changes", "is_needed", "rules"]
 
 NAME = "generatedColumns"
 KEY = "delta.generationExpression"
@@ -123,6 +126,24 @@ def check(table: TableState) -> None:
     for f in table.schema:
         if KEY in f.metadata:
             _check_column(table, f)
+
+
+def check_type_changes(table: TableState, paths: Iterable[Path]) -> None:
+    """Refuse another type for a column that a generated one is computed from: rows that stay hold what the old one gave.
+
+    Raises TypeChangeError naming both columns.
+    """
+    for f in table.schema:
+        if KEY not in f.metadata:
+            continue
+        expression, _ = _type_of(table, f, _parse(f))
+        for path in paths:
+            if uses(expression, path):
+                column = format_path(path)
+                raise TypeChangeError(
+                    f"Column {column} can't change its type: the generated column {f.name} is computed from it "
+                    f"({f.metadata[KEY]}).", column=column, generated=f.name, feature=NAME,
+                )  # fmt: skip
 
 
 def _check_whole(table: TableState) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +20,12 @@ from delta_core.api import (
     TableState,
     literal,
 )
-from delta_core.errors import HookContractError, PluginConflictError
+from delta_core.commit.transaction import Transaction
+from delta_core.errors import HookContractError, PluginConflictError, TypeChangeError
+from delta_core.operations.create import create_table
 from delta_core.plugins import PluginRegistry
+from delta_core.snapshot import open_context, open_snapshot
+from delta_core.types import ArrayType, Field, StructType
 from tests.hooks.strangers import Stranger, plugin_set
 
 SCHEMA = Schema.from_json('{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}')
@@ -91,6 +96,38 @@ def test_hook_accept_type_change_refuses_unless_one_plugin_accepts() -> None:
     assert plugin_set(Stranger("one", **accept)).sole("accept_type_change", False, **change) is True
     with pytest.raises(PluginConflictError, match="one, two"):
         plugin_set(Stranger("one", **accept), Stranger("two", **accept)).sole("accept_type_change", **change)
+
+
+def test_hook_check_type_changes_sees_what_changes_while_rows_stay(tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    def look(table: TableState, paths: tuple[tuple[str, ...], ...]) -> None:
+        seen.append(paths)
+        if ("id",) in paths:
+            raise TypeChangeError("id is taken")
+
+    stranger = Stranger(
+        "one", accept_type_change=lambda table, path, old, new: True, check_type_changes=look,
+    )  # fmt: skip
+    registry = PluginRegistry([stranger])
+    uri = str(tmp_path / "t")
+    fields = {"id": "long", "n": "void", "s": StructType([Field("x", "integer")]), "l": ArrayType("integer")}
+    create_table(open_context(uri, plugins=registry), StructType([Field(*f) for f in fields.items()]), features=["one"])
+
+    def change(replaces: bool = False, **more: Any) -> None:
+        snapshot = open_snapshot(uri, plugins=registry)
+        schema = StructType([Field(*f) for f in {**fields, **more}.items()]).to_json()
+        transaction = Transaction(snapshot.context, snapshot, "CHANGE COLUMNS")
+        transaction.set_metadata(replace(snapshot.metadata, schema_string=schema), replaces=replaces)
+
+    change(new="long")
+    assert seen == []
+    change(n="long", s=StructType([Field("x", "long"), Field("y", "long")]), l=ArrayType("long"))
+    assert seen == [(("n",), ("s", "x"), ("l", "element"))]
+    with pytest.raises(TypeChangeError, match="id is taken"):
+        change(id="string")
+    change(id="string", replaces=True)
+    assert len(seen) == 2
 
 
 def test_hook_feature_steps_come_from_the_feature_alone() -> None:

@@ -19,12 +19,14 @@ from delta_core.errors import (
     ExpressionError,
     InvalidArgumentError,
     MetadataChangedError,
+    TypeChangeError,
     UnsupportedExpressionError,
     UnsupportedOperationError,
 )  # fmt: skip
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.state import TableState
 from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.types import ArrayType, Field, PrimitiveType, StructType, type_to_json
 from delta_plugins.check_constraints.verbs import add_constraint
 from tests.plugins.written import append, begin, create, files_of, overwrite, peer_rows, rows
 
@@ -205,3 +207,62 @@ def test_verb_is_found_by_name(uri: str) -> None:
     table = DeltaTable(uri)
     assert table.verb("add_constraint")({"more": "id < 100"}) == 1
     assert add_constraint(Face(), {"most": "id < 1000"}) == 2
+
+
+# --- types ---------------------------------------------------------------------------------
+
+WIDE = {"delta.enableTypeWidening": "true"}
+NUMBERS: list[dict[str, Any]] = [
+    {"name": "n", "type": "integer"}, {"name": "free", "type": "integer"}, {"name": "v", "type": "void"},
+    {"name": "s", "type": type_to_json(StructType([Field("x", "integer"), Field("y", "integer")]))},
+    {"name": "l", "type": type_to_json(ArrayType("integer"))},
+]  # fmt: skip
+
+
+def retype(uri: str, **types: Any) -> None:
+    transaction = begin(uri, "CHANGE COLUMN")
+    fields = [Field(f.name, types.get(f.name, f.type), f.nullable, f.metadata) for f in transaction.table.schema]
+    schema = StructType(fields).to_json()
+    transaction.set_metadata(replace(transaction.table.metadata, schema_string=schema))
+    transaction.commit()
+
+
+@pytest.mark.parametrize(
+    ("condition", "changed"),
+    [
+        ("N > 0", {"n": "long"}), ("s.x > 0", {"s": StructType([Field("x", "long"), Field("y", "integer")])}),
+        ("s IS NOT NULL", {"s": StructType([Field("x", "long"), Field("y", "integer")])}),
+        ("size(l) > 0", {"l": ArrayType("long")}), ("l[0] > 0", {"l": ArrayType("long")}), ("v IS NULL", {"v": "long"}),
+    ],
+)  # fmt: skip
+def test_column_that_a_condition_uses_keeps_its_type(tmp_path: Path, condition: str, changed: dict[str, Any]) -> None:
+    """delta-spark refuses it too (DELTA_CONSTRAINT_DATA_TYPE_MISMATCH), where rows stay."""
+    uri = create(tmp_path / "t", NUMBERS, properties={**WIDE, "delta.constraints.c": condition})
+    with pytest.raises(TypeChangeError, match="the CHECK constraint c") as caught:
+        retype(uri, **changed)
+    assert caught.value.name == "c"
+    retype(uri, free="long")
+    assert open_snapshot(uri).schema.get("free").type == PrimitiveType("long")
+
+
+def test_other_fields_of_a_struct_that_a_condition_uses_may_change(tmp_path: Path) -> None:
+    uri = create(tmp_path / "t", NUMBERS, properties={**WIDE, "delta.constraints.c": "s.x > 0"})
+    retype(uri, s=StructType([Field("x", "integer"), Field("y", "long"), Field("z", "long")]))
+
+
+def test_merging_rows_does_not_widen_a_column_that_a_condition_uses(tmp_path: Path) -> None:
+    uri = create(tmp_path / "t", NUMBERS[:2], properties={**WIDE, "delta.constraints.c": "n > 0"})
+    with pytest.raises(TypeChangeError, match="the CHECK constraint c"):
+        append(uri, {"n": [1 << 40]}, schema_mode="merge")
+    append(uri, {"n": pa.array([1], pa.int32()), "free": [1 << 40]}, schema_mode="merge")
+    assert rows(uri) == [(1, 1 << 40)]
+
+
+def test_overwritten_schema_may_have_another_type_that_the_condition_fits(tmp_path: Path) -> None:
+    """As delta-spark's overwriteSchema: no row stays, and the new ones are held against the condition."""
+    uri = create(tmp_path / "t", NUMBERS[:1], properties={"delta.constraints.c": "n > 0"})
+    append(uri, {"n": pa.array([1], pa.int32())})
+    overwrite(uri, {"n": [2.5]}, schema_mode="overwrite")
+    assert rows(uri) == [2.5]
+    with pytest.raises(ConstraintViolationError):
+        overwrite(uri, {"n": [-1]}, schema_mode="overwrite")

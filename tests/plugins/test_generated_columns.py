@@ -17,6 +17,7 @@ from delta_core.errors import (
     ExpressionError,
     SchemaError,
     SchemaMismatchError,
+    TypeChangeError,
     UnsupportedExpressionError,
 )  # fmt: skip
 from delta_core.snapshot import open_snapshot
@@ -182,3 +183,18 @@ def test_peer_computes_what_rows_leave_out_and_here_it_is_read(tmp_path: Path) -
     write_deltalake(uri, pa.table({"id": [2], "a": [4]}), mode="append")
     append(uri, {"id": [3]})
     assert sorted(rows(uri)) == [(1, 2), (2, 4), (3, 6)]
+
+
+@pytest.mark.parametrize("wide", ["n", "s"])
+def test_column_that_another_is_computed_from_keeps_its_type(tmp_path: Path, wide: str) -> None:
+    """delta-spark refuses it too (DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH), where rows stay."""
+    struct = {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True, "metadata": {}}]}
+    fields = [
+        {"name": "n", "type": "integer"}, {"name": "free", "type": "integer"}, {"name": "s", "type": struct},
+        generated("N > 0", "boolean", "a"), generated("s.x > 0", "boolean", "b"),
+    ]  # fmt: skip
+    uri = create(tmp_path / "t", fields, properties={"delta.enableTypeWidening": "true"})
+    with pytest.raises(TypeChangeError, match=f"the generated column {'a' if wide == 'n' else 'b'} is computed from it"):
+        append(uri, {wide: [{"x": 1 << 40}] if wide == "s" else [1 << 40]}, schema_mode="merge")
+    append(uri, {"free": [1 << 40], "n": pa.array([1], pa.int32())}, schema_mode="merge")
+    assert rows(uri, "n", "free", "a") == [(1, 1 << 40, True)]
