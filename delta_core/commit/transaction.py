@@ -132,13 +132,18 @@ class Transaction:
             raise InvalidArgumentError("A table that is to be created needs its metadata first: call set_metadata.")
         return self._target
 
-    def set_metadata(self, metadata: Metadata, features: Iterable[str] = (), replaces: bool = False) -> TableState:
+    def set_metadata(
+        self, metadata: Metadata, features: Iterable[str] = (), replaces: bool = False,
+        requests: Mapping[str, str] | None = None,
+    ) -> TableState:  # fmt: skip
         """Stage new metadata, with every feature that it switches on, and those asked for.
 
         Parameters
         ----------
         replaces : bool
             Whether every file of the table is removed: columns may then take any type, and be NOT NULL.
+        requests : Mapping of str to str, optional
+            What is asked of the features that the table has, beside its properties, and never stored.
 
         Raises what features' checks raise, TypeChangeError for a column whose type may not change so, SchemaError for
         one that may not be named so, be NOT NULL or be dropped, InvalidArgumentError for a property that can't be set.
@@ -156,7 +161,8 @@ class Transaction:
         state, plugins = self._define(protocol, given, prepared=False)
         prepared = plugins.fold("prepare_metadata", "metadata", given, table=state, previous=previous)
         state, plugins = self._define(protocol, prepared)
-        domains = _declared_domains(plugins.collect("prepare_domains", table=state, requested=given.configuration), plugins)
+        wishes = {**given.configuration, **(requests or {})}
+        domains = _declared_domains(plugins.collect("prepare_domains", table=state, requested=wishes), plugins)
         if domains:
             self.intents.system_domains.update(domains)
             state, plugins = self._define(protocol, prepared)

@@ -83,8 +83,10 @@ def stage_definition(
     name: str | None = None, description: str | None = None, properties: Mapping[str, str | None] | None = None,
     features: Iterable[str] = (),
 ) -> None:  # fmt: skip
-    """Stage the metadata of a new table."""
+    """Stage the metadata of a new table, or of one that is replaced: nothing of the old definition stays."""
     asked = dict(properties or {})
+    # a new table needs no feature to have no such columns; an old one may have some
+    requests = {} if cluster_by else {CLUSTER_BY: "[]"}
     if cluster_by:
         asked[CLUSTER_BY] = json.dumps(list(cluster_by))
     table_id = None if transaction.base is None else transaction.base.metadata.id
@@ -96,7 +98,7 @@ def stage_definition(
         properties=asked,
         table_id=table_id,
     )
-    transaction.set_metadata(metadata, features=features, replaces=True)
+    transaction.set_metadata(metadata, features=features, replaces=True, requests=requests)
 
 
 def create_table(

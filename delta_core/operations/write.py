@@ -26,7 +26,7 @@ from delta_core.expressions.ast import Call, Column, Expression, all_of, any_of,
 from delta_core.expressions.ast import Literal as Constant
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
-from delta_core.operations.create import partition_columns, stage_definition
+from delta_core.operations.create import CLUSTER_BY, partition_columns, stage_definition
 from delta_core.properties import WriterProperties
 from delta_core.rules import RowCheck
 from delta_core.scan.scan import Scan
@@ -238,6 +238,9 @@ class TableWrite:
             metadata = replace(
                 metadata, schema_string=rows.to_json(), partition_columns=self._partitions(rows, asked)
             )
+            if options.cluster_by:
+                request = {CLUSTER_BY: json.dumps(list(options.cluster_by))}
+                metadata = replace(metadata, configuration={**metadata.configuration, **request})
         elif options.schema_mode == "merge":
             merged = merge_schemas(state.schema, rows, self._accept)
             metadata = (

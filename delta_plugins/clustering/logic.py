@@ -66,6 +66,8 @@ def requested_domain(table: TableState, requested: Mapping[str, str]) -> Iterabl
     if text is None:
         return
     paths = [_found(table, name) for name in _names(text)]
+    if not paths and DOMAIN not in table.domains:
+        return  # it is not clustered
     physical = [list(table.column_map.physical_path(table.schema, p)) for p in paths]
     if len({tuple(p) for p in physical}) < len(physical):
         raise InvalidArgumentError(f"A clustering column is named twice: {text}.")

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from delta_core import DeltaTable
 from delta_core.commit.transaction import CommitResult
 from delta_core.errors import (
     ColumnNotFoundError,
@@ -163,3 +164,52 @@ def test_appends_go_on_while_the_columns_change(tmp_path: Path) -> None:
     uri = clustered(tmp_path, "kind")
     result: CommitResult = append(uri, pa.table(ROWS))
     assert result.snapshot.state.domains == open_snapshot(uri).state.domains
+
+
+# --- replaced tables -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("after", "expected"), [(["id"], [["id"]]), (["s.x", "id"], [["s", "x"], ["id"]]), ([], [])])
+def test_replaced_table_has_its_new_columns_in_the_same_commit(tmp_path: Path, after: list[str], expected: Any) -> None:
+    """delta-spark's CREATE OR REPLACE: the old clustering goes, whether the new table has one or none."""
+    uri = clustered(tmp_path, "kind")
+    append(uri, pa.table(ROWS))
+    schema = open_snapshot(uri).schema
+    DeltaTable.create(uri, schema, mode="overwrite", cluster_by=after)
+    snapshot = open_snapshot(uri)
+    assert snapshot.version == 2
+    assert domain(uri) == expected
+    assert snapshot.state.is_active("clustering") is bool(expected)
+    append(uri, pa.table(ROWS))
+    assert len(rows(uri)) == 1
+
+
+def test_replaced_table_may_drop_its_clustering_columns_or_be_partitioned(tmp_path: Path) -> None:
+    uri = clustered(tmp_path, "kind")
+    DeltaTable.create(uri, pa.schema({"id": pa.int64(), "p": pa.string()}), mode="overwrite", partition_by=["p"])
+    assert domain(uri) == []
+    append(uri, pa.table({"id": [1], "p": ["x"]}))
+    assert rows(uri) == [(1, "x")]
+
+
+def test_replaced_table_that_was_never_clustered_gets_no_domain(tmp_path: Path) -> None:
+    uri = create(tmp_path / "t", FIELDS[:1])
+    DeltaTable.create(uri, pa.schema({"id": pa.int64()}), mode="overwrite")
+    snapshot = open_snapshot(uri)
+    assert snapshot.domains() == {}
+    assert snapshot.protocol.writer_features is None
+    assert snapshot.metadata.configuration == {}
+    DeltaTable.create(uri, pa.schema({"id": pa.int64()}), mode="overwrite", cluster_by=["id"])
+    assert domain(uri) == [["id"]]
+
+
+def test_overwritten_schema_takes_new_clustering_columns_else_keeps_the_old(tmp_path: Path) -> None:
+    uri = clustered(tmp_path, "kind")
+    new = pa.table({"id": [1], "kind": ["a"], "n": [2]})
+    write_table(open_context(uri), new, WriteOptions(mode="overwrite", schema_mode="overwrite"))
+    assert domain(uri) == [["kind"]]
+    write_table(open_context(uri), new, WriteOptions(mode="overwrite", schema_mode="overwrite", cluster_by=["n"]))
+    assert domain(uri) == [["n"]]
+    assert open_snapshot(uri).metadata.configuration == {}
+    with pytest.raises(SchemaError, match="Clustering column n"):
+        write_table(open_context(uri), pa.table({"id": [1]}), WriteOptions(mode="overwrite", schema_mode="overwrite"))
