@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from delta_core.snapshot import Snapshot as Snapshot, open_snapshot as open_snapshot
     from delta_core.state import TableState as TableState
-    from delta_core.timestamps import parse_ms as parse_ms
+    from delta_core.timestamps import parse_ms as parse_ms, parse_version as parse_version
     from delta_core.types import (
         TIMESTAMP_NTZ as TIMESTAMP_NTZ, VARIANT as VARIANT, ArrayType as ArrayType, DataType as DataType,
         Field as Field, MapType as MapType, PrimitiveType as PrimitiveType, StructType as StructType,
@@ -137,7 +137,7 @@ _HOMES = {
         "delta_core.schema": "FIELD_ID ColumnMap Path Schema find format_path leaf_fields walk",
         "delta_core.snapshot": "Snapshot open_snapshot",
         "delta_core.state": "TableState",
-        "delta_core.timestamps": "parse_ms",
+        "delta_core.timestamps": "parse_ms parse_version",
         "delta_core.types": (
             "TIMESTAMP_NTZ VARIANT ArrayType DataType Field MapType PrimitiveType StructType TypeDef "
             "parse_decimal"

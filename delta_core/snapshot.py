@@ -42,7 +42,7 @@ from delta_core.plugins import PluginRegistry, PluginSet, default_registry
 from delta_core.rules import CommitTimestamp, RowSelector
 from delta_core.schema import Path, Schema, check_types, format_path, unknown_types
 from delta_core.state import TableState, advance
-from delta_core.timestamps import parse_ms
+from delta_core.timestamps import parse_ms, parse_version
 from delta_core.types import KNOWN_TYPES
 
 __all__ = ["ENGINES_GROUP", "Snapshot", "TableContext", "open_context", "open_snapshot"]
@@ -97,10 +97,9 @@ def open_snapshot(
     """
     if version is not None and timestamp is not None:
         raise InvalidArgumentError("Found both version and timestamp, expected one of the two.")
-    if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
-        raise InvalidArgumentError(f"Found version {version!r}, expected a whole number from 0 on.")
+    wanted = None if version is None else parse_version(version)
     context = open_context(os.fspath(uri), storage_options, engine, commits, plugins, timezone, committer)
-    snapshot = context.read(version)
+    snapshot = context.read(wanted)
     if timestamp is None:
         return snapshot
     return snapshot.at(snapshot.version_at(parse_ms(timestamp, timezone)))
@@ -517,7 +516,8 @@ class Snapshot:
 
     def at(self, version: int) -> Snapshot:
         """Open another version of the table."""
-        return self if version == self.version else self.context.read(version)
+        wanted = parse_version(version)
+        return self if wanted == self.version else self.context.read(wanted)
 
     def update(self) -> Snapshot:
         """Return the latest version; reads only the commits that this one lacks.

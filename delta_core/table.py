@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex
 
 import pyarrow as pa
 
@@ -30,7 +30,7 @@ from delta_core.errors import (
 from delta_core.plugins import default_registry
 from delta_core.schema import Schema
 from delta_core.snapshot import Snapshot, open_context, open_snapshot
-from delta_core.timestamps import parse_ms
+from delta_core.timestamps import parse_ms, parse_version
 from delta_core.types import StructType
 
 if TYPE_CHECKING:
@@ -249,9 +249,10 @@ class DeltaTable:
             raise InvalidArgumentError("Found both a version and a timestamp, expected one of the two.")
         if timestamp is not None:
             version = self._snapshot.update().version_at(parse_ms(timestamp, self._snapshot.timezone))
-        if version == self._snapshot.version:
+        wanted = parse_version(version)  # type: ignore[arg-type]
+        if wanted == self._snapshot.version:
             return self._snapshot
-        return open_snapshot(self._uri, version, **self._options)
+        return open_snapshot(self._uri, wanted, **self._options)
 
     def load_as_version(self, version: int | str | datetime) -> None:
         """Move to a version, or to the version of a point in time.
@@ -263,14 +264,14 @@ class DeltaTable:
 
         Raises VersionNotFoundError where there is none.
         """
-        if isinstance(version, bool) or not isinstance(version, (int, str, datetime)):
+        if isinstance(version, bool) or not isinstance(version, (SupportsIndex, str, datetime)):
             raise TypeError(
                 f"Found a version of type {type(version).__name__}, expected int, str or datetime."
             )
-        if isinstance(version, int):
-            self._snapshot = self.snapshot(version)
-        else:
+        if isinstance(version, (str, datetime)):
             self._snapshot = self.snapshot(timestamp=version)
+        else:
+            self._snapshot = self.snapshot(parse_version(version))
 
     def update_incremental(self) -> None:
         """Move to the latest version, reading only the commits that are new."""

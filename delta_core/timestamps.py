@@ -1,15 +1,31 @@
-"""Points in time as users write them, to milliseconds since the epoch."""
+"""Points in time as users write them: times to milliseconds since the epoch, versions to whole numbers."""
 
 from __future__ import annotations
 
+import operator
 from datetime import UTC, datetime, timedelta
+from typing import SupportsIndex
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.log.partition_values import time_zone
 
-__all__ = ["format_ms", "parse_ms"]
+__all__ = ["format_ms", "parse_ms", "parse_version"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parse_version(value: SupportsIndex, what: str = "version", least: int = 0) -> int:
+    """Return a version, given as any kind of whole number (numpy's too).
+
+    Raises InvalidArgumentError, naming ``what`` it is, for anything else, booleans included, and below ``least``.
+    """
+    try:
+        found = -1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        found = -1
+    if isinstance(value, bool) or found < least:
+        raise InvalidArgumentError(f"Found {what} {value!r}, expected a whole number from {least} on.", value=value)
+    return found
 
 
 def parse_ms(value: str | datetime, timezone: str = "UTC") -> int:

@@ -46,12 +46,14 @@ from delta_core.plugins import PluginSet
 from delta_core.properties import read_property
 from delta_core.snapshot import Snapshot, TableContext
 from delta_core.state import TableState
+from delta_core.timestamps import parse_version
 from delta_core.write.names import random_prefix
 from delta_core.write.plan import WritePlan, plan_write
 
 __all__ = ["CommitResult", "Transaction", "begin_create"]
 
 _log = logging.getLogger(__name__)
+_LEAST_LONG = -(2**63)
 #: Who wrote a commit, for history.
 ENGINE_INFO = f"delta_core/{installed.version('delta_core')}"
 
@@ -243,7 +245,7 @@ class Transaction:
 
     def set_transaction(self, app_id: str, version: int) -> None:
         """Stage the version that an application reached, for writes that happen once."""
-        self.intents.transactions[app_id] = version
+        self.intents.transactions[app_id] = parse_version(version, f"version of {app_id}", least=_LEAST_LONG)
 
     def add_action(self, kind: str, value: Mapping[str, Any]) -> None:
         """Stage an action of a kind that a plugin declares."""

@@ -20,6 +20,7 @@ from delta_core.api import (
     UnsupportedOperationError,
     VersionNotFoundError,
     parse_ms,
+    parse_version,
     supported_features,
 )
 from delta_core.kernels.row_set import RowSet
@@ -100,7 +101,7 @@ def _first(snapshot: Snapshot, version: int | None, timestamp: str | datetime | 
     if version is not None and timestamp is not None:
         raise InvalidArgumentError("Found both start_version and start_timestamp, expected one of the two.")
     if timestamp is None:
-        return 0 if version is None else version
+        return 0 if version is None else parse_version(version, "start_version")
     wanted = parse_ms(timestamp, snapshot.timezone)
     try:
         before = snapshot.version_at(wanted)
@@ -114,7 +115,7 @@ def _last(snapshot: Snapshot, version: int | None, timestamp: str | datetime | N
     if version is not None and timestamp is not None:
         raise InvalidArgumentError("Found both end_version and end_timestamp, expected one of the two.")
     if timestamp is None:
-        return snapshot.version if version is None else version
+        return snapshot.version if version is None else parse_version(version, "end_version")
     return snapshot.version_at(parse_ms(timestamp, snapshot.timezone))
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable as PeerTable
@@ -248,9 +249,17 @@ def test_times_choose_the_versions_between_them(five: TableBuilder) -> None:
     assert [v for v, _, _ in feed(five, None, 2, start_timestamp="2001-01-01")] == [1, 2]
 
 
+def test_ends_of_the_range_may_be_any_kind_of_whole_number(five: TableBuilder) -> None:
+    snapshot = open_snapshot(five.uri)
+    assert changes(snapshot, np.int64(1), np.int32(2)).to_table() == changes(snapshot, 1, 2).to_table()
+    for ends in ((True, 2), (0, 2.0)):
+        with pytest.raises(InvalidArgumentError, match="a whole number from 0 on"):
+            changes(snapshot, *ends)
+
+
 @pytest.mark.parametrize(("start", "end"), [(3, 2), (-1, 2)])
 def test_range_that_is_none_is_refused(five: TableBuilder, start: int, end: int) -> None:
-    with pytest.raises(InvalidArgumentError, match="expected 0 <= start <= end"):
+    with pytest.raises(InvalidArgumentError, match=r"expected 0 <= start <= end|start_version -1, expected"):
         feed(five, start, end)
 
 

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import delta_core
-from delta_core import DeltaTable, exceptions, open_table
+from delta_core import DeltaTable, exceptions, open_table, write_deltalake
+from delta_core.commit.options import CommitProperties, Transaction
 from delta_core.errors import (
     InvalidArgumentError,
     TableNotFoundError,
     UnsupportedOperationError,
     VersionNotFoundError,
 )  # fmt: skip
+from delta_core.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 
 
@@ -153,6 +158,28 @@ def test_time_before_the_first_commit_is_refused(builder: TableBuilder) -> None:
 def test_version_of_another_type_is_refused(builder: TableBuilder, value: object) -> None:
     with pytest.raises(TypeError):
         DeltaTable(builder.uri).load_as_version(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.int32])
+def test_version_may_be_any_kind_of_whole_number(builder: TableBuilder, kind: Callable[[int], Any]) -> None:
+    table = DeltaTable(builder.uri, version=kind(1))
+    assert table.version() == 1
+    assert type(table.version()) is int
+    assert table.snapshot(kind(0)).version == open_snapshot(builder.uri, kind(0)).version == 0
+    assert table.snapshot(kind(2)).at(kind(1)).version == 1
+    table.load_as_version(kind(2))
+    assert table.version() == 2
+    properties = CommitProperties(app_transactions=[Transaction("job", kind(7))])
+    write_deltalake(table, pa.table({"id": [1]}), mode="append", schema_mode="merge", commit_properties=properties)
+    assert DeltaTable(builder.uri).transaction_version("job") == 7
+
+
+@pytest.mark.parametrize("value", [True, np.True_, 1.0, np.float64(1), -1, np.int64(-1), "1"])
+def test_version_that_is_no_whole_number_is_refused(builder: TableBuilder, value: Any) -> None:
+    table = DeltaTable(builder.uri)
+    for call in (lambda: DeltaTable(builder.uri, version=value), lambda: table.snapshot(value)):
+        with pytest.raises(InvalidArgumentError, match="a whole number from 0 on"):
+            call()
 
 
 def test_text_that_is_no_time_is_refused_as_the_peer_does(builder: TableBuilder) -> None:
