@@ -98,6 +98,12 @@ class Intents:
     actions: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
     reported: dict[Path, tuple[Any, Any]] = field(default_factory=dict)
 
+    def report(self, bounds: Mapping[Path, tuple[Any, Any]]) -> None:
+        """Unite what one more write reports of a column's values with what others did."""
+        for path, (low, high) in bounds.items():
+            least, greatest = self.reported.get(path, (low, high))
+            self.reported[path] = min(least, low), max(greatest, high)
+
     def table(self, pieces: list[pa.Table], schema: pa.Schema, fields: Collection[str] = ()) -> pa.Table:
         """Join pieces; columns that a piece lacks are null, of further columns the plugins' ``fields`` stay."""
         if not pieces:

@@ -298,7 +298,7 @@ class TableWrite:
     def _stage(self, written: Written) -> None:
         self.written.append(written)
         self.transaction.add_files(written.adds)
-        self.transaction.intents.reported.update(written.reported)
+        self.transaction.intents.report(written.reported)
 
     def _replace(self, base: Snapshot, predicate: Expression | None) -> None:
         if self.options.partition_overwrite == "dynamic" and base.state.partition_columns:

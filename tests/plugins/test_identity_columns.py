@@ -19,12 +19,13 @@ from delta_core.errors import (
     SchemaError,
     SchemaMismatchError,
 )
-from delta_core.operations.write import WriteOptions, write_table
+from delta_core.operations.write import TableWrite, WriteOptions, write_table
 from delta_core.schema import Field, Schema
 from delta_core.snapshot import open_context, open_snapshot
 from delta_core.state import TableState
 from delta_core.testing.feature_contract import FeatureContract, attempt_view, table_state
 from delta_core.write.files import write_files
+from delta_core.write.source import open_source
 from delta_plugins.identity_columns.logic import Identity
 from delta_plugins.identity_columns.verbs import sync_identity
 from tests.plugins.written import append, begin, create, field_metadata, overwrite, peer_rows, rows
@@ -183,13 +184,28 @@ def test_two_writes_of_one_transaction_have_different_numbers(tmp_path: Path) ->
             open_snapshot(uri).engine, transaction.plan, pa.table({"x": ["a", "b"]}), task_index=number
         )
         transaction.add_files(files.adds)
-        low, high = files.reported["a",]
-        before = transaction.intents.reported.get(("a",), (low, high))
-        transaction.intents.reported["a",] = (min(before[0], low), max(before[1], high))
+        transaction.intents.report(files.reported)
     transaction.commit()
     found = rows(uri, "a")
     assert len(set(found)) == 4
     assert field_metadata(uri, "a")[MARK] == min(found)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_rows_written_in_several_pieces_move_the_mark_over_all(tmp_path: Path, order: tuple[int, ...]) -> None:
+    """Whichever comes last: the mark would else give values again that rows have."""
+    uri = create(tmp_path / "t", [identity(), X])
+
+    class Pieces(TableWrite):
+        def _write_rows(self, predicate: Any) -> None:
+            for number in order:
+                self._stage(write_files(self.engine, self.transaction.plan, pa.table({"x": ["a"]}), task_index=number))
+
+    snapshot = open_snapshot(uri)
+    Pieces(snapshot.context, snapshot, open_source(pa.table({"x": ["a"]})), WriteOptions(mode="append")).run()
+    assert field_metadata(uri, "a")[MARK] == max(rows(uri, "a"))
+    append(uri, {"x": ["b"]})
+    assert len(set(rows(uri, "a"))) == 3
 
 
 def test_values_that_rows_bring_are_refused_unless_allowed(tmp_path: Path) -> None:
