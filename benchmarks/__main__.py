@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks.cases import CASES, Case
 from benchmarks.report import format_markdown, machine, write_readme
 from benchmarks.run import prepare, run_case
+from benchmarks.spark_cases import SPARK_CASES
 from benchmarks.tables import GENERATORS, Sizes, table_path
 
 TABLES = Path(__file__).resolve().parent.parent / ".benchmarks"
@@ -34,7 +35,21 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--json", type=Path, help="write the figures to this file")
     run.add_argument("--write-readme", action="store_true", help="put the table into benchmarks/README.md")
     run.add_argument("--check", action="store_true", help="exit 1 where a case misses what it asks")
+    _add_spark(verbs.add_parser("spark", help="measure on Spark, beside delta-spark"))
     return parser
+
+
+def _add_spark(spark: argparse.ArgumentParser) -> None:
+    spark.add_argument("case", nargs="*", choices=[*(c.key for c in SPARK_CASES), []], help="which (default: all)")
+    spark.add_argument("--peer-python", help="interpreter that has delta-spark (default: DELTA_SPARK_PYTHON, then this one)")
+    spark.add_argument("--no-peer", action="store_true", help="measure without delta-spark")
+    spark.add_argument("--repeat", type=int, default=1, help="JVMs a side (default: %(default)s)")
+    spark.add_argument("--loops", type=int, default=5, help="warm runs in each JVM (default: %(default)s)")
+    spark.add_argument("--cores", type=int, default=2, help="local[n] (default: %(default)s)")
+    spark.add_argument("--memory", default="8g", help="of the driver (default: %(default)s)")
+    spark.add_argument("--json", type=Path, help="write the figures to this file")
+    spark.add_argument("--write-readme", action="store_true", help="put the table into benchmarks/README.md")
+    spark.add_argument("--check", action="store_true", help="exit 1 where a case misses what it asks")
 
 
 def _chosen(names: list[str], big: bool) -> list[Case]:
@@ -65,6 +80,40 @@ def _run(options: argparse.Namespace) -> int:
     return int(options.check and not all(r.met for r in results))
 
 
+def _run_spark(options: argparse.Namespace) -> int:
+    from benchmarks.spark_run import PEER_PYTHON, SparkRun, format_spark_markdown, peer_missing
+
+    peer = None if options.no_peer else options.peer_python or os.environ.get(PEER_PYTHON) or sys.executable
+    missing = peer_missing(peer) if peer else None
+    if missing and (options.peer_python or options.write_readme or options.check):
+        sys.exit(missing)
+    if missing:
+        print(f"without the peer: {missing}", file=sys.stderr)
+    prepare()
+    run = SparkRun(
+        options.tables, Sizes(options.scale), None if missing else peer, options.repeat, options.loops, options.cores,
+        options.memory,
+    )  # fmt: skip
+    results = []
+    for case in SPARK_CASES:
+        if not options.case or case.key in options.case:
+            results.append(run.case(case, lambda t: print(t, file=sys.stderr)))
+            print(format_spark_markdown(results[-1:]).splitlines()[-1], flush=True)
+    versions = sorted({s.version for r in results for s in r.sides.values()})
+    note = (
+        f"Scale {options.scale:g}, local[{options.cores}], driver {options.memory}; medians of "
+        f"{options.repeat * options.loops} warm runs, in brackets the first run in a JVM; {machine()}, {', '.join(versions)}."
+    )
+    table = format_spark_markdown(results)
+    print(f"\n{note}\n\n{table}")
+    if options.json:
+        figures = {"machine": machine(), "scale": options.scale, "cases": [r.as_dict() for r in results]}
+        options.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
+    if options.write_readme:
+        write_readme(table, note, "spark")
+    return int(options.check and not all(r.met for r in results))
+
+
 def _alone(case: Case) -> Case:
     from dataclasses import replace
 
@@ -79,9 +128,13 @@ def main() -> int:
     options.tables.mkdir(parents=True, exist_ok=True)
     if options.verb == "run":
         return _run(options)
+    if options.verb == "spark":
+        return _run_spark(options)
     if options.verb == "list":
         for case in CASES:
             print(f"{case.key:28} {case.title}")
+        for on_spark in SPARK_CASES:
+            print(f"spark {on_spark.key:22} {on_spark.title}")
         return 0
     for name in options.table or [n for n in GENERATORS if n != "ten-million"]:
         start = time.perf_counter()

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: Rows that each made-up file claims to hold; ``id`` is unique over the table and ascending within a file.
-ROWS_PER_FILE = 1_000
+from benchmarks.questions import ROWS_PER_FILE
+
 PARTITIONS = 1_000
 FIRST_DAY = np.datetime64("2022-01-01")
 FIRST_MICROSECOND = 1_700_000_000_000_000

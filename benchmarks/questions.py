@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchmarks.columns import ROWS_PER_FILE
-
+#: Rows that each made-up file claims to hold; ``id`` is unique over the table and ascending within a file.
+ROWS_PER_FILE = 1_000
 FIRST_FILE = 12_345
 DAY = "2022-03-17"
 PARTITION = f"event_date = '{DAY}'"

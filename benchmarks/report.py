@@ -14,7 +14,7 @@ from benchmarks.run import Result, Side
 __all__ = ["format_markdown", "machine", "write_readme"]
 
 README = Path(__file__).parent / "README.md"
-BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+MARKS = "<!-- {0}: begin -->", "<!-- {0}: end -->"
 HEAD = ("work", "peer", "delta_core", "ratio", "MB peer / ours", "ask", "reached")
 
 
@@ -77,9 +77,10 @@ def _ask(ask: Ask, unit: str) -> str:
     return ", ".join(parts)
 
 
-def write_readme(table: str, note: str) -> None:
-    """Put the results between the marks of benchmarks/README.md."""
+def write_readme(table: str, note: str, place: str = "results") -> None:
+    """Put results between the marks of a place in benchmarks/README.md."""
+    begin, end = (mark.format(place) for mark in MARKS)
     text = README.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    README.write_text(f"{before}{BEGIN}\n{note}\n\n{table}\n{END}{after}", encoding="utf-8")
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    README.write_text(f"{before}{begin}\n{note}\n\n{table}\n{end}{after}", encoding="utf-8")

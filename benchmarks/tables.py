@@ -7,7 +7,7 @@ import os
 import shutil
 import struct
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,14 +43,17 @@ class Sizes:
         return max(least, int(count * self.scale))
 
 
-def table_path(root: Path, name: str, sizes: Sizes) -> Path:
+Generators = Mapping[str, Callable[[Path, Sizes], None]]
+
+
+def table_path(root: Path, name: str, sizes: Sizes, generators: Generators | None = None) -> Path:
     """Return the folder of a table, making it first where it is not there whole."""
     target = root / f"{name}-{sizes.scale:g}"
     if not target.exists():
         building = root / f"{target.name}.building"
         shutil.rmtree(building, ignore_errors=True)
         (building / "_delta_log").mkdir(parents=True)
-        GENERATORS[name](building, sizes)
+        (generators or GENERATORS)[name](building, sizes)
         building.rename(target)
     return target
 
@@ -86,7 +89,8 @@ def add_lines(files: FileNumbers) -> list[str]:
 # --- a million files in one checkpoint -------------------------------------------------------------------
 
 
-def _checkpoint_group(adds: pa.StructArray | None, actions: dict[str, Any], kinds: pa.Schema) -> pa.Table:
+def checkpoint_group(adds: pa.StructArray | None, actions: dict[str, Any], kinds: pa.Schema) -> pa.Table:
+    """Return the rows of a checkpoint that hold ``adds``, or one row for each of ``actions``."""
     count = len(adds) if adds is not None else len(actions)
     columns = []
     for kind in kinds:
@@ -100,7 +104,8 @@ def _checkpoint_group(adds: pa.StructArray | None, actions: dict[str, Any], kind
     return pa.Table.from_arrays(columns, schema=kinds)
 
 
-def _checkpoint_schema(add_type: pa.DataType) -> pa.Schema:
+def checkpoint_schema(add_type: pa.DataType) -> pa.Schema:
+    """Return the columns of a checkpoint whose adds have a type."""
     texts = pa.list_(pa.string())
     return pa.schema([
         ("txn", pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])),
@@ -129,17 +134,18 @@ def _write_part(file: Path, ranks: np.ndarray, struct_stats: bool, seed: int, ac
         files = FileNumbers(ranks[start : start + CHECKPOINT_GROUP], seed + start)
         adds = add_columns(files, struct_stats)
         if writer is None:
-            schema = _checkpoint_schema(adds.type)
+            schema = checkpoint_schema(adds.type)
             writer = pq.ParquetWriter(file, schema, compression="snappy")
-        writer.write_table(_checkpoint_group(adds, {}, schema), row_group_size=CHECKPOINT_GROUP)
+        writer.write_table(checkpoint_group(adds, {}, schema), row_group_size=CHECKPOINT_GROUP)
     assert writer is not None
     if actions:
         # Spark has these few rows wherever their hash falls; at the end is no favour to anyone
-        writer.write_table(_checkpoint_group(None, actions, schema))
+        writer.write_table(checkpoint_group(None, actions, schema))
     writer.close()
 
 
-def _many_files(table: Path, count: int, struct_stats: bool, tail: int, churn: int, parts: int = 1) -> None:
+def make_many_files(table: Path, count: int, struct_stats: bool, tail: int, churn: int, parts: int = 1) -> None:
+    """Write a checkpoint of made-up files, and ``tail`` commits behind it that replace ``churn`` files each."""
     ranks = np.random.default_rng(7).permutation(count).astype(np.int64)
     configuration = {"delta.checkpoint.writeStatsAsStruct": "true"} if struct_stats else {}
     actions = {"metaData": metadata(SCHEMA_STRING, ["event_date"], **configuration), "protocol": PROTOCOL}
@@ -173,17 +179,17 @@ def _churn(table: Path, ranks: np.ndarray, tail: int, churn: int) -> None:
 
 def make_million_json(table: Path, sizes: Sizes) -> None:
     """1,000,000 files, statistics as JSON, 20 commits of 500 adds and 500 removes after the checkpoint."""
-    _many_files(table, sizes.of(1_000_000, 20_000), struct_stats=False, tail=20, churn=500)
+    make_many_files(table, sizes.of(1_000_000, 20_000), struct_stats=False, tail=20, churn=500)
 
 
 def make_million_struct(table: Path, sizes: Sizes) -> None:
     """The same with ``stats_parsed`` and ``partitionValues_parsed`` and no JSON statistics."""
-    _many_files(table, sizes.of(1_000_000, 20_000), struct_stats=True, tail=20, churn=500)
+    make_many_files(table, sizes.of(1_000_000, 20_000), struct_stats=True, tail=20, churn=500)
 
 
 def make_ten_million(table: Path, sizes: Sizes) -> None:
     """10,000,000 files in a checkpoint of ten parts."""
-    _many_files(table, sizes.of(10_000_000, 20_000), struct_stats=False, tail=2, churn=500, parts=10)
+    make_many_files(table, sizes.of(10_000_000, 20_000), struct_stats=False, tail=2, churn=500, parts=10)
 
 
 def make_commits(table: Path, sizes: Sizes) -> None:
@@ -328,7 +334,7 @@ def make_empty(table: Path, sizes: Sizes) -> None:
     write_commit(table, 0, [{"protocol": PROTOCOL}, {"metaData": metadata(APPENDED_SCHEMA, **configuration)}])
 
 
-GENERATORS: dict[str, Callable[[Path, Sizes], None]] = {
+GENERATORS: Generators = {
     "million-json": make_million_json,
     "million-struct": make_million_struct,
     "ten-million": make_ten_million,

@@ -1,0 +1,50 @@
+"""What is measured on Spark: each case, its table, what it is asked to reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.questions import DAY, PARTITION
+
+__all__ = ["DAY", "PARTITION", "SPARK_CASES", "SparkCase"]
+
+
+@dataclass(frozen=True)
+class SparkCase:
+    """One row of the report.
+
+    Parameters
+    ----------
+    name : str
+        The function of `benchmarks.spark_work` that does the work.
+    table : str
+        Key of `benchmarks.spark_tables.SPARK_GENERATORS` or `benchmarks.tables.GENERATORS`.
+    warm, cold : float or None
+        How many times faster than delta-spark: the median of the runs but the first in a JVM, and the first.
+    plain : bool
+        Whether Spark's own Parquet source does the same work on the bare files.
+    """
+
+    key: str
+    title: str
+    name: str
+    table: str
+    warm: float | None = None
+    cold: float | None = None
+    plain: bool = False
+
+
+SPARK_CASES = (
+    SparkCase("thin", "thin scan: count, sum of two columns", "thin", "spark-rows", 2, plain=True),
+    SparkCase("wide", "wide scan: hash of all columns", "wide", "spark-rows", 1.4, plain=True),
+    SparkCase("thin-1", "thin, 1 % deleted by vectors", "thin", "spark-rows-1", 3),
+    SparkCase("wide-1", "wide, 1 % deleted by vectors", "wide", "spark-rows-1", 1.7),
+    SparkCase("thin-10", "thin, 10 % deleted by vectors", "thin", "spark-rows-10", 2.5),
+    SparkCase("wide-10", "wide, 10 % deleted by vectors", "wide", "spark-rows-10", 1.5),
+    SparkCase("point", "where id = x, 10,000 files", "point", "spark-small-files", 1),
+    SparkCase("input-files", "inputFiles() of 10,000 files", "input_files", "spark-small-files", 5),
+    SparkCase("partition", "one partition's files of 1,000,000", "partition_files", "million-json", 2, 10),
+    SparkCase("count-partition", "plan 100,000 files, count one partition", "count_partition", "hundred-thousand", 2, 2),
+    SparkCase("write", "write 10M rows with statistics", "write", "spark-rows", 1.2, plain=True),
+    SparkCase("snapshot", "4,000,000 adds: the snapshot's bytes", "snapshot", "four-million", cold=2),
+)

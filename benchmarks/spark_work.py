@@ -1,0 +1,202 @@
+"""The work of each case on Spark, the same lines for every side; `Side` is what they differ in."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from benchmarks.spark_cases import PARTITION
+
+__all__ = ["SIDES", "Work"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the clock holds, and what is asked of its result when the clock has stopped."""
+
+    action: Callable[[], Any]
+    answer: Callable[[Any], Any] = lambda result: result
+
+
+class Side:
+    """Who reads and writes; this one is Spark's own Parquet source on the bare files."""
+
+    settings: Mapping[str, str] = MappingProxyType({})
+
+    def build(self, builder: Any) -> Any:
+        """Return the session."""
+        return builder.getOrCreate()
+
+    def read(self, spark: Any, table: Path) -> Any:
+        """Return the table's rows."""
+        return spark.read.parquet(str(table))
+
+    def write(self, rows: Any, table: Path) -> None:
+        """Write rows as a new table."""
+        rows.write.parquet(str(table))
+
+    def snapshot(self, spark: Any, table: Path) -> int:
+        """Return how many bytes a table's live files have."""
+        raise NotImplementedError
+
+    @staticmethod
+    def version() -> str:
+        """Name the side."""
+        import pyspark
+
+        return f"pyspark {pyspark.__version__}"
+
+
+class Ours(Side):
+    """delta_core."""
+
+    def read(self, spark: Any, table: Path) -> Any:
+        """Read by delta_core."""
+        from delta_core.spark import read
+
+        return read(spark, table)
+
+    def write(self, rows: Any, table: Path) -> None:
+        """Write by delta_core."""
+        from delta_core.spark import write
+
+        write(rows, table)
+
+    def snapshot(self, spark: Any, table: Path) -> int:
+        """Plan all files, and ask the plan for its size: the driver's JVM holds them then, as a query needs them."""
+        plan = self.read(spark, table)._jdf.queryExecution().optimizedPlan()
+        return int(str(plan.stats().sizeInBytes()))
+
+    @staticmethod
+    def version() -> str:
+        """Name the side."""
+        from importlib.metadata import version
+
+        return f"delta_core {version('delta_core')}"
+
+
+class Peer(Side):
+    """Delta's own library."""
+
+    settings = MappingProxyType({
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    })
+
+    def build(self, builder: Any) -> Any:
+        """Return a session with the library's jars, fetched when first used."""
+        import delta
+
+        return delta.configure_spark_with_delta_pip(builder).getOrCreate()
+
+    def read(self, spark: Any, table: Path) -> Any:
+        """Read by delta-spark."""
+        return spark.read.format("delta").load(str(table))
+
+    def write(self, rows: Any, table: Path) -> None:
+        """Write by delta-spark."""
+        rows.write.format("delta").save(str(table))
+
+    def snapshot(self, spark: Any, table: Path) -> int:
+        """Ask for the table's state."""
+        return int(spark.sql(f"DESCRIBE DETAIL delta.`{table}`").select("sizeInBytes").collect()[0][0])
+
+    @staticmethod
+    def version() -> str:
+        """Name the side."""
+        from importlib.metadata import version
+
+        return f"delta-spark {version('delta-spark')}"
+
+
+SIDES: dict[str, Side] = {"ours": Ours(), "peer": Peer(), "plain": Side()}
+
+
+# --- the works -----------------------------------------------------------------------------
+
+
+def thin(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """Count, and sum two columns."""
+    del scratch
+    from pyspark.sql import functions as F  # noqa: N812
+
+    sums = (F.count(F.lit(1)), F.sum("id"), F.sum("quantity"))
+    return Work(lambda: tuple(side.read(spark, table).agg(*sums).collect()[0]))
+
+
+def wide(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """Sum the upper half of a hash of all columns: whole hashes would overflow."""
+    del scratch
+    from pyspark.sql import functions as F  # noqa: N812
+
+    def action() -> int:
+        rows = side.read(spark, table)
+        return int(rows.agg(F.sum(F.shiftright(F.xxhash64(*rows.columns), 32))).collect()[0][0])
+
+    return Work(action)
+
+
+def point(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """Find one row by statistics; the answer holds how many files were read, by Spark's metric."""
+    del scratch
+
+    def frame() -> Any:
+        return side.read(spark, table).where("id = 1234").select("id", "amount")
+
+    return Work(lambda: [tuple(r) for r in frame().collect()], lambda rows: [*rows[0], len(rows), _files_read(spark, frame())])
+
+
+def _files_read(spark: Any, frame: Any) -> int:
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    executed = frame._jdf.queryExecution().executedPlan()
+    executed.execute().count()
+    spark.conf.unset("spark.sql.adaptive.enabled")
+    leaves = executed.collectLeaves()
+    return sum(leaves.apply(i).metrics().apply("numFiles").value() for i in range(leaves.size()))
+
+
+def input_files(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """List all files."""
+    del scratch
+    return Work(lambda: side.read(spark, table).inputFiles(), len)
+
+
+def partition_files(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """List one partition's files."""
+    del scratch
+    return Work(lambda: side.read(spark, table).where(PARTITION).inputFiles(), len)
+
+
+def count_partition(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """Count one partition's rows, and sum a column so that statistics can't answer."""
+    del scratch
+    from pyspark.sql import functions as F  # noqa: N812
+
+    sums = (F.count(F.lit(1)), F.sum("id"))
+    return Work(lambda: tuple(side.read(spark, table).where(PARTITION).agg(*sums).collect()[0]))
+
+
+def write(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """Write rows that Spark reads from Parquet, as a new table; the answer is how many lie there."""
+    target = scratch / "written"
+
+    def action() -> None:
+        side.write(spark.read.parquet(*sorted(map(str, table.glob("*.parquet")))), target)
+
+    def answer(result: None) -> int:
+        del result
+        count = side.read(spark, target).count()
+        shutil.rmtree(target)
+        return int(count)
+
+    return Work(action, answer)
+
+
+def snapshot(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+    """Sum the bytes of the live files."""
+    del scratch
+    return Work(lambda: side.snapshot(spark, table))
