@@ -30,12 +30,26 @@ def build(path: Path) -> list[str]:
     return [odd.uri, ids.append([{"a": 1, "b": "x"}, {"a": None, "b": "y"}]).uri, empty.uri]
 
 
-def test_connect_gives_the_rows_of_the_arrow_engine(java: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def program(java: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], str]:
+    """Return what the program that talks to the server printed, and its errors."""
+    del java
     pytest.importorskip("grpc", reason="Spark Connect needs the packages of pyspark[connect]")
+    root = tmp_path_factory.mktemp("connect")
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
     env.pop("SPARK_REMOTE", None)
-    program = [sys.executable, "-m", "tests.spark.connect_program", *build(tmp_path)]
-    done = subprocess.run(program, env=env, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    command = [sys.executable, "-m", "tests.spark.connect_program", str(root), *build(root)]
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     if "NO SERVER" in done.stdout:
         pytest.skip(done.stdout.strip())
-    assert done.stdout.strip().endswith("SAME"), done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout.splitlines(), done.stdout[-2000:] + done.stderr[-4000:]
+
+
+def test_connect_gives_the_rows_of_the_arrow_engine(program: tuple[list[str], str]) -> None:
+    lines, errors = program
+    assert "READ" in lines, errors
+
+
+def test_connect_writes_what_classic_writes(program: tuple[list[str], str]) -> None:
+    lines, errors = program
+    assert "WRITTEN" in lines, errors

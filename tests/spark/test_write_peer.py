@@ -1,4 +1,4 @@
-"""Writes in a process of their own: by turns with Delta's own Spark library in one session, and through Connect."""
+"""Tables that delta_core and Delta's own Spark library write by turns, in one session."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,12 +26,6 @@ def run(program: str, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.peer
 def test_both_libraries_write_one_table_by_turns(java: Path, tmp_path: Path) -> None:
     pytest.importorskip("delta", reason="delta-spark is not installed: pip install delta-spark==4.4.0")
     run("write_peer_program", str(tmp_path))
-
-
-def test_connect_writes_what_classic_writes(java: Path, tmp_path: Path) -> None:
-    pytest.importorskip("grpc", reason="Spark Connect needs the packages of pyspark[connect]")
-    run("write_connect_program", str(tmp_path))
