@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import traceback
@@ -11,7 +12,6 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from delta_core.cli import change, inspect, rows
 from delta_core.errors import DeltaError, ExpressionError, InternalError, InvalidArgumentError
 
 __all__ = ["cli", "main"]
@@ -20,12 +20,48 @@ PROGRAM = "delta-core"
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 
 
+#: The module and the one line of each command: what lists them loads none, and with it neither Arrow nor the table.
+COMMANDS = {
+    "info": ("inspect", "Show what a table is: version, size, protocol, properties."),
+    "schema": ("inspect", "Show the columns."),
+    "history": ("inspect", "Show the commits, newest first."),
+    "files": ("inspect", "Show the data files of a version, and which of them a predicate leaves."),
+    "features": (
+        "inspect", "Show the table's features and the plugins that serve them; without TABLE, all that are installed.",
+    ),
+    "head": ("rows", "Show some rows."),
+    "cat": ("rows", "Write rows as CSV, JSON lines, Parquet or Arrow, streaming."),
+    "changes": ("rows", "Show or write the rows that changed, commit by commit."),
+    "log": ("inspect", "Show which log files a version is built from, and why these."),
+    "create": ("change", "Create a table without rows."),
+    "write": ("change", "Write rows of Parquet, CSV, JSON lines or Arrow files into a table; - reads standard input."),
+    "checkpoint": ("change", "Write a checkpoint of the latest version."),
+}  # fmt: skip
+
+
 class _ReaderGoneError(Exception):
     """Whoever read our output closed the pipe."""
 
 
 class _Program(click.Group):
-    """Keeps a closed pipe from click, which would exit with 1."""
+    """Loads a command when it is asked for, and keeps a closed pipe from click, which would exit with 1."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*self.commands, *COMMANDS})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            module = importlib.import_module(f"delta_core.cli.{COMMANDS[cmd_name][0]}")
+            self.add_command(getattr(module, cmd_name))
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        names = self.list_commands(ctx)
+        known: dict[str, click.Command] = {n: click.Command(n, help=text) for n, (_, text) in COMMANDS.items()}
+        known |= self.commands
+        limit = formatter.width - 6 - max(map(len, names))
+        with formatter.section("Commands"):
+            formatter.write_dl([(n, known[n].get_short_help_str(limit)) for n in names])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -61,13 +97,6 @@ def completion(shell: str) -> None:
     assert kind is not None
     script = kind(cli, {}, PROGRAM, "_DELTA_CORE_COMPLETE")
     click.echo(script.source_template % script.source_vars())
-
-
-for command in (
-    inspect.info, inspect.schema, inspect.history, inspect.files, inspect.features, rows.head, rows.cat, rows.changes,
-    inspect.log, change.create, change.write, change.checkpoint,
-):  # fmt: skip
-    cli.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

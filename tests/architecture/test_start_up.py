@@ -36,6 +36,15 @@ def test_import_loads_nothing_heavy_and_no_arrow() -> None:
     assert _run("import delta_core\nassert 'pyarrow' not in sys.modules") == ""
 
 
+@pytest.mark.parametrize("argument", ["--help", "--version", "completion"])
+def test_help_of_the_program_loads_no_arrow_and_no_table(argument: str) -> None:
+    code = (
+        "from delta_core.cli import main\nassert main([sys.argv[1], *['bash'] * (sys.argv[1] == 'completion')]) == 0\n"
+        "assert not {'pyarrow', 'numpy', 'delta_core.table'} & set(sys.modules)\nsys.stdout.flush()\nprint('\\f', end='')"
+    )
+    assert _run(code, argument).rpartition("\f")[2].split() == ["click"]
+
+
 def test_open_loads_nothing_heavy(table: str) -> None:
     code = "from delta_core import DeltaTable\nt = DeltaTable(sys.argv[1])\nassert t.version() == 2\nt.metadata()"
     assert _run(code, table) == ""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
-from delta_core.cli.app import cli
+from delta_core.cli.app import COMMANDS, cli
 from delta_core.testing.table_builder import TableBuilder
+
+NAMES = cli.list_commands(click.Context(cli))
 
 
 def test_fault_of_the_table_is_one_line_and_exit_code_1(run: Any, tmp_path: Path) -> None:
@@ -82,7 +85,7 @@ def test_storage_options_reach_the_file_system(run: Any) -> None:
     assert run("head", made.uri, "--storage-option", "skip_instance_cache=true", "--json").json == [{"id": 1}]
 
 
-@pytest.mark.parametrize("name", sorted(cli.commands))
+@pytest.mark.parametrize("name", NAMES)
 def test_help_of_every_command_has_examples(run: Any, name: str) -> None:
     result = run(name, "--help")
     assert result.code == 0
@@ -92,7 +95,20 @@ def test_help_of_every_command_has_examples(run: Any, name: str) -> None:
 def test_help_states_the_exit_codes_and_every_command(run: Any) -> None:
     text = run("--help").out
     assert "Exit codes: 0 done, 1" in text
-    assert all(f"\n  {name} " in text for name in cli.commands)
+    assert all(f"\n  {name} " in text for name in NAMES)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_commands_are_listed_by_their_own_first_line(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert command.get_short_help_str(1000) == COMMANDS[name][1]
+
+
+def test_unknown_command_is_refused(run: Any) -> None:
+    result = run("infos")
+    assert result.code == 2
+    assert "No such command 'infos'" in result.err
 
 
 def test_version_of_the_program(run: Any) -> None:
