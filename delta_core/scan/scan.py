@@ -17,7 +17,7 @@ from delta_core.engine import Engine, FileRead
 from delta_core.errors import CorruptTableError, DataFileError, InvalidArgumentError
 from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, PartitionValue
 from delta_core.expressions.filters import to_expression
-from delta_core.expressions.skipping import plan_skipping
+from delta_core.expressions.skipping import SkippingPlan, plan_skipping
 from delta_core.kernels.arrow_buffers import int64_values, is_valid, scalar_of
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
@@ -126,6 +126,16 @@ class Scan:
         evaluator, zone = self._source.engine.evaluator, self._source.timezone
         found = found.where(self._skipping.partition, evaluator, zone, exact=True)
         return found.where(self._skipping.statistics, evaluator, zone)
+
+    @property
+    def is_of_table(self) -> bool:
+        """Whether the live files of the source are read, and no others."""
+        return self._given is None
+
+    @property
+    def skipping(self) -> SkippingPlan:
+        """The tests that choose files."""
+        return self._skipping
 
     @property
     def source(self) -> ScanSource:

@@ -32,6 +32,7 @@ def read(
     timezone: str | None = None,
     route: Route = "auto",
     vector_bytes: int | None = None,
+    parallel_from: int | None = None,
 ) -> DataFrame:
     """Return a table's rows.
 
@@ -55,6 +56,9 @@ def read(
         How constants and vectors reach the rows; see docs/spark.md.
     vector_bytes : int, optional
         How many bytes of deletion vectors the driver may hold.
+    parallel_from : int, optional
+        How many file actions the checkpoint must hold for a job of Spark to replay the log, in place of this process;
+        what ``spark.delta_core.parallelPlanning.minActions`` says in the session unless given, else 5,000,000.
 
     Raises
     ------
@@ -72,9 +76,9 @@ def read(
         timezone=timezone or _zone(spark),
     )  # fmt: skip
     if predicate is None:
-        return frame(spark, snapshot.scan(columns, metadata), route, vector_bytes)
+        return frame(spark, snapshot.scan(columns, metadata), route, vector_bytes, parallel_from)
     files = files_for(spark, snapshot, predicate, route)
-    rows = frame(spark, snapshot.scan(None, metadata, files=files), route, vector_bytes)
+    rows = frame(spark, snapshot.scan(None, metadata, files=files), route, vector_bytes, parallel_from)
     rows = rows.where(condition(snapshot, predicate))
     return rows if columns is None else selected(rows, snapshot, columns, metadata)
 

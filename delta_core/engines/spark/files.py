@@ -20,7 +20,7 @@ from delta_core.scan.scan import Scan, decode_paths
 from delta_core.scan.vectors import locate, read_row_sets
 from delta_core.types import PrimitiveType
 
-__all__ = ["PlannedFiles", "Rows", "hadoop_path"]
+__all__ = ["PlannedFiles", "Rows", "check_rows", "hadoop_path", "root_of"]
 
 _NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 #: Vectors decoded at a time.
@@ -158,7 +158,7 @@ class PlannedFiles:
             found = self.dropped(self.table.take(pa.array(window)))
             for at, number in enumerate(window.tolist()):
                 rows = found.get(at, RowSet.empty())
-                self._check(number, rows)
+                check_rows(rows, self.num_records[number].as_py(), self.path(number))
                 if number in keep:
                     yield Rows(number, keep[number] - rows, True)
                 else:
@@ -168,14 +168,19 @@ class PlannedFiles:
         """Return the rows that selectors drop of some files, by row of their table."""
         return read_row_sets(self._scan.source.engine.storage, self._scan.plan.selectors, table)
 
-    def _check(self, number: int, rows: RowSet) -> None:
-        count = self.num_records[number].as_py()
-        try:
-            if count is not None:
-                rows.check_fits(count)
-        except CorruptTableError as e:
-            path = self.path(number)
-            raise DataFileError(f"The deleted rows of data file {path!r} do not fit it: {e}", path=path) from e
+
+def check_rows(rows: RowSet, num_records: int | None, path: str) -> None:
+    """Refuse dropped rows beyond a file's; raises DataFileError."""
+    try:
+        if num_records is not None:
+            rows.check_fits(num_records)
+    except CorruptTableError as e:
+        raise DataFileError(f"The deleted rows of data file {path!r} do not fit it: {e}", path=path) from e
+
+
+def root_of(uri: Callable[[str], str]) -> str:
+    """Return what stands before a name in the place of a file."""
+    return uri("x")[:-1]
 
 
 def _places(paths: pa.ChunkedArray, uri: Callable[[str], str]) -> pa.Array:
@@ -184,7 +189,7 @@ def _places(paths: pa.ChunkedArray, uri: Callable[[str], str]) -> pa.Array:
 
     given = paths.combine_chunks()
     odd = pc.match_substring_regex(given, "^(/|[A-Za-z][A-Za-z0-9+.-]*:)|%")
-    places = pc.binary_join_element_wise(pa.scalar(uri("")), given, "")
+    places = pc.binary_join_element_wise(pa.scalar(root_of(uri)), given, "")
     if odd.true_count:
         resolved = [uri(p) for p in decode_paths(pa.chunked_array([given.filter(odd)]))]
         places = pc.replace_with_mask(places, odd, pa.array(resolved, pa.string()))

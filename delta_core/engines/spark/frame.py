@@ -14,6 +14,8 @@ from delta_core.engines.spark.files import PlannedFiles
 from delta_core.engines.spark.indexed import MOST_ROWS, read_indexed
 from delta_core.engines.spark.joined import never, read_joined
 from delta_core.engines.spark.names import ROW, column_name, constant_name
+from delta_core.engines.spark.replay import plan_replay
+from delta_core.engines.spark.replay_cache import Facts
 from delta_core.engines.spark.types import narrowed, raw_schema, renamed, reshape, spark_type
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 from delta_core.expressions import ast
@@ -32,11 +34,15 @@ Route = Literal["auto", "index", "join"]
 _CONNECT_BYTES = 16 << 20
 
 
-def frame(spark: Any, scan: Scan, route: Route = "auto", vector_bytes: int | None = None) -> DataFrame:
+def frame(
+    spark: Any, scan: Scan, route: Route = "auto", vector_bytes: int | None = None, parallel_from: int | None = None
+) -> DataFrame:
     """Return the rows of a scan.
 
     Parameters
     ----------
+    parallel_from : int, optional
+        How many actions a checkpoint must hold for a job of Spark to replay the log; the session's number unless given.
     vector_bytes : int, optional
         The most bytes of deletion vectors, as they lie on disk, that the driver may hold; a sixteenth of its memory
         unless given. With more of them, executors read and decode them, and they are joined.
@@ -44,14 +50,18 @@ def frame(spark: Any, scan: Scan, route: Route = "auto", vector_bytes: int | Non
     private.check_version()
     if route not in ("auto", "index", "join"):
         raise InvalidArgumentError(f"Found route {route!r}, expected auto, index or join.")
-    files = PlannedFiles(scan)
     plan = scan.plan
     raw = raw_schema(plan.columns, plan.match)
     logical = StructType(
         Field(a.name, renamed(f.type, a.type)) for f, a in zip(raw.fields, plan.logical, strict=True)
     )
-    row = _row_index(raw, _needs_row(plan) or bool(files.with_vector.any()))
     most = _vector_bytes(spark, vector_bytes)
+    replay = plan_replay(spark, scan, parallel_from) if is_indexed(spark, route) else None
+    if replay is not None and (route == "index" or _fits(replay.facts, most)):
+        row = _row_index(raw, _needs_row(plan) or bool(replay.facts.num_vectors))
+        return _Stages(spark, scan, raw, logical).build(replay.relation(raw, logical, row), row)
+    files = PlannedFiles(scan)
+    row = _row_index(raw, _needs_row(plan) or bool(files.with_vector.any()))
     if _route(spark, files, route, most) == "index":
         rows = read_indexed(spark, scan, files, raw, logical, row)
     else:
@@ -82,6 +92,10 @@ def _route(spark: Any, files: PlannedFiles, route: Route, most: int) -> str:
         return "index"
     is_long = (files.largest_file() or 0) > MOST_ROWS
     return "join" if is_long or files.stored_bytes() > most else "index"
+
+
+def _fits(facts: Facts, most: int) -> bool:
+    return facts.largest <= MOST_ROWS and facts.stored <= most
 
 
 def _row_index(raw: StructType, needed: bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,13 @@ from pyspark.sql import types as T  # noqa: N812
 from delta_core.engines.spark import private
 from delta_core.engines.spark.files import PlannedFiles, Rows
 from delta_core.engines.spark.names import FILE, VECTOR, WANTED, constant_name
-from delta_core.engines.spark.pruning import FilePruner
+from delta_core.engines.spark.pruning import FilePruner, FilterReader
 from delta_core.engines.spark.types import spark_schema, spark_type
 from delta_core.errors import EngineError
 from delta_core.scan.scan import Scan
-from delta_core.types import DataType, StructType
+from delta_core.types import StructType
 
-__all__ = ["read_indexed"]
+__all__ = ["MOST_ROWS", "VectorForm", "constant_schema", "held", "read_indexed"]
 
 #: A vector is one bit a row as long as that takes no more than so many times what the log's own form takes.
 _BITS_PER_STORED = 4
@@ -40,25 +41,30 @@ def read_indexed(spark: Any, scan: Scan, files: PlannedFiles, raw: StructType, l
         The SQL name of a row's position.
     """
     types, plan = scan.source.state.types, scan.plan
-    vectors = _Vectors(files)
-    fields = [T.StructField(constant_name(i), spark_type(leaf.type, types)) for i, leaf in enumerate(plan.constants)]
-    fields.append(T.StructField(FILE, T.IntegerType(), False))
-    fields += [T.StructField(name, T.BinaryType()) for name in vectors.columns]
-    pruner = FilePruner(scan, files.files, raw, logical)
+    vectors = _form(files)
+    pruner = FilePruner(scan, files.files, FilterReader(scan, raw, logical))
 
     def ask(request: str) -> Any:
         verb, _, rest = request.partition(" ")
-        return pruner(rest) if verb == "prune" else vectors.write([int(n) for n in rest.split()])
+        return pruner(rest) if verb == "prune" else vectors.write(files.rows([int(n) for n in rest.split()]), files.path)
 
     listed = spark.createDataFrame(_listing(scan, files))
     by_id = plan.match == "id"
     if by_id:
         spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
     out = private.file_relation(
-        spark, scan.source.engine.storage.uri(""), spark_schema(raw, types), T.StructType(fields), listed,
+        spark, scan.source.engine.storage.uri(""), spark_schema(raw, types), constant_schema(scan, vectors), listed,
         vector_columns=len(vectors.columns), by_field_id=by_id, ask=ask,
     )  # fmt: skip
     return vectors.apply(spark, out, row)
+
+
+def constant_schema(scan: Scan, vectors: VectorForm) -> T.StructType:
+    """Return the columns that are one value a file: those of the plan, the file's number, its vectors."""
+    types = scan.source.state.types
+    fields = [T.StructField(constant_name(i), spark_type(c.type, types)) for i, c in enumerate(scan.plan.constants)]
+    fields.append(T.StructField(FILE, T.IntegerType(), False))
+    return T.StructType(fields + [T.StructField(name, T.BinaryType()) for name in vectors.columns])
 
 
 def _listing(scan: Scan, files: PlannedFiles) -> pa.Table:
@@ -68,12 +74,12 @@ def _listing(scan: Scan, files: PlannedFiles) -> pa.Table:
         "modified": pa.array(np.zeros(count, np.int64)), "vector": pa.array(files.with_vector),
     }
     for i, leaf in enumerate(scan.plan.constants):
-        columns[constant_name(i)] = _held(files.constant(leaf), leaf.type)
+        columns[constant_name(i)] = held(files.constant(leaf))
     columns[FILE] = pa.array(np.arange(count, dtype=np.int32))
     return pa.table(columns)
 
 
-def _held(column: pa.Array, t: DataType) -> pa.Array:
+def held(column: pa.Array) -> pa.Array:
     """Return values as Spark holds them inside a row: times as integers."""
     if pa.types.is_timestamp(column.type):
         return column.cast(pa.int64())
@@ -82,20 +88,25 @@ def _held(column: pa.Array, t: DataType) -> pa.Array:
     return pa.nulls(len(column), pa.int32()) if pa.types.is_null(column.type) else column
 
 
-class _Vectors:
-    """The form in which dropped and chosen rows reach Spark: loaded for the files of a query only."""
+class VectorForm:
+    """The form in which dropped and chosen rows reach Spark: loaded for the files of a query only.
 
-    def __init__(self, files: PlannedFiles) -> None:
-        self._files = files
-        self.columns: tuple[str, ...] = ()
-        self._bits = False
-        if files.with_vector.any():
-            self.columns = (VECTOR, WANTED) if files.keeps else (VECTOR,)
-            size = files.bit_bytes()
-            self._bits = size is not None and size <= max(_SMALL, _BITS_PER_STORED * files.stored_bytes())
+    Parameters
+    ----------
+    columns : tuple of str
+        The binary columns that hold them; none where no file has such rows.
+    bits : int or None
+        The bytes of the dropped rows at one bit a row, where known.
+    stored : int
+        Their bytes as the log has them.
+    """
+
+    def __init__(self, columns: tuple[str, ...], bits: int | None, stored: int) -> None:
+        self.columns = columns
+        self._bits = bits is not None and bits <= max(_SMALL, _BITS_PER_STORED * stored)
 
     def apply(self, spark: Any, rows: DataFrame, row: str) -> DataFrame:
-        """Return the rows that are left."""
+        """Return the rows that are left; ``row`` is the SQL name of a row's position."""
         if not self.columns:
             return rows
         position = F.expr(row)
@@ -109,24 +120,30 @@ class _Vectors:
     def _test(self, spark: Any, vector: Column, row: Column) -> Column:
         return private.bit_test(spark, vector, row) if self._bits else private.roaring_test(spark, vector, row)
 
-    def write(self, numbers: list[int]) -> str:
-        """Write the vectors of some files to a file for the driver, which deletes it, and return its name."""
+    def write(self, found: Iterable[Rows], path: Callable[[int], str]) -> str:
+        """Write rows of files to a file for the driver, which deletes it, and return its name."""
         handle, name = tempfile.mkstemp(prefix="delta-vectors-")
         with os.fdopen(handle, "wb") as out:
-            for rows in self._files.rows(numbers):
-                data = self._encode(rows)
+            for rows in found:
+                data = self._encode(rows, path)
                 out.write(struct.pack(">iii", rows.file, int(rows.keeps), len(data)))
                 out.write(data)
             out.write(struct.pack(">i", -1))
         return name
 
-    def _encode(self, rows: Rows) -> Any:
+    def _encode(self, rows: Rows, path: Callable[[int], str]) -> Any:
         last = rows.rows.max
         if last is not None and last >= MOST_ROWS:
             raise EngineError(
-                f"Row {last} of file {self._files.path(rows.file)!r} is dropped: files that long are read with "
-                "route='join' only.", path=self._files.path(rows.file),
-            )  # fmt: skip
+                f"Row {last} of file {path(rows.file)!r} is dropped: files that long are read with route='join' only.",
+                path=path(rows.file),
+            )
         if rows.keeps or not self._bits:
             return rows.rows.to_roaring(32)
         return rows.rows.bits(0 if last is None else last + 1).tobytes()
+
+
+def _form(files: PlannedFiles) -> VectorForm:
+    if not files.with_vector.any():
+        return VectorForm((), None, 0)
+    return VectorForm((VECTOR, WANTED) if files.keeps else (VECTOR,), files.bit_bytes(), files.stored_bytes())

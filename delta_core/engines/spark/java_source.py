@@ -102,7 +102,7 @@ public class FilterText {
     else quote(v.toString(), out);
     out.append("]");
   }
-  private static void quote(String s, StringBuilder out) {
+  static void quote(String s, StringBuilder out) {
     out.append('"');
     for (int i = 0; i < s.length(); i++) {
       char c = s.charAt(i);
@@ -118,25 +118,31 @@ public class FilterText {
 }
 """
 
-#: The files of one snapshot: every file is a partition of its own, whose values are its constants.
+#: The files of one snapshot: every file is a partition of its own, whose values are its constants. Of a table whose log
+#: is replayed by a Spark job, the files that a filter needs are asked for when it is planned, and no others.
 _TABLE_FILES = """
 public class TableFiles implements FileIndex {
+  private static final int REMEMBERED = 4;
   private final Path root;
   private final StructType schema;
   private final FileStatus[] files;
   private final Object[][] constants;
   private final boolean[] hasVector;
+  private final String[] descriptors;
   private final int vectorColumns;
   private final boolean byFieldId;
   private final java.util.function.Function python;
   private final java.lang.ref.SoftReference[] vectors;
   private final int[] chosen;
+  private final boolean replayed;
+  private final LinkedHashMap found = new LinkedHashMap(8, 0.75f, true);
   private final long size;
   // rows: path, size, modification time, whether there is a vector, then the constants
   public TableFiles(Path root, StructType schema, InternalRow[] rows, Integer vectorColumns, Boolean byFieldId,
                     java.util.function.Function python) {
     this.root = root; this.schema = schema; this.vectorColumns = vectorColumns.intValue();
     this.byFieldId = byFieldId.booleanValue(); this.python = python; this.chosen = null;
+    this.descriptors = null; this.replayed = false;
     StructField[] fields = schema.fields();
     int n = rows.length, m = fields.length - this.vectorColumns;
     files = new FileStatus[n]; constants = new Object[n][]; hasVector = new boolean[n];
@@ -144,7 +150,7 @@ public class TableFiles implements FileIndex {
     long total = 0L;
     for (int i = 0; i < n; i++) {
       InternalRow r = rows[i];
-      files[i] = new FileStatus(r.getLong(1), false, 1, 134217728L, r.getLong(2), new Path(r.getUTF8String(0).toString()));
+      files[i] = status(r.getUTF8String(0).toString(), r.getLong(1));
       total += r.getLong(1);
       hasVector[i] = r.getBoolean(3);
       Object[] values = new Object[m];
@@ -156,13 +162,50 @@ public class TableFiles implements FileIndex {
   private TableFiles(TableFiles base, int[] chosen) {
     root = base.root; schema = base.schema; files = base.files; constants = base.constants; hasVector = base.hasVector;
     vectorColumns = base.vectorColumns; byFieldId = base.byFieldId; python = base.python; vectors = base.vectors;
+    descriptors = base.descriptors; replayed = base.replayed;
     this.chosen = chosen;
     long total = 0L;
     for (int i = 0; i < chosen.length; i++) total += files[chosen[i]].getLen();
     size = total;
   }
-  public boolean isPruned() { return chosen != null; }
+  // all files of a replayed log, not asked for yet
+  public TableFiles(Path root, StructType schema, Integer vectorColumns, Boolean byFieldId,
+                    java.util.function.Function python, String size) {
+    this.root = root; this.schema = schema; this.vectorColumns = vectorColumns.intValue();
+    this.byFieldId = byFieldId.booleanValue(); this.python = python; this.size = Long.parseLong(size);
+    files = null; constants = null; hasVector = null; descriptors = null; vectors = null; chosen = null; replayed = true;
+  }
+  // some files of a replayed log: what Replay made of the job's rows
+  public TableFiles(TableFiles base, Replay rows) {
+    root = base.root; schema = base.schema; vectorColumns = base.vectorColumns; byFieldId = base.byFieldId;
+    python = base.python; chosen = null; replayed = true;
+    files = rows.files; constants = rows.constants; descriptors = rows.descriptors;
+    vectors = new java.lang.ref.SoftReference[files.length]; hasVector = new boolean[files.length];
+    long total = 0L;
+    for (int i = 0; i < files.length; i++) {
+      total += files[i].getLen();
+      hasVector[i] = descriptors[i] != null;
+    }
+    size = total;
+  }
+  static FileStatus status(String place, long length) {
+    return new FileStatus(length, false, 1, 134217728L, 0L, new Path(place));
+  }
+  // the same filter finds the same object: what Spark planned for it is used again
+  private synchronized TableFiles replay(String filters) {
+    TableFiles left = (TableFiles) found.get(filters);
+    if (left != null) return left;
+    Object rows = python.apply("replay " + filters);
+    if (rows == null) return this;
+    left = new TableFiles(this, (Replay) rows);
+    found.put(filters, left);
+    if (found.size() > REMEMBERED) found.remove(found.keySet().iterator().next());
+    return left;
+  }
+  private TableFiles loaded() { return files != null ? this : replay("[]"); }
+  public boolean isPruned() { return chosen != null || (replayed && files != null); }
   public TableFiles prune(scala.collection.Seq filters) {
+    if (replayed) return replay(FilterText.all(filters));
     byte[] keep = (byte[]) python.apply("prune " + FilterText.all(filters));
     if (keep == null) return this;
     int count = 0;
@@ -176,6 +219,7 @@ public class TableFiles implements FileIndex {
   public void refresh() {}
   public long sizeInBytes() { return size; }
   public String[] inputFiles() {
+    if (files == null) return loaded().inputFiles();
     int n = count();
     String[] out = new String[n];
     for (int i = 0; i < n; i++) out[i] = SparkPath(files[at(i)].getPath());
@@ -191,10 +235,10 @@ public class TableFiles implements FileIndex {
         + "set spark.sql.parquet.fieldId.read.enabled to true in the session, as delta_core.spark.read did.");
     }
     TableFiles from = this;
-    if (chosen == null && !(partitionFilters.isEmpty() && dataFilters.isEmpty())) {
+    if (!isPruned() && !(partitionFilters.isEmpty() && dataFilters.isEmpty())) {
       from = prune((scala.collection.Seq) partitionFilters.$plus$plus(dataFilters));
     }
-    return from.list(partitionFilters);
+    return from.loaded().list(partitionFilters);
   }
   private scala.collection.immutable.Seq list(scala.collection.immutable.Seq filters) {
     BasePredicate[] tests = new BasePredicate[filters.size()];
@@ -237,9 +281,17 @@ public class TableFiles implements FileIndex {
       int f = ((Integer) left.get(i)).intValue();
       if (!hasVector[f]) continue;
       out[i] = vectors[f] == null ? null : (Object[]) vectors[f].get();
-      if (out[i] == null) { missing.put(left.get(i), new Integer(i)); wanted.append(" ").append(f); }
+      if (out[i] == null) { missing.put(left.get(i), new Integer(i)); ask(f, wanted); }
     }
     if (missing.isEmpty()) return out;
+    vectors(wanted, missing, out);
+    return out;
+  }
+  private void ask(int f, StringBuilder wanted) {
+    if (descriptors == null) wanted.append(" ").append(f);
+    else wanted.append("\\n").append(f).append(" ").append(descriptors[f]);
+  }
+  private void vectors(StringBuilder wanted, HashMap missing, Object[][] out) {
     java.io.File file = new java.io.File((String) python.apply("vectors" + wanted));
     try {
       java.io.InputStream bytesIn = new java.io.BufferedInputStream(new java.io.FileInputStream(file), 1 << 20);
@@ -258,14 +310,126 @@ public class TableFiles implements FileIndex {
     } catch (java.io.IOException e) { throw new IllegalStateException("The deleted rows can't be handed to Spark", e); }
     finally { file.delete(); }
     if (!missing.isEmpty()) throw new IllegalStateException("The deleted rows of " + missing.size() + " files are missing");
-    return out;
   }
   public boolean equals(Object o) {
-    return o instanceof TableFiles && ((TableFiles) o).files == files && Arrays.equals(((TableFiles) o).chosen, chosen);
+    if (o == this || files == null || !(o instanceof TableFiles)) return o == this;
+    return ((TableFiles) o).files == files && Arrays.equals(((TableFiles) o).chosen, chosen);
   }
-  public int hashCode() { return System.identityHashCode(files) * 31 + Arrays.hashCode(chosen); }
+  public int hashCode() {
+    return System.identityHashCode(files == null ? (Object) this : files) * 31 + Arrays.hashCode(chosen);
+  }
   public String toString() { return "delta_core " + root; }
   static scala.collection.immutable.Seq seq(List list) { return CollectionConverters.asScala(list).toSeq(); }
+}
+"""
+
+#: The rows of a job that replayed a log, as files: paths resolved, partition values typed. Both are asked of Python by
+#: distinct text, and of paths only the few that the log spells as URIs or in bytes that are no text.
+_REPLAY = """
+public class Replay {
+  private final InternalRow[] rows;
+  private final StructType schema;
+  private final int[] kinds;
+  private final HashMap[] values;
+  private final HashMap odd = new HashMap();
+  FileStatus[] files;
+  Object[][] constants;
+  String[] descriptors;
+  // rows: path, size, descriptor of a vector as JSON, then the constants; kinds: v(alue), t(ext), p(lace)
+  public Replay(InternalRow[] rows, StructType schema, String kinds) {
+    this.rows = rows; this.schema = schema; this.kinds = new int[kinds.length()];
+    for (int j = 0; j < this.kinds.length; j++) this.kinds[j] = kinds.charAt(j);
+    values = new HashMap[this.kinds.length];
+  }
+  public int count() { return rows.length; }
+  private LinkedHashSet distinct(int column) {
+    LinkedHashSet out = new LinkedHashSet();
+    for (int i = 0; i < rows.length; i++) if (!rows[i].isNullAt(3 + column)) out.add(rows[i].getUTF8String(3 + column));
+    return out;
+  }
+  public String texts(int column) { return json(distinct(column)); }
+  private static String json(Collection texts) {
+    StringBuilder out = new StringBuilder("[");
+    Iterator it = texts.iterator();
+    while (it.hasNext()) { if (out.length() > 1) out.append(","); FilterText.quote(it.next().toString(), out); }
+    return out.append("]").toString();
+  }
+  // typed: one row a text, in the order of texts()
+  public void type(int column, InternalRow[] typed) {
+    HashMap known = new HashMap();
+    Iterator it = distinct(column).iterator();
+    DataType kind = schema.fields()[column].dataType();
+    for (int i = 0; i < typed.length; i++) known.put(it.next(), typed[i].isNullAt(0) ? null : typed[i].get(0, kind));
+    values[column] = known;
+  }
+  // paths that Python is to resolve: a JSON array
+  public String odd() {
+    LinkedHashSet out = new LinkedHashSet();
+    for (int i = 0; i < rows.length; i++) {
+      String path = rows[i].getUTF8String(0).toString();
+      if (rows[i].isNullAt(1) || decoded(path) == null) out.add(path);
+    }
+    return json(out);
+  }
+  // those of them whose size the log does not tell
+  public String unsized() {
+    LinkedHashSet out = new LinkedHashSet();
+    for (int i = 0; i < rows.length; i++) if (rows[i].isNullAt(1)) out.add(rows[i].getUTF8String(0));
+    return json(out);
+  }
+  public void place(String path, String place, String hadoop, String size) { odd.put(path, new String[]{place, hadoop, size}); }
+  public void finish(String root, String hadoopRoot) {
+    int n = rows.length, m = kinds.length;
+    files = new FileStatus[n]; constants = new Object[n][]; descriptors = new String[n];
+    for (int i = 0; i < n; i++) {
+      InternalRow r = rows[i];
+      String path = r.getUTF8String(0).toString();
+      String[] known = (String[]) odd.get(path);
+      String name = known == null ? decoded(path) : null;
+      long length = r.isNullAt(1) ? Long.parseLong(known[2]) : r.getLong(1);
+      files[i] = TableFiles.status(known == null ? hadoopRoot + name : known[1], length);
+      descriptors[i] = r.isNullAt(2) ? null : r.getUTF8String(2).toString();
+      Object[] out = new Object[m + 1];
+      for (int j = 0; j < m; j++) {
+        if (kinds[j] == 'p') out[j] = UTF8String.fromString(known == null ? root + name : known[0]);
+        else if (r.isNullAt(3 + j)) out[j] = null;
+        else if (kinds[j] == 't') out[j] = values[j].get(r.getUTF8String(3 + j));
+        else out[j] = r.get(3 + j, schema.fields()[j].dataType());
+      }
+      out[m] = new Integer(i);
+      constants[i] = out;
+    }
+  }
+  // a relative path as a name, null where that takes more than its escapes
+  static String decoded(String path) {
+    if (rooted(path)) return null;
+    if (path.indexOf('%') < 0) return path;
+    try {
+      byte[] in = path.getBytes("UTF-8");
+      byte[] out = new byte[in.length];
+      int n = 0;
+      for (int i = 0; i < in.length; i++) {
+        if (in[i] != '%') { out[n++] = in[i]; continue; }
+        int high = i + 2 < in.length ? Character.digit((char) in[i + 1], 16) : -1;
+        int low = high < 0 ? -1 : Character.digit((char) in[i + 2], 16);
+        if (low < 0) return null;
+        out[n++] = (byte) (high * 16 + low);
+        i += 2;
+      }
+      String name = java.nio.charset.Charset.forName("UTF-8").newDecoder().decode(java.nio.ByteBuffer.wrap(out, 0, n)).toString();
+      return rooted(name) ? null : name;
+    } catch (java.io.IOException e) { return null; }
+  }
+  private static boolean rooted(String path) {
+    if (path.startsWith("/")) return true;
+    int colon = path.indexOf(':');
+    if (colon < 1 || !Character.isLetter(path.charAt(0))) return false;
+    for (int i = 1; i < colon; i++) {
+      char c = path.charAt(i);
+      if (!(c < 128 && Character.isLetterOrDigit(c)) && c != '+' && c != '.' && c != '-') return false;
+    }
+    return true;
+  }
 }
 """
 
@@ -344,4 +508,4 @@ public class Step extends scala.runtime.AbstractPartialFunction {
 }
 """
 
-SOURCE = _IMPORTS + _FILTER_TEXT + _BIND + _TABLE_FILES + _STEP + _PRUNE
+SOURCE = _IMPORTS + _FILTER_TEXT + _BIND + _REPLAY + _TABLE_FILES + _STEP + _PRUNE

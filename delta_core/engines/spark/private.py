@@ -5,6 +5,7 @@ Whoever can't have them (Spark Connect, other versions) takes the route of plain
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,11 +16,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from delta_core.engines.spark.java_source import PACKAGE, SOURCE
-from delta_core.errors import EngineError, UnsupportedOperationError
+from delta_core.errors import EngineError, InternalError, UnsupportedOperationError
 
 __all__ = [
-    "NEWEST", "OLDEST", "bit_test", "check_version", "file_relation", "heap_bytes", "is_available",
-    "register_table_function", "roaring_test",
+    "NEWEST", "OLDEST", "ReplayedRows", "bit_test", "check_version", "file_relation", "heap_bytes", "is_available",
+    "register_table_function", "replayed_relation", "roaring_test",
 ]  # fmt: skip
 
 #: Versions of PySpark that these interfaces were tried on: from the first up to, not including, the second.
@@ -102,17 +103,22 @@ def file_relation(
     ask : function(str) -> bytearray, str or None
         Asked ``prune <filters as JSON>`` for a flag per file, and ``vectors <numbers>`` for the name of a file of vectors.
     """
+    rows = files._jdf.queryExecution().executedPlan().executeCollect()
+    return _relation(spark, root, columns, constants, [rows, vector_columns, by_field_id], ask)
+
+
+def _relation(
+    spark: Any, root: str, columns: T.StructType, constants: T.StructType, facts: Sequence[Any], ask: Callable[[str], Any],
+    *more: Any,
+) -> DataFrame:  # fmt: skip
     from pyspark.java_gateway import ensure_callback_server_started
 
     jvm, session = spark._jvm, spark._jsparkSession
     ensure_callback_server_started(spark._sc._gateway)
-    rows = files._jdf.queryExecution().executedPlan().executeCollect()
     parse = session.parseDataType
     schema = parse(constants.json())
     path = jvm.org.apache.hadoop.fs.Path(root)
-    arguments = [path, schema, rows, vector_columns, by_field_id, _Function(ask)]
-    index = _compiled(spark, "TableFiles").getConstructors()
-    made = next(c for c in index if c.getParameterCount() == len(arguments)).newInstance(_objects(spark, arguments))
+    made = _new(spark, "TableFiles", path, schema, *facts, _Function(ask), *more)
     _call_static(spark, "PruneFiles", "install", session.experimental())
     sources = jvm.org.apache.spark.sql.execution.datasources
     # a file that is missing or broken is never passed over, whatever the session says
@@ -120,6 +126,79 @@ def file_relation(
     parquet, no_buckets = sources.parquet.ParquetFileFormat(), jvm.scala.Option.apply(None)
     relation = sources.HadoopFsRelation(made, schema, parse(columns.json()), no_buckets, parquet, options, session)
     return DataFrame(session.baseRelationToDataFrame(relation), spark)
+
+
+def _new(spark: Any, name: str, *arguments: Any) -> Any:
+    """Make an object of ours, by the constructor that takes what is given."""
+    values = _objects(spark, arguments)
+    for constructor in _compiled(spark, name).getConstructors():
+        kinds = constructor.getParameterTypes()
+        if len(kinds) == len(values) and all(k.isInstance(v) for k, v in zip(kinds, values, strict=True)):
+            return constructor.newInstance(values)
+    raise InternalError(f"{name} has no constructor of {len(arguments)} such arguments.")
+
+
+def replayed_relation(
+    spark: Any, root: str, columns: T.StructType, constants: T.StructType, size: int, *,
+    vector_columns: int, by_field_id: bool, ask: Callable[[str], Any],
+) -> DataFrame:  # fmt: skip
+    """Return the rows of files as `file_relation` does, of files that are asked for when a query is planned.
+
+    Parameters
+    ----------
+    size : int
+        The bytes of all files.
+    ask : function(str) -> object
+        Asked ``replay <filters as JSON>`` for a `ReplayedRows`' object, or None where the filters tell nothing of
+        files; and ``vectors``, with a line for each file, of its number and descriptor, for the name of a file.
+    """
+    facts = [vector_columns, by_field_id]
+    return _relation(spark, root, columns, constants, facts, ask, str(size))
+
+
+class ReplayedRows:
+    """The files that a job over the log left, in the driver's JVM: no row of it passes Python.
+
+    Parameters
+    ----------
+    files : DataFrame
+        path, size, descriptor of a vector as JSON, then the constants.
+    kinds : str
+        A letter a constant: ``v``: the value is at hand; ``t``: the text of a partition value; ``p``: the file's place.
+    constants : StructType
+        What the constants are to become.
+    """
+
+    def __init__(self, spark: Any, files: DataFrame, kinds: str, constants: T.StructType) -> None:
+        rows = files._jdf.queryExecution().executedPlan().executeCollect()
+        schema = spark._jsparkSession.parseDataType(constants.json())
+        #: The object that the file index takes.
+        self.java = _new(spark, "Replay", rows, schema, kinds)
+
+    def texts(self, column: int) -> list[str]:
+        """Return the distinct texts of a constant."""
+        return list(json.loads(self.java.texts(column)))
+
+    def type(self, column: int, values: DataFrame) -> None:
+        """Say what the texts of a constant mean, in the order of `texts`."""
+        self.java.type(column, values._jdf.queryExecution().executedPlan().executeCollect())
+
+    def odd(self) -> list[str]:
+        """Return the paths that the log spells as more than names, and those of `unsized`."""
+        return list(json.loads(self.java.odd()))
+
+    def unsized(self) -> list[str]:
+        """Return the paths of files whose size the log does not tell."""
+        return list(json.loads(self.java.unsized()))
+
+    def place(self, path: str, place: str, hadoop: str, size: int) -> None:
+        """Say where a file lies, here and as Hadoop spells it."""
+        self.java.place(path, place, hadoop, str(size))
+
+    def finish(self, root: str, hadoop_root: str) -> Any:
+        """Make the files; other paths are names below a root."""
+        self.java.finish(root, hadoop_root)
+        return self.java
 
 
 def heap_bytes(spark: Any) -> int:

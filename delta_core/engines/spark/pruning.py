@@ -13,20 +13,20 @@ from delta_core.engines.spark.names import constant_name
 from delta_core.errors import DeltaError
 from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of
 from delta_core.expressions.binding import bind
-from delta_core.expressions.skipping import plan_skipping
+from delta_core.expressions.skipping import SkippingPlan, plan_skipping
 from delta_core.log.files import FileSet
 from delta_core.scan.scan import Scan
 from delta_core.schema import Path
 from delta_core.types import DataType, PrimitiveType, StructType, parse_decimal
 
-__all__ = ["FilePruner"]
+__all__ = ["FilePruner", "FilterReader"]
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _FUNCTIONS = frozenset(("isnull", "isnotnull", "startswith", "in", "=", "<=>", "<", "<=", ">", ">="))
 
 
-class FilePruner:
-    """Chooses files for a filter over the raw columns.
+class FilterReader:
+    """From a filter over the raw columns, as the file index writes it, to what it asks of files.
 
     Parameters
     ----------
@@ -35,38 +35,20 @@ class FilePruner:
         are no columns of the table.
     """
 
-    def __init__(self, scan: Scan, files: FileSet, raw: StructType, logical: StructType) -> None:
+    def __init__(self, scan: Scan, raw: StructType, logical: StructType) -> None:
         self._scan = scan
-        self._files = files
         self._raw = {a.name: (a.type, b.name, b.type) for a, b in zip(raw.fields, logical.fields, strict=False)}
         self._constants = {constant_name(i): leaf for i, leaf in enumerate(scan.plan.constants)}
 
-    def __call__(self, text: str) -> bytearray | None:
-        """Return a byte per file, 0 where it holds no such row; None where the filter tells nothing of files."""
-        if self._files.keep is not None:
-            return None
+    def plan(self, text: str) -> SkippingPlan:
+        """Return the tests of files."""
         parts = [p for node in json.loads(text) if (p := self._read(node, whole=False)) is not None]
-        source = self._scan.source
-        state = source.state
+        state = self._scan.source.state
         try:
             bound = [bind(p, state.schema, {}) for p in parts]
         except DeltaError:  # of a type that has no order here: the rows are still filtered
-            return None
-        plan = plan_skipping(all_of(bound), state.schema, state.column_map, state.partition_columns)
-        if plan.partition is None and plan.statistics is None:
-            return None
-        evaluator, zone = source.engine.evaluator, source.timezone
-        left = self._files.where(plan.partition, evaluator, zone, exact=True).where(plan.statistics, evaluator, zone)
-        return self._flags(left)
-
-    def _flags(self, left: FileSet) -> bytearray:
-        chosen = {id(p.chunk): p.mask() for p in left.parts}
-        flags = []
-        for part in self._files.parts:
-            live = part.mask()
-            mask = chosen.get(id(part.chunk))
-            flags.append(np.zeros(int(live.sum()), np.uint8) if mask is None else mask[live].astype(np.uint8))
-        return bytearray(np.concatenate(flags).tobytes() if flags else b"")
+            return SkippingPlan(None, None)
+        return plan_skipping(all_of(bound), state.schema, state.column_map, state.partition_columns)
 
     # --- the filter's text -----------------------------------------------------------------
 
@@ -101,6 +83,35 @@ class FilePruner:
             field = logical.fields[at]
             raw, logical, path = raw.fields[at].type, field.type, (*path, field.name)
         return Column(path)
+
+
+class FilePruner:
+    """Chooses files of a set for a filter over the raw columns."""
+
+    def __init__(self, scan: Scan, files: FileSet, filters: FilterReader) -> None:
+        self._source = scan.source
+        self._files = files
+        self._filters = filters
+
+    def __call__(self, text: str) -> bytearray | None:
+        """Return a byte per file, 0 where it holds no such row; None where the filter tells nothing of files."""
+        if self._files.keep is not None:
+            return None
+        plan = self._filters.plan(text)
+        if plan.partition is None and plan.statistics is None:
+            return None
+        evaluator, zone = self._source.engine.evaluator, self._source.timezone
+        left = self._files.where(plan.partition, evaluator, zone, exact=True).where(plan.statistics, evaluator, zone)
+        return self._flags(left)
+
+    def _flags(self, left: FileSet) -> bytearray:
+        chosen = {id(p.chunk): p.mask() for p in left.parts}
+        flags = []
+        for part in self._files.parts:
+            live = part.mask()
+            mask = chosen.get(id(part.chunk))
+            flags.append(np.zeros(int(live.sum()), np.uint8) if mask is None else mask[live].astype(np.uint8))
+        return bytearray(np.concatenate(flags).tobytes() if flags else b"")
 
 
 def _literal(kind: Any, text: str | None) -> Literal | None:
