@@ -137,12 +137,12 @@ def add_actions(snapshot: Snapshot, flatten: bool = False) -> pa.Table:
     Statistics stand under logical names, for the columns that the table's properties say have them.
     """
     files = snapshot.files
-    # one read of the log for all columns; the file set keeps the partition columns for later
+    # one pass over the log for all columns; the file set keeps the partition columns for later
     partitioned = [f"partition:{physical}" for _, physical in _partition_names(snapshot)]
+    wanted = _statistics(snapshot)
+    found = files.statistics([NUM_RECORDS, *(leaf for _, _, leaf in wanted)], beside=partitioned)
     base = files.columns(["path", "size", "modificationTime", *partitioned]).select([0, 1, 2])
     base = base.rename_columns(["path", "size_bytes", "modification_time"])
-    wanted = _statistics(snapshot)
-    found = files.statistics([NUM_RECORDS, *(leaf for _, _, leaf in wanted)])
     table = _not_null(base.append_column("num_records", found.column(0)), base.column_names)
     for name in ("null_count", "min", "max"):
         columns = {path: found.column(i) for i, (kind, path, _) in enumerate(wanted, 1) if kind == name}

@@ -110,9 +110,11 @@ class CommitChunk:
             out[name] = json_values(_one(adds.column(f"extra:{name}")), self._fields[name])
         return out
 
-    def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True) -> list[pa.Array]:
-        """Return statistics from their JSON text."""
-        (text,) = self.load(["stats"])
+    def statistics(
+        self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
+    ) -> list[pa.Array]:
+        """Return statistics from their JSON text; of what is parsed beside it, small columns are kept."""
+        text, *_ = self.load(["stats", *beside])
         return json_statistics(pick(text, rows), wanted)
 
 
@@ -227,7 +229,9 @@ class CheckpointChunk:
         column = found[self._action, name]
         return column if wanted is None or column.type == wanted else column.cast(wanted)
 
-    def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True) -> list[pa.Array]:
+    def statistics(
+        self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
+    ) -> list[pa.Array]:
         """Return statistics from the struct where the checkpoint has it, else from the JSON text."""
         missing = [w for w in wanted if w not in self._bounds]
         # a few rows are no reason to parse all

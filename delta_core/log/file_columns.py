@@ -50,10 +50,13 @@ class Chunk(Protocol):
         """Return columns of the rows where ``rows`` is true."""
         ...
 
-    def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True) -> list[pa.Array]:
+    def statistics(
+        self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
+    ) -> list[pa.Array]:
         """Return statistics, of the rows where ``rows`` is true (None: all), null where they are not known.
 
-        ``keep`` False: they are asked once only.
+        ``keep`` False: they are asked once only. ``beside`` are columns that will be asked for next: where statistics
+        take a pass over text, it serves both.
         """
         ...
 
@@ -86,7 +89,9 @@ class TableChunk:
             return partition_text(_one(self.table.column("partitionValues")), name.removeprefix(PARTITION))
         return pa.nulls(self.num_rows, FILE_COLUMNS.get(name, pa.string()))
 
-    def statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True) -> list[pa.Array]:
+    def statistics(
+        self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
+    ) -> list[pa.Array]:
         """Return statistics from the column ``stats``."""
         (text,) = self.load(["stats"])
         return json_statistics(pick(text, rows), wanted)

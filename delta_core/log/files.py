@@ -210,13 +210,19 @@ class FileSet:
                 del self._loaded[name]
         return table
 
-    def statistics(self, wanted: Sequence[FileStatistic]) -> pa.Table:
-        """Return statistics of the live files, a column per leaf in the order asked, null where not known."""
+    def statistics(self, wanted: Sequence[FileStatistic], beside: Sequence[str] = ()) -> pa.Table:
+        """Return statistics of the live files, a column per leaf in the order asked, null where not known.
+
+        Parameters
+        ----------
+        beside : sequence of str
+            Columns that will be asked for next: one pass over the commits serves both.
+        """
 
         def load(part: Part) -> list[pa.Array]:
             mask = part.mask()
             # one is asked for again and again: the number of rows
-            return part.chunk.statistics(wanted, None if mask.all() else mask, keep=len(wanted) == 1)
+            return part.chunk.statistics(wanted, None if mask.all() else mask, keep=len(wanted) == 1, beside=beside)
 
         loaded = self._run(load, self._parts)
         columns = [_joined([part[i] for part in loaded], statistic_type(w)) for i, w in enumerate(wanted)]

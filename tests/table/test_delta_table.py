@@ -16,6 +16,7 @@ import pytest
 import delta_core
 from delta_core import DeltaTable, exceptions, open_table, write_deltalake
 from delta_core.commit.options import CommitProperties, Transaction
+from delta_core.engines.arrow.log_files import ArrowLogFiles
 from delta_core.errors import (
     InvalidArgumentError,
     TableNotFoundError,
@@ -450,3 +451,23 @@ def test_exceptions_of_the_peer_catch_ours(builder: TableBuilder) -> None:
     assert issubclass(errors.UnsupportedFeatureError, exceptions.DeltaProtocolError)
     with pytest.raises(exceptions.DeltaError):
         DeltaTable(builder.uri, version=99)
+
+
+@pytest.mark.parametrize("flatten", [True, False])
+def test_add_actions_take_one_pass_over_the_commits(
+    builder: TableBuilder, monkeypatch: pytest.MonkeyPatch, flatten: bool
+) -> None:
+    table = DeltaTable(builder.uri)
+    parsed: list[int] = []
+    read = ArrowLogFiles.read_commits
+
+    def counted(self: ArrowLogFiles, files: Any, query: Any) -> Any:
+        parsed.append(len(files))
+        return read(self, files, query)
+
+    monkeypatch.setattr(ArrowLogFiles, "read_commits", counted)
+    found = table.get_add_actions(flatten=flatten)
+    assert parsed == [3]
+    assert sorted(found.column("num_records").to_pylist()) == [1, 1, 1, 1]
+    if flatten:
+        assert sorted(found.column("partition.kind").to_pylist(), key=str) == [None, "a", "a", "b"]
