@@ -107,6 +107,8 @@ def _members(value: Expression, node: Any) -> Expression:
 
     with pa.ipc.open_stream(bytes(node["Literal"]["Scalar"]["List"])) as stream:
         members = stream.read_all().column(0).to_pylist()
+    if None in members:  # in SQL what is not found is then unknown, in Polars it is false
+        raise _UntranslatableError("IsIn with null")
     return Call("in", (value, *map(Literal, members))) if members else Literal(False)
 
 

@@ -196,6 +196,13 @@ def test_polars_expression_keeps_the_same_rows() -> None:
 
 
 @pytest.mark.peer
+def test_polars_members_with_null_are_left_to_polars() -> None:
+    """What is not among them is false or unknown there by version, unknown in SQL: a negation would lose rows."""
+    pl = pytest.importorskip("polars")
+    assert from_polars(~pl.col("i").is_in([1, None])) is None
+    assert from_polars(pl.col("i").is_in([1, 2])) is not None
+
+
 def test_polars_expression_is_translated_as_far_as_it_goes() -> None:
     pl = pytest.importorskip("polars")
     unknown = pl.col("s").str.contains("a.*")
