@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable as PeerTable
 
+from delta_core import DeltaTable
 from delta_core.actions import Metadata
 from delta_core.errors import (
     ConstraintViolationError,
@@ -417,3 +418,19 @@ def test_change_files_of_a_table_without_the_feature_are_refused(tmp_path: Path)
     transaction.add_change_files(pa.table({"path": ["_change_data/c"], "size": [1], "dataChange": [False]}))
     with pytest.raises(UnsupportedFeatureError, match="cdc"):
         transaction.commit()
+
+
+def test_feed_that_only_a_property_claims_is_refused_by_feature(tmp_path: Path) -> None:
+    """Writer version 2 knows no change files: whoever changes rows rewrites whole files, and nothing tells which changed.
+
+    deltalake 1.6.6 and delta-spark look at the property alone, and give rows that stayed as deleted and inserted.
+    """
+    table = TableBuilder(tmp_path).create({"id": "long"}, properties=ON, protocol=(1, 2)).append({"id": [1, 2]})
+    (old,) = table.state.files.values()
+    gone = {"path": old["path"], "deletionTimestamp": 1, "dataChange": True, "partitionValues": {}, "size": old["size"]}
+    (add,) = table.add_actions({"id": [1, 3]})  # 2 becomes 3, and 1 stays
+    table.commit({"remove": {**gone, "extendedFileMetadata": True}}, add, operation="UPDATE")
+    with pytest.raises(UnsupportedOperationError, match="the feature changeDataFeed, which the table does not have"):
+        DeltaTable(table.uri).load_cdf(0)
+    told = pa.table(PeerTable(table.uri).load_cdf(2).read_all())
+    assert sorted(told.column("id").to_pylist()) == [1, 1, 2, 3]
