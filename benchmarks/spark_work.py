@@ -68,8 +68,8 @@ class Ours(Side):
 
     def snapshot(self, spark: Any, table: Path) -> int:
         """Plan all files, and ask the plan for its size: the driver's JVM holds them then, as a query needs them."""
-        plan = self.read(spark, table)._jdf.queryExecution().optimizedPlan()
-        return int(str(plan.stats().sizeInBytes()))
+        leaves = self.read(spark, table)._jdf.queryExecution().optimizedPlan().collectLeaves()
+        return int(str(leaves.head().computeStats().sizeInBytes()))
 
     @staticmethod
     def version() -> str:

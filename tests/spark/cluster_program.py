@@ -5,6 +5,7 @@ Each step prints one line of JSON: its name and what happened.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,25 @@ def session(master: str, **settings: str) -> Any:
     return builder.getOrCreate()
 
 
+def processes() -> Iterator[tuple[int, str]]:
+    """Yield every process's id and command line."""
+    if Path("/proc/self/cmdline").exists():
+        for folder in Path("/proc").iterdir():
+            # a process may end meanwhile
+            with contextlib.suppress(OSError):
+                if folder.name.isdigit():
+                    yield int(folder.name), (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        return
+    listed = subprocess.run(["ps", "-axww", "-o", "pid=,args="], capture_output=True, text=True, check=True).stdout
+    for line in listed.splitlines():
+        number, _, command = line.strip().partition(" ")
+        yield int(number), command
+
+
 def executors(spark: Any) -> list[int]:
     """Return the process ids of this application's executors."""
-    listed = subprocess.run(["ps", "-axww", "-o", "pid=,args="], capture_output=True, text=True, check=True).stdout
     mine = f"--app-id {spark.sparkContext.applicationId}"
-    return [int(line.split()[0]) for line in listed.splitlines() if mine in line and "CoarseGrainedExecutor" in line]
+    return [number for number, command in processes() if mine in command and "CoarseGrainedExecutor" in command]
 
 
 def parquet_files(path: Path) -> set[str]:

@@ -13,7 +13,7 @@ import pytest
 
 from delta_core import DeltaTable
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.spark
 
 SOURCE = Path(__file__).resolve().parents[2] / "examples" / "pipeline" / "pipeline.py"
 

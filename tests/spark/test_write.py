@@ -21,7 +21,7 @@ from delta_core.errors import (
 )
 from delta_core.snapshot import open_context
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.spark
 
 
 def rows(path: Path, *columns: str) -> list[tuple[Any, ...]]:

@@ -13,7 +13,7 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.errors import ConstraintViolationError, SchemaMismatchError, UnsupportedExpressionError
 from delta_core.types import Field, PrimitiveType, StructType
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.spark
 
 LONG, TEXT = PrimitiveType("long"), PrimitiveType("string")
 
