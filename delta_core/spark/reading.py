@@ -58,7 +58,7 @@ def read(
         How many bytes of deletion vectors the driver may hold.
     parallel_from : int, optional
         How many file actions the checkpoint must hold for a job of Spark to replay the log, in place of this process;
-        what ``spark.delta_core.parallelPlanning.minActions`` says in the session unless given, else 5,000,000.
+        what ``spark.delta_core.parallelPlanning.minActions`` says in the session unless given, else 500,000.
 
     Raises
     ------

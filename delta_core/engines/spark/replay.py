@@ -57,8 +57,8 @@ __all__ = ["LEAST_ACTIONS", "SETTING", "Replay", "plan_replay"]
 
 _Found = TypeVar("_Found")
 
-#: Actions of a checkpoint from which Spark replays the log; with fewer this process is done before a job has begun.
-LEAST_ACTIONS = 5_000_000
+#: Actions of a checkpoint from which Spark replays the log: handing over as many files takes longer than a job to choose some.
+LEAST_ACTIONS = 500_000
 #: The session's own number.
 SETTING = "spark.delta_core.parallelPlanning.minActions"
 #: Columns of file actions that Spark reads as they are.
