@@ -1,4 +1,4 @@
-"""``python -m tests.spark.matrix``: the tests of this folder on every minor version of PySpark.
+"""``python -m tests.spark.matrix``: the tests of this folder on every minor version of PySpark, and beside delta-spark.
 
 Each version stands in a virtual environment of its own, over the packages of the one that runs this; the environments
 are kept. Needs what ``pip install -e ".[test]"`` brings.
@@ -17,6 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = ("4.0.1", "4.1.1", "4.2.0", "4.3.0")
+#: The environment that has Delta's own Spark library, and what it installs.
+DELTA, DELTA_SPARK = "delta", ("pyspark==4.2.0", "delta-spark==4.4.0")
 #: The version on which Spark Connect is tested too.
 CONNECT = "4.2.0"
 
@@ -25,18 +27,18 @@ def environment(folder: Path, version: str) -> Path:
     """Return the interpreter of a version's environment, which is made where it is not there whole."""
     home = folder / version
     python = home / "bin" / "python"
-    if _version(python) == version:
+    packages = DELTA_SPARK if version == DELTA else (f"pyspark=={version}",)
+    wanted = packages[0].removeprefix("pyspark==")
+    if _version(python) == wanted:
         return python
     venv.create(home, clear=True, with_pip=False)
-    subprocess.run(
-        [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", f"pyspark=={version}"], check=True
-    )
+    subprocess.run([sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", *packages], check=True)
     own = next((home / "lib").glob("python*/site-packages"))
     # behind the environment's own, and with the .pth files of editable installs
     lines = [f"import site; site.addsitedir({path!r})" for path in site.getsitepackages()]
     (own / "shared.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    if _version(python) != version:
-        raise SystemExit(f"{python} finds pyspark {_version(python)}, expected {version}")
+    if _version(python) != wanted:
+        raise SystemExit(f"{python} finds pyspark {_version(python)}, expected {wanted}")
     return python
 
 
@@ -53,31 +55,33 @@ def _clean() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "PYTHONPATH"))}
 
 
-def run(python: Path, arguments: list[str], connect: bool) -> int:
+def run(python: Path, arguments: list[str], version: str, connect: bool) -> int:
     """Run the tests on one version; return pytest's exit code."""
     # PySpark 4.0 leaves sockets to the garbage collector; every other warning stays an error
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore::ResourceWarning", "-m", "not peer"]
-    command += [] if connect else ["--ignore", "tests/spark/test_connect.py"]
-    return subprocess.run([*command, *(arguments or ["tests/spark"])], cwd=ROOT, env=_clean(), check=False).returncode
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore::ResourceWarning"]
+    command += ["-m", "spark and peer" if version == DELTA else "not peer"]
+    command += [] if connect or version == DELTA else ["--ignore", "tests/spark/test_connect.py"]
+    tests = ["tests/spark", "tests/interop"] if version == DELTA else ["tests/spark"]
+    return subprocess.run([*command, *(arguments or tests)], cwd=ROOT, env=_clean(), check=False).returncode
 
 
 def main() -> int:
     """Run the command line; return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.spark.matrix", description=__doc__)
-    parser.add_argument("version", nargs="*", help=f"which (default: {' '.join(VERSIONS)})")
+    parser.add_argument("version", nargs="*", help=f"which (default: {' '.join(VERSIONS)} {DELTA})")
     parser.add_argument("--connect", default=CONNECT, help="where Spark Connect is tested too (default: %(default)s)")
     parser.add_argument("--environments", type=Path, default=ROOT / ".matrix", help="where they are kept")
     parser.add_argument("--pytest", nargs=argparse.REMAINDER, default=[], help="arguments for pytest, up to the end")
     options = parser.parse_args()
     options.environments.mkdir(parents=True, exist_ok=True)
     results = []
-    for version in options.version or VERSIONS:
+    for version in options.version or (*VERSIONS, DELTA):
         start = time.monotonic()
         python = environment(options.environments.resolve(), version)
         print(f"== pyspark {version}, environment {time.monotonic() - start:.0f} s", flush=True)
-        code = run(python, options.pytest, version == options.connect)
-        routes = "classic and Connect" if version == options.connect else "classic"
-        results.append((f"pyspark {version}, {routes}", code, time.monotonic() - start))
+        code = run(python, options.pytest, version, version == options.connect)
+        routes = "with delta-spark" if version == DELTA else "classic and Connect" if version == options.connect else "classic"
+        results.append((f"{version}, {routes}", code, time.monotonic() - start))
     for name, code, seconds in results:
         print(f"{name}: {'green' if code == 0 else f'pytest exit code {code}'}, {seconds:.0f} s")
     return int(any(code for _, code, _ in results))
