@@ -28,11 +28,11 @@ def follow_up(snapshot: Snapshot, commit: bytes, before: Snapshot | None, wanted
     if checksum:
         previous = None if before is None else before.checksum
         snapshot.checksum = write_checksum(snapshot, previous, commit=commit)
-    interval: int = read_property(snapshot.state.configuration, "delta.checkpointInterval")
-    due = snapshot.version > 0 and snapshot.version % interval == 0
-    if not wanted.create_checkpoint or not due or not allows(catalog, "checkpoint"):
-        return snapshot
     try:
+        interval: int = read_property(snapshot.state.configuration, "delta.checkpointInterval")
+        due = snapshot.version > 0 and snapshot.version % interval == 0
+        if not wanted.create_checkpoint or not due or not allows(catalog, "checkpoint"):
+            return snapshot
         written = write_checkpoint(snapshot, checksum=checksum)
     except (DeltaError, OSError) as e:
         _log.warning("The checkpoint of version %s of %s could not be written: %s", snapshot.version, snapshot.uri, e)

@@ -52,7 +52,14 @@ def requested(
             )
     _check_kept(found, have, plugins)
     stored = {k: v for k, v in {**old, **found}.items() if not k.lower().startswith(_FEATURE) and k not in _VERSIONS}
-    asked = [k[len(_FEATURE) :] for k, v in new.items() if k.lower().startswith(_FEATURE) and v.lower() in _WORDS]
+    features = {k: v for k, v in new.items() if k.lower().startswith(_FEATURE)}
+    for name, text in features.items():
+        if text.lower() not in _WORDS:
+            raise InvalidArgumentError(
+                f"Table property {name} is {text!r}, expected 'supported'. Leave it out for a table without the feature.",
+                property=name, value=text,
+            )  # fmt: skip
+    asked = [k[len(_FEATURE) :] for k in features]
     return Requested([_spelled(name, registry) for name in asked], stored)
 
 

@@ -128,3 +128,17 @@ def test_isolation_level_of_a_table_counts_in_any_case(tmp_path: Path, level: Is
     TableBuilder(tmp_path / "t").create({"id": "long"}, properties={"delta.isolationLevel": spelled(level.value)})
     snapshot = open_snapshot(str(tmp_path / "t"))
     assert Transaction(snapshot.context, snapshot, "DELETE").isolation is level
+
+
+def test_feature_is_asked_for_by_supported_or_enabled_alone(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"delta\.feature\.deletionVectors is 'false'"):
+        created(tmp_path / "t", {"delta.feature.deletionVectors": "false"})
+    assert not (tmp_path / "t").exists()
+
+
+def test_interval_of_another_writer_that_is_none_costs_no_commit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The commit has landed: what follows it is told of by the log alone."""
+    TableBuilder(tmp_path / "t").create({"id": "long"}, properties={"delta.checkpointInterval": "often"})
+    write_deltalake(tmp_path / "t", pa.table({"id": [1]}), mode="append")
+    assert open_snapshot(str(tmp_path / "t")).version == 1
+    assert "delta.checkpointInterval" in caplog.text
