@@ -86,7 +86,7 @@ def stage_definition(
     """Stage the metadata of a new table, or of one that is replaced: nothing of the old definition stays."""
     asked = dict(properties or {})
     # a new table needs no feature to have no such columns; an old one may have some
-    requests = {} if cluster_by else {CLUSTER_BY: "[]"}
+    requests = {} if cluster_by or CLUSTER_BY in asked else {CLUSTER_BY: "[]"}
     if cluster_by:
         asked[CLUSTER_BY] = json.dumps(list(cluster_by))
     table_id = None if transaction.base is None else transaction.base.metadata.id
