@@ -224,24 +224,6 @@ def plan_partition_peak(table: Path, small: Path) -> Work:
     return work
 
 
-def write_rows(table: Path, small: Path) -> Work:
-    """Write rows to a new table."""
-    from delta_core import DeltaTable, write_deltalake
-
-    del small
-    return writing(write_deltalake, DeltaTable, table)
-
-
-def checkpoint(table: Path, small: Path) -> Work:
-    """Open a table and write its checkpoint."""
-    from delta_core import DeltaTable
-
-    return checkpointing(DeltaTable, table, small)
-
-
-def append_at_once(table: Path, small: Path) -> Work:
-    """Append by eight processes at once."""
-    from delta_core import DeltaTable, write_deltalake
-
-    del small
-    return appending_at_once("delta_core", write_deltalake, DeltaTable, table)
+write_rows = partial(writing, "delta_core")
+checkpoint = partial(checkpointing, "delta_core")
+append_at_once = partial(appending_at_once, "delta_core")

@@ -97,24 +97,6 @@ def append_to_many(table: Path, small: Path) -> Work:
     return appending(DeltaTable, write, FIVE_COLUMNS, table, small)
 
 
-def write_rows(table: Path, small: Path) -> Work:
-    """Write rows to a new table."""
-    from deltalake import DeltaTable, write_deltalake
-
-    del small
-    return writing(write_deltalake, DeltaTable, table)
-
-
-def checkpoint(table: Path, small: Path) -> Work:
-    """Open a table and write its checkpoint."""
-    from deltalake import DeltaTable
-
-    return checkpointing(DeltaTable, table, small)
-
-
-def append_at_once(table: Path, small: Path) -> Work:
-    """Append by eight processes at once."""
-    from deltalake import DeltaTable, write_deltalake
-
-    del small
-    return appending_at_once("deltalake", write_deltalake, DeltaTable, table)
+write_rows = partial(writing, "deltalake")
+checkpoint = partial(checkpointing, "deltalake")
+append_at_once = partial(appending_at_once, "deltalake")

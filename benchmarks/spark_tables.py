@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +17,12 @@ from benchmarks.spark_cases import DAY
 from benchmarks.tables import (
     CHECKPOINT_GROUP,
     GENERATORS,
-    MILLIS,
     PROTOCOL,
     VECTOR_PROTOCOL,
     Sizes,
     checkpoint_group,
     checkpoint_schema,
+    data_add,
     make_many_files,
     metadata,
     table_path,
@@ -67,18 +66,6 @@ def _seven_columns(first_id: int, rows: int) -> pa.Table:
     })  # fmt: skip
 
 
-def _add(file: Path, low: int, rows: int, vector: dict[str, Any] | None = None) -> dict[str, Any]:
-    stats = {
-        "numRecords": rows, "minValues": {"id": low}, "maxValues": {"id": low + rows - 1}, "nullCount": {"id": 0},
-        "tightBounds": vector is None,
-    }  # fmt: skip
-    add = {
-        "path": file.name, "partitionValues": {}, "size": file.stat().st_size, "modificationTime": MILLIS,
-        "dataChange": True, "stats": json.dumps(stats),
-    }  # fmt: skip
-    return {"add": add | ({"deletionVector": vector} if vector else {})}
-
-
 def make_rows(table: Path, sizes: Sizes) -> None:
     """10,000,000 rows of seven columns in 20 files."""
     rows = sizes.of(10_000_000, 20_000) // FILES
@@ -86,7 +73,7 @@ def make_rows(table: Path, sizes: Sizes) -> None:
     for i in range(FILES):
         file = table / f"part-{i:05}.snappy.parquet"
         pq.write_table(_seven_columns(i * rows, rows), file, compression="snappy")
-        adds.append(_add(file, i * rows, rows))
+        adds.append(data_add(file, i * rows, rows))
     write_commit(table, 0, [{"protocol": PROTOCOL}, {"metaData": metadata(_schema_string(SEVEN))}, *adds])
 
 
@@ -100,7 +87,7 @@ def _marked(share: float) -> Callable[[Path, Sizes], None]:
         for i, vector in enumerate(write_vectors(table, dropped, FILES)):
             file = table / f"part-{i:05}.snappy.parquet"
             os.link(source / file.name, file)
-            adds.append(_add(file, i * rows, rows, vector))
+            adds.append(data_add(file, i * rows, rows, vector))
         configuration = {"delta.enableDeletionVectors": "true"}
         start = [{"protocol": VECTOR_PROTOCOL}, {"metaData": metadata(_schema_string(SEVEN), **configuration)}]
         write_commit(table, 0, [*start, *adds])
@@ -115,7 +102,7 @@ def make_small_files(table: Path, sizes: Sizes) -> None:
     for i in range(sizes.of(10_000, 200)):
         file = table / f"part-{i:05}.snappy.parquet"
         pq.write_table(_seven_columns(i * 10, 10), file, compression="snappy")
-        adds.append(_add(file, i * 10, 10))
+        adds.append(data_add(file, i * 10, 10))
     write_commit(table, 0, [{"protocol": PROTOCOL}, {"metaData": metadata(_schema_string(SEVEN))}, *adds])
 
 

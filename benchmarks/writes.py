@@ -1,13 +1,19 @@
-"""Writes, the same for every side: many rows at once, a checkpoint of many files, appends by many processes at once."""
+"""Writes, the same for every side: many rows at once, a checkpoint of many files, appends by many processes at once.
+
+A side is a package with `DeltaTable` and `write_deltalake`.
+"""
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,8 +38,10 @@ for _ in range({commits}):
 """
 
 
-def writing(write: Callable[..., Any], open_table: Callable[[str], Any], table: Path) -> Callable[[], float]:
+def writing(package: str, table: Path, small: Path) -> Callable[[], float]:
     """Return work that writes ten million rows to a new table; it answers with the rows that the log counts."""
+    del small
+    side = import_module(package)
     # a run at a small scale has a small table beside it
     count = max(1_000, int(ROWS * float(table.name.rpartition("-")[2])))
     numbers = np.random.default_rng(1)
@@ -45,44 +53,44 @@ def writing(write: Callable[..., Any], open_table: Callable[[str], Any], table: 
         ).cast(pa.string()),
     })  # fmt: skip
     folder = Path(mkdtemp(dir=table.parent, prefix="written-"))
-    write(str(folder / "warm"), rows.slice(0, 100))
+    side.write_deltalake(str(folder / "warm"), rows.slice(0, 100))
 
     def work() -> float:
-        write(str(folder / "table"), rows)
-        adds = pa.table(open_table(str(folder / "table")).get_add_actions())
+        side.write_deltalake(str(folder / "table"), rows)
+        adds = pa.table(side.DeltaTable(str(folder / "table")).get_add_actions())
         return float(sum(adds.column("num_records").to_pylist()))
 
-    return _then_removed(work, folder)
+    atexit.register(shutil.rmtree, folder, True)
+    return work
 
 
-def checkpointing(open_table: Callable[[str], Any], table: Path, small: Path) -> Callable[[], float]:
+def checkpointing(package: str, table: Path, small: Path) -> Callable[[], float]:
     """Return work that opens a table and writes its checkpoint; it answers with the version."""
+    open_table = import_module(package).DeltaTable
     with copied(small) as folder:
         open_table(str(folder)).create_checkpoint()
-    context = copied(table)
-    copy = context.__enter__()
+    stack = ExitStack()
+    atexit.register(stack.close)
+    copy = str(stack.enter_context(copied(table)))
 
     def work() -> float:
-        try:
-            opened = open_table(str(copy))
-            opened.create_checkpoint()
-            return float(opened.version())
-        finally:
-            context.__exit__(None, None, None)
+        opened = open_table(copy)
+        opened.create_checkpoint()
+        return float(opened.version())
 
     return work
 
 
-def appending_at_once(
-    package: str, write: Callable[..., Any], open_table: Callable[[str], Any], table: Path
-) -> Callable[[], float]:
+def appending_at_once(package: str, table: Path, small: Path) -> Callable[[], float]:
     """Return work that appends by eight processes at once; it answers with the version reached.
 
     The processes wait, their imports done, until the clock starts.
     """
+    del small
+    side = import_module(package)
     folder = TemporaryDirectory(dir=table.parent, prefix="at-once-")
     uri = f"{folder.name}/table"
-    write(uri, pa.table({"id": pa.array([], pa.int64()), "v": pa.array([], pa.float64())}))
+    side.write_deltalake(uri, pa.table({"id": pa.array([], pa.int64()), "v": pa.array([], pa.float64())}))
     code = APPENDER.format(package=package, commits=COMMITS_EACH)
     processes = [
         subprocess.Popen([sys.executable, "-c", code, uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -97,14 +105,6 @@ def appending_at_once(
             for p in processes:
                 p.communicate("go\n")
             failed = [p.returncode for p in processes if p.returncode]
-            return float(open_table(uri).version()) if not failed else -1.0
+            return float(side.DeltaTable(uri).version()) if not failed else -1.0
 
-    return work
-
-
-def _then_removed(work: Callable[[], float], folder: Path) -> Callable[[], float]:
-    import atexit
-    import shutil
-
-    atexit.register(shutil.rmtree, folder, True)
     return work
