@@ -43,15 +43,11 @@ def plan_tests(expression: Expression | None, evaluator: Evaluator, zone: str, e
 def _statistics_test(parts: list[Expression], evaluator: Evaluator, zone: str, exact: bool) -> FileTest:
     whole = all_of(parts)
     assert whole is not None
-    if exact:
-        return FileTest(whole, evaluator, zone, exact)
     bounded = {leaf.path for e in parts for leaf in leaves(e) if isinstance(leaf, FileStatistic) and leaf.kind == "min"}
-    late = [e for e in parts if _all_null_path(e) in bounded]
-    first = all_of([e for e in parts if e not in late])
-    if not late or first is None:
+    late = [] if exact else [e for e in parts if _all_null_path(e) in bounded]
+    first, rest = all_of([e for e in parts if e not in late]), all_of(late)
+    if first is None or rest is None:
         return FileTest(whole, evaluator, zone, exact)
-    rest = all_of(late)
-    assert rest is not None
     stages = FileTest(first, evaluator, zone, exact), FileTest(rest, evaluator, zone, exact)
     return StagedTest(whole, evaluator, zone, *stages)
 
@@ -148,17 +144,19 @@ class StagedTest(FileTest):
         super().__init__(whole, evaluator, zone, exact=False)
         self._bounds = bounds
         self._all_null = nulls
+        asked = [leaf for leaf in bounds.leaves if isinstance(leaf, FileStatistic)]
+        paths = {leaf.path for leaf in nulls.leaves if isinstance(leaf, FileStatistic) and leaf.path}
+        self._asked = asked
+        self._deciding = [leaf for leaf in asked if leaf.path in paths]
 
     def run(self, chunk: Chunk, rows: Mask | None) -> Mask:
         """Return which rows of a chunk pass; those outside ``rows`` do not."""
         if not chunk.has_statistics_columns:
             return super().run(chunk, rows)
-        chunk.statistics([leaf for leaf in self._bounds.leaves if isinstance(leaf, FileStatistic)], None)  # kept
+        chunk.statistics(self._asked, None)  # one read, kept for both
         passed = self._bounds.run(chunk, rows)
-        paths = {leaf.path for leaf in self._all_null.leaves if isinstance(leaf, FileStatistic) and leaf.path}
-        known = [leaf for leaf in self._bounds.leaves if isinstance(leaf, FileStatistic) and leaf.path in paths]
         unknown = np.zeros(chunk.num_rows, np.bool_)
-        for column in chunk.statistics(known, None):
+        for column in chunk.statistics(self._deciding, None):
             if column.null_count:
                 unknown |= ~is_valid(column)
         unknown &= passed

@@ -97,13 +97,19 @@ def plan_replay(spark: Any, scan: Scan, least: int | None) -> Replay | None:
     if any(p.alive is not None or p.candidates is not None for p, _ in older):
         return None
     handles = {id(h): h for _, (h, _) in older}
-    constants = [c.name for c in plan.constants if isinstance(c, FileConstant) and c != LOCATION]
+    constants = _constants(scan)
     known = _FIELDS | {f.name for f in getattr(source, "action_fields", ()) if f.action == "add"}
     if not known.issuperset(constants) or not is_readable(list(handles.values()), constants):
         return None
     tail = FileSet([p for p in parts if p.chunk.place is None], source.engine.map, source.state.types)
     has_vectors = any(not h.all_null(g, ("add", "deletionVector", "storageType")) for _, (h, g) in older)
     return Replay(spark, scan, list(handles.values()), tail, touched(), bool(plan.selectors) and has_vectors)
+
+
+def _constants(scan: Scan) -> list[str]:
+    """Return the columns of file actions that the scan attaches to rows, each once."""
+    found = [c.name for c in scan.plan.constants if isinstance(c, FileConstant) and c != LOCATION]
+    return list(dict.fromkeys(found))
 
 
 def _least(spark: Any, given: int | None) -> int:
@@ -144,9 +150,8 @@ class Replay:
         state = source.state
         self._uri = source.engine.storage.uri
         self._files = {hadoop_path(self._uri(h.path)): h for h in handles}
-        constants = [c.name for c in scan.plan.constants if isinstance(c, FileConstant) and c != LOCATION]
         physical = [state.column_map.physical_path(state.schema, (c,))[0] for c in state.partition_columns]
-        self._base = Shape(tuple(physical), tuple(dict.fromkeys(constants)), has_vectors)
+        self._base = Shape(tuple(physical), tuple(_constants(scan)), has_vectors)
         self._key = Key(
             str(spark.sparkContext.applicationId), self._uri(""), state.metadata.id,
             tuple((h.path, *stat) for h, stat in zip(handles, self._stats(handles), strict=True)),
