@@ -17,15 +17,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.actions import Metadata
 from delta_core.commit import committer as module
 from delta_core.commit.conflict import IsolationLevel
-from delta_core.commit.transaction import Transaction, begin_create
+from delta_core.commit.transaction import Transaction
 from delta_core.engine import Listing, PutResult, RangeRequest, Storage
 from delta_core.errors import CommitConflictError, EngineError
 from delta_core.expressions.filters import to_expression
 from delta_core.log.names import commit_name, parse_name
 from delta_core.log.source import TableLog
+from delta_core.operations.create import create_table
+from delta_core.schema import Schema
 from delta_core.snapshot import Snapshot, open_context, open_snapshot
 from tests.commit.conftest import added, live
 
@@ -127,13 +128,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def create(uri: str) -> None:
-    transaction = begin_create(open_context(uri))
-    value = {
-        "id": uuid4().hex, "format": {"provider": "parquet", "options": {}}, "schemaString": json.dumps(SCHEMA),
-        "partitionColumns": ["kind"], "configuration": {}, "createdTime": 1,
-    }  # fmt: skip
-    transaction.set_metadata(Metadata.parse(value, "the test"))
-    transaction.commit()
+    create_table(open_context(uri), Schema.from_json(json.dumps(SCHEMA)), partition_by=["kind"])
 
 
 deeds = st.builds(

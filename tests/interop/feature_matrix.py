@@ -22,7 +22,10 @@ from delta_core.operations.write import WriteOptions, write_table
 from delta_core.schema import Schema
 from delta_core.snapshot import open_context, open_snapshot
 
-__all__ = ["PAIRS", "RECIPES", "REFUSED", "Recipe", "Row", "append", "make", "model", "recipe_of"]
+__all__ = [
+    "PAIRS", "RECIPES", "REFUSED", "Recipe", "Row", "append", "make", "model", "recipe_of",
+    "schema_of", "set_domain",
+]  # fmt: skip
 
 Row = dict[str, Any]
 #: Ids of each append; the row of id 2 is dropped where a feature drops rows.
@@ -75,11 +78,19 @@ def _drop_row(uri: str) -> None:
     transaction.commit()
 
 
-def _set_domain(uri: str) -> None:
+def set_domain(uri: str) -> None:
+    """Set a domain of the user's own."""
     snapshot = open_snapshot(uri)
     transaction = Transaction(snapshot.context, snapshot, "SET DOMAIN")
     transaction.set_domain("org.example", '{"a": 1}')
     transaction.commit()
+
+
+def schema_of(fields: Sequence[tuple[Any, ...]]) -> Schema:
+    """Return a schema of (name, type, metadata, nullable); the last two may be left out."""
+    filled = [(*f, *({}, True)[len(f) - 2 :]) for f in fields]
+    listed = [{"name": n, "type": t, "nullable": nullable, "metadata": m} for n, t, m, nullable in filled]
+    return Schema.from_json(json.dumps({"type": "struct", "fields": listed}))
 
 
 def _time(i: int) -> datetime:
@@ -118,7 +129,7 @@ RECIPES: dict[str, Recipe] = {
     "deletionVectors": Recipe(properties={"delta.enableDeletionVectors": "true"}, after=_drop_row, drops=True),
     "rowTracking": Recipe(properties={"delta.enableRowTracking": "true"}),
     "timestampNtz": Recipe([("t", "timestamp_ntz")], given=lambda i: {"t": _time(i) if i % 3 else None}),
-    "domainMetadata": Recipe(features=["domainMetadata"], after=_set_domain),
+    "domainMetadata": Recipe(features=["domainMetadata"], after=set_domain),
     "v2Checkpoint": Recipe(properties={"delta.checkpointPolicy": "v2"}),
     "icebergCompatV1": Recipe(
         [("w", "decimal(9,2)")], {"delta.enableIcebergCompatV1": "true"}, given=lambda i: {"w": None}
@@ -188,11 +199,8 @@ def model(recipe: Recipe, batches: int, dropped: bool) -> list[Row]:
 
 def make(uri: str, recipe: Recipe) -> None:
     """Create the table, append twice, do what the features do, write a checkpoint, and append behind it."""
-    shown = [("id", "long"), *recipe.fields]
-    filled = [(*f, *({}, True)[len(f) - 2 :]) for f in shown]
-    listed = [{"name": n, "type": t, "nullable": nullable, "metadata": m} for n, t, m, nullable in filled]
     create_table(
-        open_context(uri), Schema.from_json(json.dumps({"type": "struct", "fields": listed})),
+        open_context(uri), schema_of([("id", "long"), *recipe.fields]),
         properties=recipe.properties, features=recipe.features, partition_by=recipe.partition_by,
         cluster_by=recipe.cluster_by,
     )  # fmt: skip

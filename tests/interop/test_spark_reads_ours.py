@@ -5,7 +5,6 @@ They run where `test_spark_tables` does.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,8 +22,8 @@ from delta_core.kernels.row_set import RowSet
 from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.operations.create import create_table
 from delta_core.operations.write import WriteOptions, write_table
-from delta_core.schema import Schema
 from delta_core.snapshot import open_context, open_snapshot
+from tests.interop.feature_matrix import schema_of, set_domain
 from tests.interop.test_spark_tables import Made, plain, spark, table  # noqa: F401  (fixtures)
 
 pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.filterwarnings("ignore")]
@@ -56,12 +55,6 @@ class Case:
     peer: bool = True
     checkpoint: bool = False
     after: Callable[[str], None] | None = None
-
-
-def schema_of(fields: Fields) -> Schema:
-    filled = [(*f, *({}, True)[len(f) - 2 :]) for f in fields]
-    listed = [{"name": n, "type": t, "nullable": nullable, "metadata": m} for n, t, m, nullable in filled]
-    return Schema.from_json(json.dumps({"type": "struct", "fields": listed}))
 
 
 def make(path: Path, case: Case) -> str:
@@ -221,7 +214,7 @@ CASES: dict[str, Case] = {
     ),
     "domains": Case(
         [ID], [IDS], features=["domainMetadata"], checkpoint=True,
-        after=lambda uri: set_domain(uri, "org.example", '{"a": 1}'),
+        after=set_domain,
     ),
     "append only": Case([ID], [IDS], {"delta.appendOnly": "true"}, delete=None),
     "plain acknowledgements": Case(
@@ -241,13 +234,6 @@ CASES: dict[str, Case] = {
         ),
     ),
 }  # fmt: skip
-
-
-def set_domain(uri: str, name: str, text: str) -> None:
-    snapshot = open_snapshot(uri)
-    transaction = Transaction(snapshot.context, snapshot, "SET DOMAIN")
-    transaction.set_domain(name, text)
-    transaction.commit()
 
 
 def ours(uri: str, case: Case) -> list[str]:

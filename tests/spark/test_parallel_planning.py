@@ -332,7 +332,7 @@ def test_partition_value_of_another_type_is_refused_by_name(spark: Any, tmp_path
             frame.where(where).count()
 
 
-def test_vector_beyond_its_file_and_missing_vector_files_fail_only_what_reads_them(spark: Any, tmp_path: Path) -> None:
+def test_missing_vector_files_fail_only_what_reads_them(spark: Any, tmp_path: Path) -> None:
     made = TableBuilder(tmp_path / "t").create({"id": "long"}, features=["deletionVectors"])
     made.append([{"id": 1}, {"id": 2}]).append([{"id": 11}, {"id": 12}]).delete_rows(lambda r: r["id"] == 11)
     made.checkpoint()

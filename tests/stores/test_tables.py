@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -90,28 +90,32 @@ def test_checkpoints_on_a_server_are_read_back(server: Server) -> None:
     assert ids(opened) == sorted(10 * i + k for i in range(10) for k in range(3))
 
 
-def _append(bucket: str, options: dict[str, Any], first: int, count: int) -> None:
-    for i in range(count):
-        write_deltalake(bucket, rows(first + 10 * i), mode="append", storage_options=options)
+Job = tuple[int, Callable[..., Any], dict[str, Any]]
+
+
+def _appended_at_once(bucket: str, jobs: Sequence[Job]) -> list[Exception]:
+    """Append three times a thread: from which id on, by whom, with which options; return what failed."""
+    failures: list[Exception] = []
+
+    def work(first: int, write: Callable[..., Any], options: dict[str, Any]) -> None:
+        try:
+            for i in range(3):
+                write(bucket, rows(first + 10 * i), mode="append", storage_options=options)
+        except Exception as e:  # noqa: BLE001
+            failures.append(e)
+
+    threads = [threading.Thread(target=work, args=job) for job in jobs]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return failures
 
 
 def test_eight_threads_append_at_once_and_every_row_is_there_once(server: Server) -> None:
     options = dict(server.options)
     write_deltalake(server.bucket, rows(0), storage_options=options)
-    failures: list[Exception] = []
-
-    def work(first: int) -> None:
-        try:
-            _append(server.bucket, options, first, 3)
-        except Exception as e:  # noqa: BLE001
-            failures.append(e)
-
-    threads = [threading.Thread(target=work, args=(100 * n,)) for n in range(1, 9)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert failures == []
+    assert _appended_at_once(server.bucket, [(100 * n, write_deltalake, options) for n in range(1, 9)]) == []
     wanted = [0, 1, 2] + [100 * n + 10 * i + k for n in range(1, 9) for i in range(3) for k in range(3)]
     table = DeltaTable(server.bucket, storage_options=options)
     assert (table.version(), ids(table)) == (24, wanted)
@@ -185,21 +189,7 @@ def test_deltalake_and_we_append_at_once_and_nothing_is_lost(server: Server, pee
         pytest.skip("deltalake does not survive races on this emulator, not even against itself")
     ours, theirs = dict(server.options), dict(server.peer_options)
     write_deltalake(server.bucket, rows(0), storage_options=ours)
-    failures: list[Exception] = []
-
-    def work(first: int, write: Callable[..., Any], options: dict[str, Any]) -> None:
-        try:
-            for i in range(3):
-                write(server.bucket, rows(first + 10 * i), mode="append", storage_options=options)
-        except Exception as e:  # noqa: BLE001
-            failures.append(e)
-
     jobs = [(100, write_deltalake, ours), (200, peer.write_deltalake, theirs), (300, write_deltalake, ours)]
-    threads = [threading.Thread(target=work, args=job) for job in jobs]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert failures == []
+    assert _appended_at_once(server.bucket, jobs) == []
     wanted = [0, 1, 2] + [100 * n + 10 * i + k for n in range(1, 4) for i in range(3) for k in range(3)]
     assert ids(DeltaTable(server.bucket, storage_options=ours)) == wanted
