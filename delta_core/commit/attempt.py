@@ -135,7 +135,9 @@ def build_attempt(
         now_ms, previous_timestamp_ms, intents.reported, lost, _nothing if base is None else base.others,
     )  # fmt: skip
     rules = plugins.collect("commit_rules", attempt=view)
-    view = replace(view, adds=_with_columns(adds, "add", rules), removes=_with_columns(removes, "remove", rules))
+    view = replace(
+        view, adds=_with_columns(adds, "add", rules), removes=_with_columns(removes, "remove", rules)
+    )
     metadata = plugins.fold("finish_metadata", "metadata", target.metadata, attempt=view)
     _check_finished(target.metadata, metadata)
     if metadata != target.metadata:
@@ -150,7 +152,9 @@ def build_attempt(
 
 
 def _fields(plugins: PluginSet, action: str) -> frozenset[str]:
-    return frozenset(f.name for feature in plugins.features.values() for f in feature.fields if f.action == action)
+    return frozenset(
+        f.name for feature in plugins.features.values() for f in feature.fields if f.action == action
+    )
 
 
 def _check_paths(adds: pa.Table, removes: pa.Table) -> None:
@@ -207,18 +211,25 @@ def _with_columns(files: pa.Table, action: str, rules: Sequence[Any]) -> pa.Tabl
             )
         index = files.schema.get_field_index(rule.field)
         column = pa.chunked_array([rule.values])
-        files = files.append_column(rule.field, column) if index < 0 else files.set_column(index, rule.field, column)
+        files = (
+            files.append_column(rule.field, column)
+            if index < 0
+            else files.set_column(index, rule.field, column)
+        )
     return files
 
 
 def _check_finished(before: Metadata, after: Metadata) -> None:
     """Attempts may set properties and values in the schema's metadata, never names, ids or types."""
     if before.id != after.id or before.partition_columns != after.partition_columns:
-        raise HookContractError("Hook finish_metadata changed the table's id or partition columns.", hook="finish_metadata")
+        raise HookContractError(
+            "Hook finish_metadata changed the table's id or partition columns.", hook="finish_metadata"
+        )
     if before.schema_string != after.schema_string and _shape(before) != _shape(after):
         raise HookContractError(
             "Hook finish_metadata changed names, types or nullability of columns; attempts set values of their metadata "
-            "only.", hook="finish_metadata",
+            "only.",
+            hook="finish_metadata",
         )
 
 
@@ -247,7 +258,9 @@ def _commit_info(header: CommitHeader, rules: Sequence[Any], now_ms: int) -> dic
         if isinstance(rule, CommitInfoField):
             other = claimed.setdefault(rule.name, rule.feature)
             if other != rule.feature:
-                raise PluginConflictError(f"Features {other} and {rule.feature} both set commitInfo.{rule.name}.")
+                raise PluginConflictError(
+                    f"Features {other} and {rule.feature} both set commitInfo.{rule.name}."
+                )
             fields[rule.name] = rule.value
     info: dict[str, Any] = {
         **{k: v for k, v in header.custom.items() if v is not None},
@@ -269,10 +282,15 @@ def _lines(
     if view.metadata_changed:
         small.append(("metaData", metadata.to_json()))
     small += [("txn", _txn(app, version, view.now_ms)) for app, version in intents.transactions.items()]
-    small += [("domainMetadata", _domain(d, c)) for d, c in {**intents.domains, **intents.system_domains}.items()]
+    small += [
+        ("domainMetadata", _domain(d, c)) for d, c in {**intents.domains, **intents.system_domains}.items()
+    ]
     small += [(r.kind, r.value) for r in rules if isinstance(r, ExtraAction)]
     small += [(kind, value) for kind, value in intents.actions]
-    head = [utf8_of(json.dumps({k: v}, separators=(",", ":"), ensure_ascii=False), f"The action {k}") for k, v in small]
+    head = [
+        utf8_of(json.dumps({k: v}, separators=(",", ":"), ensure_ascii=False), f"The action {k}")
+        for k, v in small
+    ]
     removes = _stamped(view.removes, view.now_ms)
     adds = view.adds.drop_columns(["numRecords", "fresh"])
     return b"".join([
@@ -284,9 +302,9 @@ def _lines(
 def _stamped(removes: pa.Table, now_ms: int) -> pa.Table:
     count = removes.num_rows
     kept = removes.drop_columns([c for c in ("dvId", "stats") if c in removes.column_names])
-    return kept.append_column("deletionTimestamp", pa.repeat(pa.scalar(now_ms, pa.int64()), count)).append_column(
-        "extendedFileMetadata", pa.repeat(pa.scalar(True), count)
-    )
+    return kept.append_column(
+        "deletionTimestamp", pa.repeat(pa.scalar(now_ms, pa.int64()), count)
+    ).append_column("extendedFileMetadata", pa.repeat(pa.scalar(True), count))
 
 
 def _txn(app_id: str, version: int, now_ms: int) -> dict[str, Any]:
@@ -295,5 +313,3 @@ def _txn(app_id: str, version: int, now_ms: int) -> dict[str, Any]:
 
 def _domain(domain: str, configuration: str | None) -> dict[str, Any]:
     return {"domain": domain, "configuration": configuration or "", "removed": configuration is None}
-
-

@@ -131,7 +131,9 @@ class Transaction:
     @property
     def _definition(self) -> tuple[TableState, PluginSet]:
         if self._target is None:
-            raise InvalidArgumentError("A table that is to be created needs its metadata first: call set_metadata.")
+            raise InvalidArgumentError(
+                "A table that is to be created needs its metadata first: call set_metadata."
+            )
         return self._target
 
     def set_metadata(
@@ -157,14 +159,20 @@ class Transaction:
         asked = requested(metadata.configuration, known, registry)
         given = replace(metadata, configuration=asked.configuration)
         check_partition_columns(given)
-        wanted = [*registry.everything.collect("required_features", metadata=given), *asked.features, *features]
+        wanted = [
+            *registry.everything.collect("required_features", metadata=given),
+            *asked.features,
+            *features,
+        ]
         protocol = upgraded(NEW_TABLE if self._target is None else self._target[0].protocol, wanted, registry)
         check_writable(protocol, registry)
         state, plugins = self._define(protocol, given, prepared=False)
         prepared = plugins.fold("prepare_metadata", "metadata", given, table=state, previous=previous)
         state, plugins = self._define(protocol, prepared)
         wishes = {**given.configuration, **(requests or {})}
-        domains = _declared_domains(plugins.collect("prepare_domains", table=state, requested=wishes), plugins)
+        domains = _declared_domains(
+            plugins.collect("prepare_domains", table=state, requested=wishes), plugins
+        )
         if domains:
             self.intents.system_domains.update(domains)
             state, plugins = self._define(protocol, prepared)
@@ -178,7 +186,9 @@ class Transaction:
         self._target, self._plan = (state, plugins), None
         return state
 
-    def _define(self, protocol: Protocol, metadata: Metadata, prepared: bool = True) -> tuple[TableState, PluginSet]:
+    def _define(
+        self, protocol: Protocol, metadata: Metadata, prepared: bool = True
+    ) -> tuple[TableState, PluginSet]:
         """Build the target state, with the domains as this transaction leaves them."""
         before = {} if self.base is None else self.base.domains()
         version = -1 if self.base is None else self.base.version
@@ -215,7 +225,9 @@ class Transaction:
         Raises InvalidArgumentError where the table drops no rows without rewriting files, or has no such file.
         """
         if self.plan.remove_rows is None:
-            raise InvalidArgumentError("The table has no feature active that drops rows without rewriting files.")
+            raise InvalidArgumentError(
+                "The table has no feature active that drops rows without rewriting files."
+            )
         if isinstance(file, str) or not set(READ_FILE) <= set(file.column_names):
             file = self._live_file(file if isinstance(file, str) else file.column("path")[0].as_py())
         self.intents.row_removals.append(RowRemoval(file, rows))
@@ -267,14 +279,20 @@ class Transaction:
         """
         if self._isolation is not None:
             return self._isolation
-        if self.intents.metadata is None and (self.intents.adds or self.intents.removes) and not self._changes_rows():
+        if (
+            self.intents.metadata is None
+            and (self.intents.adds or self.intents.removes)
+            and not self._changes_rows()
+        ):
             return IsolationLevel.SNAPSHOT_ISOLATION
         named = read_property(self.table.configuration, "delta.isolationLevel")
         return IsolationLevel.WRITE_SERIALIZABLE if named is None else IsolationLevel(named)
 
     def _changes_rows(self) -> bool:
         tables = [*self.intents.adds, *self.intents.removes]
-        return any(v for t in tables for v in t.column("dataChange").to_pylist()) or bool(self.intents.row_removals)
+        return any(v for t in tables for v in t.column("dataChange").to_pylist()) or bool(
+            self.intents.row_removals
+        )
 
     def commit(
         self, user_metadata: str | None = None, custom_metadata: Mapping[str, Any] | None = None,
@@ -297,7 +315,9 @@ class Transaction:
             The store did not say whether the commit landed, and looking for it did not tell.
         """
         if self.in_doubt:
-            raise InvalidArgumentError("This transaction was committed already, or may have been; begin another one.")
+            raise InvalidArgumentError(
+                "This transaction was committed already, or may have been; begin another one."
+            )
         now = clock or _now_ms
         committer = self._choose_committer()
         header = self._header(user_metadata, custom_metadata or {})
@@ -380,7 +400,9 @@ class Transaction:
             return given
         state, plugins = self._definition
         storage = self.context.log.engine.storage
-        chosen: Committer | None = plugins.sole("committer", table=state, commits=self.context.log.catalog, storage=storage)
+        chosen: Committer | None = plugins.sole(
+            "committer", table=state, commits=self.context.log.catalog, storage=storage
+        )
         return chosen or self.context.store_committer or StoreCommitter(storage)
 
     def _advance(self, base: Snapshot | None, conflict: Conflict) -> Snapshot:
@@ -397,7 +419,9 @@ class Transaction:
             latest = latest.with_commits([LogFile(commit_name(v), "commit", v, v) for v in missing])
         if latest.version <= base.version:
             taken = conflict.version
-            raise VersionNotFoundError(f"Version {taken} is taken, but the log does not list it.", version=taken)
+            raise VersionNotFoundError(
+                f"Version {taken} is taken, but the log does not list it.", version=taken
+            )
         kinds = [k for f in self.plugins.features.values() for k in f.actions]
         for winner in latest.commits(base.version + 1, latest.version):
             check_conflicts(winner, self.intents, self.reads, self.isolation, self._matching(latest), kinds)
@@ -417,7 +441,9 @@ class Transaction:
 
         return matches
 
-    def _finish(self, base: Snapshot | None, attempt: Attempt, committed: Committed, committer: Committer) -> CommitResult:
+    def _finish(
+        self, base: Snapshot | None, attempt: Attempt, committed: Committed, committer: Committer
+    ) -> CommitResult:
         version = committed.version
         if self._resolution is not None and self._resolution[1].encoded is not None:
             kept = self._resolution[1].encoded.path
@@ -426,7 +452,9 @@ class Transaction:
         name = commit_name(version)
         kind: Any = "commit" if committed.path == name else "staged"
         file = LogFile(committed.path or name, kind, version, version, data=attempt.data)
-        snapshot = self.context.created(file) if base is None else base.with_commits([file], attempt.timestamp_ms)
+        snapshot = (
+            self.context.created(file) if base is None else base.with_commits([file], attempt.timestamp_ms)
+        )
         try:
             self.plugins.check("after_commit", table=snapshot.state, committed=committed, committer=committer)
         except Exception as e:  # noqa: BLE001  (the commit is there, whatever a plugin's follow-up does)
@@ -458,4 +486,3 @@ def begin_create(
 ) -> Transaction:
     """Begin a transaction that creates a table."""
     return Transaction(context, None, operation, parameters)
-

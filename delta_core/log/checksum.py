@@ -83,7 +83,11 @@ def _read(storage: Storage, name: str) -> Checksum | None:
 
 
 def write_checksum(
-    snapshot: ChecksumSource, previous: Checksum | None = None, *, commit: bytes | None = None, full: bool = False
+    snapshot: ChecksumSource,
+    previous: Checksum | None = None,
+    *,
+    commit: bytes | None = None,
+    full: bool = False,
 ) -> Checksum | None:
     """Write the checksum of a snapshot's version, unless it is there or can't be known cheaply.
 
@@ -160,7 +164,11 @@ def _next(snapshot: ChecksumSource, previous: Checksum | None, commit: bytes | N
 
 def _empty(snapshot: ChecksumSource) -> dict[str, Any]:
     """Return the numbers of a table without files, before its first commit."""
-    empty = {"path": pa.array([], pa.string()), "size": pa.array([], pa.int64()), "dvCardinality": pa.array([], pa.int64())}
+    empty = {
+        "path": pa.array([], pa.string()),
+        "size": pa.array([], pa.int64()),
+        "dvCardinality": pa.array([], pa.int64()),
+    }
     return {**_files(pa.table(empty), _has_vectors(snapshot)), "setTransactions": [], "domainMetadata": []}
 
 
@@ -172,7 +180,9 @@ def _whole(snapshot: ChecksumSource, commit: bytes | None) -> dict[str, Any]:
         [c.flatten()[c.type.get_field_index("cardinality")] for c in found.column("deletionVector").chunks], pa.int64()
     ) if vectors else pa.chunked_array([pa.nulls(found.num_rows, pa.int64())])  # fmt: skip
     table = pa.table({"size": found.column("size"), "dvCardinality": cardinality})
-    info = _newest_info(_commit_actions(snapshot, commit).others) if _last_commit(snapshot) is not None else {}
+    info = (
+        _newest_info(_commit_actions(snapshot, commit).others) if _last_commit(snapshot) is not None else {}
+    )
     transactions = [t.to_json() for t in snapshot.transactions().values()]
     domains = [DomainMetadata(d, c).to_json() for d, c in snapshot.domains().items()]
     return {
@@ -206,7 +216,9 @@ def _commit_actions(snapshot: ChecksumSource, commit: bytes | None) -> ParsedAct
     if file is None:
         raise ValueError(f"the commit of version {snapshot.version} is not at hand")
     given = file if commit is None else file._replace(data=commit)
-    query = ActionQuery(("path", "size", "dataChange", "dvCardinality"), skip=frozenset({"cdc", "protocol", "metaData"}))
+    query = ActionQuery(
+        ("path", "size", "dataChange", "dvCardinality"), skip=frozenset({"cdc", "protocol", "metaData"})
+    )
     return snapshot.engine.logs.read_commits([given], query)
 
 
@@ -255,7 +267,9 @@ def _files(files: pa.Table, vectors: bool) -> dict[str, Any]:
     if vectors:
         out["numDeletedRecordsOpt"] = int(deleted.sum())
         out["numDeletionVectorsOpt"] = len(files) - files.column("dvCardinality").null_count
-        out["deletedRecordCountsHistogramOpt"] = {"deletedRecordCounts": _binned(deleted, DELETED_BINS).tolist()}
+        out["deletedRecordCountsHistogramOpt"] = {
+            "deletedRecordCounts": _binned(deleted, DELETED_BINS).tolist()
+        }
     return out
 
 
