@@ -20,6 +20,7 @@ from delta_core.engines.arrow.data_writer import write_files
 from delta_core.engines.arrow.legacy_calendar import Calendar, read_calendar
 from delta_core.engines.arrow.measure import footer_statistics, leaves_of
 from delta_core.engines.arrow.ordered import Task, run_ordered
+from delta_core.engines.arrow.parquet_columns import GroupReader
 from delta_core.engines.arrow.parquet_types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
 from delta_core.engines.arrow.prefetch import Prefetch
 from delta_core.engines.arrow.row_groups import kept_groups
@@ -203,7 +204,7 @@ class _Job:
             self._read.opened(index, file.metadata.num_rows)
         try:
             for first, run in self._runs(file.metadata, plan, groups):
-                for position, batch in self._batches(path, file, plan, first, run):
+                for position, batch in self._batches(index, file, plan, first, run):
                     out = self._apply(index, position, batch)
                     if out is not None and out.num_rows:
                         yield out
@@ -211,17 +212,16 @@ class _Job:
             file.close(force=True)
 
     def _batches(
-        self, path: str, file: Any, plan: FilePlan, first: int, run: list[int]
+        self, index: int, file: Any, plan: FilePlan, first: int, run: list[int]
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         if plan.leaves:
-            stream = file.reader.iter_batches(
-                self._read.batch_rows, row_groups=run, column_indices=list(plan.leaves), use_threads=False
-            )
+            groups = GroupReader(file, self._local[index], plan.leaves)
+            stream = groups.batches(run, self._read.batch_rows)
         else:
             rows = sum(file.metadata.row_group(g).num_rows for g in run)
             stream = _empty_batches(rows, self._read.batch_rows)
         while True:
-            with _naming(path):
+            with _naming(self._read.paths[index]):
                 batch = next(stream, None)
                 physical = None if batch is None else plan.convert(batch)
             if physical is None:

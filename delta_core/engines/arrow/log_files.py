@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any
 
@@ -13,10 +15,12 @@ import pyarrow as pa
 from delta_core.actions import FILE_COLUMNS
 from delta_core.engine import ActionQuery, ParquetForm, RangeRequest, Storage
 from delta_core.engines.arrow.log_writer import write_lines, write_parquet
+from delta_core.engines.arrow.parquet_columns import find_chunk
 from delta_core.engines.arrow.row_groups import group_bounds
 from delta_core.errors import CheckpointError, DeltaError, LogError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.json_actions import ActionParser, ParsedActions
+from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPages, is_text, read_chunk, text_pages
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.plans import LogFile
 
@@ -160,23 +164,72 @@ class ParquetCheckpoint:
         dictionary : sequence of Path
             Columns whose strings (a map's keys and values) come dictionary-encoded.
         """
+        found = self._read_flat(group, [c for c in columns if c not in dictionary])
+        found |= self._read_others(group, [c for c in columns if c not in found], dictionary)
+        return [found[c] for c in columns]
+
+    def _read_others(self, group: int, columns: Sequence[Path], dictionary: Sequence[Path]) -> dict[Path, pa.Array]:
+        """Read paths through pyarrow."""
         stored = self._stored(columns)
         rows = self.group_rows[group]
         if not stored:
-            return [pa.nulls(rows, _default_type(c)) for c in columns]
+            return {c: pa.nulls(rows, _default_type(c)) for c in columns}
         with self._guard(), self._open([leaf for c in dictionary for leaf in self._leaves(c)]) as file:
             table = file.read_row_group(group, columns=stored, use_threads=False)
-        return [self._extract(table, c) for c in columns]
+        return {c: self._extract(table, c) for c in columns}
+
+    def _read_flat(self, group: int, columns: Sequence[Path]) -> dict[Path, pa.Array]:
+        """Read those paths that our own decoder knows."""
+        chunks = [(c, chunk) for c in columns if (chunk := self._chunk(group, c)) is not None]
+        found: dict[Path, pa.Array] = {}
+        if not chunks:
+            return found
+        with self._guard(), self._descriptor() as file:
+            for path, chunk in chunks:
+                with suppress(UnsupportedPages):
+                    found[path] = read_chunk(file, chunk)
+        return found
+
+    def _chunk(self, group: int, path: Path) -> ColumnChunk | None:
+        """Return the column chunk of a path, where it is one that our own decoder reads."""
+        leaf = self._leaf_index.get(".".join(path))
+        found = self.arrow_type(path)
+        if leaf is None or found is None or self._storage.local_path(self.path) is None:
+            return None
+        return find_chunk(self._metadata, group, leaf, found)
+
+    @contextmanager
+    def _descriptor(self) -> Iterator[int]:
+        path = self._storage.local_path(self.path)
+        assert path is not None
+        file = os.open(path, os.O_RDONLY)
+        try:
+            yield file
+        finally:
+            os.close(file)
 
     def batches(self, group: int, columns: Sequence[Path]) -> Iterator[list[pa.Array]]:
         """Read as `read` does, a few thousand rows at a time."""
+        done = 0
+        if len(columns) == 1 and (chunk := self._chunk(group, columns[0])) is not None and is_text(chunk.type):
+            with self._guard(), self._descriptor() as file, suppress(UnsupportedPages):
+                for page in text_pages(file, chunk):
+                    done += len(page)
+                    yield [page]
+        if done < self.group_rows[group] or not done:
+            yield from self._other_batches(group, columns, done)
+
+    def _other_batches(self, group: int, columns: Sequence[Path], first: int) -> Iterator[list[pa.Array]]:
+        """Read paths through pyarrow, from a row on."""
         stored = self._stored(columns)
         if not stored:
             yield self.read(group, columns)
             return
         with self._guard(), self._open() as file:
             for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=stored, use_threads=False):
-                yield [self._extract(batch, c) for c in columns]
+                if first < batch.num_rows:
+                    yield [self._extract(batch.slice(first), c) for c in columns]
+                first = max(0, first - batch.num_rows)
 
     def _stored(self, columns: Sequence[Path]) -> list[str]:
         return [".".join(c) for c in columns if self.arrow_type(c) is not None]

@@ -17,7 +17,7 @@ from delta_core.kernels.nested import rebuild_list, rebuild_map, rebuild_struct,
 from delta_core.schema import FIELD_ID, Path, format_path
 from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef
 
-__all__ = ["FilePlan", "UnconvertibleError", "is_encoded_string", "plan_file"]
+__all__ = ["FilePlan", "UnconvertibleError", "is_encoded_string", "num_leaves", "plan_file"]
 
 Convert = Callable[[pa.Array], pa.Array]
 
@@ -151,11 +151,12 @@ def _storage(t: pa.DataType) -> pa.DataType:
     return _storage(t.storage_type) if isinstance(t, pa.BaseExtensionType) else t
 
 
-def _num_leaves(t: pa.DataType) -> int:
+def num_leaves(t: pa.DataType) -> int:
+    """Return how many Parquet columns hold a type."""
     t = _storage(t)
     if pa.types.is_map(t):
-        return _num_leaves(t.key_type) + _num_leaves(t.item_type)
-    return sum(_num_leaves(t.field(i).type) for i in range(t.num_fields)) if t.num_fields else 1
+        return num_leaves(t.key_type) + num_leaves(t.item_type)
+    return sum(num_leaves(t.field(i).type) for i in range(t.num_fields)) if t.num_fields else 1
 
 
 def _same_layout(found: pa.DataType, wanted: pa.DataType) -> bool:
@@ -205,7 +206,7 @@ class _Matcher:
         """Return for each wanted field the found one's index (None: none), its conversion and its first leaf."""
         starts = [first]
         for f in found:
-            starts.append(starts[-1] + _num_leaves(f.type))
+            starts.append(starts[-1] + num_leaves(f.type))
         out: list[tuple[int | None, Convert | None, int]] = []
         places = _Places(found)
         for k, w in enumerate(wanted):
@@ -241,7 +242,7 @@ class _Matcher:
             return lambda a: inner(a.storage) if inner is not None else a.storage
         definition = self.types.get(t.type) if isinstance(t, PrimitiveType) else None
         if definition is not None and definition.decode is not None and not _same_layout(found, wanted):
-            self.leaves.update(range(first, first + _num_leaves(found)))
+            self.leaves.update(range(first, first + num_leaves(found)))
             return definition.decode
         if pa.types.is_struct(wanted) and pa.types.is_struct(found):
             return self.struct(found, wanted, t, first, path)
@@ -305,9 +306,9 @@ class _Matcher:
             raise UnconvertibleError(path, found, wanted)
         types = (t.key_type, t.value_type) if isinstance(t, MapType) else (None, None)
         on_key = self.column(key, wanted.key_type, types[0], first, (*path, "key"))
-        on_value = self.column(value, wanted.item_type, types[1], first + _num_leaves(key), (*path, "value"))
+        on_value = self.column(value, wanted.item_type, types[1], first + num_leaves(key), (*path, "value"))
         # Arrow needs the whole key to see that it is a map
-        self.leaves.update(range(first, first + _num_leaves(key)))
+        self.leaves.update(range(first, first + num_leaves(key)))
         if is_map and on_key is None and on_value is None:
             return None
 

@@ -1,0 +1,154 @@
+"""Which column chunks of a Parquet file our own decoder reads, from the footer; PyArrow reads the others.
+
+On a local disk only: elsewhere the network takes the time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.engines.arrow.parquet_types import is_encoded_string, num_leaves
+from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPages, read_chunk
+
+__all__ = ["GroupReader", "find_chunk"]
+
+_CODECS = {"UNCOMPRESSED": False, "SNAPPY": True}
+_ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
+#: A footer that claims more may be damaged, and room is made by what it says.
+MOST_ROWS = 1 << 24
+MOST_BYTES = 256 << 20
+#: A row group that takes more when it is decoded as a whole is streamed by PyArrow.
+GROUP_BYTES = 64 << 20
+
+
+class GroupReader:
+    """Reads row groups of one data file as batches of its top-level columns, in the file's order.
+
+    Parameters
+    ----------
+    file : pyarrow.parquet.ParquetFile
+        Open.
+    path : str or None
+        Where the file lies on a local disk.
+    leaves : sequence of int
+        The Parquet columns to decode, ascending.
+    """
+
+    def __init__(self, file: Any, path: str | None, leaves: Sequence[int]) -> None:
+        self._file = file
+        self._path = path
+        self._leaves = list(leaves)
+        self._schema: pa.Schema = file.schema_arrow
+        self._flat = {} if path is None else _flat_columns(self._schema, frozenset(leaves))
+
+    def batches(self, groups: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of row groups."""
+        streamed: list[int] = []
+        for group in groups:
+            chunks = self._chunks(group)
+            if not chunks:
+                streamed.append(group)
+                continue
+            yield from self._stream(streamed, batch_rows)
+            streamed = []
+            yield from self._read(group, chunks).to_batches(batch_rows)
+        yield from self._stream(streamed, batch_rows)
+
+    def _stream(self, groups: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        if groups:
+            yield from self._file.reader.iter_batches(
+                batch_rows, row_groups=groups, column_indices=self._leaves, use_threads=False
+            )
+
+    def _chunks(self, group: int) -> dict[int, ColumnChunk]:
+        """Return the chunks of a row group that our own decoder reads, by leaf; none where the group is big."""
+        metadata = self._file.metadata
+        found = {}
+        for leaf, place in self._flat.items():
+            t = self._schema.field(place).type
+            chunk = find_chunk(metadata, group, leaf, t.value_type if is_encoded_string(t) else t)
+            if chunk is not None:
+                found[leaf] = chunk
+        columns = metadata.row_group(group)
+        size = sum(columns.column(leaf).total_uncompressed_size for leaf in self._leaves) if found else 0
+        # numbers and codes may take no more than a few bits as they are stored
+        return found if size + sum(8 * c.num_rows for c in found.values()) <= GROUP_BYTES else {}
+
+    def _read(self, group: int, chunks: dict[int, ColumnChunk]) -> pa.Table:
+        """Read a row group as a whole: those columns through our own decoder, the others through PyArrow."""
+        columns: dict[str, Any] = {}
+        assert self._path is not None
+        file = os.open(self._path, os.O_RDONLY)
+        try:
+            for leaf, chunk in chunks.items():
+                field = self._schema.field(self._flat[leaf])
+                with suppress(UnsupportedPages):
+                    columns[field.name] = read_chunk(file, chunk, coded=is_encoded_string(field.type))
+        finally:
+            os.close(file)
+        others = [i for i in self._leaves if i not in chunks or self._schema.field(self._flat[i]).name not in columns]
+        if others:
+            table = self._file.reader.read_row_group(group, column_indices=others, use_threads=False)
+            columns |= zip(table.column_names, table.columns, strict=True)
+        return pa.table({name: columns[name] for name in self._schema.names if name in columns})
+
+
+def _flat_columns(schema: pa.Schema, leaves: frozenset[int]) -> dict[int, int]:
+    """Return the numbers of the top-level columns that are no nested ones, by leaf."""
+    found = {}
+    leaf = 0
+    for place, field in enumerate(schema):
+        if leaf in leaves and not pa.types.is_nested(field.type):
+            found[leaf] = place
+        leaf += num_leaves(field.type)
+    # a name that stands twice tells no column
+    return found if len(set(schema.names)) == len(schema.names) else {}
+
+
+def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> ColumnChunk | None:
+    """Return where a column chunk lies; None where it is PyArrow's to read.
+
+    Parameters
+    ----------
+    metadata : pyarrow.parquet.FileMetaData
+    leaf : int
+        The Parquet column's number.
+    type : pyarrow.DataType
+        What PyArrow would read it as.
+    """
+    column = metadata.schema.column(leaf)
+    chunk = metadata.row_group(group).column(leaf)
+    rows = metadata.row_group(group).num_rows
+    sizes = chunk.total_compressed_size, chunk.total_uncompressed_size
+    if (
+        column.max_repetition_level
+        or not _is_stored_as(chunk.physical_type, type)
+        or chunk.compression not in _CODECS
+        or not _ENCODINGS.issuperset(chunk.encodings)
+        or chunk.num_values != rows
+        or not 0 < rows <= MOST_ROWS
+        or not all(0 < size <= MOST_BYTES for size in sizes)
+    ):
+        return None
+    first = chunk.data_page_offset
+    dictionary = chunk.dictionary_page_offset
+    if dictionary is not None and 0 < dictionary < first:
+        first = dictionary
+    return ColumnChunk(type, first, sizes[0], _CODECS[chunk.compression], column.max_definition_level, rows, sizes[1])
+
+
+def _is_stored_as(physical: str, t: pa.DataType) -> bool:
+    """Whether the bytes that Parquet stores are those of the Arrow type."""
+    types = pa.types
+    if physical == "INT32":
+        return bool(types.is_int32(t) or types.is_date32(t))
+    if physical == "INT64":
+        return bool(types.is_int64(t) or types.is_timestamp(t))
+    if physical == "BYTE_ARRAY":
+        return bool(types.is_string(t) or types.is_binary(t))
+    return physical == "DOUBLE" and bool(types.is_float64(t)) or physical == "FLOAT" and bool(types.is_float32(t))

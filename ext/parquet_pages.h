@@ -1,0 +1,561 @@
+// Pages of one Parquet column chunk that is not repeated: headers, Snappy, levels, PLAIN and dictionary values.
+//
+// Whatever is not exactly as expected (another encoding, a length that does not fit, a code outside the dictionary)
+// ends in `unsupported`: the caller then reads the column by a complete reader, which says what is wrong, if anything.
+// Every buffer that is read from has SLACK readable bytes behind its end, every one that is written to has SLACK
+// writable ones, so that short copies may be made in blocks.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+namespace delta_parquet {
+
+enum { SLACK = 64 };
+enum Status { DONE = 0, PAGE = 1, UNSUPPORTED = 2, NO_MEMORY = 3 };
+enum Codec { UNCOMPRESSED = 0, SNAPPY = 1 };
+enum PageType { DATA_PAGE = 0, DICTIONARY_PAGE = 2, DATA_PAGE_V2 = 3 };
+enum Encoding { PLAIN = 0, PLAIN_DICTIONARY = 2, RLE = 3, RLE_DICTIONARY = 8 };
+
+// A block that keeps its size from page to page.
+class Scratch {
+   public:
+    Scratch() = default;
+    Scratch(const Scratch &) = delete;
+    Scratch &operator=(const Scratch &) = delete;
+    ~Scratch() { std::free(data_); }
+    uint8_t *room(size_t size) {
+        if (size + SLACK > size_ || !data_) {
+            std::free(data_);
+            size_ = size + SLACK;
+            data_ = static_cast<uint8_t *>(std::malloc(size_));
+            if (!data_) size_ = 0;
+        }
+        return data_;
+    }
+
+   private:
+    uint8_t *data_ = nullptr;
+    size_t size_ = 0;
+};
+
+// --- bytes ---
+
+inline bool read_varint(const uint8_t *&in, const uint8_t *end, uint64_t &value) {
+    value = 0;
+    for (int shift = 0; shift < 64 && in < end; shift += 7) {
+        const uint8_t byte = *in++;
+        value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+        if (byte < 0x80) return true;
+    }
+    return false;
+}
+
+template <class T>
+inline T load(const uint8_t *in) {
+    T value;
+    std::memcpy(&value, in, sizeof(T));
+    return value;
+}
+
+// Copy 8 bytes; both places may overlap.
+inline void copy_8(uint8_t *out, const uint8_t *in) {
+    const uint64_t block = load<uint64_t>(in);
+    std::memcpy(out, &block, 8);
+}
+
+// Copy `n` bytes in blocks; up to SLACK - 1 bytes behind either end are touched.
+inline void copy_blocks(uint8_t *out, const uint8_t *in, size_t n) {
+    if (n > 256) {
+        std::memcpy(out, in, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i += 32) std::memcpy(out + i, in + i, 32);
+}
+
+// --- Snappy (format_description.txt of google/snappy) ---
+
+inline bool snappy_decompress(const uint8_t *in, size_t n, uint8_t *const out, size_t size) {
+    const uint8_t *const end = in + n;
+    uint64_t length;
+    if (!read_varint(in, end, length) || length != size) return false;
+    uint8_t *o = out, *const stop = out + size;
+    while (in < end) {
+        const uint8_t tag = *in++;
+        size_t count;
+        uint32_t distance;
+        switch (tag & 3) {
+            case 0: {
+                count = (tag >> 2) + 1;
+                if (count > 60) {
+                    const size_t extra = count - 60;
+                    if (static_cast<size_t>(end - in) < extra) return false;
+                    count = (static_cast<size_t>(load<uint32_t>(in)) & (0xffffffffu >> (32 - 8 * extra))) + 1;
+                    in += extra;
+                }
+                if (static_cast<size_t>(end - in) < count || static_cast<size_t>(stop - o) < count) return false;
+                if (count <= 16) {
+                    std::memcpy(o, in, 16);
+                } else {
+                    copy_blocks(o, in, count);
+                }
+                o += count;
+                in += count;
+                continue;
+            }
+            case 1:
+                if (in >= end) return false;
+                count = ((tag >> 2) & 7) + 4;
+                distance = (static_cast<uint32_t>(tag >> 5) << 8) | *in++;
+                break;
+            case 2:
+                if (end - in < 2) return false;
+                count = (tag >> 2) + 1;
+                distance = load<uint16_t>(in);
+                in += 2;
+                break;
+            default:
+                if (end - in < 4) return false;
+                count = (tag >> 2) + 1;
+                distance = load<uint32_t>(in);
+                in += 4;
+        }
+        if (distance == 0 || distance > static_cast<size_t>(o - out) || static_cast<size_t>(stop - o) < count) return false;
+        const uint8_t *from = o - distance;
+        uint8_t *const next = o + count;
+        if (distance >= 16) {
+            std::memcpy(o, from, 16);
+            for (size_t i = 16; i < count; i += 16) std::memcpy(o + i, from + i, 16);
+        } else {
+            // a pattern shorter than a block: each copy doubles what may be copied at once
+            for (; distance < 8 && o < next; o += distance, distance *= 2) copy_8(o, from);
+            for (; o < next; o += 8, from += 8) copy_8(o, from);
+        }
+        o = next;
+    }
+    return o == stop;
+}
+
+// --- page headers (Thrift's compact protocol; parquet.thrift) ---
+
+struct PageHeader {
+    int64_t type = -1, uncompressed = -1, compressed = -1;
+    int64_t num_values = -1, encoding = -1, level_encoding = RLE;
+    int64_t definition_bytes = 0, repetition_bytes = 0;
+    bool is_compressed = true;
+};
+
+class ThriftReader {
+   public:
+    ThriftReader(const uint8_t *in, const uint8_t *end) : in_(in), end_(end) {}
+    const uint8_t *position() const { return in_; }
+
+    bool page_header(PageHeader &page) {
+        int16_t id = 0;
+        int type;
+        while (field(id, type)) {
+            if (type == STOP) return page.type >= 0 && page.uncompressed >= 0 && page.compressed >= 0;
+            bool good;
+            if (id == 1 && type == I32) good = number(page.type);
+            else if (id == 2 && type == I32) good = number(page.uncompressed);
+            else if (id == 3 && type == I32) good = number(page.compressed);
+            else if ((id == 5 || id == 7 || id == 8) && type == STRUCT) good = values_header(page, id);
+            else good = skip(type, 0);
+            if (!good) return false;
+        }
+        return false;
+    }
+
+   private:
+    enum { STOP = 0, TRUE = 1, FALSE = 2, BYTE = 3, I16 = 4, I32 = 5, I64 = 6, DOUBLE = 7, BINARY = 8, LIST = 9, SET = 10,
+           MAP = 11, STRUCT = 12, MOST_NESTED = 16 };
+
+    // DataPageHeader (field 5), DictionaryPageHeader (7) or DataPageHeaderV2 (8).
+    bool values_header(PageHeader &page, int16_t kind) {
+        int16_t id = 0;
+        int type;
+        while (field(id, type)) {
+            if (type == STOP) return page.num_values >= 0 && page.encoding >= 0;
+            bool good;
+            if (id == 1 && type == I32) good = number(page.num_values);
+            else if (id == (kind == 8 ? 4 : 2) && type == I32) good = number(page.encoding);
+            else if (kind == 5 && id == 3 && type == I32) good = number(page.level_encoding);
+            else if (kind == 8 && id == 5 && type == I32) good = number(page.definition_bytes);
+            else if (kind == 8 && id == 6 && type == I32) good = number(page.repetition_bytes);
+            else if (kind == 8 && id == 7 && (type == TRUE || type == FALSE)) good = (page.is_compressed = type == TRUE, true);
+            else good = skip(type, 0);
+            if (!good) return false;
+        }
+        return false;
+    }
+
+    bool field(int16_t &id, int &type) {
+        if (in_ >= end_) return false;
+        const uint8_t head = *in_++;
+        type = head & 15;
+        if (type == STOP) return true;
+        if (head >> 4) {
+            id = static_cast<int16_t>(id + (head >> 4));
+            return true;
+        }
+        int64_t given;
+        if (!number(given)) return false;
+        id = static_cast<int16_t>(given);
+        return true;
+    }
+
+    bool number(int64_t &value) {
+        uint64_t zigzag;
+        if (!read_varint(in_, end_, zigzag)) return false;
+        value = static_cast<int64_t>(zigzag >> 1) ^ -static_cast<int64_t>(zigzag & 1);
+        return true;
+    }
+
+    bool pass(uint64_t n) {
+        if (n > static_cast<uint64_t>(end_ - in_)) return false;
+        in_ += n;
+        return true;
+    }
+
+    bool skip(int type, int depth) {
+        uint64_t n;
+        if (depth > MOST_NESTED) return false;
+        switch (type) {
+            case TRUE: case FALSE: return true;
+            case BYTE: return pass(1);
+            case I16: case I32: case I64: return read_varint(in_, end_, n);
+            case DOUBLE: return pass(8);
+            case BINARY: return read_varint(in_, end_, n) && pass(n);
+            case STRUCT: {
+                int16_t id = 0;
+                int inner;
+                while (field(id, inner)) {
+                    if (inner == STOP) return true;
+                    if (!skip(inner, depth + 1)) return false;
+                }
+                return false;
+            }
+            default: return false;  // no page header has lists, sets or maps
+        }
+    }
+
+    const uint8_t *in_, *end_;
+};
+
+// --- runs of small numbers: definition levels, dictionary codes ---
+
+inline int bit_width(uint64_t most) {
+    int width = 0;
+    for (; most; most >>= 1) width++;
+    return width;
+}
+
+// Decode `n` numbers; false where there are fewer.
+inline bool decode_runs(const uint8_t *in, const uint8_t *end, int width, int64_t n, uint32_t *out) {
+    const int bytes = (width + 7) / 8;
+    const uint32_t mask = width == 32 ? 0xffffffffu : (1u << width) - 1;
+    int64_t done = 0;
+    while (done < n) {
+        uint64_t head;
+        if (!read_varint(in, end, head)) return false;
+        const uint64_t of_run = head >> 1;
+        if (of_run > (1u << 30)) return false;
+        if (head & 1) {
+            const uint64_t size = of_run * width;
+            if (size > static_cast<uint64_t>(end - in)) return false;
+            int64_t count = static_cast<int64_t>(of_run) * 8;
+            if (count > n - done) count = n - done;
+            uint32_t *const to = out + done;
+            uint64_t bit = 0;
+            for (int64_t i = 0; i < count; i++, bit += width)
+                to[i] = static_cast<uint32_t>(load<uint64_t>(in + (bit >> 3)) >> (bit & 7)) & mask;
+            in += size;
+            done += count;
+        } else {
+            if (end - in < bytes) return false;
+            const uint32_t value = bytes ? load<uint32_t>(in) & (0xffffffffu >> (32 - 8 * bytes)) : 0;
+            in += bytes;
+            int64_t count = static_cast<int64_t>(of_run);
+            if (count > n - done) count = n - done;
+            for (int64_t i = 0; i < count; i++) out[done + i] = value;
+            done += count;
+        }
+    }
+    return true;
+}
+
+// Whether one run holds all `n` numbers; then `value` is their value.
+inline bool is_one_run(const uint8_t *in, const uint8_t *end, int width, int64_t n, uint32_t &value) {
+    uint64_t head;
+    const int bytes = (width + 7) / 8;
+    if (!read_varint(in, end, head) || head & 1 || static_cast<int64_t>(head >> 1) < n || end - in < bytes) return false;
+    value = bytes ? load<uint32_t>(in) & (0xffffffffu >> (32 - 8 * bytes)) : 0;
+    return true;
+}
+
+// Give dense values their rows: those without one become 0.
+template <class T>
+inline void spread(T *values, int64_t num_values, const uint32_t *levels, uint32_t most, int64_t n) {
+    int64_t from = num_values;
+    for (int64_t i = n - 1; i >= 0; i--) values[i] = levels[i] == most ? values[--from] : T(0);
+}
+
+// --- one column chunk ---
+
+// Reads pages one by one: `next_page` decodes what needs no output, then `append` writes the page's rows.
+class ChunkReader {
+   public:
+    // `data` has SLACK bytes behind `size`; `width` is the bytes of a value, 0 for strings.
+    ChunkReader(const uint8_t *data, int64_t size, int codec, int width, int most_level, int64_t num_rows)
+        : in_(data), end_(data + size), codec_(codec), width_(width), most_(most_level), left_(num_rows) {}
+
+    Status next_page() {
+        while (left_ > 0) {
+            PageHeader page;
+            ThriftReader thrift(in_, end_);
+            if (!thrift.page_header(page)) return UNSUPPORTED;
+            in_ = thrift.position();
+            if (page.compressed > end_ - in_ || page.uncompressed > INT32_MAX) return UNSUPPORTED;
+            const uint8_t *const body = in_;
+            in_ += page.compressed;
+            Status status = PAGE;
+            if (page.type == DICTIONARY_PAGE) {
+                if ((status = dictionary_page(page, body)) != PAGE) return status;
+            } else if (page.type == DATA_PAGE || page.type == DATA_PAGE_V2) {
+                if (page.num_values == 0) continue;
+                if ((status = data_page(page, body)) == PAGE) left_ -= rows_;
+                return status;
+            }  // pages of other types hold no rows
+        }
+        return DONE;
+    }
+
+    int64_t rows() const { return rows_; }
+    int64_t nulls() const { return rows_ - values_; }
+    // Whether the page's values are codes of the dictionary.
+    bool is_coded() const { return codes_; }
+    int64_t dictionary_length() const { return dictionary_length_; }
+    int64_t dictionary_bytes() const { return dictionary_bytes_; }
+    const int32_t *dictionary_offsets() const { return dictionary_offsets_; }
+    const uint8_t *dictionary_data() const { return dictionary_; }
+
+    // Bytes of the page's strings.
+    int64_t text_bytes() {
+        if (!codes_) return end_of_values_ - values_at_ - 4 * values_;
+        const uint32_t *const code = codes();
+        int64_t total = 0;
+        for (int64_t i = 0; i < values_; i++) total += dictionary_offsets_[code[i] + 1] - dictionary_offsets_[code[i]];
+        return total;
+    }
+
+    // Write the page's values of `width` bytes; rows without one are 0.
+    bool append_fixed(uint8_t *out) {
+        return width_ == 4 ? fixed(reinterpret_cast<uint32_t *>(out)) : fixed(reinterpret_cast<uint64_t *>(out));
+    }
+
+    // Write the page's codes.
+    void append_codes(uint32_t *out) {
+        std::memcpy(out, codes(), values_ * sizeof(uint32_t));
+        if (values_ < rows_) spread(out, values_, levels(), most_, rows_);
+    }
+
+    // Write the page's strings to `data + used`, and the end of each row's to `offsets[1 ...]`.
+    bool append_text(int32_t *offsets, uint8_t *data, int64_t used) {
+        int32_t *const ends = offsets + 1;
+        uint8_t *out = data + used;
+        if (codes_) {
+            const uint32_t *const code = codes();
+            for (int64_t i = 0; i < values_; i++) {
+                const int32_t start = dictionary_offsets_[code[i]], size = dictionary_offsets_[code[i] + 1] - start;
+                copy_blocks(out, dictionary_ + start, size);
+                out += size;
+                ends[i] = static_cast<int32_t>(out - data);
+            }
+        } else {
+            const uint8_t *in = values_at_;
+            for (int64_t i = 0; i < values_; i++) {
+                if (end_of_values_ - in < 4) return false;
+                const uint32_t size = load<uint32_t>(in);
+                in += 4;
+                // as many bytes are left as all strings that follow have, or fewer
+                if (size > static_cast<uint64_t>(end_of_values_ - in) - 4 * static_cast<uint64_t>(values_ - i - 1)) return false;
+                copy_blocks(out, in, size);
+                in += size;
+                out += size;
+                ends[i] = static_cast<int32_t>(out - data);
+            }
+            if (in != end_of_values_) return false;
+        }
+        if (values_ < rows_) {
+            const uint32_t *const level = levels();
+            int64_t from = values_;
+            // an empty row ends where the one before it does
+            for (int64_t i = rows_ - 1; i >= 0; i--) {
+                ends[i] = from > 0 ? ends[from - 1] : static_cast<int32_t>(used);
+                if (level[i] == static_cast<uint32_t>(most_)) from--;
+            }
+        }
+        return true;
+    }
+
+    // Set the page's bits of a bitmap that is all zeros from row `first` on; the bits before it are kept.
+    void append_validity(uint8_t *bits, int64_t first) {
+        const uint32_t *const level = levels();
+        const bool all = values_ == rows_;
+        for (int64_t i = 0; i < rows_; i++) {
+            const int64_t bit = first + i;
+            bits[bit >> 3] |= static_cast<uint8_t>((all || level[i] == static_cast<uint32_t>(most_)) << (bit & 7));
+        }
+    }
+
+   private:
+    uint32_t *codes() { return reinterpret_cast<uint32_t *>(code_scratch_); }
+    uint32_t *levels() { return reinterpret_cast<uint32_t *>(level_scratch_); }
+
+    template <class T>
+    bool fixed(T *out) {
+        if (codes_) {
+            const uint32_t *const code = codes();
+            const T *const dictionary = reinterpret_cast<const T *>(dictionary_);
+            for (int64_t i = 0; i < values_; i++) out[i] = dictionary[code[i]];
+        } else {
+            if (end_of_values_ - values_at_ != values_ * static_cast<int64_t>(sizeof(T))) return false;
+            std::memcpy(out, values_at_, values_ * sizeof(T));
+        }
+        if (values_ < rows_) spread(out, values_, levels(), most_, rows_);
+        return true;
+    }
+
+    // Return the plain bytes of (a part of) a page's body, nullptr where they can't be had.
+    const uint8_t *plain(const uint8_t *body, int64_t size, int64_t uncompressed, bool compressed, Scratch &scratch) {
+        if (!compressed || codec_ == UNCOMPRESSED) return size == uncompressed ? body : nullptr;
+        if (!size && !uncompressed) return body;  // a page of nulls alone
+        uint8_t *const out = scratch.room(uncompressed);
+        return out && snappy_decompress(body, size, out, uncompressed) ? out : nullptr;
+    }
+
+    Status dictionary_page(const PageHeader &page, const uint8_t *body) {
+        if (dictionary_ || (page.encoding != PLAIN && page.encoding != PLAIN_DICTIONARY)) return UNSUPPORTED;
+        const int64_t count = page.num_values;
+        const uint8_t *const in = plain(body, page.compressed, page.uncompressed, true, dictionary_page_);
+        if (count < 0 || count > INT32_MAX / 8 || !in) return UNSUPPORTED;
+        if (width_) {
+            if (page.uncompressed != count * width_) return UNSUPPORTED;
+            // values are read as numbers: where they lie has to be aligned
+            uint8_t *const aligned = dictionary_values_.room(page.uncompressed);
+            if (!aligned) return NO_MEMORY;
+            std::memcpy(aligned, in, page.uncompressed);
+            dictionary_ = aligned;
+        } else {
+            if (page.uncompressed < 4 * count) return UNSUPPORTED;
+            uint8_t *const text = dictionary_values_.room(page.uncompressed);
+            int32_t *const ends = reinterpret_cast<int32_t *>(dictionary_ends_.room((count + 1) * sizeof(int32_t)));
+            if (!text || !ends) return NO_MEMORY;
+            const uint8_t *p = in, *const end = in + page.uncompressed;
+            int64_t used = 0;
+            ends[0] = 0;
+            for (int64_t i = 0; i < count; i++) {
+                if (end - p < 4) return UNSUPPORTED;
+                const uint32_t size = load<uint32_t>(p);
+                p += 4;
+                if (size > static_cast<uint64_t>(end - p)) return UNSUPPORTED;
+                copy_blocks(text + used, p, size);
+                p += size;
+                used += size;
+                ends[i + 1] = static_cast<int32_t>(used);
+            }
+            dictionary_ = text;
+            dictionary_offsets_ = ends;
+            dictionary_bytes_ = used;
+        }
+        dictionary_length_ = count;
+        return PAGE;
+    }
+
+    Status data_page(const PageHeader &page, const uint8_t *body) {
+        if (page.num_values < 0 || page.num_values > left_) return UNSUPPORTED;
+        rows_ = page.num_values;
+        const uint8_t *in, *end, *levels_at = nullptr, *levels_end = nullptr;
+        if (page.type == DATA_PAGE_V2) {
+            if (page.repetition_bytes != 0 || page.definition_bytes < 0 || page.definition_bytes > page.compressed ||
+                page.definition_bytes > page.uncompressed || (most_ == 0 && page.definition_bytes)) return UNSUPPORTED;
+            levels_at = body;
+            levels_end = body + page.definition_bytes;
+            const int64_t size = page.uncompressed - page.definition_bytes;
+            in = plain(levels_end, page.compressed - page.definition_bytes, size, page.is_compressed, page_);
+            if (!in) return UNSUPPORTED;
+            end = in + size;
+        } else {
+            in = plain(body, page.compressed, page.uncompressed, true, page_);
+            if (!in) return UNSUPPORTED;
+            end = in + page.uncompressed;
+            if (most_) {
+                if (page.level_encoding != RLE || end - in < 4) return UNSUPPORTED;
+                const uint32_t size = load<uint32_t>(in);
+                in += 4;
+                if (size > static_cast<uint64_t>(end - in)) return UNSUPPORTED;
+                levels_at = in;
+                levels_end = in += size;
+            }
+        }
+        Status status = count_values(levels_at, levels_end);
+        return status == PAGE ? find_values(page, in, end) : status;
+    }
+
+    // Read the definition levels, if not all are the same, and count the rows that have a value.
+    Status count_values(const uint8_t *in, const uint8_t *end) {
+        values_ = rows_;
+        if (!most_) return PAGE;
+        const int width = bit_width(most_);
+        const uint32_t most = most_;
+        uint32_t level;
+        if (is_one_run(in, end, width, rows_, level) && level == most) return PAGE;
+        level_scratch_ = level_room_.room(rows_ * sizeof(uint32_t));
+        if (!level_scratch_) return NO_MEMORY;
+        if (!decode_runs(in, end, width, rows_, levels())) return UNSUPPORTED;
+        const uint32_t *const found = levels();
+        int64_t count = 0, above = 0;
+        for (int64_t i = 0; i < rows_; i++) {
+            count += found[i] == most;
+            above += found[i] > most;
+        }
+        values_ = count;
+        return above ? UNSUPPORTED : PAGE;
+    }
+
+    Status find_values(const PageHeader &page, const uint8_t *in, const uint8_t *end) {
+        values_at_ = in;
+        end_of_values_ = end;
+        codes_ = page.encoding == RLE_DICTIONARY || page.encoding == PLAIN_DICTIONARY;
+        if (!codes_) {
+            if (page.encoding != PLAIN) return UNSUPPORTED;
+            return width_ || end - in >= 4 * values_ ? PAGE : UNSUPPORTED;
+        }
+        code_scratch_ = code_room_.room(rows_ * sizeof(uint32_t));
+        if (!code_scratch_) return NO_MEMORY;
+        if (!values_) return PAGE;
+        if (!dictionary_ || in >= end || *in > 32) return UNSUPPORTED;
+        if (!decode_runs(in + 1, end, *in, values_, codes())) return UNSUPPORTED;
+        const uint32_t *const code = codes();
+        uint32_t most = 0;
+        for (int64_t i = 0; i < values_; i++) most = code[i] > most ? code[i] : most;
+        return most < dictionary_length_ ? PAGE : UNSUPPORTED;
+    }
+
+    const uint8_t *in_, *const end_;
+    const int codec_, width_, most_;
+    int64_t left_;
+    // the page at hand
+    int64_t rows_ = 0, values_ = 0;
+    bool codes_ = false;
+    const uint8_t *values_at_ = nullptr, *end_of_values_ = nullptr;
+    uint8_t *code_scratch_ = nullptr, *level_scratch_ = nullptr;
+    // the dictionary
+    const uint8_t *dictionary_ = nullptr;
+    const int32_t *dictionary_offsets_ = nullptr;
+    int64_t dictionary_length_ = 0, dictionary_bytes_ = 0;
+    Scratch page_, dictionary_page_, dictionary_values_, dictionary_ends_, code_room_, level_room_;
+};
+
+}  // namespace delta_parquet
