@@ -269,6 +269,16 @@ def _without_data(file: LogFile) -> LogFile:
     return file if inline else file._replace(data=None)
 
 
+def _narrowed(actions: ParsedActions) -> ParsedActions:
+    """Return the columns of file actions that opening a table reads."""
+    always = ("version", "line", "path")
+    tables = (
+        actions.adds.select([*always, *BASE_COLUMNS, "dvId"]), actions.removes.select([*always, "size", "dvId"]),
+        actions.cdcs.select([*always, "size"]),
+    )  # fmt: skip
+    return ParsedActions(*tables, actions.others)
+
+
 def _domains(contents: LogContents) -> list[DomainMetadata]:
     where = f"version {contents.segment.version}"
     return [DomainMetadata.parse(v, where) for v in contents.newest("domainMetadata", "domain").values()]
@@ -538,15 +548,19 @@ class Snapshot:
             return self.context.read(None)
         return self.with_commits(newer)
 
-    def with_commits(self, newer: Sequence[LogFile], timestamp_ms: int | None = None) -> Snapshot:
+    def with_commits(
+        self, newer: Sequence[LogFile], timestamp_ms: int | None = None, actions: ParsedActions | None = None
+    ) -> Snapshot:
         """Return the snapshot after the next commits; lists nothing, and reads nothing whose content is at hand.
 
         Parameters
         ----------
         timestamp_ms : int, optional
             The last one's commit time, where the caller knows it.
+        actions : ParsedActions, optional
+            What the commits say, where the caller knows it; at least the columns that opening a table reads.
         """
-        fresh = self.engine.logs.read_commits(newer, _TAIL)
+        fresh = self.engine.logs.read_commits(newer, _TAIL) if actions is None else _narrowed(actions)
         kept = tuple(_without_data(f) for f in newer)
         protocol, metadata = newest_definition(fresh.others, self.uri)
         old = self._contents

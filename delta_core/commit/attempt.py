@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from delta_core.actions import CDC, DOMAIN_METADATA, Metadata
+from delta_core.actions import CDC, COMMIT_INFO, DOMAIN_METADATA, Metadata
 from delta_core.commit.intents import ADDED_FILE, CHANGE_FILE, REMOVED_FILE, Intents
+from delta_core.commit.lines import SmallAction, as_parsed, format_commit, small_action, stamped
 from delta_core.errors import (
     HookContractError,
     InvalidArgumentError,
@@ -23,9 +25,8 @@ from delta_core.errors import (
     UnsupportedFeatureError,
     UnsupportedOperationError,
 )  # fmt: skip
-from delta_core.kernels.arrow_buffers import utf8_of
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
-from delta_core.kernels.json_lines import format_actions
+from delta_core.log.checksum import CommitContent
 from delta_core.plugins import PluginSet
 from delta_core.rules import ActionColumn, CommitInfoField, EveryFile, ExtraAction
 from delta_core.schema import Path, Schema, walk
@@ -108,11 +109,32 @@ class CommitHeader:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A commit ready to be proposed."""
+    """A commit ready to be proposed.
+
+    Parameters
+    ----------
+    data : bytes
+        Its lines.
+    info : Mapping
+        Its ``commitInfo``.
+    small : list of (kind, JSON text)
+        Its actions that are no file's, in the order of their lines.
+    """
 
     view: AttemptView
     data: bytes
     timestamp_ms: int
+    info: Mapping[str, Any]
+    small: list[SmallAction]
+
+    @cached_property
+    def content(self) -> CommitContent | None:
+        """What a reader of the lines would find; None where only parsing them tells."""
+        view = self.view
+        found = as_parsed(
+            view.version, self.small, view.removes, view.adds, skip=frozenset({COMMIT_INFO.name})
+        )
+        return None if found is None else CommitContent(found, self.info)
 
 
 def build_attempt(
@@ -146,9 +168,11 @@ def build_attempt(
     _check_files([r for r in rules if isinstance(r, EveryFile)], view, base)
     plugins.check("check_commit", attempt=view)
     info = _commit_info(header, rules, now_ms)
-    data = _lines(view, info, intents, rules, metadata)
+    small = _small_actions(view, info, intents, rules, metadata)
+    kept = view.adds.drop_columns(["numRecords", "fresh"])
+    data = format_commit(small, stamped(view.removes, now_ms), kept, view.cdcs)
     timestamp = next((r.value for r in rules if isinstance(r, CommitInfoField) and r.first), now_ms)
-    return Attempt(view, data, timestamp)
+    return Attempt(view, data, timestamp, info, small)
 
 
 def _fields(plugins: PluginSet, action: str) -> frozenset[str]:
@@ -273,38 +297,22 @@ def _commit_info(header: CommitHeader, rules: Sequence[Any], now_ms: int) -> dic
     return {k: v for k, v in info.items() if v is not None}
 
 
-def _lines(
+def _small_actions(
     view: AttemptView, info: dict[str, Any], intents: Intents, rules: Sequence[Any], metadata: Metadata
-) -> bytes:
-    small: list[tuple[str, Any]] = [("commitInfo", info)]
+) -> list[SmallAction]:
+    found: list[tuple[str, Any]] = [(COMMIT_INFO.name, info)]
     if intents.protocol is not None:
-        small.append(("protocol", intents.protocol.to_json()))
+        found.append(("protocol", intents.protocol.to_json()))
     if view.metadata_changed:
-        small.append(("metaData", metadata.to_json()))
-    small += [("txn", _txn(app, version, view.now_ms)) for app, version in intents.transactions.items()]
-    small += [
-        ("domainMetadata", _domain(d, c)) for d, c in {**intents.domains, **intents.system_domains}.items()
+        found.append(("metaData", metadata.to_json()))
+    found += [("txn", _txn(app, version, view.now_ms)) for app, version in intents.transactions.items()]
+    found += [
+        (DOMAIN_METADATA.name, _domain(d, c))
+        for d, c in {**intents.domains, **intents.system_domains}.items()
     ]
-    small += [(r.kind, r.value) for r in rules if isinstance(r, ExtraAction)]
-    small += [(kind, value) for kind, value in intents.actions]
-    head = [
-        utf8_of(json.dumps({k: v}, separators=(",", ":"), ensure_ascii=False), f"The action {k}")
-        for k, v in small
-    ]
-    removes = _stamped(view.removes, view.now_ms)
-    adds = view.adds.drop_columns(["numRecords", "fresh"])
-    return b"".join([
-        *(line + b"\n" for line in head),
-        format_actions("remove", removes), format_actions("add", adds), format_actions("cdc", view.cdcs),
-    ])  # fmt: skip
-
-
-def _stamped(removes: pa.Table, now_ms: int) -> pa.Table:
-    count = removes.num_rows
-    kept = removes.drop_columns([c for c in ("dvId", "stats") if c in removes.column_names])
-    return kept.append_column(
-        "deletionTimestamp", pa.repeat(pa.scalar(now_ms, pa.int64()), count)
-    ).append_column("extendedFileMetadata", pa.repeat(pa.scalar(True), count))
+    found += [(r.kind, r.value) for r in rules if isinstance(r, ExtraAction)]
+    found += [(kind, value) for kind, value in intents.actions]
+    return [small_action(kind, value) for kind, value in found]
 
 
 def _txn(app_id: str, version: int, now_ms: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from delta_core.catalog import allows
 from delta_core.commit.options import PostCommit
 from delta_core.errors import DeltaError
 from delta_core.log.checkpoint_writer import write_checkpoint
-from delta_core.log.checksum import write_checksum
+from delta_core.log.checksum import CommitContent, write_checksum
 from delta_core.log.names import parse_name
 from delta_core.properties import read_property
 from delta_core.snapshot import Snapshot
@@ -18,8 +18,15 @@ __all__ = ["follow_up"]
 _log = logging.getLogger(__name__)
 
 
-def follow_up(snapshot: Snapshot, commit: bytes, before: Snapshot | None, wanted: PostCommit) -> Snapshot:
+def follow_up(
+    snapshot: Snapshot, commit: CommitContent | None, before: Snapshot | None, wanted: PostCommit
+) -> Snapshot:
     """Write what the table's properties ask after a commit; never raises what a store or the table raises.
+
+    Parameters
+    ----------
+    commit : CommitContent or None
+        What the commit says; read from the log where it is None.
 
     Returns the snapshot, built from the checkpoint where one was written.
     """

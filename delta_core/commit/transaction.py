@@ -348,7 +348,7 @@ class Transaction:
                 self._delete_vectors(self.abandoned)
             raise
         result = self._finish(won.base, won.attempt, won.committed, committer)
-        followed = follow_up(result.snapshot, won.attempt.data, won.base, post or PostCommit())
+        followed = follow_up(result.snapshot, won.attempt.content, won.base, post or PostCommit())
         return replace(result, snapshot=followed)
 
     def _target_on(self, base: Snapshot | None) -> tuple[TableState, PluginSet]:
@@ -452,9 +452,11 @@ class Transaction:
         name = commit_name(version)
         kind: Any = "commit" if committed.path == name else "staged"
         file = LogFile(committed.path or name, kind, version, version, data=attempt.data)
-        snapshot = (
-            self.context.created(file) if base is None else base.with_commits([file], attempt.timestamp_ms)
-        )
+        if base is None:
+            snapshot = self.context.created(file)
+        else:
+            actions = None if attempt.content is None else attempt.content.actions
+            snapshot = base.with_commits([file], attempt.timestamp_ms, actions)
         try:
             self.plugins.check("after_commit", table=snapshot.state, committed=committed, committer=committer)
         except Exception as e:  # noqa: BLE001  (the commit is there, whatever a plugin's follow-up does)

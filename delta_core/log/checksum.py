@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,7 +27,7 @@ from delta_core.plugins import PluginSet
 from delta_core.rules import CommitTimestamp, RowSelector
 from delta_core.state import TableState
 
-__all__ = ["ChecksumSource", "read_checksum", "write_checksum"]
+__all__ = ["ChecksumSource", "CommitContent", "read_checksum", "write_checksum"]
 
 _log = logging.getLogger(__name__)
 _KB, _MB, _GB = 1 << 10, 1 << 20, 1 << 30
@@ -44,6 +45,22 @@ LIST_LIMIT = 100
 _RETENTION = "delta.setTransactionRetentionDuration"
 
 Checksum = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class CommitContent:
+    """What a commit says, as far as a checksum needs it.
+
+    Parameters
+    ----------
+    actions : ParsedActions
+        File actions with ``path``, ``size``, ``dataChange`` and ``dvCardinality``, and the small ones.
+    info : Mapping
+        ``commitInfo``; empty where there is none.
+    """
+
+    actions: ParsedActions
+    info: Mapping[str, Any]
 
 
 class ChecksumSource(Protocol):
@@ -86,7 +103,7 @@ def write_checksum(
     snapshot: ChecksumSource,
     previous: Checksum | None = None,
     *,
-    commit: bytes | None = None,
+    commit: CommitContent | None = None,
     full: bool = False,
 ) -> Checksum | None:
     """Write the checksum of a snapshot's version, unless it is there or can't be known cheaply.
@@ -95,8 +112,8 @@ def write_checksum(
     ----------
     previous : Mapping, optional
         What this returned for the version before; read from the log where it is not given.
-    commit : bytes, optional
-        The version's commit, which saves reading it.
+    commit : CommitContent, optional
+        What the version's commit says, which saves reading it.
     full : bool
         Compute it from the whole state, which takes time linear in the number of files, and not from the version
         before. For a commit that adds files again without removing them, no other way is right.
@@ -138,7 +155,9 @@ def _is_there(storage: Storage, name: str) -> bool:
 # --- the numbers of a version --------------------------------------------------------------
 
 
-def _next(snapshot: ChecksumSource, previous: Checksum | None, commit: bytes | None) -> dict[str, Any] | None:
+def _next(
+    snapshot: ChecksumSource, previous: Checksum | None, commit: CommitContent | None
+) -> dict[str, Any] | None:
     """Return the checksum from the one before and the commit, None where they don't tell."""
     version = snapshot.version
     if version == 0:
@@ -147,18 +166,18 @@ def _next(snapshot: ChecksumSource, previous: Checksum | None, commit: bytes | N
         previous = _read(snapshot.engine.storage, checksum_name(version - 1))
     if previous is None:
         return None
-    actions = _commit_actions(snapshot, commit)
-    adds, removes = actions.adds, actions.removes
+    content = _read_commit(snapshot) if commit is None else commit
+    adds, removes = content.actions.adds, content.actions.removes
     if removes.column("size").null_count or adds.column("size").null_count or _adds_again(adds, removes):
         return None
     files = _changed(previous, adds, removes)
     if files is None:
         return None
-    info = _newest_info(actions.others)
+    others = content.actions.others
     return {
-        **files, **_definition(snapshot), **_commit_fields(snapshot, info),
-        **_lists(snapshot, _changed_list(previous.get("setTransactions"), actions.others, "txn", "appId"),
-                 _changed_list(previous.get("domainMetadata"), actions.others, "domainMetadata", "domain")),
+        **files, **_definition(snapshot), **_commit_fields(snapshot, content.info),
+        **_lists(snapshot, _changed_list(previous.get("setTransactions"), others, "txn", "appId"),
+                 _changed_list(previous.get("domainMetadata"), others, "domainMetadata", "domain")),
     }  # fmt: skip
 
 
@@ -172,7 +191,7 @@ def _empty(snapshot: ChecksumSource) -> dict[str, Any]:
     return {**_files(pa.table(empty), _has_vectors(snapshot)), "setTransactions": [], "domainMetadata": []}
 
 
-def _whole(snapshot: ChecksumSource, commit: bytes | None) -> dict[str, Any]:
+def _whole(snapshot: ChecksumSource, commit: CommitContent | None) -> dict[str, Any]:
     """Return the checksum from the whole state."""
     vectors = _has_vectors(snapshot)
     found = snapshot.files.columns(["size", *(["deletionVector"] if vectors else [])])
@@ -180,9 +199,8 @@ def _whole(snapshot: ChecksumSource, commit: bytes | None) -> dict[str, Any]:
         [c.flatten()[c.type.get_field_index("cardinality")] for c in found.column("deletionVector").chunks], pa.int64()
     ) if vectors else pa.chunked_array([pa.nulls(found.num_rows, pa.int64())])  # fmt: skip
     table = pa.table({"size": found.column("size"), "dvCardinality": cardinality})
-    info = (
-        _newest_info(_commit_actions(snapshot, commit).others) if _last_commit(snapshot) is not None else {}
-    )
+    content = _read_commit(snapshot) if commit is None and _last_commit(snapshot) is not None else commit
+    info = {} if content is None else content.info
     transactions = [t.to_json() for t in snapshot.transactions().values()]
     domains = [DomainMetadata(d, c).to_json() for d, c in snapshot.domains().items()]
     return {
@@ -211,23 +229,21 @@ def _last_commit(snapshot: ChecksumSource) -> LogFile | None:
     return found[0] if found else None
 
 
-def _commit_actions(snapshot: ChecksumSource, commit: bytes | None) -> ParsedActions:
+def _read_commit(snapshot: ChecksumSource) -> CommitContent:
     file = _last_commit(snapshot)
     if file is None:
         raise ValueError(f"the commit of version {snapshot.version} is not at hand")
-    given = file if commit is None else file._replace(data=commit)
     query = ActionQuery(
         ("path", "size", "dataChange", "dvCardinality"), skip=frozenset({"cdc", "protocol", "metaData"})
     )
-    return snapshot.engine.logs.read_commits([given], query)
-
-
-def _newest_info(others: pa.Table) -> Mapping[str, Any]:
-    texts = _values(others, "commitInfo")
-    return texts[-1] if texts else {}
+    actions = snapshot.engine.logs.read_commits([file], query)
+    infos = _values(actions.others, "commitInfo")
+    return CommitContent(actions, infos[-1] if infos else {})
 
 
 def _values(others: pa.Table, kind: str) -> list[dict[str, Any]]:
+    if not others.num_rows:
+        return []
     rows = zip(others.column("kind").to_pylist(), others.column("json").to_pylist(), strict=True)
     return [v for k, text in rows if k == kind and isinstance(v := json.loads(text), dict)]
 
@@ -260,65 +276,90 @@ def _deleted(files: pa.Table) -> NDArray[np.int64]:
 
 
 def _files(files: pa.Table, vectors: bool) -> dict[str, Any]:
-    sizes, deleted = _sizes(files), _deleted(files)
-    out: dict[str, Any] = {
-        "tableSizeBytes": int(sizes.sum()), "numFiles": len(sizes), "fileSizeHistogram": _size_histogram(sizes, SIZE_BINS),
-    }  # fmt: skip
+    """Return the numbers of a table that has these files."""
+    empty: dict[str, Any] = {"tableSizeBytes": 0, "numFiles": 0, "fileSizeHistogram": _empty_sizes(SIZE_BINS)}
     if vectors:
-        out["numDeletedRecordsOpt"] = int(deleted.sum())
-        out["numDeletionVectorsOpt"] = len(files) - files.column("dvCardinality").null_count
-        out["deletedRecordCountsHistogramOpt"] = {
-            "deletedRecordCounts": _binned(deleted, DELETED_BINS).tolist()
+        deleted = {"deletedRecordCounts": [0] * len(DELETED_BINS)}
+        empty |= {
+            "numDeletedRecordsOpt": 0,
+            "numDeletionVectorsOpt": 0,
+            "deletedRecordCountsHistogramOpt": deleted,
         }
-    return out
+    found = _moved(empty, files, 1)
+    assert found is not None
+    return found
 
 
-def _binned(values: NDArray[np.int64], starts: Any, weights: Any = None) -> NDArray[np.int64]:
-    bins = np.searchsorted(np.asarray(starts), values, side="right") - 1
-    if weights is None:
-        return np.bincount(bins, minlength=len(starts))
-    out = np.zeros(len(starts), np.int64)
-    np.add.at(out, bins, weights)
-    return out
-
-
-def _size_histogram(sizes: NDArray[np.int64], starts: Any) -> dict[str, list[int]]:
+def _empty_sizes(starts: Sequence[int]) -> dict[str, list[int]]:
     return {
-        "sortedBinBoundaries": list(starts), "fileCounts": _binned(sizes, starts).tolist(),
-        "totalBytes": _binned(sizes, starts, sizes).tolist(),
-    }  # fmt: skip
+        "sortedBinBoundaries": list(starts),
+        "fileCounts": [0] * len(starts),
+        "totalBytes": [0] * len(starts),
+    }
 
 
 def _changed(previous: Checksum, adds: pa.Table, removes: pa.Table) -> dict[str, Any] | None:
     """Return the numbers of files after a commit; None where they would be negative, so that something was wrong."""
-    vectors = isinstance(previous.get("numDeletionVectorsOpt"), int)
-    plus, minus = _files(adds, vectors), _files(removes, vectors)
-    before = {k: previous.get(k) for k in plus}
+    before: dict[str, Any] = {name: previous[name] for name in ("tableSizeBytes", "numFiles")}
     # the name under which Delta on Spark wrote it for long
-    bins = before["fileSizeHistogram"] = before["fileSizeHistogram"] or previous.get("histogramOpt")
-    if not isinstance(bins, dict):
-        plus.pop("fileSizeHistogram")
-    elif tuple(bins["sortedBinBoundaries"]) != SIZE_BINS:
-        for side, files in ((plus, adds), (minus, removes)):
-            side["fileSizeHistogram"] = _size_histogram(_sizes(files), bins["sortedBinBoundaries"])
-    out = {k: _sum(before[k], plus[k], minus[k]) for k in plus}
-    return None if _is_negative(out) else out
+    bins = previous.get("fileSizeHistogram") or previous.get("histogramOpt")
+    if isinstance(bins, dict):
+        before["fileSizeHistogram"] = bins
+    if isinstance(previous.get("numDeletionVectorsOpt"), int):
+        before |= {name: previous[name] for name in ("numDeletedRecordsOpt", "numDeletionVectorsOpt")}
+        deleted = previous.get("deletedRecordCountsHistogramOpt")
+        if isinstance(deleted, dict):
+            before["deletedRecordCountsHistogramOpt"] = deleted
+    after = _moved(before, adds, 1)
+    return after if after is None or not removes.num_rows else _moved(after, removes, -1)
 
 
-def _sum(before: Any, plus: Any, minus: Any) -> Any:
-    if isinstance(plus, dict):
-        if not isinstance(before, dict):
-            return None
-        return {k: v if k == "sortedBinBoundaries" else _sum(before[k], v, minus[k]) for k, v in plus.items()}
-    if isinstance(plus, list):
-        return [b + p - m for b, p, m in zip(before, plus, minus, strict=True)]
-    return before + plus - minus
+def _moved(before: Mapping[str, Any], files: pa.Table, sign: int) -> dict[str, Any] | None:
+    """Return numbers with files added, or removed by the sign -1; None where one is negative afterwards."""
+    sizes = _sizes(files)
+    out = {
+        **before, "tableSizeBytes": before["tableSizeBytes"] + sign * int(sizes.sum()),
+        "numFiles": before["numFiles"] + sign * len(sizes),
+    }  # fmt: skip
+    histograms = []
+    if (found := before.get("fileSizeHistogram")) is not None:
+        starts = found["sortedBinBoundaries"]
+        bins = _bins(sizes, starts)
+        counts = _binned(found["fileCounts"], starts, bins, sign)
+        totals = _binned(found["totalBytes"], starts, bins, sign * sizes)
+        out["fileSizeHistogram"] = {"sortedBinBoundaries": starts, "fileCounts": counts, "totalBytes": totals}
+        histograms += [counts, totals]
+    if "numDeletionVectorsOpt" in before:
+        deleted = _deleted(files)
+        out["numDeletedRecordsOpt"] = before["numDeletedRecordsOpt"] + sign * int(deleted.sum())
+        vectors = len(files) - files.column("dvCardinality").null_count
+        out["numDeletionVectorsOpt"] = before["numDeletionVectorsOpt"] + sign * vectors
+        if (found := before.get("deletedRecordCountsHistogramOpt")) is not None:
+            counts = _binned(found["deletedRecordCounts"], DELETED_BINS, _bins(deleted, DELETED_BINS), sign)
+            out["deletedRecordCountsHistogramOpt"] = {"deletedRecordCounts": counts}
+            histograms.append(counts)
+    numbers = [v for v in out.values() if isinstance(v, int)]
+    return None if any(min(n, default=0) < 0 for n in (numbers, *histograms)) else out
 
 
-def _is_negative(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(_is_negative(v) for v in value.values())
-    return min(value, default=0) < 0 if isinstance(value, list) else isinstance(value, int) and value < 0
+def _bins(values: NDArray[np.int64], starts: Sequence[int]) -> NDArray[np.int64]:
+    """Return the number of each value's bin."""
+    found: NDArray[np.int64] = np.searchsorted(np.array(starts), values, side="right") - 1
+    if len(found) and found.min() < 0:
+        raise ValueError(f"a size of {values.min()} lies below every bin of its histogram")
+    return found
+
+
+def _binned(before: Sequence[int], starts: Sequence[int], bins: NDArray[np.int64], weights: Any) -> list[int]:
+    """Return a histogram with weights added to bins: most commits touch few of them."""
+    if len(before) != len(starts):
+        raise ValueError(f"a histogram of {len(starts)} bins has {len(before)} numbers")
+    change = np.zeros(len(starts), np.int64)
+    np.add.at(change, bins, weights)
+    out = list(before)
+    for i in np.flatnonzero(change).tolist():
+        out[i] += int(change[i])
+    return out
 
 
 # --- transactions and domains --------------------------------------------------------------

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core.log.checksum import DELETED_BINS, SIZE_BINS, write_checksum
+from delta_core.kernels.json_actions import ActionParser
+from delta_core.log.checksum import DELETED_BINS, SIZE_BINS, CommitContent, write_checksum
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 
@@ -208,10 +209,12 @@ def test_commit_at_hand_is_not_read(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).create({"id": "long"}).append([{"id": 1}])
     first = write_checksum(open_snapshot(str(tmp_path), 0))
     snapshot: Snapshot = open_snapshot(str(tmp_path))
+    parser = ActionParser(("size", "dataChange", "dvCardinality"))
+    parser.feed(1, table.bodies[1])
     table.drop(f"_delta_log/{1:020d}.json")
-    found = write_checksum(snapshot, first, commit=table.bodies[1])
+    found = write_checksum(snapshot, first, commit=CommitContent(parser.finish(), {"txnId": "x"}))
     assert found is not None
-    assert found["numFiles"] == 1
+    assert (found["numFiles"], found["txnId"]) == (1, "x")
 
 
 @settings(max_examples=25)

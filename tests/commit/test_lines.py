@@ -1,0 +1,141 @@
+"""What a commit's lines say: a writer takes it from what it staged, and a reader must find the same by parsing them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_core.commit import transaction as committing
+from delta_core.commit.attempt import Attempt, build_attempt
+from delta_core.commit.lines import as_parsed, format_commit, small_action
+from delta_core.commit.transaction import Transaction
+from delta_core.kernels.json_actions import ActionParser
+from delta_core.kernels.row_set import RowSet
+from delta_core.operations.write import WriteOptions, write_table
+from delta_core.snapshot import Snapshot, open_context, open_snapshot
+
+COLUMNS = ("size", "modificationTime", "dataChange", "dvCardinality")
+PROPERTIES = {
+    "delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true", "delta.enableChangeDataFeed": "true",
+    "delta.enableInCommitTimestamps": "true", "delta.feature.domainMetadata": "supported",
+}  # fmt: skip
+
+
+@pytest.fixture
+def attempts(monkeypatch: pytest.MonkeyPatch) -> list[Attempt]:
+    """Every attempt that is built."""
+    found: list[Attempt] = []
+
+    def noted(*args: Any) -> Attempt:
+        found.append(build_attempt(*args))
+        return found[-1]
+
+    monkeypatch.setattr(committing, "build_attempt", noted)
+    return found
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table(
+        {"id": pa.array(ids, pa.int64()), "kind": ["a", "b"] * (len(ids) // 2) + ["ü"] * (len(ids) % 2)}
+    )
+
+
+def write(uri: str, *ids: int, **options: Any) -> None:
+    snapshot = open_snapshot(uri)
+    write_table(snapshot.context, rows(*ids), WriteOptions(**{"mode": "append", **options}), snapshot)
+
+
+def drop_rows(uri: str) -> None:
+    """Drop a row of a file, then another of the same file, so that a vector is replaced."""
+    for position in (0, 1):
+        snapshot = open_snapshot(uri)
+        transaction = Transaction(snapshot.context, snapshot, "DELETE")
+        path = min(snapshot.files.columns(["path"]).column("path").to_pylist())
+        transaction.remove_rows(path, RowSet.from_positions([position]))
+        transaction.commit()
+
+
+def set_small_things(uri: str) -> None:
+    snapshot = open_snapshot(uri)
+    transaction = Transaction(snapshot.context, snapshot, "SET TBLPROPERTIES")
+    transaction.set_domain("acme.notes", '{"a": "ö"}')
+    transaction.set_transaction("job", 3)
+    transaction.commit()
+
+
+WORK: dict[str, Callable[[str], None]] = {
+    "append": lambda uri: write(uri, 7, 8),
+    "overwrite": lambda uri: write(uri, 7, 8, 9, mode="overwrite"),
+    "replace rows": lambda uri: write(uri, 1, mode="overwrite", replace_where="id = 1"),
+    "rows dropped": drop_rows,
+    "domains and application ids": set_small_things,
+    "schema": lambda uri: write(uri, 4, mode="overwrite", schema_mode="overwrite", transactions={"app": 1}),
+    "nothing": lambda uri: write(uri, user_metadata="empty"),
+}
+
+
+@pytest.mark.parametrize("partition_by", [(), ("kind",)], ids=["plain", "partitioned"])
+@pytest.mark.parametrize("properties", [{}, PROPERTIES], ids=["old", "features"])
+@pytest.mark.parametrize("name", WORK)
+def test_what_was_staged_is_what_a_reader_parses(
+    name: str,
+    properties: dict[str, str],
+    partition_by: tuple[str, ...],
+    tmp_path: Path,
+    attempts: list[Attempt],
+) -> None:
+    if not properties and name in ("rows dropped", "domains and application ids"):
+        pytest.skip("needs features")
+    uri = str(tmp_path / "t")
+    made = WriteOptions(partition_by=partition_by, properties=properties)
+    write_table(open_context(uri), rows(1, 2, 3, 4, 5), made)
+    attempts.clear()
+    WORK[name](uri)
+    assert attempts
+    for attempt in attempts:
+        parser = ActionParser(COLUMNS, skip_others={"commitInfo", "cdc"})
+        parser.feed(attempt.view.version, attempt.data)
+        parsed = parser.finish()
+        assert attempt.content is not None
+        for kind in ("adds", "removes", "cdcs", "others"):
+            staged, found = getattr(attempt.content.actions, kind), getattr(parsed, kind)
+            assert staged.schema == found.schema
+            assert staged.to_pylist() == found.to_pylist(), kind
+    last = attempts[-1]
+    assert last.content is not None
+    assert last.content.info == next(
+        c.info for c in open_snapshot(uri).commits(last.view.version) if c.version == last.view.version
+    )
+
+
+def test_snapshot_after_commits_is_what_a_fresh_open_gives(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    made = write_table(open_context(uri), rows(1, 2, 3, 4), WriteOptions(properties=PROPERTIES))
+    assert made is not None
+    held: Snapshot = made.snapshot
+    assert held.files.count == 1, "so that later files are put on top"
+    for options in ({}, {"replace_where": "id = 1", "mode": "overwrite"}, {"transactions": {"app": 1}}):
+        result = write_table(held.context, rows(1), WriteOptions(**{"mode": "append", **options}), held)  # type: ignore[arg-type]
+        assert result is not None
+        held = result.snapshot
+    fresh = open_snapshot(uri)
+    assert held.version == fresh.version == 3
+    assert held.transactions() == fresh.transactions()
+    assert held.domains() == fresh.domains()
+    columns, by_path = (
+        ["path", "dvId", "size", "modificationTime", "stats", "baseRowId"],
+        [("path", "ascending")],
+    )
+    assert held.files.columns(columns).sort_by(by_path).equals(fresh.files.columns(columns).sort_by(by_path))
+    assert held.tombstones().sort_by(by_path).equals(fresh.tombstones().sort_by(by_path))
+
+
+def test_file_action_that_was_staged_as_a_small_one_is_left_to_the_parser() -> None:
+    nothing = pa.table({"path": pa.array([], pa.string())})
+    small = [small_action("commitInfo", {"operation": "WRITE"}), small_action("cdc", {"path": "c"})]
+    assert as_parsed(1, small, nothing, nothing) is None
+    assert format_commit(small, nothing, nothing, nothing).count(b"\n") == 2
