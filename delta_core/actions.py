@@ -16,8 +16,8 @@ import pyarrow as pa
 from delta_core.errors import LogError
 
 __all__ = [
-    "ADD", "CDC", "CORE_KINDS", "DELETION_VECTOR", "FILE_COLUMNS", "REMOVE", "ActionField", "ActionKind", "DomainMetadata",
-    "Format", "Metadata", "Protocol", "SetTransaction",
+    "ADD", "ADDED_FILE", "CDC", "CHANGE_FILE", "COMMIT_INFO", "CORE_KINDS", "DELETION_VECTOR", "FILE_COLUMNS", "REMOVE",
+    "ActionField", "ActionKind", "DomainMetadata", "Format", "Metadata", "Protocol", "SetTransaction",
 ]  # fmt: skip
 
 _STRING_MAP = pa.map_(pa.string(), pa.string())
@@ -38,6 +38,19 @@ FILE_COLUMNS: Mapping[str, pa.DataType] = {
     "clusteringProvider": pa.string(), "deletionTimestamp": pa.int64(), "extendedFileMetadata": pa.bool_(),
     "version": pa.int64(),
 }  # fmt: skip
+#: What is known of a file that a transaction adds: the columns of an ``add``, and ``numRecords`` (physical rows) and
+#: ``fresh``: true for a new data file, false for one that is added again with other properties.
+ADDED_FILE = pa.schema([
+    *((n, FILE_COLUMNS[n]) for n in (
+        "path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "deletionVector",
+        "baseRowId", "defaultRowCommitVersion", "clusteringProvider",
+    )),
+    ("numRecords", pa.int64()), ("fresh", pa.bool_()),
+])  # fmt: skip
+#: A change file that it adds.
+CHANGE_FILE = pa.schema(
+    [(n, FILE_COLUMNS[n]) for n in ("path", "partitionValues", "size", "dataChange", "tags")]
+)
 
 
 @dataclass(frozen=True)
@@ -102,7 +115,9 @@ METADATA = ActionKind("metaData", pa.struct([
     ("configuration", _STRING_MAP), ("createdTime", pa.int64()),
 ]))  # fmt: skip
 TXN = ActionKind(
-    "txn", pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]), key=("appId",)
+    "txn",
+    pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
+    key=("appId",),
 )
 DOMAIN_METADATA = ActionKind(
     "domainMetadata",
@@ -118,7 +133,9 @@ CORE_KINDS: Mapping[str, ActionKind] = {
 def _require(value: Mapping[str, Any], name: str, kind: type, action: str, where: str) -> Any:
     found = value.get(name)
     if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
-        raise LogError(f"Action {action} in {where} has {name}={found!r}, expected {kind.__name__}.", field=name)
+        raise LogError(
+            f"Action {action} in {where} has {name}={found!r}, expected {kind.__name__}.", field=name
+        )
     return found
 
 
@@ -127,7 +144,9 @@ def _names(value: Mapping[str, Any], name: str, where: str) -> tuple[str, ...] |
     if found is None:
         return None
     if not isinstance(found, (list, tuple)) or not all(isinstance(x, str) for x in found):
-        raise LogError(f"Action protocol in {where} has {name}={found!r}, expected a list of names.", field=name)
+        raise LogError(
+            f"Action protocol in {where} has {name}={found!r}, expected a list of names.", field=name
+        )
     return tuple(found)
 
 

@@ -157,9 +157,9 @@ def build_attempt(
         now_ms, previous_timestamp_ms, intents.reported, lost, _nothing if base is None else base.others,
     )  # fmt: skip
     rules = plugins.collect("commit_rules", attempt=view)
-    view = replace(
-        view, adds=_with_columns(adds, "add", rules), removes=_with_columns(removes, "remove", rules)
-    )
+    if any(isinstance(r, ActionColumn) for r in rules):
+        adds, removes = _with_columns(adds, "add", rules), _with_columns(removes, "remove", rules)
+        view = replace(view, adds=adds, removes=removes)
     metadata = plugins.fold("finish_metadata", "metadata", target.metadata, attempt=view)
     _check_finished(target.metadata, metadata)
     if metadata != target.metadata:
@@ -184,7 +184,7 @@ def _fields(plugins: PluginSet, action: str) -> frozenset[str]:
 def _check_paths(adds: pa.Table, removes: pa.Table) -> None:
     """Refuse what no reader could reconcile: two adds of one path, or an add and a remove of one logical file."""
     paths = adds.column("path")
-    if len(paths.unique()) < len(paths):
+    if len(paths) > 1 and len(paths.unique()) < len(paths):
         seen: set[str] = set()
         twice = next(p for p in paths.to_pylist() if p in seen or seen.add(p))  # type: ignore[func-returns-value]
         raise InvalidArgumentError(f"The transaction adds {twice} twice; a file is added once.", path=twice)

@@ -10,22 +10,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.actions import FILE_COLUMNS, Metadata, Protocol
+from delta_core.actions import ADDED_FILE, CHANGE_FILE, FILE_COLUMNS, Metadata, Protocol
 from delta_core.expressions.ast import Expression
 from delta_core.kernels.row_set import RowSet
 from delta_core.schema import Path
 
-__all__ = ["ADDED_FILE", "CHANGE_FILE", "READ_FILE", "REMOVED_FILE", "Intents", "Reads", "RowRemoval", "counted"]
+__all__ = [
+    "ADDED_FILE",
+    "CHANGE_FILE",
+    "READ_FILE",
+    "REMOVED_FILE",
+    "Intents",
+    "Reads",
+    "RowRemoval",
+    "counted",
+]
 
-#: What is known of a file that a transaction adds: the columns of an ``add``, and ``numRecords`` (physical rows) and
-#: ``fresh``: true for a new data file, false for one that is added again with other properties.
-ADDED_FILE = pa.schema([
-    *((n, FILE_COLUMNS[n]) for n in (
-        "path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "deletionVector",
-        "baseRowId", "defaultRowCommitVersion", "clusteringProvider",
-    )),
-    ("numRecords", pa.int64()), ("fresh", pa.bool_()),
-])  # fmt: skip
 #: Columns of a live file that is changed: what its next add repeats, and ``dvId``.
 READ_FILE = ("dvId", *(n for n in ADDED_FILE.names if n not in ("dataChange", "numRecords", "fresh")))
 #: A file that it removes: the descriptor of the vector is that of the add as it was read.
@@ -35,8 +35,6 @@ REMOVED_FILE = pa.schema([
         "defaultRowCommitVersion",
     )
 ])  # fmt: skip
-#: A change file.
-CHANGE_FILE = pa.schema([(n, FILE_COLUMNS[n]) for n in ("path", "partitionValues", "size", "dataChange", "tags")])
 
 
 @dataclass(frozen=True)
@@ -147,16 +145,27 @@ def _empty(schema: pa.Schema) -> pa.Table:
 
 
 def _conform(table: pa.Table, schema: pa.Schema, fields: Collection[str]) -> pa.Table:
+    if table.schema.equals(schema):
+        return table
     present = {n: table.column(n) for n in table.column_names}
-    columns = {f.name: present[f.name] if f.name in present else pa.nulls(table.num_rows, f.type) for f in schema}
-    typed = {f.name: c if c.type == f.type else c.cast(f.type) for f, c in zip(schema, columns.values(), strict=True)}
+    columns = {
+        f.name: present[f.name] if f.name in present else pa.nulls(table.num_rows, f.type) for f in schema
+    }
+    typed = {
+        f.name: c if c.type == f.type else c.cast(f.type)
+        for f, c in zip(schema, columns.values(), strict=True)
+    }
     extra = {n: c for n, c in present.items() if n not in columns and n in fields}
     return pa.table({**typed, **extra})
 
 
 def counted(files: pa.Table) -> pa.Table:
     """Return files to add with ``numRecords``: from the statistics where it is not given, null where these lack it."""
-    given = files.column("numRecords") if "numRecords" in files.column_names else pa.nulls(files.num_rows, pa.int64())
+    given = (
+        files.column("numRecords")
+        if "numRecords" in files.column_names
+        else pa.nulls(files.num_rows, pa.int64())
+    )
     if not given.null_count or "stats" not in files.column_names:
         return files
     counts = [

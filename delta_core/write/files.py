@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.actions import FILE_COLUMNS
+from delta_core.actions import ADDED_FILE, CHANGE_FILE
 from delta_core.engine import Engine, FileWrite, WrittenFile
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError
 from delta_core.properties import WriterProperties, read_property
@@ -32,8 +32,6 @@ from delta_core.write.stats import statistics_json
 
 __all__ = ["Written", "describe_files", "write_change_files", "write_files"]
 
-_ADDED = ("path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags")
-
 
 @dataclass(frozen=True)
 class Written:
@@ -42,7 +40,7 @@ class Written:
     Parameters
     ----------
     files : pyarrow.Table
-        For the log: the columns of `commit.intents.ADDED_FILE` that are known, or of ``CHANGE_FILE``.
+        For the log: columns of `actions.ADDED_FILE` or `actions.CHANGE_FILE`.
     reported : Mapping of Path to (min, max)
         What fills with ``report_bounds`` generated.
     paths : tuple of str
@@ -124,7 +122,7 @@ def write_change_files(
     keys = [prepare.partitions.keys[f.partition] for f in found]
     names = [n for n, _ in prepare.partitions.columns]
     table = _added(found, names, keys, [None] * len(found), False)
-    return _done(engine, table.select(["path", "partitionValues", "size", "dataChange", "tags"]), prepare, found)
+    return _done(engine, table.select(CHANGE_FILE.names), prepare, found)
 
 
 def describe_files(
@@ -204,21 +202,27 @@ def _leaf_types(schema: pa.Schema, paths: Iterable[Path]) -> dict[Path, pa.DataT
 
 
 def _added(
-    files: Sequence[WrittenFile], names: Sequence[str], keys: Sequence[Key], stats: Sequence[str | None], data_change: bool
+    files: Sequence[WrittenFile],
+    names: Sequence[str],
+    keys: Sequence[Key],
+    stats: Sequence[str | None],
+    data_change: bool,
 ) -> pa.Table:
-    values = {
+    count = len(files)
+    values: dict[str, Sequence[Any]] = {
         "path": [encode_path(f.path) for f in files],
         "partitionValues": [list(zip(names, key, strict=True)) for key in keys],
         "size": [f.size for f in files],
         "modificationTime": [f.modified_ms for f in files],
-        "dataChange": [data_change] * len(files),
+        "dataChange": [data_change] * count,
         "stats": stats,
-        "tags": [None] * len(files),
+        "numRecords": [f.num_rows for f in files],
+        "fresh": [True] * count,
     }
-    columns = {n: pa.array(values[n], FILE_COLUMNS[n]) for n in _ADDED}
-    columns["numRecords"] = pa.array([f.num_rows for f in files], pa.int64())
-    columns["fresh"] = pa.array([True] * len(files), pa.bool_())
-    return pa.table(columns)
+    arrays = [
+        pa.array(values[f.name], f.type) if f.name in values else pa.nulls(count, f.type) for f in ADDED_FILE
+    ]
+    return pa.Table.from_arrays(arrays, schema=ADDED_FILE)
 
 
 def _done(engine: Engine, table: pa.Table, prepare: PrepareRows, found: Sequence[WrittenFile]) -> Written:
@@ -242,7 +246,9 @@ def _given_partitions(
         names.append(table.column_map.physical_path(table.schema, path)[0])
         missing = next((p for p in partitions if column not in p), None)
         if missing is not None:
-            raise InvalidArgumentError(f"A file has no value of the partition column {column!r}: found {dict(missing)}.")
+            raise InvalidArgumentError(
+                f"A file has no value of the partition column {column!r}: found {dict(missing)}."
+            )
         values = pa.array([p[column] for p in partitions], found.type.to_arrow(table.types))
         for key, text in zip(keys, format_partition_values(values, found.type, column), strict=True):
             key.append(text)

@@ -67,8 +67,7 @@ def _object(value: Mapping[str, Any]) -> str:
     return "{" + ",".join(inner) + "}"
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 
 # --- one bound -----------------------------------------------------------------------------

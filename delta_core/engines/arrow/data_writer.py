@@ -13,9 +13,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -64,15 +64,23 @@ def write_files(
     return job.written
 
 
-@contextmanager
-def _failing(path: str) -> Iterator[None]:
-    """Turn the backend's errors into one that names the file."""
-    try:
-        yield
-    except DeltaError:
-        raise
-    except (pa.ArrowException, OSError) as e:
-        raise EngineError(f"Could not write data file {path!r}: {type(e).__name__}: {e}.", path=path) from e
+class _Failing:
+    """Turns the backend's errors into one that names the file."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, (pa.ArrowException, OSError)) and not isinstance(error, DeltaError):
+            cause = f"{type(error).__name__}: {error}"
+            raise EngineError(
+                f"Could not write data file {self._path!r}: {cause}.", path=self._path
+            ) from error
 
 
 # --- one file ------------------------------------------------------------------------------
@@ -93,7 +101,7 @@ class _File:
         self.order = job.begin(self)
         import pyarrow.parquet as pq
 
-        with _failing(self.path):
+        with _Failing(self.path):
             self._sink = job.storage.create(self.path)
             self._writer = pq.ParquetWriter(
                 self._sink, job.write.schema, metadata_collector=self._footers, **job.options
@@ -105,14 +113,14 @@ class _File:
 
     def append(self, table: pa.Table) -> None:
         """Write a row group."""
-        with _failing(self.path):
+        with _Failing(self.path):
             self._measured.add(self._num_groups, table)
             self._writer.write_table(table, row_group_size=table.num_rows)
         self._num_groups += 1
         self._num_rows += table.num_rows
 
     def close(self) -> WrittenFile:
-        with _failing(self.path):
+        with _Failing(self.path):
             self._writer.close()
             size = self.size
             self._sink.close()
@@ -140,6 +148,13 @@ def _sync(path: str) -> None:
         os.close(handle)
 
 
+class _Group(NamedTuple):
+    """What will be a row group, and its bytes in memory."""
+
+    batches: list[pa.RecordBatch]
+    nbytes: int
+
+
 class _Slot:
     """Rows of one partition that wait for their row group, and its open files that nobody writes to just now."""
 
@@ -153,10 +168,10 @@ class _Slot:
         self.nbytes = 0
         self.idle: list[_File] = []
 
-    def take(self) -> list[pa.RecordBatch]:
-        batches = self.batches
+    def take(self) -> _Group:
+        group = _Group(self.batches, self.nbytes)
         self.batches, self.rows, self.nbytes = [], 0, 0
-        return batches
+        return group
 
 
 class _Runs:
@@ -332,7 +347,7 @@ class _Job:
                 slot = self._slots[partition, worker] = _Slot(partition, worker)
             return slot
 
-    def _gather(self, slot: _Slot, rows: pa.RecordBatch) -> Iterator[list[pa.RecordBatch]]:
+    def _gather(self, slot: _Slot, rows: pa.RecordBatch) -> Iterator[_Group]:
         """Add rows to a slot; yield what fills a row group."""
         width = max(rows.nbytes / rows.num_rows, 0.1) if rows.num_rows else 0.1
         start = 0
@@ -350,7 +365,7 @@ class _Job:
                 if slot.rows >= self._max_rows or slot.nbytes + width > self._group_bytes():
                     self._buffered -= slot.nbytes
                     full = slot.take()
-            if full:
+            if full is not None:
                 yield full
 
     def _group_bytes(self) -> float:
@@ -358,7 +373,7 @@ class _Job:
         ratio = self._encoded_bytes / self._plain_bytes if self._plain_bytes else 1.0
         return min(ROW_GROUP_BYTES, self.write.target_file_size / 4 / max(ratio, 0.01))
 
-    def _overfull(self) -> tuple[_Slot, list[pa.RecordBatch]] | None:
+    def _overfull(self) -> tuple[_Slot, _Group] | None:
         if self._buffered <= BUFFER_BYTES:
             return None
         with self._lock:
@@ -370,16 +385,16 @@ class _Job:
 
     # --- row groups to files ---
 
-    def _write_group(self, slot: _Slot, worker: int, batches: list[pa.RecordBatch]) -> None:
-        table = pa.Table.from_batches(batches, self.write.schema)
-        if len(batches) > 1 and table.num_rows < PIECE_ROWS * len(batches):
+    def _write_group(self, slot: _Slot, worker: int, group: _Group) -> None:
+        table = pa.Table.from_batches(group.batches, self.write.schema)
+        if len(group.batches) > 1 and table.num_rows < PIECE_ROWS * len(group.batches):
             table = table.combine_chunks()
         file = self._open(slot, worker)
         before = file.size
         file.append(table)
         added = file.size - before
         with self._lock:
-            self._plain_bytes += table.nbytes
+            self._plain_bytes += group.nbytes
             self._encoded_bytes += added
         if file.size + added / 2 >= self.write.target_file_size:
             self._close(file)
@@ -413,9 +428,9 @@ class _Job:
 
     def _finish(self, slot: _Slot) -> None:
         """Write what a slot still holds, and close its files."""
-        batches = slot.take()
-        if batches:
-            self._write_group(slot, slot.worker, batches)
+        rest = slot.take()
+        if rest.batches:
+            self._write_group(slot, slot.worker, rest)
         with self._lock:
             files, slot.idle = slot.idle, []
             for file in files:
@@ -429,13 +444,14 @@ class _Job:
         """Bring small files to the disk, and the directories of all, so that the names last too."""
         if self.storage.local_path("") is None:
             return
-        directories = {os.path.dirname(f.path) for f in self.written}
+        written = self.written
+        directories = {os.path.dirname(f.path) for f in written}
         # each directory may be new, and so may those above it
         above = {"/".join(path.split("/")[:i]) for path in directories for i in range(path.count("/") + 2)}
-        paths = [f.path for f in self.written if f.size < SYNC_BYTES] + sorted(above)
+        paths = [f.path for f in written if f.size < SYNC_BYTES] + sorted(above)
 
         def one(path: str) -> None:
-            with _failing(path):
+            with _Failing(path):
                 _sync(self.storage.local_path(path) or path)
 
         if len(paths) < 4:
@@ -463,14 +479,14 @@ def _steps(batches: Iterator[pa.RecordBatch], first_row: int, factor: int) -> St
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        for piece in _cut(batch):
-            if held and (rows + piece.num_rows > ROW_GROUP_ROWS or size + piece.nbytes > RUN_BYTES):
+        for piece, nbytes in _cut(batch):
+            if held and (rows + piece.num_rows > ROW_GROUP_ROWS or size + nbytes > RUN_BYTES):
                 yield first_row, _joined(held)
                 first_row += rows
                 held, rows, size = [], 0, 0
             held.append(piece)
             rows += piece.num_rows
-            size += piece.nbytes
+            size += nbytes
             if rows >= STEP_ROWS * factor or size >= min(STEP_BYTES * factor, RUN_BYTES):
                 yield first_row, _joined(held)
                 first_row += rows
@@ -479,13 +495,19 @@ def _steps(batches: Iterator[pa.RecordBatch], first_row: int, factor: int) -> St
         yield first_row, _joined(held)
 
 
-def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _cut(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Yield pieces of a batch, each with its bytes: they are counted once, which for few rows costs more than the rows."""
     if not batch.num_rows:
         return
-    wide = batch.nbytes / batch.num_rows
+    nbytes = batch.nbytes
+    wide = nbytes / batch.num_rows
     rows = max(1, min(ROW_GROUP_ROWS, int(RUN_BYTES / wide) if wide else ROW_GROUP_ROWS))
+    if batch.num_rows <= rows:
+        yield batch, nbytes
+        return
     for start in range(0, batch.num_rows, rows):
-        yield batch.slice(start, rows)
+        piece = batch.slice(start, rows)
+        yield piece, piece.nbytes
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

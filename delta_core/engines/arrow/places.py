@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from delta_core.errors import DeltaError, EngineError, InvalidArgumentError
 
-__all__ = ["LOCAL_SCHEMES", "Elsewhere", "Opener", "absolute_path", "failed", "failing", "plain_path", "scheme_of"]
+__all__ = [
+    "LOCAL_SCHEMES",
+    "Elsewhere",
+    "Opener",
+    "absolute_path",
+    "failed",
+    "failing",
+    "plain_path",
+    "scheme_of",
+]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 #: A ``file:`` URI's host, where it has one, and its path.
@@ -93,12 +101,24 @@ def failed(verb: str, path: str, root: str, cause: BaseException) -> EngineError
     return EngineError(f"Could not {verb} {path!r} of {root}: {type(cause).__name__}: {cause}.", path=path)
 
 
-@contextmanager
-def failing(verb: str, path: str, root: str, passed: tuple[type[BaseException], ...] = ()) -> Iterator[None]:
-    """Turn what a backend raises into EngineError, what ``passed`` names excepted."""
-    try:
-        yield
-    except Exception as e:
-        if isinstance(e, (DeltaError, *passed)):
-            raise
-        raise failed(verb, path, root, e) from e
+class failing:  # noqa: N801  (reads as the verb that it guards; made for each call to a store, so it is no generator)
+    """Turn what a backend raises inside the block into EngineError, what ``passed`` names excepted."""
+
+    __slots__ = ("_passed", "_path", "_root", "_verb")
+
+    def __init__(self, verb: str, path: str, root: str, passed: tuple[type[BaseException], ...] = ()) -> None:
+        self._verb = verb
+        self._path = path
+        self._root = root
+        self._passed = passed
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if (
+            error is not None
+            and isinstance(error, Exception)
+            and not isinstance(error, (DeltaError, *self._passed))
+        ):
+            raise failed(self._verb, self._path, self._root, error) from error
