@@ -4,9 +4,8 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyOb
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 
-import pyarrow as pa
-
 from delta_core.errors import DataFileError, InvalidArgumentError
+from delta_core.kernels.memory import allocate
 
 
 cdef extern from "gather.h" nogil:
@@ -138,7 +137,7 @@ def text(offsets, data, int64_t first, int64_t length, codes, int64_t codes_firs
     picks.rows = row_pointer(rows)
     picks.valid, picks.valid_offset = validity.data, valid_offset
     picks.n = num_rows if rows is None else rows.shape[0]
-    out_offsets = pa.allocate_buffer((picks.n + 1) * 4)
+    out_offsets = allocate((picks.n + 1) * 4)
     out_ends = View(out_offsets, True)
     with nogil:
         sound = text_is_sound(&column)
@@ -147,7 +146,7 @@ def text(offsets, data, int64_t first, int64_t length, codes, int64_t codes_firs
         raise DataFileError("a string column's offsets or dictionary codes do not fit its data")
     if total == -2:
         raise DataFileError("a batch of a string column has more than 2 GiB")
-    out_data = pa.allocate_buffer(total + SHORT_STRING, resizable=True)
+    out_data = allocate(total + SHORT_STRING)
     out_content = View(out_data, True)
     if codes is not None and length <= MOST_SLOTS and length < picks.n and text_is_short(&column):
         slots = <uint8_t*>calloc(length + 1, SHORT_STRING)

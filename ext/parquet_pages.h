@@ -6,9 +6,13 @@
 // writable ones, so that short copies may be made in blocks.
 #pragma once
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace delta_parquet {
 
@@ -34,11 +38,35 @@ class Scratch {
         }
         return data_;
     }
+    size_t size() const { return size_; }
 
    private:
     uint8_t *data_ = nullptr;
     size_t size_ = 0;
 };
+
+// What one chunk after the other is read in.
+struct Workspace {
+    Scratch chunk, page, dictionary_page, dictionary, dictionary_ends, codes, levels;
+    size_t size() const {
+        return chunk.size() + page.size() + dictionary_page.size() + dictionary.size() + dictionary_ends.size() +
+               codes.size() + levels.size();
+    }
+};
+
+// Read `size` bytes of a file into the workspace; nullptr where there are fewer, or no memory.
+inline const uint8_t *read_file(Workspace &space, int file, int64_t offset, int64_t size) {
+    uint8_t *const out = space.chunk.room(size);
+    int64_t done = 0;
+    while (out && done < size) {
+        const ssize_t got = pread(file, out + done, size - done, offset + done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return nullptr;
+        done += got;
+    }
+    if (out) std::memset(out + size, 0, SLACK);
+    return out;
+}
 
 // --- bytes ---
 
@@ -251,10 +279,27 @@ inline int bit_width(uint64_t most) {
     return width;
 }
 
-// Decode `n` numbers; false where there are fewer.
+// Unpack groups of 8 numbers, `width` bytes each; reads up to 7 bytes behind the last.
+template <int width>
+inline void unpack(const uint8_t *in, int64_t groups, uint32_t *out) {
+    constexpr uint32_t mask = width == 32 ? 0xffffffffu : (1u << (width % 32)) - 1;
+    for (int64_t group = 0; group < groups; group++, in += width, out += 8)
+        for (int i = 0; i < 8; i++)
+            out[i] = static_cast<uint32_t>(load<uint64_t>(in + (i * width >> 3)) >> (i * width & 7)) & mask;
+}
+
+using Unpack = void (*)(const uint8_t *, int64_t, uint32_t *);
+
+template <int... widths>
+inline Unpack unpack_of(int width, std::integer_sequence<int, widths...>) {
+    static constexpr Unpack of[] = {unpack<widths>...};
+    return of[width];
+}
+
+// Decode `n` numbers; false where there are fewer. `out` has room for 7 more.
 inline bool decode_runs(const uint8_t *in, const uint8_t *end, int width, int64_t n, uint32_t *out) {
     const int bytes = (width + 7) / 8;
-    const uint32_t mask = width == 32 ? 0xffffffffu : (1u << width) - 1;
+    const Unpack unpack_groups = unpack_of(width, std::make_integer_sequence<int, 33>());
     int64_t done = 0;
     while (done < n) {
         uint64_t head;
@@ -264,14 +309,11 @@ inline bool decode_runs(const uint8_t *in, const uint8_t *end, int width, int64_
         if (head & 1) {
             const uint64_t size = of_run * width;
             if (size > static_cast<uint64_t>(end - in)) return false;
-            int64_t count = static_cast<int64_t>(of_run) * 8;
-            if (count > n - done) count = n - done;
-            uint32_t *const to = out + done;
-            uint64_t bit = 0;
-            for (int64_t i = 0; i < count; i++, bit += width)
-                to[i] = static_cast<uint32_t>(load<uint64_t>(in + (bit >> 3)) >> (bit & 7)) & mask;
+            int64_t groups = (n - done + 7) / 8;
+            if (groups > static_cast<int64_t>(of_run)) groups = static_cast<int64_t>(of_run);
+            unpack_groups(in, groups, out + done);
             in += size;
-            done += count;
+            done += 8 * groups;
         } else {
             if (end - in < bytes) return false;
             const uint32_t value = bytes ? load<uint32_t>(in) & (0xffffffffu >> (32 - 8 * bytes)) : 0;
@@ -307,8 +349,8 @@ inline void spread(T *values, int64_t num_values, const uint32_t *levels, uint32
 class ChunkReader {
    public:
     // `data` has SLACK bytes behind `size`; `width` is the bytes of a value, 0 for strings.
-    ChunkReader(const uint8_t *data, int64_t size, int codec, int width, int most_level, int64_t num_rows)
-        : in_(data), end_(data + size), codec_(codec), width_(width), most_(most_level), left_(num_rows) {}
+    ChunkReader(Workspace &space, const uint8_t *data, int64_t size, int codec, int width, int most_level, int64_t num_rows)
+        : space_(space), in_(data), end_(data + size), codec_(codec), width_(width), most_(most_level), left_(num_rows) {}
 
     Status next_page() {
         while (left_ > 0) {
@@ -399,8 +441,15 @@ class ChunkReader {
         return true;
     }
 
-    // Set the page's bits of a bitmap that is all zeros from row `first` on; the bits before it are kept.
-    void append_validity(uint8_t *bits, int64_t first) {
+    // Set the page's bits of a bitmap, after `first` rows of which `nulls` are null; before the first null nothing is
+    // written to it.
+    void append_validity(uint8_t *bits, int64_t first, int64_t nulls, int64_t num_rows) {
+        if (!nulls) {
+            if (values_ == rows_) return;
+            std::memset(bits, 0, (num_rows + 7) / 8);
+            std::memset(bits, 0xff, first / 8);
+            for (int64_t i = first / 8 * 8; i < first; i++) bits[i >> 3] |= static_cast<uint8_t>(1 << (i & 7));
+        }
         const uint32_t *const level = levels();
         const bool all = values_ == rows_;
         for (int64_t i = 0; i < rows_; i++) {
@@ -438,19 +487,19 @@ class ChunkReader {
     Status dictionary_page(const PageHeader &page, const uint8_t *body) {
         if (dictionary_ || (page.encoding != PLAIN && page.encoding != PLAIN_DICTIONARY)) return UNSUPPORTED;
         const int64_t count = page.num_values;
-        const uint8_t *const in = plain(body, page.compressed, page.uncompressed, true, dictionary_page_);
+        const uint8_t *const in = plain(body, page.compressed, page.uncompressed, true, space_.dictionary_page);
         if (count < 0 || count > INT32_MAX / 8 || !in) return UNSUPPORTED;
         if (width_) {
             if (page.uncompressed != count * width_) return UNSUPPORTED;
             // values are read as numbers: where they lie has to be aligned
-            uint8_t *const aligned = dictionary_values_.room(page.uncompressed);
+            uint8_t *const aligned = space_.dictionary.room(page.uncompressed);
             if (!aligned) return NO_MEMORY;
             std::memcpy(aligned, in, page.uncompressed);
             dictionary_ = aligned;
         } else {
             if (page.uncompressed < 4 * count) return UNSUPPORTED;
-            uint8_t *const text = dictionary_values_.room(page.uncompressed);
-            int32_t *const ends = reinterpret_cast<int32_t *>(dictionary_ends_.room((count + 1) * sizeof(int32_t)));
+            uint8_t *const text = space_.dictionary.room(page.uncompressed);
+            int32_t *const ends = reinterpret_cast<int32_t *>(space_.dictionary_ends.room((count + 1) * sizeof(int32_t)));
             if (!text || !ends) return NO_MEMORY;
             const uint8_t *p = in, *const end = in + page.uncompressed;
             int64_t used = 0;
@@ -483,11 +532,11 @@ class ChunkReader {
             levels_at = body;
             levels_end = body + page.definition_bytes;
             const int64_t size = page.uncompressed - page.definition_bytes;
-            in = plain(levels_end, page.compressed - page.definition_bytes, size, page.is_compressed, page_);
+            in = plain(levels_end, page.compressed - page.definition_bytes, size, page.is_compressed, space_.page);
             if (!in) return UNSUPPORTED;
             end = in + size;
         } else {
-            in = plain(body, page.compressed, page.uncompressed, true, page_);
+            in = plain(body, page.compressed, page.uncompressed, true, space_.page);
             if (!in) return UNSUPPORTED;
             end = in + page.uncompressed;
             if (most_) {
@@ -511,7 +560,7 @@ class ChunkReader {
         const uint32_t most = most_;
         uint32_t level;
         if (is_one_run(in, end, width, rows_, level) && level == most) return PAGE;
-        level_scratch_ = level_room_.room(rows_ * sizeof(uint32_t));
+        level_scratch_ = space_.levels.room(rows_ * sizeof(uint32_t));
         if (!level_scratch_) return NO_MEMORY;
         if (!decode_runs(in, end, width, rows_, levels())) return UNSUPPORTED;
         const uint32_t *const found = levels();
@@ -532,7 +581,7 @@ class ChunkReader {
             if (page.encoding != PLAIN) return UNSUPPORTED;
             return width_ || end - in >= 4 * values_ ? PAGE : UNSUPPORTED;
         }
-        code_scratch_ = code_room_.room(rows_ * sizeof(uint32_t));
+        code_scratch_ = space_.codes.room(rows_ * sizeof(uint32_t));
         if (!code_scratch_) return NO_MEMORY;
         if (!values_) return PAGE;
         if (!dictionary_ || in >= end || *in > 32) return UNSUPPORTED;
@@ -543,6 +592,7 @@ class ChunkReader {
         return most < dictionary_length_ ? PAGE : UNSUPPORTED;
     }
 
+    Workspace &space_;
     const uint8_t *in_, *const end_;
     const int codec_, width_, most_;
     int64_t left_;
@@ -555,7 +605,54 @@ class ChunkReader {
     const uint8_t *dictionary_ = nullptr;
     const int32_t *dictionary_offsets_ = nullptr;
     int64_t dictionary_length_ = 0, dictionary_bytes_ = 0;
-    Scratch page_, dictionary_page_, dictionary_values_, dictionary_ends_, code_room_, level_room_;
 };
+
+// --- a whole chunk ---
+
+struct Rows {
+    int64_t done = 0, nulls = 0;
+};
+
+// Read every page of a chunk of numbers. `bits` may be nullptr where nothing is null.
+inline Status read_values(ChunkReader &reader, int width, int64_t num_rows, uint8_t *out, uint8_t *bits, Rows &rows) {
+    Status status;
+    while ((status = reader.next_page()) == PAGE) {
+        if (!reader.append_fixed(out + rows.done * width)) return UNSUPPORTED;
+        if (bits) reader.append_validity(bits, rows.done, rows.nulls, num_rows);
+        rows.nulls += reader.nulls();
+        rows.done += reader.rows();
+    }
+    return status;
+}
+
+// Read every page of a chunk of strings as codes.
+inline Status read_codes(ChunkReader &reader, int64_t num_rows, uint32_t *out, uint8_t *bits, Rows &rows) {
+    Status status;
+    while ((status = reader.next_page()) == PAGE) {
+        if (!reader.is_coded()) return UNSUPPORTED;
+        reader.append_codes(out + rows.done);
+        if (bits) reader.append_validity(bits, rows.done, rows.nulls, num_rows);
+        rows.nulls += reader.nulls();
+        rows.done += reader.rows();
+    }
+    return status;
+}
+
+// Read pages of strings while there is room; PAGE where the page at hand, of `more` bytes, needs some.
+inline Status read_text(ChunkReader &reader, int64_t num_rows, int32_t *ends, uint8_t *data, int64_t room, uint8_t *bits,
+                        Rows &rows, int64_t &used, int64_t &more, bool has_page) {
+    Status status = PAGE;
+    while (has_page || (status = reader.next_page()) == PAGE) {
+        has_page = false;
+        more = reader.text_bytes();
+        if (used + more > room) return PAGE;
+        if (!reader.append_text(ends + rows.done, data, used)) return UNSUPPORTED;
+        used += more;
+        if (bits) reader.append_validity(bits, rows.done, rows.nulls, num_rows);
+        rows.nulls += reader.nulls();
+        rows.done += reader.rows();
+    }
+    return status;
+}
 
 }  // namespace delta_parquet

@@ -4,11 +4,10 @@
 """Pages of Parquet column chunks as Arrow buffers; `delta_core.kernels.parquet_pages` is its face."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
-from posix.unistd cimport pread
 
-import pyarrow as pa
+from delta_core.kernels.memory import allocate
 
 
 cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
@@ -18,29 +17,42 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         PAGE
         UNSUPPORTED
         NO_MEMORY
+    cdef cppclass Scratch:
+        uint8_t* room(size_t size)
+    cdef cppclass WorkspaceBytes "delta_parquet::Workspace":
+        Scratch chunk
+        size_t size()
     cdef cppclass ChunkReader:
-        ChunkReader(const uint8_t* data, int64_t size, int codec, int width, int most_level, int64_t num_rows)
+        ChunkReader(WorkspaceBytes& space, const uint8_t* data, int64_t size, int codec, int width, int most_level,
+                    int64_t num_rows)
         Status next_page()
         int64_t rows()
         int64_t nulls()
-        bint is_coded()
         int64_t dictionary_length()
         int64_t dictionary_bytes()
         const int32_t* dictionary_offsets()
         const uint8_t* dictionary_data()
         int64_t text_bytes()
-        bint append_fixed(uint8_t* out)
-        void append_codes(uint32_t* out)
         bint append_text(int32_t* offsets, uint8_t* data, int64_t used)
-        void append_validity(uint8_t* bits, int64_t first)
+        void append_validity(uint8_t* bits, int64_t first, int64_t nulls, int64_t num_rows)
+    ctypedef struct Rows:
+        int64_t done
+        int64_t nulls
+    const uint8_t* read_file(WorkspaceBytes& space, int file, int64_t offset, int64_t size)
+    Status read_values(ChunkReader& reader, int width, int64_t num_rows, uint8_t* out, uint8_t* bits, Rows& rows)
+    Status read_codes(ChunkReader& reader, int64_t num_rows, uint32_t* out, uint8_t* bits, Rows& rows)
+    Status read_text(ChunkReader& reader, int64_t num_rows, int32_t* ends, uint8_t* data, int64_t room, uint8_t* bits,
+                     Rows& rows, int64_t& used, int64_t& more, bint has_page)
     bint snappy_decompress(const uint8_t* data, size_t n, uint8_t* out, size_t size)
 
 
 #: The strings of a column chunk are refused beyond so many bytes.
-cdef int64_t MOST_TEXT = 1 << 30
+cdef int64_t MOST_TEXT = 256 << 20
+#: A workspace that grew beyond this is not kept.
+cdef size_t MOST_KEPT = 16 << 20
 
 
-class UnsupportedPages(Exception):
+class UnsupportedPagesError(Exception):
     """The chunk holds what this reader does not decode, or what is damaged: a complete reader tells which."""
 
 
@@ -53,7 +65,7 @@ cdef class Block:
     cdef int64_t size
 
     def __cinit__(self, int64_t size):
-        self.buffer = pa.allocate_buffer(size + SLACK)
+        self.buffer = allocate(size + SLACK)
         PyObject_GetBuffer(self.buffer, &self.view, PyBUF_WRITABLE)
         self.data = <uint8_t*>self.view.buf
         self.size = size
@@ -66,10 +78,27 @@ cdef class Block:
         return self.buffer.slice(0, size)
 
 
-cdef Block bitmap(int64_t rows):
-    cdef Block out = Block((rows + 7) // 8)
-    memset(out.data, 0, out.size)
-    return out
+cdef uint8_t* data_of(Block block):
+    if block is None:
+        return NULL
+    return block.data
+
+
+cdef class Workspace:
+    """Memory that one chunk after the other is read in; one at a time."""
+
+    cdef WorkspaceBytes* bytes
+
+    def __cinit__(self):
+        self.bytes = new WorkspaceBytes()
+
+    def __dealloc__(self):
+        del self.bytes
+
+    @property
+    def is_small(self):
+        """Whether it is small enough to be kept."""
+        return self.bytes.size() <= MOST_KEPT
 
 
 cdef class Column:
@@ -84,153 +113,138 @@ cdef class Column:
     """
 
     cdef ChunkReader* reader
-    cdef Block chunk
+    cdef Workspace space
     cdef int width
     cdef int64_t num_rows
+    cdef bint nullable
 
-    def __cinit__(self, source, int64_t offset, int64_t size, int codec, int width, int most_level, int64_t num_rows):
-        self.chunk = Block(size)
-        self.width, self.num_rows = width, num_rows
-        self._fill(source, offset, size)
-        self.reader = new ChunkReader(self.chunk.data, size, codec, width, most_level, num_rows)
+    def __cinit__(self, Workspace space not None, source, int64_t offset, int64_t size, int codec, int width,
+                  int most_level, int64_t num_rows):
+        cdef const uint8_t* data
+        self.space, self.width, self.num_rows, self.nullable = space, width, num_rows, most_level > 0
+        data = self._fill(source, offset, size)
+        self.reader = new ChunkReader(space.bytes[0], data, size, codec, width, most_level, num_rows)
 
     def __dealloc__(self):
         del self.reader
 
-    cdef int _fill(self, source, int64_t offset, int64_t size) except -1:
+    cdef const uint8_t* _fill(self, source, int64_t offset, int64_t size) except NULL:
         cdef Py_buffer view
         cdef int file
-        cdef int64_t got = 1, done = 0
+        cdef const uint8_t* data = NULL
+        cdef uint8_t* copy
         if isinstance(source, int):
             file = source
             with nogil:
-                while done < size and got > 0:
-                    got = pread(file, self.chunk.data + done, size - done, offset + done)
-                    done += got if got > 0 else 0
+                data = read_file(self.space.bytes[0], file, offset, size)
         else:
             PyObject_GetBuffer(source, &view, PyBUF_SIMPLE)
-            if 0 <= offset <= view.len and size <= view.len - offset:
-                memcpy(self.chunk.data, <const uint8_t*>view.buf + offset, size)
-                done = size
+            copy = self.space.bytes.chunk.room(size)
+            if copy is not NULL and 0 <= offset <= view.len and size <= view.len - offset:
+                memcpy(copy, <const uint8_t*>view.buf + offset, size)
+                memset(copy + size, 0, SLACK)
+                data = copy
             PyBuffer_Release(&view)
-        if done < size:
-            raise UnsupportedPages(f"the chunk has {size} bytes from {offset}, of which {done} are there")
-        memset(self.chunk.data + size, 0, SLACK)
-        return 0
+        if data is NULL:
+            raise UnsupportedPagesError(f"the chunk has {size} bytes from {offset}, of which not all are there")
+        return data
 
-    cdef bint _next(self) except -1:
-        cdef Status status
-        with nogil:
-            status = self.reader.next_page()
-        if status == NO_MEMORY:
-            raise MemoryError("no memory for a page of a Parquet file")
-        if status == UNSUPPORTED:
-            raise UnsupportedPages("a page is encoded, or damaged, in a way that is left to a complete reader")
-        return status == PAGE
+    cdef Block _bitmap(self, int64_t rows):
+        return Block((rows + 7) // 8) if self.nullable else None
 
     def values(self):
         """Return (validity or None, nulls, data) of a column of numbers."""
-        cdef Block out = Block(self.num_rows * self.width), valid = None
-        cdef int64_t first = 0, nulls = 0
-        cdef bint good
-        while self._next():
-            with nogil:
-                good = self.reader.append_fixed(out.data + first * self.width)
-            if not good:
-                raise UnsupportedPages("a page's values do not fill it")
-            valid = self._validity(valid, first, nulls, self.num_rows)
-            nulls += self.reader.nulls()
-            first += self.reader.rows()
-        return self._finished(first, valid, nulls), nulls, out.cut(self.num_rows * self.width)
+        cdef Block out = Block(self.num_rows * self.width), bitmap = self._bitmap(self.num_rows)
+        cdef uint8_t* bits = data_of(bitmap)
+        cdef Rows rows = Rows(0, 0)
+        cdef Status status
+        with nogil:
+            status = read_values(self.reader[0], self.width, self.num_rows, out.data, bits, rows)
+        return self._validity(status, rows, bitmap), rows.nulls, out.cut(self.num_rows * self.width)
 
     def codes(self):
         """Return (validity or None, nulls, codes, offsets, data, length) of a column of which all pages are coded."""
-        cdef Block out = Block(self.num_rows * 4), valid = None, ends, text
-        cdef int64_t first = 0, nulls = 0, length
-        while self._next():
-            if not self.reader.is_coded():
-                raise UnsupportedPages("a page holds strings where only codes of the dictionary were expected")
-            with nogil:
-                self.reader.append_codes(<uint32_t*>out.data + first)
-            valid = self._validity(valid, first, nulls, self.num_rows)
-            nulls += self.reader.nulls()
-            first += self.reader.rows()
+        cdef Block out = Block(self.num_rows * 4), bitmap = self._bitmap(self.num_rows), ends, text
+        cdef uint8_t* bits = data_of(bitmap)
+        cdef Rows rows = Rows(0, 0)
+        cdef Status status
+        cdef int64_t length
+        with nogil:
+            status = read_codes(self.reader[0], self.num_rows, <uint32_t*>out.data, bits, rows)
+        valid = self._validity(status, rows, bitmap)
         length = self.reader.dictionary_length()
         ends, text = Block((length + 1) * 4), Block(self.reader.dictionary_bytes())
         memset(ends.data, 0, ends.size)
         if length:
             memcpy(ends.data, self.reader.dictionary_offsets(), ends.size)
             memcpy(text.data, self.reader.dictionary_data(), text.size)
-        return (self._finished(first, valid, nulls), nulls, out.cut(self.num_rows * 4), ends.cut(ends.size),
-                text.cut(text.size), length)
+        return valid, rows.nulls, out.cut(self.num_rows * 4), ends.cut(ends.size), text.cut(text.size), length
 
     def text(self, int64_t expected):
         """Return (validity or None, nulls, offsets, data) of a column of strings of about `expected` bytes."""
-        cdef Block ends = Block((self.num_rows + 1) * 4), data = Block(expected), valid = None, bigger
-        cdef int64_t first = 0, nulls = 0, used = 0, more
+        cdef Block ends = Block((self.num_rows + 1) * 4), data = Block(expected), bitmap, bigger
+        cdef uint8_t* bits
+        cdef int64_t used = 0, more = 0
+        cdef bint has_page = False
+        cdef Rows rows = Rows(0, 0)
+        cdef Status status
+        bitmap = self._bitmap(self.num_rows)
+        bits = data_of(bitmap)
         (<int32_t*>ends.data)[0] = 0
-        while self._next():
-            more = self._text_bytes(used)
-            if used + more > data.size:
-                bigger = Block(2 * (used + more))
-                memcpy(bigger.data, data.data, used)
-                data = bigger
-            self._append_text(<int32_t*>ends.data + first, data.data, used)
-            used += more
-            valid = self._validity(valid, first, nulls, self.num_rows)
-            nulls += self.reader.nulls()
-            first += self.reader.rows()
-        return self._finished(first, valid, nulls), nulls, ends.cut(ends.size), data.cut(used)
+        while True:
+            with nogil:
+                status = read_text(self.reader[0], self.num_rows, <int32_t*>ends.data, data.data, data.size, bits, rows,
+                                   used, more, has_page)
+            if status != PAGE:
+                break
+            self._check_size(used + more)
+            bigger = Block(2 * (used + more))
+            memcpy(bigger.data, data.data, used)
+            data, has_page = bigger, True
+        return self._validity(status, rows, bitmap), rows.nulls, ends.cut(ends.size), data.cut(used)
 
     def text_page(self):
         """Return (rows, validity or None, nulls, offsets, data) of the next page of strings; None at the end."""
-        cdef Block ends, data, valid
-        cdef int64_t rows, size
-        if not self._next():
-            return None
-        rows = self.reader.rows()
-        size = self._text_bytes(0)
-        ends, data = Block((rows + 1) * 4), Block(size)
-        (<int32_t*>ends.data)[0] = 0
-        self._append_text(<int32_t*>ends.data, data.data, 0)
-        valid = self._validity(None, 0, 0, rows)
-        bits = None if valid is None else valid.cut(valid.size)
-        return rows, bits, self.reader.nulls(), ends.cut(ends.size), data.cut(size)
-
-    cdef int64_t _text_bytes(self, int64_t used) except -1:
-        cdef int64_t more
-        with nogil:
-            more = self.reader.text_bytes()
-        if more < 0 or used + more > MOST_TEXT:
-            raise UnsupportedPages(f"the strings of a chunk have more than {MOST_TEXT} bytes")
-        return more
-
-    cdef int _append_text(self, int32_t* ends, uint8_t* data, int64_t used) except -1:
+        cdef Block ends, data, bitmap
+        cdef int64_t rows, nulls, size
+        cdef Status status
         cdef bint good
         with nogil:
-            good = self.reader.append_text(ends, data, used)
-        if not good:
-            raise UnsupportedPages("a page's strings do not fill it")
+            status = self.reader.next_page()
+            rows, nulls = self.reader.rows(), self.reader.nulls()
+            size = self.reader.text_bytes() if status == PAGE else 0
+        self._check(status)
+        if status == DONE:
+            return None
+        self._check_size(size)
+        ends, data, bitmap = Block((rows + 1) * 4), Block(size), self._bitmap(rows)
+        (<int32_t*>ends.data)[0] = 0
+        with nogil:
+            good = self.reader.append_text(<int32_t*>ends.data, data.data, 0)
+            if nulls:
+                self.reader.append_validity(bitmap.data, 0, 0, rows)
+        self._check(PAGE if good else UNSUPPORTED)
+        valid = bitmap.cut(bitmap.size) if nulls else None
+        return rows, valid, nulls, ends.cut(ends.size), data.cut(size)
+
+    cdef int _check(self, Status status) except -1:
+        if status == NO_MEMORY:
+            raise MemoryError("no memory for a page of a Parquet file")
+        if status == UNSUPPORTED:
+            raise UnsupportedPagesError("a page is encoded, or damaged, in a way that is left to a complete reader")
         return 0
 
-    cdef Block _validity(self, Block valid, int64_t first, int64_t nulls, int64_t rows):
-        """Note which of the page's rows are null; there is no bitmap before the first null."""
-        cdef int64_t i
-        if valid is None:
-            if not self.reader.nulls():
-                return None
-            valid = bitmap(rows)
-            memset(valid.data, 0xff, first // 8)
-            for i in range(first // 8 * 8, first):
-                valid.data[i >> 3] |= 1 << (i & 7)
-        with nogil:
-            self.reader.append_validity(valid.data, first)
-        return valid
+    cdef int _check_size(self, int64_t size) except -1:
+        if not 0 <= size <= MOST_TEXT:
+            raise UnsupportedPagesError(f"the strings of a chunk have more than {MOST_TEXT} bytes")
+        return 0
 
-    cdef object _finished(self, int64_t rows, Block valid, int64_t nulls):
-        if rows != self.num_rows:
-            raise UnsupportedPages(f"the chunk has {rows} rows, expected {self.num_rows}")
-        return None if valid is None else valid.cut(valid.size)
+    cdef object _validity(self, Status status, Rows rows, Block bitmap):
+        """Check that the whole chunk was read, and return its bitmap, if anything is null."""
+        self._check(status)
+        if rows.done != self.num_rows:
+            raise UnsupportedPagesError(f"the chunk has {rows.done} rows, expected {self.num_rows}")
+        return bitmap.cut(bitmap.size) if rows.nulls else None
 
 
 def decompress_snappy(const uint8_t[::1] data, int64_t size):

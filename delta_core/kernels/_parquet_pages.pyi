@@ -1,10 +1,14 @@
 import pyarrow as pa
 
-class UnsupportedPages(Exception): ...
+class UnsupportedPagesError(Exception): ...
+
+class Workspace:
+    @property
+    def is_small(self) -> bool: ...
 
 class Column:
     def __init__(
-        self, source: int | bytes | memoryview, offset: int, size: int, codec: int, width: int, most_level: int,
+        self, space: Workspace, source: int | bytes | memoryview, offset: int, size: int, codec: int, width: int, most_level: int,
         num_rows: int,
     ) -> None: ...  # fmt: skip
     def values(self) -> tuple[pa.Buffer | None, int, pa.Buffer]: ...

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from delta_core.kernels import _gather
 from delta_core.kernels.arrow_buffers import number_array
+from delta_core.kernels.memory import allocate
 from delta_core.kernels.nested import empty_rows
 
 __all__ = ["check_rows", "gather", "gather_column"]
@@ -72,12 +73,12 @@ def gather_column(array: pa.Array[Any], rows: Rows | None, decode: bool = True) 
     if pa.types.is_string(t) or pa.types.is_binary(t):
         return _text(array, rows, None)
     if pa.types.is_boolean(t):
-        data = pa.allocate_buffer((len(rows) + 7) // 8)
+        data = allocate((len(rows) + 7) // 8)
         _gather.bits(array.buffers()[1], array.offset, len(array), rows, data)
         return _built(t, array, rows, [data])
     if pa.types.is_primitive(t) or pa.types.is_decimal128(t):
         width = t.bit_width // 8
-        data = pa.allocate_buffer(len(rows) * width)
+        data = allocate(len(rows) * width)
         _gather.fixed(array.buffers()[1], array.offset, len(array), width, rows, data)
         return _built(t, array, rows, [data])
     return array.take(number_array(rows))
@@ -103,6 +104,6 @@ def _built(t: pa.DataType, array: pa.Array[Any], rows: Rows | None, buffers: lis
     n = len(array) if rows is None else len(rows)
     if not array.null_count:
         return pa.Array.from_buffers(t, n, [None, *buffers], 0)
-    valid = pa.allocate_buffer((n + 7) // 8)
+    valid = allocate((n + 7) // 8)
     set_bits = _gather.bits(array.buffers()[0], array.offset, len(array), rows, valid)
     return pa.Array.from_buffers(t, n, [valid, *buffers], n - set_bits)

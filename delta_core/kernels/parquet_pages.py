@@ -2,22 +2,25 @@
 
 PyArrow's reader stays the complete one. This one decodes what nearly every file of a table holds, and its checkpoints
 too, in half the time, which goes mostly into Snappy; and it decodes a column's strings page by page, while they are in a
-core's cache. What it does not know, or finds damaged, it gives back undone: `UnsupportedPages`.
+core's cache. What it does not know, or finds damaged, it gives back undone: `UnsupportedPagesError`.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from delta_core.kernels._parquet_pages import Column, UnsupportedPages
+from delta_core.kernels._parquet_pages import Column, UnsupportedPagesError, Workspace
 
-__all__ = ["ColumnChunk", "UnsupportedPages", "is_text", "read_chunk", "text_pages"]
+__all__ = ["ColumnChunk", "UnsupportedPagesError", "is_text", "read_chunk", "text_pages"]
 
 Source = int | bytes | memoryview
+#: Each thread's own workspace: fresh memory takes longer than what is done in it.
+_kept = threading.local()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +68,18 @@ def read_chunk(source: Source, chunk: ColumnChunk, coded: bool = False) -> pa.Ar
 
     Raises
     ------
-    UnsupportedPages
+    UnsupportedPagesError
         The chunk has pages of another encoding or codec, or is damaged, or ``coded`` and not all pages are coded.
     """
-    column, n = _open(source, chunk), chunk.num_rows
+    space = getattr(_kept, "space", None) or Workspace()
+    _kept.space = None  # whatever goes wrong, nobody else gets it
+    array = _read(_open(source, chunk, space), chunk, coded)
+    _kept.space = space if space.is_small else None
+    return array
+
+
+def _read(column: Column, chunk: ColumnChunk, coded: bool) -> pa.Array[Any]:
+    n = chunk.num_rows
     if not is_text(chunk.type):
         valid, nulls, data = column.values()
         return pa.Array.from_buffers(chunk.type, n, [valid, data], nulls)
@@ -83,16 +94,23 @@ def read_chunk(source: Source, chunk: ColumnChunk, coded: bool = False) -> pa.Ar
 
 def text_pages(source: Source, chunk: ColumnChunk) -> Iterator[pa.Array[Any]]:
     """Yield the strings of a column chunk, an array a page; raises as `read_chunk` does, maybe after some pages."""
-    column = _open(source, chunk)
+    column = _open(source, chunk, Workspace())
     while (page := column.text_page()) is not None:
         rows, valid, nulls, offsets, data = page
         yield pa.Array.from_buffers(chunk.type, rows, [valid, offsets, data], nulls)
 
 
-def _open(source: Source, chunk: ColumnChunk) -> Column:
+def _open(source: Source, chunk: ColumnChunk, space: Workspace) -> Column:
     width = 0 if is_text(chunk.type) else chunk.type.bit_width // 8
     return Column(
-        source, chunk.offset, chunk.num_bytes, int(chunk.is_compressed), width, chunk.most_level, chunk.num_rows
+        space,
+        source,
+        chunk.offset,
+        chunk.num_bytes,
+        int(chunk.is_compressed),
+        width,
+        chunk.most_level,
+        chunk.num_rows,
     )
 
 

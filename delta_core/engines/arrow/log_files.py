@@ -20,7 +20,13 @@ from delta_core.engines.arrow.row_groups import group_bounds
 from delta_core.errors import CheckpointError, DeltaError, LogError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.json_actions import ActionParser, ParsedActions
-from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPages, is_text, read_chunk, text_pages
+from delta_core.kernels.parquet_pages import (
+    ColumnChunk,
+    UnsupportedPagesError,
+    is_text,
+    read_chunk,
+    text_pages,
+)
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.plans import LogFile
 
@@ -186,7 +192,7 @@ class ParquetCheckpoint:
             return found
         with self._guard(), self._descriptor() as file:
             for path, chunk in chunks:
-                with suppress(UnsupportedPages):
+                with suppress(UnsupportedPagesError):
                     found[path] = read_chunk(file, chunk)
         return found
 
@@ -212,7 +218,7 @@ class ParquetCheckpoint:
         """Read as `read` does, a few thousand rows at a time."""
         done = 0
         if len(columns) == 1 and (chunk := self._chunk(group, columns[0])) is not None and is_text(chunk.type):
-            with self._guard(), self._descriptor() as file, suppress(UnsupportedPages):
+            with self._guard(), self._descriptor() as file, suppress(UnsupportedPagesError):
                 for page in text_pages(file, chunk):
                     done += len(page)
                     yield [page]

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.engines.arrow.parquet_types import is_encoded_string, num_leaves
-from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPages, read_chunk
+from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk
 
 __all__ = ["GroupReader", "find_chunk"]
 
@@ -87,7 +87,7 @@ class GroupReader:
         try:
             for leaf, chunk in chunks.items():
                 field = self._schema.field(self._flat[leaf])
-                with suppress(UnsupportedPages):
+                with suppress(UnsupportedPagesError):
                     columns[field.name] = read_chunk(file, chunk, coded=is_encoded_string(field.type))
         finally:
             os.close(file)

@@ -1,0 +1,79 @@
+"""Row groups come out the same whichever reader takes which column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from delta_core.engines.arrow import parquet_columns
+from delta_core.engines.arrow.parquet_columns import GroupReader
+from delta_core.kernels.parquet_pages import read_chunk
+
+ROWS = 1_000
+TABLE = pa.table({
+    "id": pa.array(range(ROWS)),
+    "name": pa.array([None if i % 7 == 0 else f"name {i % 5}" for i in range(ROWS)]),
+    "s": pa.array([{"x": i, "name": str(i)} for i in range(ROWS)]),
+    "s.x": pa.array([-i for i in range(ROWS)], pa.int32()),
+    "flag": pa.array([i % 3 == 0 for i in range(ROWS)]),
+    "list": pa.array([[i] * (i % 3) for i in range(ROWS)]),
+    "none": pa.nulls(ROWS, pa.float64()),
+})  # fmt: skip
+
+
+def read(path: Path, leaves: list[int], dictionary: list[str] | None = None, rows: int = 300) -> pa.Table:
+    with pq.ParquetFile(path, read_dictionary=dictionary, pre_buffer=False) as file:
+        groups = list(range(file.metadata.num_row_groups))
+        return pa.Table.from_batches(GroupReader(file, str(path), leaves).batches(groups, rows))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "x.parquet"
+    pq.write_table(TABLE, path, row_group_size=400, compression={"id": "snappy", "name": "zstd"}, store_schema=False)
+    return path
+
+
+def test_columns_of_both_readers_stand_in_the_order_of_the_file(path: Path) -> None:
+    leaves = list(range(pq.read_metadata(path).num_columns))
+    assert read(path, leaves).equals(TABLE)
+
+
+def test_a_name_with_a_dot_is_not_taken_for_a_field(path: Path) -> None:
+    found = read(path, [2, 4])
+    assert found.column_names == ["s", "s.x"]
+    assert found.column("s.x").equals(TABLE.column("s.x"))
+    assert found.column("s").combine_chunks().field("x").to_pylist() == list(range(ROWS))
+
+
+def test_big_row_groups_are_streamed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = []
+    monkeypatch.setattr(parquet_columns, "read_chunk", lambda *a, **k: whole.append(a) or read_chunk(*a, **k))
+    assert read(path, [0]).equals(TABLE.select(["id"]))
+    assert len(whole) == 3
+    monkeypatch.setattr(parquet_columns, "GROUP_BYTES", 5_000)
+    assert read(path, [0]).equals(TABLE.select(["id"]))
+    assert len(whole) == 3 + 1  # the last row group is small
+
+
+def test_strings_are_kept_encoded(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(TABLE.select(["name"]), path, store_schema=False)
+    found = read(path, [0], ["name"])
+    assert found.schema.field("name").type == pa.dictionary(pa.int32(), pa.string())
+    assert found.column("name").cast(pa.string()).equals(TABLE.column("name"))
+
+
+def test_damaged_column_raises_what_pyarrow_says(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(TABLE.select(["id"]), path)
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    damaged = bytearray(path.read_bytes())
+    start = chunk.dictionary_page_offset
+    damaged[start + 40 : start + 200] = b"\xff" * 160
+    path.write_bytes(damaged)
+    with pytest.raises((OSError, pa.ArrowException), match=r"(?i)snappy|page|thrift"):
+        read(path, [0])

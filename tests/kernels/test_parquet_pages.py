@@ -1,0 +1,205 @@
+"""Pages decoded here are those that PyArrow decodes; what is damaged is given back, never read beyond."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_core.engines.arrow.parquet_columns import find_chunk
+from delta_core.kernels._parquet_pages import decompress_snappy
+from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk, text_pages
+
+TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
+    "int32": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
+    "int64": (pa.int64(), st.one_of(st.integers(0, 5), st.integers(-(2**63), 2**63 - 1))),
+    "float": (pa.float32(), st.floats(width=32, allow_nan=False)),
+    "double": (pa.float64(), st.floats(allow_nan=False)),
+    "date": (pa.date32(), st.dates()),
+    "timestamp": (
+        pa.timestamp("us", tz="UTC"),
+        st.datetimes(timezones=st.just(UTC)),
+    ),
+    "string": (pa.string(), st.one_of(st.sampled_from(["", "a", "bb"]), st.text(max_size=40))),
+    "binary": (pa.binary(), st.binary(max_size=70)),
+}
+FORMS = st.fixed_dictionaries({
+    "compression": st.sampled_from(["none", "snappy"]),
+    "use_dictionary": st.booleans(),
+    "data_page_version": st.sampled_from(["1.0", "2.0"]),
+    "data_page_size": st.sampled_from([16, 200, 1 << 20]),
+    "write_batch_size": st.sampled_from([1, 7, 1024]),
+    "dictionary_pagesize_limit": st.sampled_from([16, 1 << 20]),
+})  # fmt: skip
+
+
+@st.composite
+def columns(draw: st.DrawFn, names: tuple[str, ...] = tuple(TYPES)) -> pa.Array:
+    t, values = TYPES[draw(st.sampled_from(names))]
+    nulls = draw(st.sampled_from([values, st.none(), st.one_of(values, st.none())]))
+    # runs make levels and codes of more than one kind
+    runs = draw(st.lists(st.tuples(nulls, st.integers(1, 30)), min_size=1, max_size=25))
+    return pa.array([v for v, n in runs for _ in range(n)], t)
+
+
+def written(column: pa.Array, form: dict[str, Any], structs: int = 0) -> tuple[bytes, Any, ColumnChunk | None]:
+    """Write a column inside so many structs; return the file, its footer, and the chunk."""
+    for _ in range(structs):
+        column = pa.StructArray.from_arrays([column], ["x"], mask=column.is_null())
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"x": column}), sink, **form)
+    metadata = pq.read_metadata(io.BytesIO(sink.getvalue()))
+    t = column.type
+    while pa.types.is_struct(t):
+        t = t.field(0).type
+    return sink.getvalue(), metadata, find_chunk(metadata, 0, 0, t)
+
+
+def flat(column: pa.Array) -> pa.Array:
+    while pa.types.is_struct(column.type):
+        column = column.flatten()[0]
+    return column
+
+
+@given(column=columns(), form=FORMS, structs=st.integers(0, 3))
+def test_chunk_is_what_pyarrow_reads(column: pa.Array, form: dict[str, Any], structs: int) -> None:
+    data, _, chunk = written(column, form, structs)
+    assert chunk is not None
+    found = read_chunk(data, chunk)
+    found.validate(full=True)
+    expected = pq.read_table(io.BytesIO(data)).column(0).combine_chunks()
+    assert found.equals(flat(expected))
+    assert found.null_count == column.null_count
+
+
+@given(column=columns(("string", "binary")), form=FORMS)
+def test_pages_of_strings_together_are_the_column(column: pa.Array, form: dict[str, Any]) -> None:
+    data, _, chunk = written(column, form)
+    assert chunk is not None
+    pages = list(text_pages(data, chunk))
+    for page in pages:
+        page.validate(full=True)
+    assert pa.concat_arrays(pages).equals(column)
+
+
+@given(column=columns(("string",)), form=FORMS)
+def test_coded_strings_are_the_column_or_given_back(column: pa.Array, form: dict[str, Any]) -> None:
+    data, metadata, chunk = written(column, form)
+    assert chunk is not None
+    plain = not form["use_dictionary"] or "PLAIN" in pages_of(metadata)
+    try:
+        found = read_chunk(data, chunk, coded=True)
+    except UnsupportedPagesError:
+        assert plain
+        return
+    found.validate(full=True)
+    assert found.type == pa.dictionary(pa.int32(), pa.string())
+    assert found.dictionary_decode().equals(column)
+
+
+def pages_of(metadata: Any) -> tuple[str, ...]:
+    return tuple(metadata.row_group(0).column(0).encodings)
+
+
+def test_long_strings_make_room() -> None:
+    # a dictionary of one long string is small in the file, and its column is not
+    column = pa.array(["x" * 1_000] * 5_000 + [None, "y"])
+    data, _, chunk = written(column, {"compression": "snappy"})
+    assert chunk is not None
+    assert chunk.plain_bytes < 20_000
+    assert read_chunk(data, chunk).equals(column)
+
+
+def test_strings_that_would_fill_the_memory_are_given_back() -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 300_000, pa.int32()), ["x" * 1_000_000])
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"x": column}), sink, store_schema=False)
+    metadata = pq.read_metadata(io.BytesIO(sink.getvalue()))
+    chunk = find_chunk(metadata, 0, 0, pa.string())
+    assert chunk is not None
+    with pytest.raises(UnsupportedPagesError, match="more than"):
+        read_chunk(sink.getvalue(), chunk)
+
+
+@pytest.mark.parametrize(
+    ("column", "form"),
+    [
+        (pa.array([1, 2, 3]), {"compression": "zstd"}),
+        (pa.array([1, 2, 3]), {"use_dictionary": False, "column_encoding": "DELTA_BINARY_PACKED"}),
+        (pa.array([True, False]), {}),
+        (pa.array([1, 2], pa.int16()), {}),
+        (pa.array([1, 2], pa.decimal128(9, 2)), {}),
+        (pa.array([0], pa.timestamp("ns")), {"use_deprecated_int96_timestamps": True}),
+        (pa.array([[1], [2, 3]]), {}),
+        (pa.array([], pa.int64()), {}),
+    ],
+)
+def test_other_chunks_are_left_to_pyarrow(column: pa.Array, form: dict[str, Any]) -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"x": column}), sink, **form)
+    metadata = pq.read_metadata(io.BytesIO(sink.getvalue()))
+    if metadata.num_row_groups:
+        t = column.type.value_type if pa.types.is_list(column.type) else column.type
+        assert find_chunk(metadata, 0, 0, t) is None
+
+
+@given(column=columns(), form=FORMS, structs=st.integers(0, 1), data=st.data())
+def test_damaged_chunk_is_given_back_or_sound(
+    column: pa.Array, form: dict[str, Any], structs: int, data: st.DataObject
+) -> None:
+    file, _, chunk = written(column, form, structs)
+    assert chunk is not None
+    damaged = bytearray(file)
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(chunk.offset, chunk.offset + chunk.num_bytes - 1))
+        damaged[place] = data.draw(st.integers(0, 255))
+    # strings are bytes here: which bytes are text is for others to say
+    t = pa.binary() if pa.types.is_string(chunk.type) else chunk.type
+    claimed = ColumnChunk(
+        t, chunk.offset, chunk.num_bytes, chunk.is_compressed, chunk.most_level, chunk.num_rows, chunk.plain_bytes
+    )
+    for coded in (False, True):
+        try:
+            found = read_chunk(bytes(damaged), claimed, coded=coded)
+        except UnsupportedPagesError:
+            continue
+        assert len(found) == len(column)
+        found.validate(full=True)
+
+
+@given(column=columns(), form=FORMS, cut=st.integers(1, 40), where=st.sampled_from(["start", "end", "rows"]))
+def test_chunk_that_is_cut_is_given_back(column: pa.Array, form: dict[str, Any], cut: int, where: str) -> None:
+    file, _, chunk = written(column, form)
+    assert chunk is not None
+    offset, size, rows = chunk.offset, chunk.num_bytes, chunk.num_rows
+    if where == "end":
+        size = max(1, size - cut)
+    elif where == "rows":
+        rows += cut
+    else:
+        file = file[: offset + max(0, size - cut)]
+    claimed = ColumnChunk(chunk.type, offset, size, chunk.is_compressed, chunk.most_level, rows, chunk.plain_bytes)
+    with pytest.raises(UnsupportedPagesError):
+        read_chunk(file, claimed)
+
+
+@given(st.lists(st.tuples(st.binary(min_size=1, max_size=40), st.integers(1, 200)), max_size=30))
+def test_snappy_gives_what_was_compressed(parts: list[tuple[bytes, int]]) -> None:
+    plain = b"".join(p * n for p, n in parts)
+    packed = pa.Codec("snappy").compress(plain, asbytes=True)
+    assert decompress_snappy(packed, len(plain)) == plain
+    assert decompress_snappy(packed, len(plain) + 1) is None
+    assert decompress_snappy(packed[:-1], len(plain)) is None or not plain
+
+
+@given(st.binary(max_size=200), st.integers(0, 300))
+def test_snappy_never_leads_outside(packed: bytes, size: int) -> None:
+    found = decompress_snappy(packed, size)
+    if found is not None:
+        assert pa.Codec("snappy").decompress(packed, size, asbytes=True) == found
