@@ -327,6 +327,8 @@ class Snapshot:
         self._later: _Later | None = None
         #: The version's checksum, where this process wrote it: the next one is computed from it.
         self.checksum: Mapping[str, Any] | None = None
+        #: How this process wrote the version's files: the next write asks whether that serves it too.
+        self.write_plan: Any = None
 
     def __repr__(self) -> str:
         return f"Snapshot({self.uri!r}, version={self.version})"
@@ -605,7 +607,7 @@ class Snapshot:
         tail = logs.read_commits([], _TAIL)
         contents = LogContents(segment, tail, CheckpointReader(logs, found), self.protocol, self.metadata)
         snapshot = Snapshot(self.context, contents, self.state, self.plugins)
-        snapshot.checksum = self.checksum
+        snapshot.checksum, snapshot.write_plan = self.checksum, self.write_plan
         if "commit_timestamp_ms" in self.__dict__:
             snapshot.__dict__["commit_timestamp_ms"] = self.commit_timestamp_ms
         return snapshot

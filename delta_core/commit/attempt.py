@@ -216,8 +216,7 @@ def _check_files(rules: Sequence[EveryFile], view: AttemptView, base: Snapshot |
 
 
 def _changes_data(files: pa.Table) -> bool:
-    column = files.column("dataChange")
-    return any(v is True for chunk in column.chunks for v in chunk.unique().to_pylist())
+    return any(chunk.true_count for chunk in files.column("dataChange").chunks)
 
 
 def _with_columns(files: pa.Table, action: str, rules: Sequence[Any]) -> pa.Table:

@@ -199,7 +199,8 @@ class Transaction:
     def plan(self) -> WritePlan:
         """How rows become files of the target state; made once."""
         if self._plan is None:
-            self._plan = plan_write(self.table, self.plugins, self.operation)
+            known = None if self.base is None else self.base.write_plan
+            self._plan = plan_write(self.table, self.plugins, self.operation, known)
         return self._plan
 
     # --- intents ---
@@ -289,10 +290,10 @@ class Transaction:
         return IsolationLevel.WRITE_SERIALIZABLE if named is None else IsolationLevel(named)
 
     def _changes_rows(self) -> bool:
-        tables = [*self.intents.adds, *self.intents.removes]
-        return any(v for t in tables for v in t.column("dataChange").to_pylist()) or bool(
-            self.intents.row_removals
+        chunks = (
+            c for t in (*self.intents.adds, *self.intents.removes) for c in t.column("dataChange").chunks
         )
+        return any(c.true_count for c in chunks) or bool(self.intents.row_removals)
 
     def commit(
         self, user_metadata: str | None = None, custom_metadata: Mapping[str, Any] | None = None,
@@ -457,6 +458,7 @@ class Transaction:
         else:
             actions = None if attempt.content is None else attempt.content.actions
             snapshot = base.with_commits([file], attempt.timestamp_ms, actions)
+        snapshot.write_plan = self._plan
         try:
             self.plugins.check("after_commit", table=snapshot.state, committed=committed, committer=committer)
         except Exception as e:  # noqa: BLE001  (the commit is there, whatever a plugin's follow-up does)

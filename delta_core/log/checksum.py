@@ -259,7 +259,7 @@ def _commit_fields(snapshot: ChecksumSource, info: Mapping[str, Any]) -> dict[st
 
 def _adds_again(adds: pa.Table, removes: pa.Table) -> bool:
     """Whether files may be added that are live already: to change their statistics or tags, say."""
-    return not removes.num_rows and any(v is not True for v in adds.column("dataChange").unique().to_pylist())
+    return not removes.num_rows and any(c.true_count < len(c) for c in adds.column("dataChange").chunks)
 
 
 # --- files ---------------------------------------------------------------------------------

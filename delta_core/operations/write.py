@@ -154,7 +154,9 @@ def _check(options: WriteOptions) -> None:
         raise InvalidArgumentError("A predicate says which rows are replaced: it needs mode='overwrite'.")
     if options.partition_overwrite == "dynamic" and options.replace_where is not None:
         raise InvalidArgumentError("Dynamic partition overwrite and a predicate exclude each other.")
-    if options.schema_mode == "overwrite" and (options.replace_where or options.partition_overwrite == "dynamic"):
+    if options.schema_mode == "overwrite" and (
+        options.replace_where or options.partition_overwrite == "dynamic"
+    ):
         raise InvalidArgumentError(
             "schema_mode='overwrite' replaces every row: it excludes a predicate and dynamic partition overwrite."
         )
@@ -178,7 +180,9 @@ class TableWrite:
     own overrides.
     """
 
-    def __init__(self, context: TableContext, base: Snapshot | None, source: Any, options: WriteOptions) -> None:
+    def __init__(
+        self, context: TableContext, base: Snapshot | None, source: Any, options: WriteOptions
+    ) -> None:
         self.base = base
         self.source = source
         self.options = options
@@ -221,11 +225,11 @@ class TableWrite:
     # --- definition ---
 
     def _define(self) -> None:
-        options, rows = self.options, Schema(self.given_schema().fields)
+        options = self.options
         if self.base is None:
             self.transaction.operation = "CREATE TABLE AS SELECT"
             stage_definition(
-                self.transaction, rows, partition_by=options.partition_by or (), cluster_by=options.cluster_by,
+                self.transaction, self._rows_schema(), partition_by=options.partition_by or (), cluster_by=options.cluster_by,
                 name=options.name, description=options.description, properties=options.properties,
             )  # fmt: skip
             return
@@ -235,6 +239,7 @@ class TableWrite:
         metadata = state.metadata
         if options.schema_mode == "overwrite":
             asked = state.partition_columns if options.partition_by is None else options.partition_by
+            rows = self._rows_schema()
             metadata = replace(
                 metadata, schema_string=rows.to_json(), partition_columns=self._partitions(rows, asked)
             )
@@ -242,13 +247,16 @@ class TableWrite:
                 request = {CLUSTER_BY: json.dumps(list(options.cluster_by))}
                 metadata = replace(metadata, configuration={**metadata.configuration, **request})
         elif options.schema_mode == "merge":
-            merged = merge_schemas(state.schema, rows, self._accept)
+            merged = merge_schemas(state.schema, self._rows_schema(), self._accept)
             metadata = (
                 replace(metadata, schema_string=merged.to_json()) if merged != state.schema else metadata
             )
         if metadata != state.metadata:
             whole = options.replace_where is None and options.partition_overwrite == "static"
             self.transaction.set_metadata(metadata, replaces=whole and options.mode == "overwrite")
+
+    def _rows_schema(self) -> Schema:
+        return Schema(self.given_schema().fields)
 
     def _partitions(self, rows: Schema, names: Sequence[str]) -> tuple[str, ...]:
         if self.options.partition_by is None:
@@ -326,7 +334,9 @@ class TableWrite:
 
     def _capture(self, changes: Sequence[tuple[Scan | None, str]]) -> None:
         """Write change files: once a commit has one, its adds and removes are no longer read as changes."""
-        written = self.write_changes(self.transaction.plan, [(scan, kind) for scan, kind in changes if scan is not None])
+        written = self.write_changes(
+            self.transaction.plan, [(scan, kind) for scan, kind in changes if scan is not None]
+        )
         self.written.append(written)
         self.transaction.add_change_files(written.files)
 
@@ -395,7 +405,9 @@ class TableWrite:
     def _remove(self, table: pa.Table) -> None:
         if table.num_rows:
             self.transaction.remove_files(
-                table.append_column("dataChange", pa.repeat(pa.scalar(self.options.data_change), table.num_rows))
+                table.append_column(
+                    "dataChange", pa.repeat(pa.scalar(self.options.data_change), table.num_rows)
+                )
             )
 
     def _measure(self) -> None:

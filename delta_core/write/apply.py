@@ -36,7 +36,6 @@ from delta_core.expressions.printing import format_sql
 from delta_core.kernels.nested import empty_rows, narrow, reach, relabel
 from delta_core.rules import FillColumn, HiddenColumn, RowCheck
 from delta_core.schema import Path, find
-from delta_core.types import StructType
 from delta_core.write import compute as pc
 from delta_core.write.convert import Convert, conversion
 from delta_core.write.layout import FileColumn, arrow_type, file_columns
@@ -86,92 +85,39 @@ class PrepareRows:
         self, plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, *, changes: bool = False, kept: bool = False,
         task_index: int = 0,
     ) -> None:  # fmt: skip
-        self._plan = plan
+        self._compiled = compiled = _compiled_rows(plan, schema, evaluator, changes, kept)
         self._task_index = pa.scalar(task_index, pa.int64())
-        self._schema: StructType = plan.table.schema
-        self._types = {f.name: arrow_type(f.type, plan.table.types) for f in self._schema}
-        extra = {r.name: arrow_type(r.type, plan.table.types) for r in plan.hidden if r.on_rewrite == "carry"}
-        if changes and plan.capture is not None:
-            extra[plan.capture.change_column] = pa.string()
-        given = _match(schema, {**self._types, **extra})
-        self._sources = _conversions(schema, given, {**self._types, **extra})
-        self._carried = frozenset(given) & frozenset(extra)
-        # no file holds them, but values that are lost with them are refused all the same
-        self._void = [n for n, t in self._types.items() if n in given and pa.types.is_null(t)]
-        build = partial(_compile, plan, evaluator, {**self._types, **{n: extra[n] for n in self._carried}})
-        old = changes or kept
-        fills = () if old else [r for r in plan.fills if r.when != "absent" or r.column[0] not in given]
-        self._fills = [(r, build(r.expression)) for r in fills]
-        self._schema_checks = {} if old else schema_checks(self._schema)
-        if not old:
-            self._check_given(given)
-        checks = () if old else [c for c in plan.checks if c.given is None or c.given[0] in given]
-        self._checks = [(c, build(c.expression)) for c in checks]
-        self._left_out = frozenset(r.name for r in plan.hidden if changes or self._is_empty(r, kept))
-        made = [r for r in plan.hidden if r.name not in self._left_out | self._carried]
-        self._hidden = {r.name: build(r.expression) for r in made}
-        self._columns = self._file_columns(changes)
-        self.schema = pa.schema([c.field for c in self._columns])
-        self.partitions = Partitions(_partition_columns(plan))
+        self.schema = compiled.schema
+        self.partitions = Partitions(compiled.partition_columns)
         self.reported: dict[Path, tuple[Any, Any]] = {}
         self._lock = threading.Lock()
 
-    def _check_given(self, given: Mapping[str, int]) -> None:
-        """Refuse rows that bring what only the table may fill, or lack what nothing fills."""
-        refused = next((r for r in self._plan.fills if r.sole and r.column[0] in given), None)
-        if refused is not None:
-            raise SchemaMismatchError(
-                f"The rows have a column {refused.column[0]}, whose values come from the table alone ({refused.feature}). "
-                "Leave it out.", column=refused.column[0], feature=refused.feature,
-            )  # fmt: skip
-        filled = {r.column[0] for r, _ in self._fills}
-        missing = [n for n, c in self._schema_checks.items() if c.required and n not in given and n not in filled]
-        if missing:
-            raise SchemaMismatchError(
-                f"The rows have no column {', '.join(missing)}, which the table requires (NOT NULL) and nothing fills. "
-                "Give it a value, or make it nullable.", column=missing[0],
-            )  # fmt: skip
-
-    def _is_empty(self, rule: HiddenColumn, kept: bool) -> bool:
-        """Whether a hidden column would hold nulls only: nothing is carried and nothing computed."""
-        if rule.name in self._carried or rule.expression != Literal(None, rule.type):
-            return False
-        if kept and rule.carries:
-            raise InvalidArgumentError(
-                f"Rows of the table are moved without {rule.carries}, which {rule.feature} keeps. Read them with that "
-                f"metadata column and name it {rule.name!r}.", feature=rule.feature, column=rule.carries,
-            )  # fmt: skip
-        return True
-
-    def _file_columns(self, changes: bool) -> tuple[FileColumn, ...]:
-        columns = tuple(c for c in file_columns(self._plan) if c.name not in self._left_out)
-        if not changes or self._plan.capture is None:
-            return columns
-        name = self._plan.capture.change_column
-        return (*columns, FileColumn(name, pa.field(name, pa.string()), pa.string()))
-
     def __call__(self, first_row: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
         """Return the physical rows of a batch by the number of their partition. See `engine.Split`."""
-        rows = _Rows(self, first_row, batch)
-        for rule, compiled in self._fills:
+        compiled = self._compiled
+        rows = _Rows(compiled, self._task_index, first_row, batch)
+        for rule, fill in compiled.fills:
             with _naming(f"Column {rule.column[0]} can't be filled"):
-                self._fill(rows, rule, compiled)
-        for name in self._void:
+                self._fill(rows, rule, fill)
+        for name in compiled.void:
             rows.column(name)
-        for name, check in self._schema_checks.items():
+        for name, check in compiled.schema_checks.items():
             check.run(rows.column(name), rows.show)
-        for row_check, compiled in self._checks:
+        for row_check, expression in compiled.checks:
             with _naming(f"The check {row_check.name!r} can't be evaluated"):
-                self._run_check(rows, row_check, compiled)
-        for name, compiled in self._hidden.items():
-            rows.set(name, rows.evaluate(compiled))
-        names = self._plan.table.partition_columns
+                self._run_check(rows, row_check, expression)
+        for name, hidden in compiled.hidden.items():
+            rows.set(name, rows.evaluate(hidden))
+        names = compiled.plan.table.partition_columns
         return self.partitions.split([rows.column(n) for n in names], self._physical(rows))
 
     def _physical(self, rows: _Rows) -> pa.RecordBatch:
-        if not self._columns:
+        columns = self._compiled.columns
+        if not columns:
             return empty_rows(rows.num_rows)
-        arrays = [narrow(rows.column(c.name), c.stored) for c in self._columns]
+        arrays = [narrow(rows.column(c.name), c.stored) for c in columns]
+        if all(a.type.equals(t, check_metadata=True) for a, t in zip(arrays, self.schema.types, strict=True)):
+            return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         return relabel(pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), self.schema)
 
     def _fill(self, rows: _Rows, rule: FillColumn, compiled: Compiled) -> None:
@@ -209,6 +155,98 @@ class PrepareRows:
             f"({text}); the first is {row}. Correct the rows; nothing was written.",
             name=check.name, expression=text, feature=check.feature, count=broken, row=row,
         )  # fmt: skip
+
+
+class _CompiledRows:
+    """What a plan comes to for rows of one schema: made once, and the same for every write of such rows.
+
+    The arguments are those of `PrepareRows`.
+    """
+
+    def __init__(
+        self, plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, changes: bool, kept: bool
+    ) -> None:
+        self.plan = plan
+        self.given_schema = schema
+        self.evaluator = evaluator
+        table = plan.table
+        self.types = {f.name: arrow_type(f.type, table.types) for f in table.schema}
+        extra = {r.name: arrow_type(r.type, table.types) for r in plan.hidden if r.on_rewrite == "carry"}
+        if changes and plan.capture is not None:
+            extra[plan.capture.change_column] = pa.string()
+        given = _match(schema, {**self.types, **extra})
+        self.sources = _conversions(schema, given, {**self.types, **extra})
+        self._carried = frozenset(given) & frozenset(extra)
+        # no file holds them, but values that are lost with them are refused all the same
+        self.void = [n for n, t in self.types.items() if n in given and pa.types.is_null(t)]
+        build = partial(_compile, plan, evaluator, {**self.types, **{n: extra[n] for n in self._carried}})
+        old = changes or kept
+        fills = () if old else [r for r in plan.fills if r.when != "absent" or r.column[0] not in given]
+        self.fills = [(r, build(r.expression)) for r in fills]
+        self.schema_checks = {} if old else schema_checks(table.schema)
+        if not old:
+            self._check_given(given)
+        checks = () if old else [c for c in plan.checks if c.given is None or c.given[0] in given]
+        self.checks = [(c, build(c.expression)) for c in checks]
+        self._left_out = frozenset(r.name for r in plan.hidden if changes or self._is_empty(r, kept))
+        made = [r for r in plan.hidden if r.name not in self._left_out | self._carried]
+        self.hidden = {r.name: build(r.expression) for r in made}
+        self.columns = self._file_columns(changes)
+        self.schema = pa.schema([c.field for c in self.columns])
+        self.partition_columns = _partition_columns(plan)
+
+    def _check_given(self, given: Mapping[str, int]) -> None:
+        """Refuse rows that bring what only the table may fill, or lack what nothing fills."""
+        refused = next((r for r in self.plan.fills if r.sole and r.column[0] in given), None)
+        if refused is not None:
+            raise SchemaMismatchError(
+                f"The rows have a column {refused.column[0]}, whose values come from the table alone ({refused.feature}). "
+                "Leave it out.", column=refused.column[0], feature=refused.feature,
+            )  # fmt: skip
+        filled = {r.column[0] for r, _ in self.fills}
+        missing = [
+            n for n, c in self.schema_checks.items() if c.required and n not in given and n not in filled
+        ]
+        if missing:
+            raise SchemaMismatchError(
+                f"The rows have no column {', '.join(missing)}, which the table requires (NOT NULL) and nothing fills. "
+                "Give it a value, or make it nullable.", column=missing[0],
+            )  # fmt: skip
+
+    def _is_empty(self, rule: HiddenColumn, kept: bool) -> bool:
+        """Whether a hidden column would hold nulls only: nothing is carried and nothing computed."""
+        if rule.name in self._carried or rule.expression != Literal(None, rule.type):
+            return False
+        if kept and rule.carries:
+            raise InvalidArgumentError(
+                f"Rows of the table are moved without {rule.carries}, which {rule.feature} keeps. Read them with that "
+                f"metadata column and name it {rule.name!r}.", feature=rule.feature, column=rule.carries,
+            )  # fmt: skip
+        return True
+
+    def _file_columns(self, changes: bool) -> tuple[FileColumn, ...]:
+        columns = tuple(c for c in file_columns(self.plan) if c.name not in self._left_out)
+        if not changes or self.plan.capture is None:
+            return columns
+        name = self.plan.capture.change_column
+        return (*columns, FileColumn(name, pa.field(name, pa.string()), pa.string()))
+
+
+def _compiled_rows(
+    plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, changes: bool, kept: bool
+) -> _CompiledRows:
+    """Return the plan compiled for rows of a schema; what an earlier write of such rows compiled serves again."""
+    how = (changes, kept)
+    known: _CompiledRows | None = plan.compiled.get(how)
+    if (
+        known is not None
+        and known.evaluator is evaluator
+        and known.given_schema.equals(schema, check_metadata=True)
+    ):
+        return known
+    made = _CompiledRows(plan, schema, evaluator, changes, kept)
+    plan.compiled[how] = made
+    return made
 
 
 @contextlib.contextmanager
@@ -278,26 +316,29 @@ def _partition_columns(plan: WritePlan) -> list[tuple[str, Any]]:
 class _Rows:
     """One batch on its way: logical columns, each made when first asked for."""
 
-    def __init__(self, owner: PrepareRows, first_row: int, batch: pa.RecordBatch) -> None:
+    def __init__(
+        self, owner: _CompiledRows, task_index: pa.Scalar, first_row: int, batch: pa.RecordBatch
+    ) -> None:
         self._owner = owner
+        self._task_index = task_index
         self._first_row = first_row
         self._batch = batch
         self._made: dict[str, pa.Array] = {}
         self.num_rows: int = batch.num_rows
 
     def has(self, name: str) -> bool:
-        return name in self._made or name in self._owner._sources
+        return name in self._made or name in self._owner.sources
 
     def set(self, name: str, array: pa.Array) -> None:
-        wanted = self._owner._types.get(name)
+        wanted = self._owner.types.get(name)
         self._made[name] = array if wanted is None or array.type.equals(wanted) else array.cast(wanted)
 
     def column(self, name: str) -> pa.Array:
         made = self._made.get(name)
         if made is None:
-            source = self._owner._sources.get(name)
+            source = self._owner.sources.get(name)
             if source is None:
-                made = pa.nulls(self.num_rows, self._owner._types.get(name, pa.string()))
+                made = pa.nulls(self.num_rows, self._owner.types.get(name, pa.string()))
             else:
                 place, convert = source
                 made = self._batch.column(place)
@@ -307,13 +348,13 @@ class _Rows:
 
     def leaf(self, leaf: Leaf) -> Any:
         if isinstance(leaf, TaskIndex):
-            return self._owner._task_index
+            return self._task_index
         if isinstance(leaf, TaskRow):
             return pa.array(np.arange(self._first_row, self._first_row + self.num_rows, dtype=np.int64))
         if isinstance(leaf, PhysicalColumn):
             if self.has(leaf.name):
                 return self.column(leaf.name)
-            return pa.nulls(self.num_rows, arrow_type(leaf.type, self._owner._plan.table.types))
+            return pa.nulls(self.num_rows, arrow_type(leaf.type, self._owner.plan.table.types))
         assert isinstance(leaf, Column)
         array = self.column(leaf.path[0])
         numbers = []
@@ -328,7 +369,7 @@ class _Rows:
 
     def show(self, row: int) -> dict[str, Any]:
         """Return a row for a message."""
-        return {name: _value(self.column(name)[row]) for name in list(self._owner._types)[:_SHOWN]}
+        return {name: _value(self.column(name)[row]) for name in list(self._owner.types)[:_SHOWN]}
 
 
 def _value(scalar: pa.Scalar) -> Any:
@@ -336,4 +377,3 @@ def _value(scalar: pa.Scalar) -> Any:
         return scalar.as_py()
     except (ValueError, OverflowError):  # a time that Python can't hold
         return str(scalar)
-

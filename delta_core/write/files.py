@@ -32,6 +32,10 @@ from delta_core.write.stats import statistics_json
 
 __all__ = ["Written", "describe_files", "write_change_files", "write_files"]
 
+_ADDED = pa.struct(list(ADDED_FILE))
+#: Files of which there are Python objects at a time.
+_RUN = 4096
+
 
 @dataclass(frozen=True)
 class Written:
@@ -208,21 +212,18 @@ def _added(
     stats: Sequence[str | None],
     data_change: bool,
 ) -> pa.Table:
-    count = len(files)
-    values: dict[str, Sequence[Any]] = {
-        "path": [encode_path(f.path) for f in files],
-        "partitionValues": [list(zip(names, key, strict=True)) for key in keys],
-        "size": [f.size for f in files],
-        "modificationTime": [f.modified_ms for f in files],
-        "dataChange": [data_change] * count,
-        "stats": stats,
-        "numRecords": [f.num_rows for f in files],
-        "fresh": [True] * count,
-    }
-    arrays = [
-        pa.array(values[f.name], f.type) if f.name in values else pa.nulls(count, f.type) for f in ADDED_FILE
-    ]
-    return pa.Table.from_arrays(arrays, schema=ADDED_FILE)
+    def row(i: int) -> dict[str, Any]:
+        f = files[i]
+        values = list(zip(names, keys[i], strict=True))
+        return {
+            "path": encode_path(f.path), "partitionValues": values, "size": f.size, "modificationTime": f.modified_ms,
+            "dataChange": data_change, "stats": stats[i], "numRecords": f.num_rows, "fresh": True,
+        }  # fmt: skip
+
+    # one array of rows: an array a column takes a multiple of it, for the few files of most writes
+    runs = (range(start, min(start + _RUN, len(files))) for start in range(0, len(files), _RUN))
+    batches = [pa.RecordBatch.from_struct_array(pa.array([row(i) for i in run], _ADDED)) for run in runs]
+    return pa.Table.from_batches(batches, ADDED_FILE)
 
 
 def _done(engine: Engine, table: pa.Table, prepare: PrepareRows, found: Sequence[WrittenFile]) -> Written:

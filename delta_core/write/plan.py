@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from delta_core.errors import HookContractError, PluginConflictError
 from delta_core.expressions.ast import Cast, Column, Expression, leaves
@@ -50,6 +50,13 @@ class WritePlan:
         The physical leaves to measure.
     functions : Mapping
         Plugins' functions for the expressions.
+    rules : tuple
+        What the features answered.
+
+    Attributes
+    ----------
+    compiled : dict
+        What writes compiled of the plan, for those after them; no other plan has it, nor does a pickled one.
     """
 
     table: TableState
@@ -62,10 +69,36 @@ class WritePlan:
     capture: ChangeCapture | None = None
     statistics: tuple[Path, ...] = ()
     functions: Mapping[str, Function] = field(default_factory=dict, compare=False)
+    rules: tuple[WriteRule, ...] = field(default=(), compare=False)
+    compiled: dict[Any, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "compiled": {}}
+
+    def serves(self, table: TableState, operation: str, rules: Sequence[WriteRule]) -> bool:
+        """Whether this is the plan of a later version too: nothing changed that it is made of.
+
+        Never where it holds expressions: those that ask for the time were bound to that of this plan.
+        """
+        own = self.table
+        return (
+            operation == self.operation
+            and not (self.fills or self.hidden or self.checks)
+            and table.metadata is own.metadata and table.schema is own.schema and table.column_map is own.column_map
+            and table.types is own.types
+            and tuple(rules) == self.rules
+        )  # fmt: skip
 
 
-def plan_write(table: TableState, plugins: PluginSet, operation: str) -> WritePlan:
+def plan_write(
+    table: TableState, plugins: PluginSet, operation: str, known: WritePlan | None = None
+) -> WritePlan:
     """Ask the features what a write needs, once, and compose their answers.
+
+    Parameters
+    ----------
+    known : WritePlan, optional
+        The plan of an earlier version; it is returned where it serves this one.
 
     Raises
     ------
@@ -77,7 +110,11 @@ def plan_write(table: TableState, plugins: PluginSet, operation: str) -> WritePl
     rules: list[WriteRule] = plugins.collect("write_rules", table=table, operation=operation)
     strange = next((r for r in rules if not isinstance(r, _RULES)), None)
     if strange is not None:
-        raise HookContractError(f"Hook write_rules returned {strange!r}, expected a write rule.", hook="write_rules")
+        raise HookContractError(
+            f"Hook write_rules returned {strange!r}, expected a write rule.", hook="write_rules"
+        )
+    if known is not None and known.serves(table, operation, rules):
+        return known
     functions = plugins.functions
     requirements = _united([r for r in rules if isinstance(r, FileRequirement)])
     if read_property(table.configuration, "delta.randomizeFilePrefixes"):
@@ -95,14 +132,16 @@ def plan_write(table: TableState, plugins: PluginSet, operation: str) -> WritePl
         _sole([r for r in rules if isinstance(r, RemoveRows)]),
         _sole([r for r in rules if isinstance(r, ChangeCapture)]),
         tuple(path for path, _ in statistics_leaves(table, requirements.statistics_columns)),
-        functions,
+        functions, tuple(rules),
     )  # fmt: skip
 
 
 def _sole(rules: Sequence[R]) -> R | None:
     if len(rules) > 1:
         names = " and ".join(r.feature for r in rules)  # type: ignore[attr-defined]
-        raise PluginConflictError(f"Features {names} both give the rule {type(rules[0]).__name__}; one is allowed.")
+        raise PluginConflictError(
+            f"Features {names} both give the rule {type(rules[0]).__name__}; one is allowed."
+        )
     return rules[0] if rules else None
 
 
@@ -133,7 +172,9 @@ def _bound_fill(rule: FillColumn, table: TableState, functions: Mapping[str, Fun
     return replace(rule, column=path, expression=_of_type(rule.expression, found.type, table, functions))
 
 
-def _of_type(expression: Expression, wanted: DataType, table: TableState, functions: Mapping[str, Function]) -> Expression:
+def _of_type(
+    expression: Expression, wanted: DataType, table: TableState, functions: Mapping[str, Function]
+) -> Expression:
     bound = bind_typed(expression, table.schema, functions)
     if same_type(bound.type, wanted):
         return bound.expression
@@ -161,14 +202,17 @@ def _ordered(fills: Sequence[FillColumn]) -> tuple[FillColumn, ...]:
         other = by_name.setdefault(rule.column[0], rule)
         if other is not rule:
             raise PluginConflictError(
-                f"Features {other.feature} and {rule.feature} both fill column {rule.column[0]!r}.", column=rule.column[0]
+                f"Features {other.feature} and {rule.feature} both fill column {rule.column[0]!r}.",
+                column=rule.column[0],
             )
     done: dict[str, FillColumn] = {}
 
     def visit(rule: FillColumn, chain: tuple[str, ...]) -> None:
         name = rule.column[0]
         if name in chain:
-            raise PluginConflictError(f"Columns are computed from each other: {' -> '.join((*chain, name))}.", column=name)
+            raise PluginConflictError(
+                f"Columns are computed from each other: {' -> '.join((*chain, name))}.", column=name
+            )
         if name not in done:
             for leaf in leaves(rule.expression):
                 if isinstance(leaf, Column) and leaf.path[0] in by_name:

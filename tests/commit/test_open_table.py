@@ -66,7 +66,9 @@ def test_open_table_misses_no_commit_of_others(table: DeltaTable) -> None:
     other = DeltaTable(table.table_uri)
     for i in range(1, 6):
         write_deltalake(other if i % 2 else table, rows(10 * i), mode="append")
-    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [10 * i + k for i in range(5) for k in range(3)]
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [
+        10 * i + k for i in range(5) for k in range(3)
+    ]
     write_deltalake(table, rows(90), mode="overwrite")
     assert table.version() == 6
     assert open_snapshot(table.table_uri).files.count == 1
@@ -88,7 +90,14 @@ def test_table_that_was_made_anew_is_noticed(table: DeltaTable) -> None:
     write_deltalake(table.table_uri, rows(100))
     write_deltalake(table, rows(200), mode="append")
     assert table.version() == 1
-    assert sorted(open_snapshot(table.table_uri).scan().to_table()["id"].to_pylist()) == [100, 101, 102, 200, 201, 202]
+    assert sorted(open_snapshot(table.table_uri).scan().to_table()["id"].to_pylist()) == [
+        100,
+        101,
+        102,
+        200,
+        201,
+        202,
+    ]
 
 
 # --- what stays in memory ------------------------------------------------------------------
@@ -117,7 +126,9 @@ def test_table_is_anchored_at_its_own_checkpoints(tmp_path: Path, policy: str) -
         write_deltalake(table, rows(10 * i), mode="overwrite" if i == 6 else "append")
         assert same(table.snapshot(), uri), i
         assert len(table.snapshot().segment.deltas) == (i % 4 if i >= 4 else i + 1)
-    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == sorted(10 * i + k for i in range(6, 14) for k in range(3))
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == sorted(
+        10 * i + k for i in range(6, 14) for k in range(3)
+    )
 
 
 def test_loaded_files_follow_many_commits_at_once(table: DeltaTable, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,3 +158,30 @@ def test_file_that_is_removed_and_added_again_between_is_seen_once(tmp_path: Pat
         write_deltalake(table, rows(i), mode="overwrite")
     assert same(table.snapshot(), table.table_uri)
     assert table.snapshot().files.count == 1
+
+
+def test_rows_of_other_schemas_are_prepared_anew(table: DeltaTable) -> None:
+    write_deltalake(table, rows(10), mode="append")
+    narrow = pa.table({"ID": pa.array([20], pa.int8())})
+    write_deltalake(table, narrow, mode="append")
+    write_deltalake(table, rows(30), mode="append")
+    write_deltalake(table, pa.table({"id": [40], "more": ["x"]}), mode="append", schema_mode="merge")
+    write_deltalake(table, rows(50, 1), mode="append")
+    found = open_snapshot(table.table_uri).scan().to_table().to_pylist()
+    assert {r["id"] for r in found} == {0, 1, 2, 10, 11, 12, 20, 30, 31, 32, 40, 50}
+    assert {r["id"]: r["more"] for r in found if r["id"] in (30, 40, 50)} == {30: None, 40: "x", 50: None}
+
+
+def test_default_that_asks_for_the_time_gets_that_of_each_write(tmp_path: Path) -> None:
+    field = pa.field("at", pa.timestamp("us", tz="UTC"), metadata={"CURRENT_DEFAULT": "current_timestamp()"})
+    uri = str(tmp_path / "d")
+    schema = pa.schema([pa.field("id", pa.int64()), field])
+    write_deltalake(
+        uri, schema.empty_table(), configuration={"delta.feature.allowColumnDefaults": "supported"}
+    )
+    table = DeltaTable(uri)
+    for i in range(3):
+        write_deltalake(table, rows(i, 1), mode="append")
+    times = table.to_pyarrow_table().column("at").to_pylist()
+    assert None not in times
+    assert len(set(times)) == 3

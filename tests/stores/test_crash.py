@@ -87,7 +87,7 @@ def _die_at(step: int) -> None:
             os._exit(DIED)
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        writes = event == "open" and isinstance(arguments[1], str) and "r" not in arguments[1]
+        writes = event == "open" and (arguments[2] & os.O_CREAT)
         if event in STEPS or writes:
             count()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from delta_core.expressions.ast import Call, Column, Literal, TaskRow, column
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.plugins import PluginSet
 from delta_core.rules import FileRequirement, FillColumn, HiddenColumn, RowCheck
+from delta_core.state import advance
 from delta_core.testing.feature_contract import table_state
 from delta_core.types import ArrayType, Field, MapType, PrimitiveType, StructType, type_to_json
 from delta_core.write.plan import WritePlan, plan_write
@@ -34,7 +37,9 @@ def fields_of(struct: StructType) -> Any:
 
 
 def planned(*rules: Any, schema: Any = None, properties: Any = None) -> WritePlan:
-    table = table_state([], fields_of(schema or StructType([Field(n, LONG) for n in "abc"])), properties or {})
+    table = table_state(
+        [], fields_of(schema or StructType([Field(n, LONG) for n in "abc"])), properties or {}
+    )
     given = {f"f{i}": Asking(rule, name=f"f{i}") for i, rule in enumerate(rules)}
     return plan_write(table, PluginSet(given, frozenset()), "WRITE")
 
@@ -70,14 +75,17 @@ def test_hidden_column_of_a_taken_name_is_refused() -> None:
 
 
 def test_fill_of_another_type_is_cast_to_the_columns() -> None:
-    plan = planned(FillColumn("f", ("a",), Literal(1, PrimitiveType("integer"))), FillColumn("f", ("b",), TaskRow()))
+    plan = planned(
+        FillColumn("f", ("a",), Literal(1, PrimitiveType("integer"))), FillColumn("f", ("b",), TaskRow())
+    )
     assert plan.fills[1].expression == TaskRow()
     assert getattr(plan.fills[0].expression, "type", None) == LONG
 
 
 def test_requirements_unite() -> None:
     plan = planned(
-        FileRequirement("f", (("a",),), random_prefix=True), FileRequirement("g", (("a",), ("b",)), num_records=True)
+        FileRequirement("f", (("a",),), random_prefix=True),
+        FileRequirement("g", (("a",), ("b",)), num_records=True),
     )
     assert plan.requirements == FileRequirement("f, g", (("a",), ("b",)), False, True, True, False)
 
@@ -101,7 +109,10 @@ def test_answer_that_is_no_rule_is_refused() -> None:
         ({"delta.dataSkippingNumIndexedCols": "2"}, [("a",), ("s", "x.y")]),
         ({"delta.dataSkippingNumIndexedCols": "0"}, []),
         ({"delta.dataSkippingStatsColumns": "b, S.`x.y`"}, [("s", "x.y"), ("B",)]),
-        ({"delta.dataSkippingStatsColumns": "s", "delta.dataSkippingNumIndexedCols": "0"}, [("s", "x.y"), ("s", "t", "z")]),
+        (
+            {"delta.dataSkippingStatsColumns": "s", "delta.dataSkippingNumIndexedCols": "0"},
+            [("s", "x.y"), ("s", "t", "z")],
+        ),
         ({"delta.dataSkippingStatsColumns": "gone"}, []),
     ],
 )
@@ -111,10 +122,58 @@ def test_statistics_columns_follow_the_properties(properties: dict[str, str], ex
 
 
 def test_required_columns_have_statistics_whatever_the_properties_say() -> None:
-    table = table_state([], fields_of(NESTED), properties={"delta.dataSkippingNumIndexedCols": "0"}, partition_by=("p",))
+    table = table_state(
+        [], fields_of(NESTED), properties={"delta.dataSkippingNumIndexedCols": "0"}, partition_by=("p",)
+    )
     assert [p for p, _ in statistics_leaves(table, [("b",), ("s", "t")])] == [("s", "t", "z"), ("B",)]
 
 
 def test_broken_property_is_named() -> None:
     with pytest.raises(InvalidArgumentError, match=r"delta\.dataSkippingNumIndexedCols is 'many'"):
         planned(properties={"delta.dataSkippingNumIndexedCols": "many"})
+
+
+# --- the plan of an earlier version ---------------------------------------------------------
+
+
+def again(known: WritePlan, *rules: Any, table: Any = None, operation: str = "WRITE") -> WritePlan:
+    given = {f"f{i}": Asking(rule, name=f"f{i}") for i, rule in enumerate(rules)}
+    return plan_write(table or advance(known.table, 7, {}), PluginSet(given, frozenset()), operation, known)
+
+
+def test_plan_serves_later_versions_of_the_same_definition() -> None:
+    rule = FileRequirement("f", num_records=True)
+    plan = planned(rule)
+    assert again(plan, rule) is plan
+
+
+def test_plan_serves_no_other_definition_operation_or_rules() -> None:
+    rule = FileRequirement("f", num_records=True)
+    plan = planned(rule)
+    schema = StructType([Field("other", LONG)])
+    assert again(plan, rule, table=table_state([], fields_of(schema), {})).table.schema.names == ["other"]
+    assert again(plan, rule, operation="DELETE").operation == "DELETE"
+    assert again(plan, replace(rule, random_prefix=True)).requirements.random_prefix
+    assert not again(plan).requirements.num_records
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        fill("a"),
+        RowCheck("f", "c", Literal(True, PrimitiveType("boolean"))),
+        HiddenColumn("f", "h", LONG, Literal(1, LONG)),
+    ],
+    ids=["fill", "check", "hidden"],
+)
+def test_plan_with_expressions_is_made_anew_since_they_may_ask_for_the_time(rule: Any) -> None:
+    plan = planned(rule)
+    assert again(plan, rule) is not plan
+
+
+def test_what_writes_compiled_goes_with_no_copy() -> None:
+    plan = planned()
+    plan.compiled["rows"] = lambda: None  # as compiled expressions, it can't be pickled
+    assert replace(plan, checks=()).compiled == {}
+    assert pickle.loads(pickle.dumps(plan)).compiled == {}
+    assert plan.compiled

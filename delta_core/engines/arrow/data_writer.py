@@ -262,7 +262,9 @@ class _Job:
         return _steps(batches, first_row, PARTITIONED_STEPS if self.write.partitioned else 1)
 
     def _run_table(self, table: pa.Table, workers: int) -> None:
-        if workers == 1 or table.nbytes < PARALLEL_BYTES:
+        # what the buffers hold is quicker to count, and no less
+        small = table.get_total_buffer_size() < PARALLEL_BYTES or table.nbytes < PARALLEL_BYTES
+        if workers == 1 or small:
             self._work(0, self._steps(iter(table.to_batches()), 0))
             for slot in self._slots.values():
                 self._finish(slot)

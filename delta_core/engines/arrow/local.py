@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from delta_core.engine import Listing, PutResult, RangeRequest
 from delta_core.engines.arrow.local_files import (
-    claim,
+    create_whole,
     make_directory,
     read_fully,
     sync_directory,
@@ -113,12 +113,7 @@ class LocalStorage(Elsewhere):
         if local is None:
             return self._other(path).put_if_absent(path, data, durable=durable)  # type: ignore[no-any-return]
         with failing("create", path, self.root):
-            with temporary_file(local) as (temporary, file):
-                _fill(file, data, durable)
-                created = claim(temporary, local)
-            if created and durable:
-                sync_directory(os.path.dirname(local))
-        return "created" if created else "exists"
+            return "created" if create_whole(local, data, durable) else "exists"
 
     def put(self, path: str, data: bytes) -> None:
         """Replace the file by a synced temporary one."""
@@ -152,7 +147,7 @@ class LocalStorage(Elsewhere):
         with _only_os_errors("write", path, self.root):
             with temporary_file(local) as (temporary, file):
                 yield file
-                _finish(file, durable=True)
+                _finish(file)
                 os.replace(temporary, local)
             sync_directory(os.path.dirname(local))
 
@@ -180,13 +175,7 @@ def _only_os_errors(verb: str, path: str, root: str) -> Iterator[None]:
             raise e from None
 
 
-def _fill(file: IO[bytes], data: bytes, durable: bool) -> None:
-    file.write(data)
-    _finish(file, durable)
-
-
-def _finish(file: IO[bytes], durable: bool) -> None:
+def _finish(file: IO[bytes]) -> None:
     """Bring what was written to the system, and to the disk."""
     file.flush()
-    if durable:
-        os.fsync(file.fileno())
+    os.fsync(file.fileno())

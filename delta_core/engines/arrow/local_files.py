@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-__all__ = ["claim", "make_directory", "read_fully", "sync_directory", "temporary_file"]
+__all__ = ["claim", "create_whole", "make_directory", "read_fully", "sync_directory", "temporary_file"]
 
 #: How a disk says that it has no hard links.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
@@ -20,21 +20,58 @@ _RENAME_EXCL = 4
 _AT_FDCWD = -100
 
 
+def create_whole(target: str, data: bytes, durable: bool) -> bool:
+    """Create a file with its whole content unless there is one of that name; return whether it was created.
+
+    The content goes to a temporary name first, and is on the disk before it gets its own, as is that name when this
+    returns; neither unless ``durable``. Makes the directory where it is missing.
+    """
+    directory = os.path.dirname(target)
+    temporary, handle = _create_temporary(target)
+    try:
+        try:
+            _write_fully(handle, data)
+            if durable:
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+        created = claim(temporary, target)
+    finally:
+        # gone already where it became the target
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+    if created and durable:
+        sync_directory(directory)
+    return created
+
+
+def _create_temporary(target: str) -> tuple[str, int]:
+    """Create an empty file beside the target; return its name and its handle."""
+    directory, name = os.path.split(target)
+    temporary = os.path.join(directory, f".{name}.{uuid.uuid4().hex}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        return temporary, os.open(temporary, flags, 0o666)
+    except FileNotFoundError:
+        make_directory(directory)
+        return temporary, os.open(temporary, flags, 0o666)
+
+
+def _write_fully(handle: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
+
+
 @contextmanager
 def temporary_file(target: str) -> Iterator[tuple[str, IO[bytes]]]:
     """Open a new file beside the target; whatever happens, nothing of that name is there afterwards.
 
     Makes the directory where it is missing.
     """
-    directory, name = os.path.split(target)
-    temporary = os.path.join(directory, f".{name}.{uuid.uuid4().hex}.tmp")
+    temporary, handle = _create_temporary(target)
     try:
-        file = open(temporary, "xb")  # noqa: SIM115
-    except FileNotFoundError:
-        make_directory(directory)
-        file = open(temporary, "xb")  # noqa: SIM115
-    try:
-        with file:
+        with os.fdopen(handle, "wb") as file:
             yield temporary, file
     finally:
         # gone already where it became the target
