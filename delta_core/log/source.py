@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -62,6 +62,14 @@ class LogContents:
         return out
 
 
+class _CatalogFiles(NamedTuple):
+    """What a catalog and the log have: the latest version, the ratified commits by version, and the listing."""
+
+    latest: int
+    ratified: Mapping[int, LogFile]
+    listing: LogListing
+
+
 class TableLog:
     """The log of one table, through an engine; and its catalog, where one decides the versions.
 
@@ -72,7 +80,11 @@ class TableLog:
     """
 
     def __init__(
-        self, engine: Engine, uri: str, commits: CommitSource | None = None, recover: Callable[[], None] | None = None
+        self,
+        engine: Engine,
+        uri: str,
+        commits: CommitSource | None = None,
+        recover: Callable[[], None] | None = None,
     ) -> None:
         self.engine = engine
         self.uri = uri
@@ -132,21 +144,29 @@ class TableLog:
                     if segment.checkpoint is not None:
                         return _with_embedded(segment, listing)
             listing = self._list(0, hint)
-        return _with_embedded(choose_segment(listing.files, version, hint=hint, where=self.uri, rejected=rejected), listing)
+        return _with_embedded(
+            choose_segment(listing.files, version, hint=hint, where=self.uri, rejected=rejected), listing
+        )
 
-    def _catalog_segment(self, version: int | None, rejected: Sequence[str]) -> LogSegment:
+    def _catalog_files(self) -> _CatalogFiles:
+        """Ask the catalog, then list the log."""
         assert self.catalog is not None
         latest, staged = self.catalog.latest(None)
         if latest < 0:
             raise TableNotFoundError(f"The catalog knows no table at {self.uri} yet.", path=self.uri)
+        ratified = {c.version: _staged_file(c) for c in staged if c.version <= latest}
+        return _CatalogFiles(latest, ratified, self._list(0, read_hint(self.engine.storage)))
+
+    def _catalog_segment(
+        self, version: int | None, rejected: Sequence[str], found: _CatalogFiles | None = None
+    ) -> LogSegment:
+        latest, ratified, listing = found or self._catalog_files()
         target = latest if version is None else version
         if target > latest:
             raise VersionNotFoundError(
                 f"Version {target} of {self.uri} does not exist; its catalog's latest is {latest}.",
                 version=target, latest=latest,
             )  # fmt: skip
-        listing = self._list(0, read_hint(self.engine.storage))
-        ratified = {c.version: _staged_file(c) for c in staged if c.version <= latest}
         # the catalog's commit beats a published one, and what lies above its latest version does not exist
         published = [f for f in listing.files if f.end_version <= latest and f.kind != "staged"]
         files = [f for f in published if not (f.kind == "commit" and f.version in ratified)]
@@ -176,13 +196,28 @@ class TableLog:
 
     def commits_above(self, segment: LogSegment) -> list[LogFile] | None:
         """List the commits above a segment; None where files of its own are gone, so that it can't be built upon."""
-        if self.catalog is not None:
-            return self.commit_files(segment.version + 1)
         own = [*segment.deltas, *(segment.checkpoint.files if segment.checkpoint is not None else ())]
+        if self.catalog is not None:
+            found = self._catalog_files()
+            if not self._are_there(own, found):
+                return None
+            return [f for f in self._catalog_segment(None, (), found).commits if f.version > segment.version]
         listed = self._list(min(f.version for f in own)).files
         if not {f.name for f in own}.issubset(f.name for f in listed):
             return None
         return [f for f in listed if f.kind == "commit" and f.version > segment.version]
+
+    def _are_there(self, own: Sequence[LogFile], found: _CatalogFiles) -> bool:
+        """Whether files of a segment can still be read: a staged commit may be deleted as soon as it is published."""
+        named = {f.name for f in (*found.listing.files, *found.ratified.values())}
+        gone = [f for f in own if f.name not in named and f.data is None]
+        if any(f.kind != "staged" for f in gone):
+            return False
+        try:
+            self.engine.storage.stat([f"{LOG_DIRECTORY}/{f.name}" for f in gone])
+        except FileNotFoundError:
+            return False
+        return True
 
     def commit_files(self, start: int = 0) -> list[LogFile]:
         """List the commits from a version on, as far as they still exist."""
@@ -191,7 +226,9 @@ class TableLog:
         return [f for f in self._list(start).files if f.kind == "commit"]
 
     def _contents(self, segment: LogSegment) -> LogContents:
-        checkpoint = None if segment.checkpoint is None else CheckpointReader(self.engine.logs, segment.checkpoint)
+        checkpoint = (
+            None if segment.checkpoint is None else CheckpointReader(self.engine.logs, segment.checkpoint)
+        )
         tail = self._read_tail(segment, checkpoint)
         protocol, metadata = newest_definition(tail.others, self.uri)
         if protocol is None or metadata is None:
@@ -224,7 +261,9 @@ class TableLog:
     def _is_local(self) -> bool:
         return self.engine.storage.local_path("") is not None
 
-    def _from_checksum(self, segment: LogSegment, tail: ParsedActions) -> tuple[Protocol | None, Metadata | None] | None:
+    def _from_checksum(
+        self, segment: LogSegment, tail: ParsedActions
+    ) -> tuple[Protocol | None, Metadata | None] | None:
         """Return protocol and metadata of a checksum file within the segment, None where there is none."""
         if segment.checksum is None or segment.checkpoint is None:
             return None
@@ -238,7 +277,9 @@ class TableLog:
             return None
 
 
-def _from_checkpoint(checkpoint: CheckpointReader | None, where: str) -> tuple[Protocol | None, Metadata | None]:
+def _from_checkpoint(
+    checkpoint: CheckpointReader | None, where: str
+) -> tuple[Protocol | None, Metadata | None]:
     if checkpoint is None:
         return None, None
     found = checkpoint.actions("protocol", "metaData")
@@ -251,7 +292,14 @@ def _from_checkpoint(checkpoint: CheckpointReader | None, where: str) -> tuple[P
 def _staged_file(commit: StagedCommit) -> LogFile:
     if isinstance(commit.content, bytes):
         name = commit_name(commit.version)
-        return LogFile(name, "staged", commit.version, commit.version, modified_ms=commit.timestamp_ms, data=commit.content)
+        return LogFile(
+            name,
+            "staged",
+            commit.version,
+            commit.version,
+            modified_ms=commit.timestamp_ms,
+            data=commit.content,
+        )
     name = commit.content.removeprefix("_delta_log/")
     if "/" not in name:
         name = f"{STAGED_DIRECTORY.removeprefix('_delta_log/')}/{name}"
@@ -289,7 +337,10 @@ def _value(others: pa.Table, row: int, where: str) -> tuple[Mapping[str, Any], s
     value = json.loads(others.column("json")[row].as_py())
     kind = others.column("kind")[row].as_py()
     if not isinstance(value, dict):
-        raise LogError(f"Action {kind} in version {version} of {where} is {value!r}, expected an object.", version=version)
+        raise LogError(
+            f"Action {kind} in version {version} of {where} is {value!r}, expected an object.",
+            version=version,
+        )
     return value, f"version {version} of {where}"
 
 
@@ -307,7 +358,9 @@ def _key(value: Mapping[str, Any], key: Sequence[str]) -> str:
 
 def concat_actions(first: ParsedActions, second: ParsedActions) -> ParsedActions:
     """Join the actions of two runs of commits, oldest first."""
-    return ParsedActions(*(_concat(getattr(first, n), getattr(second, n)) for n in ("adds", "removes", "cdcs", "others")))
+    return ParsedActions(
+        *(_concat(getattr(first, n), getattr(second, n)) for n in ("adds", "removes", "cdcs", "others"))
+    )
 
 
 def _concat(first: pa.Table, second: pa.Table) -> pa.Table:

@@ -58,7 +58,9 @@ def test_published_commits_up_to_the_ratified_version_are_read(table: TableBuild
 
 def test_staged_commits_by_name_are_read(table: TableBuilder) -> None:
     table.append({"id": [2]}, commit={"publish": "staged"}).append({"id": [3]}, commit={"publish": "staged"})
-    catalog = Catalog(3, [StagedCommit(v, name, table.timestamp_ms(v)) for v, name in staged_names(table).items()])
+    catalog = Catalog(
+        3, [StagedCommit(v, name, table.timestamp_ms(v)) for v, name in staged_names(table).items()]
+    )
     snapshot = open_snapshot(table.uri, commits=catalog)
     assert_same_rows(snapshot.scan().to_table(), table.expected())
     assert [entry["version"] for entry in snapshot.history()] == [3, 2, 1, 0]
@@ -67,7 +69,9 @@ def test_staged_commits_by_name_are_read(table: TableBuilder) -> None:
 
 def test_inline_commits_are_read(table: TableBuilder) -> None:
     table.append({"id": [2]}, commit={"publish": "no"})
-    snapshot = open_snapshot(table.uri, commits=Catalog(2, [StagedCommit(2, table.bodies[2], table.timestamp_ms(2))]))
+    snapshot = open_snapshot(
+        table.uri, commits=Catalog(2, [StagedCommit(2, table.bodies[2], table.timestamp_ms(2))])
+    )
     assert_same_rows(snapshot.scan().to_table(), table.expected())
 
 
@@ -101,6 +105,62 @@ def test_refresh_asks_the_catalog_for_what_is_new(table: TableBuilder) -> None:
     assert snapshot.update().version == 1
     catalog.version, catalog.commits = 2, [StagedCommit(2, table.bodies[2])]
     moved = snapshot.update()
+    assert_same_rows(moved.scan().to_table(), table.expected())
+
+
+def published(table: TableBuilder, version: int, keep: bool) -> None:
+    """Publish a staged commit, and let go of its staged file or keep it."""
+    staged = Path(table.uri) / "_delta_log/_staged_commits" / staged_names(table)[version]
+    table.write_log(f"{version:020d}.json", staged.read_text())
+    if not keep:
+        staged.unlink()
+
+
+@pytest.mark.parametrize("newer", [False, True], ids=["nothing new", "a newer version"])
+def test_refresh_reads_anew_where_a_staged_commit_of_its_own_is_gone(
+    table: TableBuilder, newer: bool
+) -> None:
+    table.append({"id": [2]}, commit={"publish": "staged"})
+    catalog = Catalog(2, [StagedCommit(2, staged_names(table)[2], table.timestamp_ms(2))])
+    snapshot = open_snapshot(table.uri, commits=catalog)
+    published(table, 2, keep=False)
+    catalog.commits = []
+    if newer:
+        table.append({"id": [3]})
+        catalog.version = 3
+    moved = snapshot.update()
+    assert moved.version == catalog.version
+    # statistics and paths are read late: from files that must be there
+    assert_same_rows(moved.scan().to_table(), table.expected())
+    assert all(f.kind == "commit" for f in moved.segment.deltas)
+
+
+def test_refresh_builds_on_staged_commits_that_are_still_there(table: TableBuilder) -> None:
+    table.append({"id": [2]}, commit={"publish": "staged"})
+    catalog = Catalog(2, [StagedCommit(2, staged_names(table)[2], table.timestamp_ms(2))])
+    snapshot = open_snapshot(table.uri, commits=catalog)
+    assert snapshot.update() is snapshot
+    published(table, 2, keep=True)
+    catalog.commits = []
+    assert snapshot.update() is snapshot, "the catalog names it no more, and it can still be read"
+
+
+def test_refresh_keeps_commits_that_the_catalog_gave_itself(table: TableBuilder) -> None:
+    table.append({"id": [2]}, commit={"publish": "no"})
+    catalog = Catalog(2, [StagedCommit(2, table.bodies[2], table.timestamp_ms(2))])
+    snapshot = open_snapshot(table.uri, commits=catalog)
+    table.write_log(f"{2:020d}.json", table.bodies[2])
+    catalog.commits = []
+    assert snapshot.update() is snapshot, "its content is at hand"
+
+
+def test_refresh_reads_anew_where_the_log_below_was_cleaned_up(table: TableBuilder) -> None:
+    table.append({"id": [2]}).append({"id": [3]})
+    catalog = Catalog(3)
+    snapshot = open_snapshot(table.uri, commits=catalog)
+    table.checkpoint(version=3).drop(f"_delta_log/{1:020d}.json")
+    moved = snapshot.update()
+    assert moved.segment.checkpoint is not None
     assert_same_rows(moved.scan().to_table(), table.expected())
 
 
