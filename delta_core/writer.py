@@ -52,8 +52,10 @@ def write_deltalake(
         With overwrite: replace only the rows that it selects (Spark SQL); the new rows must fit it.
     partition_overwrite : str
         ``dynamic``, with overwrite: replace only the partitions that the new rows are in.
+    configuration, name, description
+        Properties and texts of a table that is created, or whose schema is overwritten: what is not given stays there.
     cluster_by : sequence of str
-        Clustering columns of a table that is created.
+        Clustering columns of a table that is created, or whose schema is overwritten.
 
     Raises TableExistsError, SchemaMismatchError, ConstraintViolationError, CommitConflictError and what opening a table
     raises. Nothing that was written is left behind by a write that failed.

@@ -20,7 +20,14 @@ from delta_core.schema import Schema
 from delta_core.snapshot import Snapshot, TableContext
 from delta_core.types import PrimitiveType, StructType
 
-__all__ = ["CLUSTER_BY", "create_table", "new_metadata", "partition_columns", "stage_definition"]
+__all__ = [
+    "CLUSTER_BY",
+    "create_table",
+    "given_properties",
+    "new_metadata",
+    "partition_columns",
+    "stage_definition",
+]
 
 #: The request by which a caller names clustering columns; the feature that serves it takes it out of the properties.
 CLUSTER_BY = "delta.clusterBy"
@@ -66,13 +73,20 @@ def new_metadata(
     partitions = partition_columns(schema, partition_by)
     return Metadata(
         id=table_id or str(uuid.uuid4()), schema_string=StructType(schema.fields).to_json(),
-        partition_columns=partitions, configuration=normalize_properties(_texts(properties or {})), name=name,
+        partition_columns=partitions, configuration=given_properties(properties), name=name,
         description=description, created_time=time.time_ns() // 1_000_000,
     )  # fmt: skip
 
 
+def given_properties(properties: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return properties as the log holds them; None leaves one out, true and false are lower case.
+
+    Raises InvalidArgumentError for a known property with a value that it can't have.
+    """
+    return normalize_properties(_texts(properties or {}))
+
+
 def _texts(properties: Mapping[str, Any]) -> dict[str, str]:
-    """Return properties as the log holds them; None leaves one out, true and false are lower case."""
     return {
         k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in properties.items() if v is not None
     }

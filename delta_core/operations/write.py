@@ -26,7 +26,7 @@ from delta_core.expressions.ast import Call, Column, Expression, all_of, any_of,
 from delta_core.expressions.ast import Literal as Constant
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
-from delta_core.operations.create import CLUSTER_BY, partition_columns, stage_definition
+from delta_core.operations.create import CLUSTER_BY, given_properties, partition_columns, stage_definition
 from delta_core.properties import WriterProperties
 from delta_core.rules import RowCheck
 from delta_core.scan.scan import Scan
@@ -60,7 +60,8 @@ class WriteOptions:
     schema_mode : str, optional
         ``merge`` adds columns that only the rows have; ``overwrite``, with mode overwrite, takes the rows' schema.
     partition_by, cluster_by, properties, name, description
-        Of a table that is created, or whose schema is overwritten.
+        Of a table that is created, or whose schema is overwritten: there what is not given stays as it is. Without
+        effect on other writes, but that ``partition_by`` must then name the table's own columns.
     transactions : Mapping of str to int
         Application ids and versions: rows of versions that the table has already are not written again.
     data_change : bool
@@ -240,12 +241,13 @@ class TableWrite:
         if options.schema_mode == "overwrite":
             asked = state.partition_columns if options.partition_by is None else options.partition_by
             rows = self._rows_schema()
+            request = {CLUSTER_BY: json.dumps(list(options.cluster_by))} if options.cluster_by else {}
             metadata = replace(
-                metadata, schema_string=rows.to_json(), partition_columns=self._partitions(rows, asked)
-            )
-            if options.cluster_by:
-                request = {CLUSTER_BY: json.dumps(list(options.cluster_by))}
-                metadata = replace(metadata, configuration={**metadata.configuration, **request})
+                metadata, schema_string=rows.to_json(), partition_columns=self._partitions(rows, asked),
+                configuration={**metadata.configuration, **given_properties(options.properties), **request},
+                name=metadata.name if options.name is None else options.name,
+                description=metadata.description if options.description is None else options.description,
+            )  # fmt: skip
         elif options.schema_mode == "merge":
             merged = merge_schemas(state.schema, self._rows_schema(), self._accept)
             metadata = (

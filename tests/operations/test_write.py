@@ -110,6 +110,41 @@ def test_overwrite_with_schema_takes_the_rows_schema(uri: Path) -> None:
     assert DeltaTable(uri).metadata().partition_columns == ["day"]
 
 
+def test_overwrite_with_schema_takes_properties_and_texts_and_keeps_what_is_not_given(tmp_path: Path) -> None:
+    uri, new = str(tmp_path / "t"), pa.table({"name": ["n"]})
+    first = {"delta.logRetentionDuration": "interval 8 days", "delta.checkpointInterval": "5"}
+    write_deltalake(uri, ROWS, name="first", description="kept", configuration=first)
+    write_deltalake(
+        uri, new, mode="overwrite", schema_mode="overwrite", name="second",
+        configuration={"delta.CheckpointInterval": "7", "delta.appendOnly": "false", "delta.logRetentionDuration": None},
+    )  # fmt: skip
+    found = DeltaTable(uri).metadata()
+    assert (found.name, found.description) == ("second", "kept")
+    assert found.configuration == {
+        "delta.logRetentionDuration": "interval 8 days", "delta.checkpointInterval": "7", "delta.appendOnly": "false",
+    }  # fmt: skip
+    with pytest.raises(InvalidArgumentError, match="checkpointInterval"):
+        write_deltalake(
+            uri,
+            new,
+            mode="overwrite",
+            schema_mode="overwrite",
+            configuration={"delta.checkpointInterval": "no"},
+        )
+    assert DeltaTable(uri).version() == 1
+
+
+@pytest.mark.parametrize(
+    "options", [{"mode": "append"}, {"mode": "overwrite"}, {"mode": "append", "schema_mode": "merge"}]
+)
+def test_other_writes_leave_properties_and_texts_alone(uri: Path, options: dict[str, Any]) -> None:
+    before = DeltaTable(uri).metadata()
+    write_deltalake(
+        uri, ROWS, name="n", description="d", configuration={"delta.appendOnly": "true"}, **options
+    )
+    assert DeltaTable(uri).metadata() == before
+
+
 def test_replace_where_on_a_partition_rewrites_no_file(uri: Path) -> None:
     before = data_files(uri)
     new = pa.table({"id": pa.array([9], pa.int64()), "kind": ["a"], "x": [9.0]})
