@@ -152,6 +152,17 @@ class LogError(CorruptTableError):
 class CheckpointError(CorruptTableError):
     """A checkpoint that is needed can't be read or is not complete."""
 
+    @classmethod
+    def of_missing(cls, path: str) -> CheckpointError:
+        """Return the error of a checkpoint file that is not there."""
+        return cls(f"Checkpoint file {path} is missing.", path=path)
+
+    @classmethod
+    def of_unreadable(cls, path: str, why: object) -> CheckpointError:
+        """Return the error of a checkpoint file that an engine can't read; ``why`` is what the engine says."""
+        text = f"Checkpoint file {path} can't be read: {why}. Restore it, or delete it if older commits are there."
+        return cls(text, path=path)
+
 
 class DataFileError(CorruptTableError):
     """A data file holds something that can't be read as the table's schema says."""

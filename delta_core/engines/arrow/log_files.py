@@ -287,9 +287,6 @@ class _Guard:
         if error is None or isinstance(error, (DeltaError, KeyboardInterrupt)):
             return
         if isinstance(error, FileNotFoundError):
-            raise CheckpointError(f"Checkpoint file {self._path} is missing.", path=self._path) from error
+            raise CheckpointError.of_missing(self._path) from error
         if isinstance(error, (pa.ArrowException, OSError, ValueError)):
-            raise CheckpointError(
-                f"Checkpoint file {self._path} can't be read: {error}. Restore it, or delete it if older commits are there.",
-                path=self._path,
-            ) from error
+            raise CheckpointError.of_unreadable(self._path, error) from error

@@ -327,15 +327,12 @@ class Replay:
             try:
                 storage.stat([handle.path])
             except FileNotFoundError:
-                return CheckpointError(f"Checkpoint file {handle.path} is missing.", path=handle.path)
+                return CheckpointError.of_missing(handle.path)
         shown = text[:1000]
         broken = next((h.path for h in self._files.values() if h.path.rpartition("/")[2] in text), None)
         if broken is None:
             return EngineError(f"The log of {self._uri('')} can't be replayed by Spark: {shown}", path=self._uri(""))
-        return CheckpointError(
-            f"Checkpoint file {broken} can't be read: {shown}. Restore it, or delete it if older commits are there.",
-            path=broken,
-        )
+        return CheckpointError.of_unreadable(broken, shown)
 
     # --- vectors ---------------------------------------------------------------------------
 
