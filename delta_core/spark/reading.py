@@ -9,7 +9,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_core.engines.spark import Route, frame
+from delta_core.engines.spark import Route, frame, private
+from delta_core.engines.spark.failures import convert_failures
 from delta_core.snapshot import open_snapshot
 from delta_core.spark.predicates import condition, files_for, selected
 from delta_core.table import DeltaTable
@@ -58,7 +59,7 @@ def read(
         How many bytes of deletion vectors the driver may hold.
     parallel_from : int, optional
         How many file actions the checkpoint must hold for a job of Spark to replay the log, in place of this process;
-        what ``spark.delta_core.parallelPlanning.minActions`` says in the session unless given, else 500,000.
+        what ``spark.delta_core.parallelPlanning.minActions`` says in the session unless given, else 5,000,000.
 
     Raises
     ------
@@ -69,8 +70,10 @@ def read(
 
     Notes
     -----
-    Every column is nullable. What a row check finds, and files that are missing, fail the action that reads them.
+    Every column is nullable. What a row check finds, and files that are missing, fail the action that reads them. In
+    classic Spark, an action raises this library's errors under their own types.
     """
+    _prepare(spark)
     snapshot = open_snapshot(
         uri, version, timestamp, storage_options=storage_options, commits=commits, plugins=plugins,
         timezone=timezone or _zone(spark),
@@ -106,6 +109,7 @@ def read_changes(
     of the range. Raises UnsupportedOperationError where the table's features keep no changes; further arguments and
     errors are those of `read` and of the verb ``changes``.
     """
+    _prepare(spark)
     table = DeltaTable(
         uri, storage_options=storage_options, commits=commits, plugins=plugins, timezone=timezone or _zone(spark)
     )
@@ -114,6 +118,11 @@ def read_changes(
         allow_out_of_range=allow_out_of_range,
     )  # fmt: skip
     return frame(spark, scan, route, vector_bytes)
+
+
+def _prepare(spark: Any) -> None:
+    if private.is_available(spark):
+        convert_failures()
 
 
 def _zone(spark: Any) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from delta_core.errors import CorruptTableError, DataFileError
 from delta_core.expressions.ast import FileConstant, FileStatistic, PartitionValue
+from delta_core.kernels.arrow_buffers import int64_values, number_array, values_of
 from delta_core.kernels.row_set import RowSet
+from delta_core.log.files import FileSet, Part
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.rules import RowSelector
 from delta_core.scan.plan import LOCATION
@@ -20,7 +22,7 @@ from delta_core.scan.scan import Scan, decode_paths
 from delta_core.scan.vectors import locate, read_row_sets
 from delta_core.types import PrimitiveType
 
-__all__ = ["PlannedFiles", "Rows", "check_rows", "hadoop_path", "root_of"]
+__all__ = ["PlannedFiles", "Rows", "check_rows", "choose", "hadoop_path", "root_of"]
 
 _NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 #: Vectors decoded at a time.
@@ -39,51 +41,51 @@ class Rows:
 
 
 class PlannedFiles:
-    """The files of a scan.
+    """The files of a scan, or some of them; columns are loaded when they are asked for.
 
-    Attributes
+    Parameters
     ----------
-    table : pyarrow.Table
-        One row a file: path, size and what constants and selectors need.
-    places : pyarrow.Array
-        URIs or absolute paths, not encoded: string[n_files].
+    files : FileSet, optional
+        The scan's own unless given.
     """
 
-    def __init__(self, scan: Scan) -> None:
+    def __init__(self, scan: Scan, files: FileSet | None = None) -> None:
         self._scan = scan
-        self.files = scan.file_set
-        self.table = self.files.columns(self._names())
-        self.places = _places(self.table.column("path"), scan.source.engine.storage.uri)
+        self.files = scan.file_set if files is None else files
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
-    def _names(self) -> list[str]:
-        plan = self._scan.plan
-        names = ["path", "size", *(c for s in plan.selectors for c in s.columns)]
-        for leaf in plan.constants:
+    @cached_property
+    def table(self) -> pa.Table:
+        """One row a file: path, size and what constants need."""
+        names = ["path", "size"]
+        for leaf in self._scan.plan.constants:
             if isinstance(leaf, PartitionValue):
                 names.append(f"partition:{leaf.name}")
             elif leaf != LOCATION:
                 names.append(leaf.name)
-        return list(dict.fromkeys(names))
+        return self.files.columns(list(dict.fromkeys(names)))
 
-    def path(self, number: int) -> str:
-        """Return a file's path as the log means it."""
-        return decode_paths(self.table.column("path").slice(number, 1))[0]
+    @cached_property
+    def places(self) -> pa.Array:
+        """URIs or absolute paths, not encoded: string[n_files]."""
+        return self._places(str)
 
     def hadoop_paths(self) -> pa.Array:
         """Return the places as Hadoop spells them: string[n_files]."""
-        import pyarrow.compute as pc
+        return self._places(hadoop_path)
 
-        out = pc.replace_substring_regex(self.places, "^/", "file:/")
-        for scheme, hadoop in _SCHEMES.items():
-            out = pc.replace_substring_regex(out, f"^{scheme}", hadoop)
-        return out
+    def _places(self, spell: Callable[[str], str]) -> pa.Array:
+        return _places(self.table.column("path"), self._scan.source.engine.storage.uri, spell)
+
+    def path(self, number: int) -> str:
+        """Return a file's path as the log means it."""
+        return decode_paths(self._selected.column("path").slice(number, 1))[0]
 
     def sizes(self) -> pa.Array:
         """Return int64 bytes of each file, asking the store where the log does not tell."""
-        column = self.table.column("size").combine_chunks()
+        column = self.files.columns(["size"]).column(0).combine_chunks()
         if not column.null_count:
             return column
         sizes = column.to_pylist()
@@ -108,24 +110,31 @@ class PlannedFiles:
     # --- dropped and kept rows -------------------------------------------------------------
 
     @cached_property
-    def num_records(self) -> pa.Array:
-        """Physical rows of each file by statistics, null where unknown."""
-        return self.files.statistics([_NUM_RECORDS]).column(0).combine_chunks()
+    def _selected(self) -> pa.Table:
+        """What selectors ask for, one row a file."""
+        names = ["path", *(c for s in self._scan.plan.selectors for c in s.columns)]
+        return self.files.columns(list(dict.fromkeys(names)))
 
     @cached_property
     def located(self) -> list[tuple[RowSelector, pa.Table]]:
         """Where the vectors lie, a table for each selector that finds any."""
-        return [(s, t) for s in self._scan.plan.selectors if (t := locate(s, self.table)).num_rows]
+        return [(s, t) for s in self._scan.plan.selectors if (t := locate(s, self._selected)).num_rows]
 
     @cached_property
-    def with_vector(self) -> Any:
+    def with_vector(self) -> NDArray[np.bool_]:
         """Whether each file has dropped or chosen rows: bool, shape (n_files,)."""
-        flags = np.zeros(len(self), bool)
+        flags = np.zeros(self._selected.num_rows, bool)
         for _, table in self.located:
-            flags[table.column("file").to_numpy()] = True
+            flags[values_of(table.column("file").combine_chunks())] = True
         for file in self.files.keep or ():
             flags[file] = True
         return flags
+
+    @cached_property
+    def num_records(self) -> pa.Array:
+        """Physical rows of the files that have a vector, in their order, by statistics, null where unknown."""
+        chosen = choose(self.files, self.with_vector, self._scan)
+        return chosen.statistics([_NUM_RECORDS]).column(0).combine_chunks()
 
     @property
     def keeps(self) -> bool:
@@ -141,24 +150,26 @@ class PlannedFiles:
 
     def bit_bytes(self) -> int | None:
         """Return how large the vectors are at one bit a row, None where statistics do not tell."""
-        counts = self.num_records.filter(pa.array(self.with_vector))
-        return None if counts.null_count else int(np.sum((counts.to_numpy() + 63) // 64 * 8))
+        counts = self.num_records
+        return None if counts.null_count else int(np.sum((int64_values(counts) + 63) // 64 * 8))
 
     def largest_file(self) -> int | None:
         """Return the most rows of a file that has a vector, None where statistics do not tell."""
-        counts = self.num_records.filter(pa.array(self.with_vector))
-        return None if counts.null_count else int(max(counts.to_numpy(), default=0))
+        counts = self.num_records
+        return None if counts.null_count else int(max(int64_values(counts), default=0))
 
     def rows(self, numbers: Sequence[int] | None = None) -> Iterator[Rows]:
         """Yield the dropped or chosen rows of files (all that have such), read window by window."""
-        wanted = np.flatnonzero(self.with_vector) if numbers is None else np.asarray(numbers, np.int64)
+        marked = np.flatnonzero(self.with_vector)
+        wanted = marked if numbers is None else np.asarray(numbers, np.int64)
+        counts = dict(zip(marked.tolist(), self.num_records.to_pylist(), strict=True))
         keep = self.files.keep or {}
         for start in range(0, len(wanted), _WINDOW):
             window = wanted[start : start + _WINDOW]
-            found = self.dropped(self.table.take(pa.array(window)))
+            found = self.dropped(self._selected.take(number_array(window)))
             for at, number in enumerate(window.tolist()):
                 rows = found.get(at, RowSet.empty())
-                check_rows(rows, self.num_records[number].as_py(), self.path(number))
+                check_rows(rows, counts.get(number), self.path(number))
                 if number in keep:
                     yield Rows(number, keep[number] - rows, True)
                 else:
@@ -183,15 +194,29 @@ def root_of(uri: Callable[[str], str]) -> str:
     return uri("x")[:-1]
 
 
-def _places(paths: pa.ChunkedArray, uri: Callable[[str], str]) -> pa.Array:
+def choose(files: FileSet, flags: NDArray[np.bool_], scan: Scan) -> FileSet:
+    """Return some files of a set: a flag for each file, in order."""
+    parts = []
+    first = 0
+    for part in files.parts:
+        alive = part.mask().copy()
+        count = int(alive.sum())
+        alive[alive] = flags[first : first + count]
+        first += count
+        if alive.any():
+            parts.append(Part(part.chunk, alive=alive))
+    return FileSet(parts, scan.source.engine.map, scan.source.state.types)
+
+
+def _places(paths: pa.ChunkedArray, uri: Callable[[str], str], spell: Callable[[str], str]) -> pa.Array:
     """Return where files lie; only paths that are encoded or absolute are looked at one by one."""
     import pyarrow.compute as pc
 
     given = paths.combine_chunks()
     odd = pc.match_substring_regex(given, "^(/|[A-Za-z][A-Za-z0-9+.-]*:)|%")
-    places = pc.binary_join_element_wise(pa.scalar(root_of(uri)), given, "")
+    places = pc.binary_join_element_wise(pa.scalar(spell(root_of(uri))), given, "")
     if odd.true_count:
-        resolved = [uri(p) for p in decode_paths(pa.chunked_array([given.filter(odd)]))]
+        resolved = [spell(uri(p)) for p in decode_paths(pa.chunked_array([given.filter(odd)]))]
         places = pc.replace_with_mask(places, odd, pa.array(resolved, pa.string()))
     return places
 

@@ -13,9 +13,9 @@ from delta_core.engines.spark.expressions import check_zone, to_sql
 from delta_core.engines.spark.files import PlannedFiles
 from delta_core.engines.spark.indexed import MOST_ROWS, read_indexed
 from delta_core.engines.spark.joined import never, read_joined
+from delta_core.engines.spark.listing import Listing
 from delta_core.engines.spark.names import ROW, column_name, constant_name
 from delta_core.engines.spark.replay import plan_replay
-from delta_core.engines.spark.replay_cache import Facts
 from delta_core.engines.spark.types import narrowed, raw_schema, renamed, reshape, spark_type
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 from delta_core.expressions import ast
@@ -56,17 +56,25 @@ def frame(
         Field(a.name, renamed(f.type, a.type)) for f, a in zip(raw.fields, plan.logical, strict=True)
     )
     most = _vector_bytes(spark, vector_bytes)
-    replay = plan_replay(spark, scan, parallel_from) if is_indexed(spark, route) else None
-    if replay is not None and (route == "index" or _fits(replay.facts, most)):
-        row = _row_index(raw, _needs_row(plan) or bool(replay.facts.num_vectors))
-        return _Stages(spark, scan, raw, logical).build(replay.relation(raw, logical, row), row)
+    stages = _Stages(spark, scan, raw, logical)
+    if is_indexed(spark, route):
+        replay = plan_replay(spark, scan, parallel_from)
+        if replay is not None and (route == "index" or _fits(replay.facts.largest, replay.facts.stored, most)):
+            row = _row_index(raw, _needs_row(plan) or bool(replay.facts.num_vectors))
+            return private.with_names(stages.build(replay.relation(raw, logical, row), row))
+        listing = Listing(scan) if Listing.is_possible(scan) else None
+        if listing is not None and (route == "index" or _holds(listing, most)):
+            row = _row_index(raw, _needs_row(plan) or listing.has_vectors)
+            return private.with_names(stages.build(read_indexed(spark, scan, listing, raw, logical, row), row))
+    if route == "index":
+        raise UnsupportedOperationError(
+            "This session's driver can't be reached from Python (Spark Connect), or its version is not known, or files "
+            "have constants of nested types: route='index' can't be had. Leave the route to delta_core.",
+        )
     files = PlannedFiles(scan)
     row = _row_index(raw, _needs_row(plan) or bool(files.with_vector.any()))
-    if _route(spark, files, route, most) == "index":
-        rows = read_indexed(spark, scan, files, raw, logical, row)
-    else:
-        rows, row = read_joined(spark, scan, files, raw, row, most)
-    return _Stages(spark, scan, raw, logical).build(rows, row)
+    rows, row = read_joined(spark, scan, files, raw, row, most)
+    return stages.build(rows, row)
 
 
 def is_indexed(spark: Any, route: str) -> bool:
@@ -80,22 +88,14 @@ def _vector_bytes(spark: Any, given: int | None) -> int:
     return private.heap_bytes(spark) // 16 if private.is_available(spark) else _CONNECT_BYTES
 
 
-def _route(spark: Any, files: PlannedFiles, route: Route, most: int) -> str:
-    if not is_indexed(spark, route):
-        if route == "index":
-            raise UnsupportedOperationError(
-                "This session's driver can't be reached from Python (Spark Connect), or its version is not known: "
-                "route='index' can't be had. Leave the route to delta_core.",
-            )
-        return "join"
-    if not files.with_vector.any() or route == "index":
-        return "index"
-    is_long = (files.largest_file() or 0) > MOST_ROWS
-    return "join" if is_long or files.stored_bytes() > most else "index"
+def _holds(listing: Listing, most: int) -> bool:
+    """Whether the driver may hold the vectors of all files."""
+    files = listing.marked
+    return not listing.has_vectors or _fits(files.largest_file() or 0, files.stored_bytes(), most)
 
 
-def _fits(facts: Facts, most: int) -> bool:
-    return facts.largest <= MOST_ROWS and facts.stored <= most
+def _fits(largest: int, stored: int, most: int) -> bool:
+    return largest <= MOST_ROWS and stored <= most
 
 
 def _row_index(raw: StructType, needed: bool) -> str:

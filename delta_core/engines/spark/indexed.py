@@ -8,14 +8,14 @@ import tempfile
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from delta_core.engines.spark import private
-from delta_core.engines.spark.files import PlannedFiles, Rows
+from delta_core.engines.spark.files import Rows
+from delta_core.engines.spark.listing import Listing
 from delta_core.engines.spark.names import FILE, VECTOR, WANTED, constant_name
 from delta_core.engines.spark.pruning import FilePruner, FilterReader
 from delta_core.engines.spark.types import spark_schema, spark_type
@@ -32,7 +32,7 @@ _SMALL = 64 << 20
 MOST_ROWS = 2**31 - 1
 
 
-def read_indexed(spark: Any, scan: Scan, files: PlannedFiles, raw: StructType, logical: StructType, row: str) -> DataFrame:
+def read_indexed(spark: Any, scan: Scan, listing: Listing, raw: StructType, logical: StructType, row: str) -> DataFrame:
     """Return the raw columns and constants of all rows that are not dropped.
 
     Parameters
@@ -41,19 +41,23 @@ def read_indexed(spark: Any, scan: Scan, files: PlannedFiles, raw: StructType, l
         The SQL name of a row's position.
     """
     types, plan = scan.source.state.types, scan.plan
-    vectors = _form(files)
-    pruner = FilePruner(scan, files.files, FilterReader(scan, raw, logical))
+    vectors = _form(listing)
+    pruner = FilePruner(scan, listing.files, FilterReader(scan, raw, logical))
 
-    def ask(request: str) -> Any:
+    def ask(request: str) -> str | None:
         verb, _, rest = request.partition(" ")
-        return pruner(rest) if verb == "prune" else vectors.write(files.rows([int(n) for n in rest.split()]), files.path)
+        if verb == "size":
+            return str(listing.size())
+        if verb == "files":
+            left = pruner(rest)
+            return None if left is None else listing.write(left)
+        return vectors.write(listing.rows([int(n) for n in rest.split()]), listing.path)
 
-    listed = spark.createDataFrame(_listing(scan, files))
     by_id = plan.match == "id"
     if by_id:
         spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
     out = private.file_relation(
-        spark, scan.source.engine.storage.uri(""), spark_schema(raw, types), constant_schema(scan, vectors), listed,
+        spark, scan.source.engine.storage.uri(""), spark_schema(raw, types), constant_schema(scan, vectors),
         vector_columns=len(vectors.columns), by_field_id=by_id, ask=ask,
     )  # fmt: skip
     return vectors.apply(spark, out, row)
@@ -65,18 +69,6 @@ def constant_schema(scan: Scan, vectors: VectorForm) -> T.StructType:
     fields = [T.StructField(constant_name(i), spark_type(c.type, types)) for i, c in enumerate(scan.plan.constants)]
     fields.append(T.StructField(FILE, T.IntegerType(), False))
     return T.StructType(fields + [T.StructField(name, T.BinaryType()) for name in vectors.columns])
-
-
-def _listing(scan: Scan, files: PlannedFiles) -> pa.Table:
-    count = len(files)
-    columns: dict[str, pa.Array] = {
-        "path": files.hadoop_paths(), "size": files.sizes(),
-        "modified": pa.array(np.zeros(count, np.int64)), "vector": pa.array(files.with_vector),
-    }
-    for i, leaf in enumerate(scan.plan.constants):
-        columns[constant_name(i)] = held(files.constant(leaf))
-    columns[FILE] = pa.array(np.arange(count, dtype=np.int32))
-    return pa.table(columns)
 
 
 def held(column: pa.Array) -> pa.Array:
@@ -143,7 +135,8 @@ class VectorForm:
         return rows.rows.bits(0 if last is None else last + 1).tobytes()
 
 
-def _form(files: PlannedFiles) -> VectorForm:
-    if not files.with_vector.any():
+def _form(listing: Listing) -> VectorForm:
+    if not listing.has_vectors:
         return VectorForm((), None, 0)
+    files = listing.marked
     return VectorForm((VECTOR, WANTED) if files.keeps else (VECTOR,), files.bit_bytes(), files.stored_bytes())

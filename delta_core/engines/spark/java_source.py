@@ -118,116 +118,66 @@ public class FilterText {
 }
 """
 
-#: The files of one snapshot: every file is a partition of its own, whose values are its constants. Of a table whose log
-#: is replayed by a Spark job, the files that a filter needs are asked for when it is planned, and no others.
+#: The files of one snapshot: every file is a partition of its own, whose values are its constants. Python is asked for
+#: the files that a filter needs when it is planned, and for no others: an index that was not asked holds nothing.
 _TABLE_FILES = """
 public class TableFiles implements FileIndex {
   private static final int REMEMBERED = 4;
   private final Path root;
   private final StructType schema;
-  private final FileStatus[] files;
-  private final Object[][] constants;
-  private final boolean[] hasVector;
-  private final String[] descriptors;
   private final int vectorColumns;
   private final boolean byFieldId;
   private final java.util.function.Function python;
+  private final LinkedHashMap answers = new LinkedHashMap(8, 0.75f, true);
+  private final Found found;
   private final java.lang.ref.SoftReference[] vectors;
-  private final int[] chosen;
-  private final boolean replayed;
-  private final LinkedHashMap found = new LinkedHashMap(8, 0.75f, true);
-  private final long size;
-  // rows: path, size, modification time, whether there is a vector, then the constants
-  public TableFiles(Path root, StructType schema, InternalRow[] rows, Integer vectorColumns, Boolean byFieldId,
+  private long size = -1L;
+  // all files of a snapshot, not asked for yet
+  public TableFiles(Path root, StructType schema, Integer vectorColumns, Boolean byFieldId,
                     java.util.function.Function python) {
     this.root = root; this.schema = schema; this.vectorColumns = vectorColumns.intValue();
-    this.byFieldId = byFieldId.booleanValue(); this.python = python; this.chosen = null;
-    this.descriptors = null; this.replayed = false;
-    StructField[] fields = schema.fields();
-    int n = rows.length, m = fields.length - this.vectorColumns;
-    files = new FileStatus[n]; constants = new Object[n][]; hasVector = new boolean[n];
-    vectors = new java.lang.ref.SoftReference[n];
-    long total = 0L;
-    for (int i = 0; i < n; i++) {
-      InternalRow r = rows[i];
-      files[i] = status(r.getUTF8String(0).toString(), r.getLong(1));
-      total += r.getLong(1);
-      hasVector[i] = r.getBoolean(3);
-      Object[] values = new Object[m];
-      for (int j = 0; j < m; j++) values[j] = r.isNullAt(4 + j) ? null : r.get(4 + j, fields[j].dataType());
-      constants[i] = values;
-    }
-    size = total;
+    this.byFieldId = byFieldId.booleanValue(); this.python = python;
+    found = null; vectors = null;
   }
-  private TableFiles(TableFiles base, int[] chosen) {
-    root = base.root; schema = base.schema; files = base.files; constants = base.constants; hasVector = base.hasVector;
-    vectorColumns = base.vectorColumns; byFieldId = base.byFieldId; python = base.python; vectors = base.vectors;
-    descriptors = base.descriptors; replayed = base.replayed;
-    this.chosen = chosen;
-    long total = 0L;
-    for (int i = 0; i < chosen.length; i++) total += files[chosen[i]].getLen();
-    size = total;
-  }
-  // all files of a replayed log, not asked for yet
-  public TableFiles(Path root, StructType schema, Integer vectorColumns, Boolean byFieldId,
-                    java.util.function.Function python, String size) {
-    this.root = root; this.schema = schema; this.vectorColumns = vectorColumns.intValue();
-    this.byFieldId = byFieldId.booleanValue(); this.python = python; this.size = Long.parseLong(size);
-    files = null; constants = null; hasVector = null; descriptors = null; vectors = null; chosen = null; replayed = true;
-  }
-  // some files of a replayed log: what Replay made of the job's rows
-  public TableFiles(TableFiles base, Replay rows) {
-    root = base.root; schema = base.schema; vectorColumns = base.vectorColumns; byFieldId = base.byFieldId;
-    python = base.python; chosen = null; replayed = true;
-    files = rows.files; constants = rows.constants; descriptors = rows.descriptors;
-    vectors = new java.lang.ref.SoftReference[files.length]; hasVector = new boolean[files.length];
-    long total = 0L;
-    for (int i = 0; i < files.length; i++) {
-      total += files[i].getLen();
-      hasVector[i] = descriptors[i] != null;
-    }
-    size = total;
+  // those that a filter leaves
+  private TableFiles(TableFiles all, Found found) {
+    root = all.root; schema = all.schema; vectorColumns = all.vectorColumns; byFieldId = all.byFieldId;
+    python = all.python;
+    this.found = found;
+    vectors = new java.lang.ref.SoftReference[found.files.length];
+    size = 0L;
+    for (int i = 0; i < found.files.length; i++) size += found.files[i].getLen();
   }
   static FileStatus status(String place, long length) {
     return new FileStatus(length, false, 1, 134217728L, 0L, new Path(place));
   }
   // the same filter finds the same object: what Spark planned for it is used again
-  private synchronized TableFiles replay(String filters) {
-    TableFiles left = (TableFiles) found.get(filters);
+  public synchronized TableFiles prune(String filters) {
+    TableFiles left = (TableFiles) answers.get(filters);
     if (left != null) return left;
-    Object rows = python.apply("replay " + filters);
-    if (rows == null) return this;
-    left = new TableFiles(this, (Replay) rows);
-    found.put(filters, left);
-    if (found.size() > REMEMBERED) found.remove(found.keySet().iterator().next());
+    Object answer = python.apply("files " + filters);
+    if (answer == null) left = this;
+    else if (answer instanceof Found) left = new TableFiles(this, (Found) answer);
+    else left = new TableFiles(this, new Listing((String) answer, schema, schema.length() - vectorColumns));
+    answers.put(filters, left);
+    if (answers.size() > REMEMBERED) answers.remove(answers.keySet().iterator().next());
     return left;
   }
-  private TableFiles loaded() { return files != null ? this : replay("[]"); }
-  public boolean isPruned() { return chosen != null || (replayed && files != null); }
-  public TableFiles prune(scala.collection.Seq filters) {
-    if (replayed) return replay(FilterText.all(filters));
-    byte[] keep = (byte[]) python.apply("prune " + FilterText.all(filters));
-    if (keep == null) return this;
-    int count = 0;
-    for (int i = 0; i < keep.length; i++) if (keep[i] != 0) count++;
-    int[] found = new int[count];
-    for (int i = 0, at = 0; i < keep.length; i++) if (keep[i] != 0) found[at++] = i;
-    return new TableFiles(this, found);
-  }
+  private TableFiles loaded() { return found != null ? this : prune("[]"); }
+  public boolean isPruned() { return found != null; }
   public scala.collection.immutable.Seq rootPaths() { return seq(Collections.singletonList(root)); }
   public StructType partitionSchema() { return schema; }
   public void refresh() {}
-  public long sizeInBytes() { return size; }
+  public synchronized long sizeInBytes() {
+    if (size < 0L) size = Long.parseLong((String) python.apply("size"));
+    return size;
+  }
   public String[] inputFiles() {
-    if (files == null) return loaded().inputFiles();
-    int n = count();
-    String[] out = new String[n];
-    for (int i = 0; i < n; i++) out[i] = SparkPath(files[at(i)].getPath());
+    if (found == null) return loaded().inputFiles();
+    String[] out = new String[found.files.length];
+    for (int i = 0; i < out.length; i++) out[i] = found.files[i].getPath().toUri().toString();
     return out;
   }
-  private static String SparkPath(Path p) { return p.toUri().toString(); }
-  private int count() { return chosen == null ? files.length : chosen.length; }
-  private int at(int i) { return chosen == null ? i : chosen[i]; }
   public scala.collection.immutable.Seq listFiles(scala.collection.immutable.Seq partitionFilters,
                                                   scala.collection.immutable.Seq dataFilters) {
     if (byFieldId && !org.apache.spark.sql.internal.SQLConf$.MODULE$.get().parquetFieldIdReadEnabled()) {
@@ -236,7 +186,7 @@ public class TableFiles implements FileIndex {
     }
     TableFiles from = this;
     if (!isPruned() && !(partitionFilters.isEmpty() && dataFilters.isEmpty())) {
-      from = prune((scala.collection.Seq) partitionFilters.$plus$plus(dataFilters));
+      from = prune(FilterText.all((scala.collection.Seq) partitionFilters.$plus$plus(dataFilters)));
     }
     return from.loaded().list(partitionFilters);
   }
@@ -248,15 +198,14 @@ public class TableFiles implements FileIndex {
       tests[i].initialize(0);
     }
     ArrayList left = new ArrayList();
-    for (int i = 0; i < count(); i++) {
-      int f = at(i);
-      if (files[f].getLen() > 0L && passes(tests, row(f, null))) left.add(new Integer(f));
+    for (int f = 0; f < found.files.length; f++) {
+      if (found.files[f].getLen() > 0L && passes(tests, row(f, null))) left.add(new Integer(f));
     }
     Object[][] loaded = load(left);
     ArrayList out = new ArrayList(left.size());
     for (int i = 0; i < left.size(); i++) {
       int f = ((Integer) left.get(i)).intValue();
-      FileStatusWithMetadata file = new FileStatusWithMetadata(files[f],
+      FileStatusWithMetadata file = new FileStatusWithMetadata(found.files[f],
         (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty());
       out.add(new PartitionDirectory(row(f, loaded[i]), seq(Collections.singletonList(file))));
     }
@@ -267,8 +216,9 @@ public class TableFiles implements FileIndex {
     return true;
   }
   private InternalRow row(int f, Object[] vector) {
-    Object[] values = Arrays.copyOf(constants[f], constants[f].length + vectorColumns);
-    if (vector != null) System.arraycopy(vector, 0, values, constants[f].length, vectorColumns);
+    Object[] constants = found.constants[f];
+    Object[] values = Arrays.copyOf(constants, constants.length + vectorColumns);
+    if (vector != null) System.arraycopy(vector, 0, values, constants.length, vectorColumns);
     return new GenericInternalRow(values);
   }
   // vectors of the files that are read, and of no others; they may be dropped again when memory is short
@@ -279,17 +229,12 @@ public class TableFiles implements FileIndex {
     HashMap missing = new HashMap();
     for (int i = 0; i < out.length; i++) {
       int f = ((Integer) left.get(i)).intValue();
-      if (!hasVector[f]) continue;
+      if (!found.hasVector[f]) continue;
       out[i] = vectors[f] == null ? null : (Object[]) vectors[f].get();
-      if (out[i] == null) { missing.put(left.get(i), new Integer(i)); ask(f, wanted); }
+      if (out[i] == null) { missing.put(found.number(f), new int[]{i, f}); found.ask(f, wanted); }
     }
-    if (missing.isEmpty()) return out;
-    vectors(wanted, missing, out);
+    if (!missing.isEmpty()) vectors(wanted, missing, out);
     return out;
-  }
-  private void ask(int f, StringBuilder wanted) {
-    if (descriptors == null) wanted.append(" ").append(f);
-    else wanted.append("\\n").append(f).append(" ").append(descriptors[f]);
   }
   private void vectors(StringBuilder wanted, HashMap missing, Object[][] out) {
     java.io.File file = new java.io.File((String) python.apply("vectors" + wanted));
@@ -303,8 +248,9 @@ public class TableFiles implements FileIndex {
           byte[] bytes = new byte[in.readInt()];
           in.readFully(bytes);
           vector[column] = bytes;
-          out[((Integer) missing.remove(new Integer(number))).intValue()] = vector;
-          vectors[number] = new java.lang.ref.SoftReference(vector);
+          int[] place = (int[]) missing.remove(new Integer(number));
+          out[place[0]] = vector;
+          vectors[place[1]] = new java.lang.ref.SoftReference(vector);
         }
       } finally { in.close(); }
     } catch (java.io.IOException e) { throw new IllegalStateException("The deleted rows can't be handed to Spark", e); }
@@ -312,29 +258,118 @@ public class TableFiles implements FileIndex {
     if (!missing.isEmpty()) throw new IllegalStateException("The deleted rows of " + missing.size() + " files are missing");
   }
   public boolean equals(Object o) {
-    if (o == this || files == null || !(o instanceof TableFiles)) return o == this;
-    return ((TableFiles) o).files == files && Arrays.equals(((TableFiles) o).chosen, chosen);
+    return o == this || (found != null && o instanceof TableFiles && ((TableFiles) o).found == found);
   }
-  public int hashCode() {
-    return System.identityHashCode(files == null ? (Object) this : files) * 31 + Arrays.hashCode(chosen);
-  }
+  public int hashCode() { return System.identityHashCode(found == null ? (Object) this : found); }
   public String toString() { return "delta_core " + root; }
   static scala.collection.immutable.Seq seq(List list) { return CollectionConverters.asScala(list).toSeq(); }
+}
+"""
+
+#: Files as they are handed over: the last of a file's constants is its number.
+_FOUND = """
+public class Found {
+  FileStatus[] files;
+  Object[][] constants;
+  boolean[] hasVector;
+  Integer number(int f) { return (Integer) constants[f][constants[f].length - 1]; }
+  // adds what Python is to be told of a file whose vector is wanted
+  void ask(int f, StringBuilder wanted) { wanted.append(" ").append(number(f)); }
+}
+"""
+
+#: Files that Python chose, from the file in which `delta_core.engines.spark.handover` wrote them.
+_LISTING = """
+public class Listing extends Found {
+  private java.nio.ByteBuffer in;
+  public Listing(String name, StructType schema, int columns) {
+    java.io.File file = new java.io.File(name);
+    try {
+      java.io.DataInputStream from = new java.io.DataInputStream(new java.io.FileInputStream(file));
+      try {
+        int count = from.readInt(), first = 0;
+        files = new FileStatus[count]; constants = new Object[count][columns]; hasVector = new boolean[count];
+        while (first < count) {
+          byte[] block = new byte[from.readInt()];
+          from.readFully(block);
+          in = java.nio.ByteBuffer.wrap(block).order(java.nio.ByteOrder.LITTLE_ENDIAN);
+          first += read(first, in.getInt(), schema);
+        }
+      } finally { from.close(); }
+    } catch (java.io.IOException e) { throw new IllegalStateException("The files can't be handed to Spark", e); }
+    finally { file.delete(); in = null; }
+  }
+  private int read(int first, int n, StructType schema) {
+    Object[] places = column(n, null);
+    for (int i = 0; i < n; i++) files[first + i] = TableFiles.status((String) places[i], in.getLong());
+    for (int i = 0; i < n; i++) hasVector[first + i] = in.get() != 0;
+    for (int j = 0; j < constants[first].length; j++) {
+      Object[] values = column(n, schema.fields()[j].dataType());
+      for (int i = 0; i < n; i++) constants[first + i][j] = values[i];
+    }
+    return n;
+  }
+  // form: 0: all null; 1: values; 2: distinct values, then codes
+  private Object[] column(int n, DataType type) {
+    int form = in.get();
+    if (form == 1) return values(n, type);
+    Object[] out = new Object[n];
+    if (form == 0) return out;
+    Object[] distinct = values(in.getInt(), type);
+    for (int i = 0; i < n; i++) { int code = in.getInt(); if (code >= 0) out[i] = distinct[code]; }
+    return out;
+  }
+  private Object[] values(int n, DataType type) {
+    byte[] valid = null;
+    if (in.get() != 0) { valid = new byte[n]; in.get(valid); }
+    Object[] out = new Object[n];
+    if (type instanceof BooleanType) for (int i = 0; i < n; i++) out[i] = new Boolean(in.get() != 0);
+    else if (type instanceof ByteType) for (int i = 0; i < n; i++) out[i] = new Byte(in.get());
+    else if (type instanceof ShortType) for (int i = 0; i < n; i++) out[i] = new Short(in.getShort());
+    else if (type instanceof IntegerType || type instanceof DateType) for (int i = 0; i < n; i++) out[i] = new Integer(in.getInt());
+    else if (type instanceof FloatType) for (int i = 0; i < n; i++) out[i] = new Float(in.getFloat());
+    else if (type instanceof DoubleType) for (int i = 0; i < n; i++) out[i] = new Double(in.getDouble());
+    else if (type == null || isText(type)) texts(n, type, out);
+    else for (int i = 0; i < n; i++) out[i] = new Long(in.getLong());
+    if (valid != null) for (int i = 0; i < n; i++) if (valid[i] == 0) out[i] = null;
+    return out;
+  }
+  private static boolean isText(DataType type) {
+    return type instanceof StringType || type instanceof BinaryType || type instanceof DecimalType;
+  }
+  private void texts(int n, DataType type, Object[] out) {
+    int ends = in.position(), start = ends + 4 * n;
+    int from = start;
+    byte[] block = in.array();
+    for (int i = 0; i < n; i++) {
+      int to = start + in.getInt(ends + 4 * i);
+      if (type == null) out[i] = text(block, from, to);
+      else if (type instanceof StringType) out[i] = UTF8String.fromBytes(Arrays.copyOfRange(block, from, to));
+      else if (type instanceof BinaryType) out[i] = Arrays.copyOfRange(block, from, to);
+      else if (to > from) out[i] = decimal(text(block, from, to), (DecimalType) type);
+      from = to;
+    }
+    in.position(from);
+  }
+  private static String text(byte[] block, int from, int to) {
+    return new String(block, from, to - from, java.nio.charset.StandardCharsets.UTF_8);
+  }
+  private static Decimal decimal(String text, DecimalType type) {
+    return Decimal$.MODULE$.apply(new java.math.BigDecimal(text), type.precision(), type.scale());
+  }
 }
 """
 
 #: The rows of a job that replayed a log, as files: paths resolved, partition values typed. Both are asked of Python by
 #: distinct text, and of paths only the few that the log spells as URIs or in bytes that are no text.
 _REPLAY = """
-public class Replay {
+public class Replay extends Found {
   private final InternalRow[] rows;
   private final StructType schema;
   private final int[] kinds;
   private final HashMap[] values;
   private final HashMap odd = new HashMap();
-  FileStatus[] files;
-  Object[][] constants;
-  String[] descriptors;
+  private String[] descriptors;
   // rows: path, size, descriptor of a vector as JSON, then the constants; kinds: v(alue), t(ext), p(lace)
   public Replay(InternalRow[] rows, StructType schema, String kinds) {
     this.rows = rows; this.schema = schema; this.kinds = new int[kinds.length()];
@@ -380,7 +415,7 @@ public class Replay {
   public void place(String path, String place, String hadoop, String size) { odd.put(path, new String[]{place, hadoop, size}); }
   public void finish(String root, String hadoopRoot) {
     int n = rows.length, m = kinds.length;
-    files = new FileStatus[n]; constants = new Object[n][]; descriptors = new String[n];
+    files = new FileStatus[n]; constants = new Object[n][]; descriptors = new String[n]; hasVector = new boolean[n];
     for (int i = 0; i < n; i++) {
       InternalRow r = rows[i];
       String path = r.getUTF8String(0).toString();
@@ -389,6 +424,7 @@ public class Replay {
       long length = r.isNullAt(1) ? Long.parseLong(known[2]) : r.getLong(1);
       files[i] = TableFiles.status(known == null ? hadoopRoot + name : known[1], length);
       descriptors[i] = r.isNullAt(2) ? null : r.getUTF8String(2).toString();
+      hasVector[i] = descriptors[i] != null;
       Object[] out = new Object[m + 1];
       for (int j = 0; j < m; j++) {
         if (kinds[j] == 'p') out[j] = UTF8String.fromString(known == null ? root + name : known[0]);
@@ -400,6 +436,7 @@ public class Replay {
       constants[i] = out;
     }
   }
+  void ask(int f, StringBuilder wanted) { wanted.append("\\n").append(f).append(" ").append(descriptors[f]); }
   // a relative path as a name, null where that takes more than its escapes
   static String decoded(String path) {
     if (rooted(path)) return null;
@@ -480,7 +517,7 @@ public class Step extends scala.runtime.AbstractPartialFunction {
     TableFiles all = files(plan);
     if (all == null) return otherwise.apply(plan);
     org.apache.spark.sql.catalyst.plans.logical.Filter filter = (org.apache.spark.sql.catalyst.plans.logical.Filter) plan;
-    TableFiles left = all.prune(TableFiles.seq(Collections.singletonList(filter.condition())));
+    TableFiles left = all.prune(FilterText.all(TableFiles.seq(Collections.singletonList(filter.condition()))));
     if (left == all) return plan;
     LogicalRelation relation = (LogicalRelation) filter.child();
     Object pruned = copy(relation, "relation", copy(relation.relation(), "location", left));
@@ -508,4 +545,9 @@ public class Step extends scala.runtime.AbstractPartialFunction {
 }
 """
 
-SOURCE = _IMPORTS + _FILTER_TEXT + _BIND + _REPLAY + _TABLE_FILES + _STEP + _PRUNE
+#: An array of names as one text.
+_NAMES = """
+public class Names { public String joined(String[] names) { return String.join("\\n", (CharSequence[]) names); } }
+"""
+
+SOURCE = _IMPORTS + _NAMES + _FILTER_TEXT + _BIND + _FOUND + _LISTING + _REPLAY + _TABLE_FILES + _STEP + _PRUNE

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import pyspark
@@ -15,12 +16,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from delta_core.engines.spark.java_source import PACKAGE, SOURCE
-from delta_core.errors import EngineError, InternalError, UnsupportedOperationError
+from delta_core.engines.spark.driver_classes import class_loader
+from delta_core.engines.spark.failures import remembering
+from delta_core.engines.spark.java_source import PACKAGE
+from delta_core.errors import InternalError, UnsupportedOperationError
 
 __all__ = [
     "NEWEST", "OLDEST", "ReplayedRows", "bit_test", "check_version", "file_relation", "heap_bytes", "is_available",
-    "register_table_function", "replayed_relation", "roaring_test",
+    "register_table_function", "roaring_test", "with_names",
 ]  # fmt: skip
 
 #: Versions of PySpark that these interfaces were tried on: from the first up to, not including, the second.
@@ -47,18 +50,11 @@ def is_available(spark: SparkSession) -> bool:
 
 
 def _compiled(spark: Any, name: str) -> Any:
-    """Return a class of ours; all are compiled once in a driver, by the compiler that Spark carries."""
-    jvm = spark._jvm
+    """Return a class of ours; all are loaded once in a driver."""
     gateway = spark._sc._gateway
     held, loader = _loaders.get(id(gateway), (None, None))
     if held is not gateway:
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-        try:
-            compiler.cook(SOURCE)
-        except Exception as e:
-            raise EngineError(f"Spark {pyspark.__version__} can't compile the file index: {str(e)[:300]}") from e
-        loader = compiler.getClassLoader()
+        loader = class_loader(spark)
         _loaders[id(gateway)] = gateway, loader
     return loader.loadClass(f"{PACKAGE}.{name}")
 
@@ -82,14 +78,15 @@ class _Function:
         self._function = function
 
     def apply(self, request: Any) -> Any:
-        return self._function(request)
+        with remembering():
+            return self._function(request)
 
     class Java:
         implements = ("java.util.function.Function",)
 
 
 def file_relation(
-    spark: Any, root: str, columns: T.StructType, constants: T.StructType, files: DataFrame, *,
+    spark: Any, root: str, columns: T.StructType, constants: T.StructType, *,
     vector_columns: int, by_field_id: bool, ask: Callable[[str], Any],
 ) -> DataFrame:  # fmt: skip
     """Return the rows of files by Spark's own Parquet reader, each with its file's constants as partition columns.
@@ -98,19 +95,12 @@ def file_relation(
     ----------
     constants : StructType
         Of the partition columns; the last ``vector_columns`` of them are binary.
-    files : DataFrame
-        path, size, modification time, whether there is a vector; then every constant as Spark holds it inside.
-    ask : function(str) -> bytearray, str or None
-        Asked ``prune <filters as JSON>`` for a flag per file, and ``vectors <numbers>`` for the name of a file of vectors.
+    ask : function(str) -> object
+        Asked when a query is planned: ``files <filters as JSON>`` for the name of a file by `write_files`, or the object of
+        `ReplayedRows`, or None where the filters tell nothing of files; ``size`` for the bytes of all files, as text; and
+        ``vectors <numbers>`` (for `ReplayedRows`: a line for each file, of its number and descriptor) for the name of a
+        file of vectors.
     """
-    rows = files._jdf.queryExecution().executedPlan().executeCollect()
-    return _relation(spark, root, columns, constants, [rows, vector_columns, by_field_id], ask)
-
-
-def _relation(
-    spark: Any, root: str, columns: T.StructType, constants: T.StructType, facts: Sequence[Any], ask: Callable[[str], Any],
-    *more: Any,
-) -> DataFrame:  # fmt: skip
     from pyspark.java_gateway import ensure_callback_server_started
 
     jvm, session = spark._jvm, spark._jsparkSession
@@ -118,7 +108,7 @@ def _relation(
     parse = session.parseDataType
     schema = parse(constants.json())
     path = jvm.org.apache.hadoop.fs.Path(root)
-    made = _new(spark, "TableFiles", path, schema, *facts, _Function(ask), *more)
+    made = _new(spark, "TableFiles", path, schema, vector_columns, by_field_id, _Function(ask))
     _call_static(spark, "PruneFiles", "install", session.experimental())
     sources = jvm.org.apache.spark.sql.execution.datasources
     # a file that is missing or broken is never passed over, whatever the session says
@@ -126,6 +116,29 @@ def _relation(
     parquet, no_buckets = sources.parquet.ParquetFileFormat(), jvm.scala.Option.apply(None)
     relation = sources.HadoopFsRelation(made, schema, parse(columns.json()), no_buckets, parquet, options, session)
     return DataFrame(session.baseRelationToDataFrame(relation), spark)
+
+
+@cache
+def _table_frame() -> Any:
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+    class TableFrame(ClassicDataFrame):  # type: ignore[misc, valid-type, unused-ignore]
+        """A DataFrame whose files are named in one call: py4j hands over an array name by name."""
+
+        def inputFiles(self) -> list[str]:  # noqa: N802
+            # names are encoded: none has a line's end
+            names = _new(self.sparkSession, "Names").joined(self._jdf.inputFiles())
+            return str(names).split("\n") if names else []
+
+        def filter(self, condition: Any) -> DataFrame:
+            return with_names(super().filter(condition))
+
+    return TableFrame
+
+
+def with_names(frame: DataFrame) -> DataFrame:
+    """Return a DataFrame that names its files in one call, and so does what is filtered of it."""
+    return _table_frame()(frame._jdf, frame.sparkSession)
 
 
 def _new(spark: Any, name: str, *arguments: Any) -> Any:
@@ -136,24 +149,6 @@ def _new(spark: Any, name: str, *arguments: Any) -> Any:
         if len(kinds) == len(values) and all(k.isInstance(v) for k, v in zip(kinds, values, strict=True)):
             return constructor.newInstance(values)
     raise InternalError(f"{name} has no constructor of {len(arguments)} such arguments.")
-
-
-def replayed_relation(
-    spark: Any, root: str, columns: T.StructType, constants: T.StructType, size: int, *,
-    vector_columns: int, by_field_id: bool, ask: Callable[[str], Any],
-) -> DataFrame:  # fmt: skip
-    """Return the rows of files as `file_relation` does, of files that are asked for when a query is planned.
-
-    Parameters
-    ----------
-    size : int
-        The bytes of all files.
-    ask : function(str) -> object
-        Asked ``replay <filters as JSON>`` for a `ReplayedRows`' object, or None where the filters tell nothing of
-        files; and ``vectors``, with a line for each file, of its number and descriptor, for the name of a file.
-    """
-    facts = [vector_columns, by_field_id]
-    return _relation(spark, root, columns, constants, facts, ask, str(size))
 
 
 class ReplayedRows:

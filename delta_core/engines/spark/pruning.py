@@ -7,8 +7,6 @@ import json
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
-
 from delta_core.engines.spark.names import constant_name
 from delta_core.errors import DeltaError
 from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of
@@ -93,25 +91,18 @@ class FilePruner:
         self._files = files
         self._filters = filters
 
-    def __call__(self, text: str) -> bytearray | None:
-        """Return a byte per file, 0 where it holds no such row; None where the filter tells nothing of files."""
+    def __call__(self, text: str) -> FileSet | None:
+        """Return the files that may hold such a row; None where the filter tells nothing of files."""
+        if text == "[]":
+            return self._files
         if self._files.keep is not None:
             return None
         plan = self._filters.plan(text)
         if plan.partition is None and plan.statistics is None:
             return None
         evaluator, zone = self._source.engine.evaluator, self._source.timezone
-        left = self._files.where(plan.partition, evaluator, zone, exact=True).where(plan.statistics, evaluator, zone)
-        return self._flags(left)
-
-    def _flags(self, left: FileSet) -> bytearray:
-        chosen = {id(p.chunk): p.mask() for p in left.parts}
-        flags = []
-        for part in self._files.parts:
-            live = part.mask()
-            mask = chosen.get(id(part.chunk))
-            flags.append(np.zeros(int(live.sum()), np.uint8) if mask is None else mask[live].astype(np.uint8))
-        return bytearray(np.concatenate(flags).tobytes() if flags else b"")
+        left = self._files.where(plan.partition, evaluator, zone, exact=True)
+        return left.where(plan.statistics, evaluator, zone)
 
 
 def _literal(kind: Any, text: str | None) -> Literal | None:

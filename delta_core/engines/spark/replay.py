@@ -57,8 +57,8 @@ __all__ = ["LEAST_ACTIONS", "SETTING", "Replay", "plan_replay"]
 
 _Found = TypeVar("_Found")
 
-#: Actions of a checkpoint from which Spark replays the log: handing over as many files takes longer than a job to choose some.
-LEAST_ACTIONS = 500_000
+#: Actions of a checkpoint from which Spark replays the log; with fewer, this process is done before a job has begun.
+LEAST_ACTIONS = 5_000_000
 #: The session's own number.
 SETTING = "spark.delta_core.parallelPlanning.minActions"
 #: Columns of file actions that Spark reads as they are.
@@ -200,8 +200,10 @@ class Replay:
         filters = FilterReader(scan, raw, logical)
 
         def ask(request: str) -> Any:
-            if request.startswith("replay "):
-                text = request.removeprefix("replay ")
+            if request == "size":
+                return str(facts.size)
+            if request.startswith("files "):
+                text = request.removeprefix("files ")
                 asked = filters.plan(text)
                 # what drops no file is answered by all files, which are found once
                 return self._select(asked, vectors) if text == "[]" or self._tells(asked) else None
@@ -210,9 +212,9 @@ class Replay:
         by_id = scan.plan.match == "id"
         if by_id:
             self._spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
-        out = private.replayed_relation(
+        out = private.file_relation(
             self._spark, self._uri(""), spark_schema(raw, scan.source.state.types), constant_schema(scan, vectors),
-            facts.size, vector_columns=len(vectors.columns), by_field_id=by_id, ask=ask,
+            vector_columns=len(vectors.columns), by_field_id=by_id, ask=ask,
         )  # fmt: skip
         return vectors.apply(self._spark, out, row)
 

@@ -1,0 +1,133 @@
+"""Files reach the driver when a query is planned: which ones, in what form, and the classes that take them."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from delta_core.engines.spark import driver_classes, handover, listing
+from delta_core.errors import CheckpointError
+from delta_core.spark import read, read_changes
+from delta_core.testing.comparison import assert_same_rows
+from delta_core.testing.table_builder import TableBuilder
+from tests.spark.conftest import plain
+from tests.spark.test_planning import optimized_size
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: Any) -> TableBuilder:
+    """Vectors and partitions on either side of a checkpoint, some values null."""
+    schema = {"id": "long", "p": "string", "d": "decimal(10,2)", "f": "double", "day": "date"}
+    made = TableBuilder(tmp_path_factory.mktemp("listing") / "t").create(
+        schema, partition_by=["p", "d", "f", "day"], features=["deletionVectors", "changeDataFeed"],
+        properties={"delta.enableChangeDataFeed": "true"},
+    )  # fmt: skip
+    for i in range(8):
+        p = {"p": None if i == 3 else f"ä {i % 3}", "d": Decimal(i) / 4, "f": -0.0 if i % 2 else 0.0, "day": None}
+        made.append([{"id": n, **p} for n in range(i * 10, i * 10 + 10)])
+    made.delete_rows(lambda r: r["id"] in (5, 25, 64))
+    made.checkpoint()
+    made.append([{"id": n, "p": "b", "d": None, "f": 1.5, "day": date(1969, 5, 1)} for n in range(80, 90)])
+    return made.delete_rows(lambda r: r["id"] in (33, 81))
+
+
+@pytest.fixture(params=[listing._AT_ONCE, 0], ids=["at-once", "later"])
+def at_once(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "_AT_ONCE", request.param)
+
+
+@pytest.mark.parametrize("block", [handover._BLOCK, 2])
+def test_values_of_all_files_come_whole_whatever_the_block(
+    spark: Any, table: TableBuilder, at_once: None, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handover, "_BLOCK", block)
+    assert_same_rows(plain(read(spark, table.uri).toArrow()), plain(table.expected()))
+
+
+@pytest.mark.parametrize("where", ["id > 62", "p = 'ä 2'", "p is null", "d < 1.5 and id > 20", "f = 1.5", "day is not null"])
+def test_vectors_are_those_of_the_files_that_a_filter_leaves(
+    spark: Any, table: TableBuilder, at_once: None, where: str
+) -> None:
+    frame = read(spark, table.uri).where(where)
+    every = read(spark, table.uri, route="join").where(where)
+    wanted = plain(every.toArrow())
+    assert 0 < wanted.num_rows < 85
+    assert_same_rows(plain(frame.toArrow()), wanted)
+    assert len(frame.inputFiles()) < 9
+
+
+def test_table_without_filter_is_as_large_as_its_files(spark: Any, table: TableBuilder, at_once: None) -> None:
+    frame = read(spark, table.uri)
+    assert optimized_size(frame) == sum((Path(table.uri) / p).stat().st_size for p in _paths(frame))
+
+
+def _paths(frame: Any) -> list[str]:
+    from urllib.parse import unquote, urlsplit
+
+    return [unquote(urlsplit(f).path) for f in frame.inputFiles()]
+
+
+def test_files_are_named_in_one_call_of_any_filter_and_none(spark: Any, table: TableBuilder) -> None:
+    frame = read(spark, table.uri)
+    for found in (frame, frame.where("id > 62"), frame.where("id > 62").filter("p = 'b'"), frame.where("id < 0")):
+        assert found.inputFiles() == list(found._jdf.inputFiles())
+    assert frame.where("id < 0").inputFiles() == []
+    assert frame.select("id").inputFiles() == frame.inputFiles()
+
+
+def test_changes_choose_rows_of_files_by_number(spark: Any, table: TableBuilder, at_once: None) -> None:
+    found = read_changes(spark, table.uri, 10).where("_change_type = 'delete'").select("id").collect()
+    assert {r["id"] for r in found} == {33, 81}
+
+
+def test_broken_checkpoint_of_a_large_table_is_named_when_a_query_is_planned(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.spark.test_parallel_planning import spoil
+
+    made = TableBuilder(tmp_path / "t").create({"id": "long"}).append([{"id": 1}]).checkpoint().cleanup_before(1)
+    spoil(made)
+    with pytest.raises(CheckpointError):
+        read(spark, made.uri)
+    monkeypatch.setattr(listing, "_AT_ONCE", 0)
+    frame = read(spark, made.uri)
+    with pytest.raises(Exception, match=r"checkpoint\.parquet can't be read"):
+        frame.count()
+
+
+# --- classes -------------------------------------------------------------------------------
+
+
+def test_classes_are_compiled_once_and_again_where_what_was_kept_is_broken(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def kind() -> str:
+        loader = driver_classes.class_loader(spark)
+        assert loader.loadClass("delta_core_driver.TableFiles").getName() == "delta_core_driver.TableFiles"
+        return str(loader.getClass().getName())
+
+    compiled, [kept] = kind(), (tmp_path / "delta_core").iterdir()
+    assert kind() == "java.net.URLClassLoader" != compiled
+    kept.write_bytes(b"no jar")
+    assert kind() == compiled
+    assert kind() == "java.net.URLClassLoader"
+
+
+def test_classes_are_not_taken_from_where_others_may_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first = driver_classes._place("4.2.0", "17")
+    assert first is not None
+    assert first != driver_classes._place("4.3.0", "17")
+    (tmp_path / "delta_core").chmod(0o777)
+    assert driver_classes._place("4.2.0", "17") is None
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert driver_classes._place("4.2.0", "17") is None
