@@ -6,7 +6,7 @@ import os
 
 import pyarrow as pa
 
-__all__ = ["allocate"]
+__all__ = ["POOL_OF_BATCHES", "allocate"]
 
 #: Buffers up to this size come and go with the batches of a stream, made by one thread and dropped by another.
 _SMALL_BYTES = 4 << 20
@@ -17,7 +17,8 @@ def _pool() -> pa.MemoryPool | None:
     return pa.jemalloc_memory_pool() if not chosen and "jemalloc" in pa.supported_memory_backends() else None
 
 
-_pool_of_small = _pool()
+#: None: PyArrow's default.
+POOL_OF_BATCHES = _pool()
 
 
 def allocate(size: int) -> pa.Buffer:
@@ -27,4 +28,4 @@ def allocate(size: int) -> pa.Buffer:
     gives the memory of a dropped batch to the next one. PyArrow's default takes fresh memory from the system instead,
     which costs as much as the decoding; but for big results it takes huge pages, which cost less than small ones.
     """
-    return pa.allocate_buffer(size, memory_pool=_pool_of_small if size <= _SMALL_BYTES else None)
+    return pa.allocate_buffer(size, memory_pool=POOL_OF_BATCHES if size <= _SMALL_BYTES else None)

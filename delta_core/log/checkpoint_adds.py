@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.expressions.ast import FileStatistic
+from delta_core.kernels.gather import gather_column
 from delta_core.log.checkpoint_schema import CheckpointColumns
 from delta_core.log.chunks import CommitChunk
 from delta_core.log.files import PARTITION, Map, Part, json_statistics
@@ -26,6 +27,7 @@ from delta_core.types import Field
 __all__ = ["ROW_GROUP", "AddReader"]
 
 Rows = NDArray[np.int64]
+Chosen = NDArray[np.int32]
 #: Files of a row group.
 ROW_GROUP = 65_536
 #: Bytes of Arrow data that are ordered together; a million files of a few statistics fit.
@@ -122,7 +124,7 @@ class AddReader:
         return pa.chunked_array(parts, self.columns.add)
 
     def _adds(self, piece: _Loaded, rows: Rows) -> pa.StructArray:
-        chosen = pa.array(rows)
+        chosen = rows.astype(np.int32)
         built = {
             "dataChange": lambda: pa.array(np.zeros(len(rows), bool)),
             "stats_parsed": lambda: self._statistics(piece, chosen),
@@ -130,23 +132,23 @@ class AddReader:
         }
         arrays = []
         for f in self.columns.add:
-            column = built[f.name]() if f.name in built else piece.columns[f.name].take(chosen)
+            column = built[f.name]() if f.name in built else gather_column(piece.columns[f.name], chosen, decode=False)
             arrays.append(column if column.type == f.type else column.cast(f.type))
         return pa.StructArray.from_arrays(arrays, fields=list(self.columns.add))
 
-    def _statistics(self, piece: _Loaded, rows: pa.Array) -> pa.StructArray:
+    def _statistics(self, piece: _Loaded, rows: Chosen) -> pa.StructArray:
         leaves = self.columns.leaves
         if piece.statistics is not None:
-            arrays = [piece.statistics[leaf].take(rows) for leaf in leaves]
+            arrays = [gather_column(piece.statistics[leaf], rows) for leaf in leaves]
         else:
-            arrays = json_statistics(piece.columns["stats"].take(rows), leaves)
+            arrays = json_statistics(gather_column(piece.columns["stats"], rows), leaves)
         missing = ~_any_valid(arrays)
         by_path = {statistic_path(leaf): a for leaf, a in zip(leaves, arrays, strict=True)}
         return _nest(by_path, missing if missing.any() else None)
 
-    def _partition_values(self, piece: _Loaded, rows: pa.Array) -> pa.StructArray:
+    def _partition_values(self, piece: _Loaded, rows: Chosen) -> pa.StructArray:
         fields: Iterable[Field] = self.columns.partitions
-        values = [t.take(c.indices.take(rows)) for t, c in zip(piece.typed, piece.codes, strict=True)]
+        values = [t.take(gather_column(c.indices, rows)) for t, c in zip(piece.typed, piece.codes, strict=True)]
         return pa.StructArray.from_arrays(values, [f.name for f in fields])
 
 
@@ -171,10 +173,8 @@ class _Loaded:
 
     def bound(self, leaf: FileStatistic) -> pa.Array:
         """Return one statistic of the live rows."""
-        rows = pa.array(self.rows)
-        if self.statistics is not None:
-            return self.statistics[leaf].take(rows)
-        return json_statistics(self.columns["stats"], [leaf])[0].take(rows)
+        column = json_statistics(self.columns["stats"], [leaf])[0] if self.statistics is None else self.statistics[leaf]
+        return gather_column(column, self.rows.astype(np.int32))
 
 
 def _pieces(part: Part, rows: int) -> list[Part]:

@@ -24,6 +24,7 @@ from delta_core.engines.arrow.local_files import WRITE_BACK_BYTES, start_writing
 from delta_core.engines.arrow.measure import Measured, footer_statistics, leaves_of
 from delta_core.engines.arrow.parquet_options import parquet_options
 from delta_core.errors import DeltaError, EngineError
+from delta_core.kernels.memory import POOL_OF_BATCHES
 
 __all__ = ["write_files"]
 
@@ -105,7 +106,7 @@ class _File:
         with _Failing(self.path):
             self._sink = job.storage.create(self.path)
             self._writer = pq.ParquetWriter(
-                self._sink, job.write.schema, metadata_collector=self._footers, **job.options
+                self._sink, job.write.schema, metadata_collector=self._footers, memory_pool=POOL_OF_BATCHES, **job.options
             )
 
     @property

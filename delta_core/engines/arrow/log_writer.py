@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from delta_core.engine import ParquetForm, Storage
 from delta_core.errors import EngineError
+from delta_core.kernels.memory import POOL_OF_BATCHES
 
 __all__ = ["write_lines", "write_parquet"]
 
@@ -27,6 +28,7 @@ def write_parquet(storage: Storage, path: str, schema: pa.Schema, groups: Iterab
             writer = pq.ParquetWriter(
                 target, schema, compression=_CODECS[form.codec.lower()], store_schema=False,
                 version="2.6" if form.version.startswith("2") else "1.0", use_dictionary=_dictionary(schema, form),
+                memory_pool=POOL_OF_BATCHES,
             )  # fmt: skip
             with writer:
                 for group in groups:
