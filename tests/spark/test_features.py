@@ -12,7 +12,7 @@ import pytest
 
 from delta_core import DeltaTable
 from delta_core.engines.spark.expressions import check_zone, to_sql
-from delta_core.errors import UnsupportedExpressionError, UnsupportedOperationError
+from delta_core.errors import DataFileError, UnsupportedExpressionError, UnsupportedOperationError
 from delta_core.expressions import bind
 from delta_core.expressions.ast import Call, Cast, Column, Literal
 from delta_core.snapshot import open_snapshot
@@ -99,9 +99,9 @@ def test_checks_of_a_plugin_fail_on_a_row_that_no_one_asked_for(
     spark: Any, tmp_path: Path, options: dict[str, Any], route: Any
 ) -> None:
     frame = read(spark, checked(tmp_path, spoil=True).uri, route=route, **options)
-    with pytest.raises(Exception, match="row 1 of a data file fails the check 'row checksum'"):
+    with pytest.raises(DataFileError, match="Row 1 of a data file fails the check 'row checksum'"):
         frame.collect()
-    with pytest.raises(Exception, match="fails the check"):
+    with pytest.raises(DataFileError, match="fails the check"):
         frame.where("false or rand() < 2").count()
 
 
