@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -15,35 +15,31 @@ from delta_core import scan as scanning
 from delta_core.actions import ActionField, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_core.catalog import CommitSource
 from delta_core.committers import find_committer
+from delta_core.definition import declared_domains, define_table, resolve_plugins
 from delta_core.engine import ActionQuery, CheckpointHandle, Engine
 from delta_core.entry_points import entry_points
 from delta_core.errors import (
     CatalogRequiredError,
     CheckpointError,
     InvalidArgumentError,
-    LogError,
     MissingDependencyError,
-    SchemaError,
-    UnsupportedFeatureError,
-    VersionNotFoundError,
 )  # fmt: skip
 from delta_core.expressions.ast import Expression
-from delta_core.features import supported_features
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.checkpoint import CheckpointReader, read_removes
 from delta_core.log.chunks import BASE_COLUMNS, CommitChunk
-from delta_core.log.commits import Commit, CommitTimes, read_commits, read_infos
+from delta_core.log.commits import Commit
 from delta_core.log.files import FileSet
+from delta_core.log.history import CommitHistory
 from delta_core.log.reconcile import Reconciled, reconcile
 from delta_core.log.source import LogContents, TableLog, concat_actions, newest_definition
 from delta_core.plans import Checkpoint, LogFile, LogSegment, ReadRequest
 from delta_core.plugins import PluginRegistry, PluginSet, default_registry
 from delta_core.rules import CommitTimestamp, RowSelector
-from delta_core.schema import Path, Schema, check_types, format_path, unknown_types
+from delta_core.schema import Path, Schema
 from delta_core.state import TableState, advance
 from delta_core.timestamps import parse_ms, parse_version
-from delta_core.types import KNOWN_TYPES
 
 __all__ = ["ENGINES_GROUP", "Snapshot", "TableContext", "open_context", "open_snapshot"]
 
@@ -159,37 +155,19 @@ class TableContext:
     def state(self, contents: LogContents) -> tuple[TableState, PluginSet]:
         """Build the state of what was read."""
         version = contents.segment.version
-        return self.define(contents.protocol, contents.metadata, version, contents)
+        return self.define(contents.protocol, contents.metadata, version, lambda: _domains(contents))
 
     def define(
-        self, protocol: Protocol, metadata: Metadata, version: int, contents: LogContents | None = None,
-        domains: Mapping[str, str] | None = None, prepared: bool = True,
+        self, protocol: Protocol, metadata: Metadata, version: int, domains: Callable[[], Mapping[str, str]],
+        prepared: bool = True,
     ) -> tuple[TableState, PluginSet]:  # fmt: skip
-        """Build a state from protocol and metadata: features, then what they say of types, activity and columns.
+        """Build a state from protocol and metadata, as `define_table`, and find the plugins that serve it.
 
-        ``domains`` stand in for those of the log, in a state that is to be committed. Metadata that features have not
-        ``prepared`` yet can't be read with: its columns have no physical names.
+        Raises CatalogRequiredError where a catalog decides the versions and none was given.
         """
-        supported = supported_features(protocol, self.registry.legacy)
-        try:
-            plugins = self.registry.resolve(supported)
-        except UnsupportedFeatureError as e:
-            raise _naming_types(e, metadata) from None
+        plugins = resolve_plugins(protocol, metadata, self.registry)
         self._check_catalog(plugins)
-        _check_format(metadata)
-        schema = _parse_schema(metadata, version, plugins)
-        state = TableState(
-            version, protocol, metadata, schema, features=plugins.canonical(supported.all),
-            reader_features=plugins.canonical(supported.reader), types=plugins.types,
-            domains=_declared(domains or {} if contents is None else contents, plugins), functions=plugins.functions,
-        )  # fmt: skip
-        active = frozenset(n for n, f in plugins.features.items() if f.active(state))
-        state = replace(state, active=active | plugins.unknown)
-        if not prepared:
-            return state, plugins
-        plugins.check("check_read", table=state)
-        column_map = plugins.sole("column_map", table=state)
-        return (state if column_map is None else replace(state, column_map=column_map)), plugins
+        return define_table(protocol, metadata, version, plugins, self.registry, domains, prepared), plugins
 
     def created(self, file: LogFile) -> Snapshot:
         """Return the snapshot of a table whose first commit is at hand; lists nothing."""
@@ -212,57 +190,6 @@ class TableContext:
             )  # fmt: skip
 
 
-def _naming_types(error: UnsupportedFeatureError, metadata: Metadata) -> UnsupportedFeatureError:
-    """Return the error with the columns whose types the missing feature would bring."""
-    try:
-        found = [
-            f"{format_path(p)} has type {t!r}"
-            for p, t in unknown_types(Schema.from_json(metadata.schema_string), KNOWN_TYPES)
-        ]
-    except (ValueError, SchemaError):
-        found = []
-    note = f" Columns of unknown type: {', '.join(found[:5])}." if found else ""
-    return UnsupportedFeatureError(error.message + note, **error.facts)
-
-
-def _check_format(metadata: Metadata) -> None:
-    provider = metadata.format.provider
-    if provider.lower() != "parquet":
-        raise UnsupportedFeatureError(
-            f"The table's data files are in format {provider!r}; only parquet is defined for Delta tables.",
-            format=provider,
-        )
-
-
-def _parse_schema(metadata: Metadata, version: int, plugins: PluginSet) -> Schema:
-    if not metadata.schema_string:
-        raise LogError(
-            f"The metaData in force at version {version} has no schemaString: the log is not whole.",
-            version=version,
-        )
-    try:
-        schema = Schema.from_json(metadata.schema_string)
-    except (ValueError, SchemaError) as e:
-        raise LogError(f"The schemaString of version {version} can't be read: {e}", version=version) from e
-    check_types(schema, plugins.types)
-    missing = [c for c in metadata.partition_columns if schema.get(c) is None]
-    if missing:
-        raise LogError(
-            f"Partition column {missing[0]!r} of version {version} is not in the schema ({', '.join(schema.names[:20])}).",
-            version=version, column=missing[0],
-        )  # fmt: skip
-    return schema
-
-
-def _declared(domains: LogContents | Mapping[str, str], plugins: PluginSet) -> dict[str, str]:
-    declared = {d for f in plugins.features.values() for d in f.domains}
-    if not declared:
-        return {}
-    if isinstance(domains, LogContents):
-        domains = {d.domain: d.configuration for d in _domains(domains) if not d.removed}
-    return {d: c for d, c in domains.items() if d in declared}
-
-
 def _without_data(file: LogFile) -> LogFile:
     """Drop a commit's content where it can be read again; a catalog's inline commit lies nowhere else."""
     inline = file.kind == "staged" and "/" not in file.name
@@ -279,9 +206,11 @@ def _narrowed(actions: ParsedActions) -> ParsedActions:
     return ParsedActions(*tables, actions.others)
 
 
-def _domains(contents: LogContents) -> list[DomainMetadata]:
+def _domains(contents: LogContents) -> dict[str, str]:
+    """Return every domain's configuration, removed ones left out."""
     where = f"version {contents.segment.version}"
-    return [DomainMetadata.parse(v, where) for v in contents.newest("domainMetadata", "domain").values()]
+    found = [DomainMetadata.parse(v, where) for v in contents.newest("domainMetadata", "domain").values()]
+    return {d.domain: d.configuration for d in found if not d.removed}
 
 
 @dataclass(frozen=True)
@@ -448,7 +377,7 @@ class Snapshot:
 
     def domains(self) -> dict[str, str]:
         """Return every domain's configuration, removed ones left out."""
-        return {d.domain: d.configuration for d in _domains(self._contents) if not d.removed}
+        return _domains(self._contents)
 
     def others(self, kind: str) -> list[dict[str, Any]]:
         """Return the live actions of a kind that a plugin declares, reconciled by its key.
@@ -465,18 +394,17 @@ class Snapshot:
     # --- commits and time ---
 
     @cached_property
-    def _commit_files(self) -> list[LogFile]:
-        return [f for f in self.context.log.commit_files() if f.version <= self.version]
+    def _history(self) -> CommitHistory:
+        def rule() -> CommitTimestamp | None:
+            found: CommitTimestamp | None = self.plugins.sole("commit_timestamps", table=self.state)
+            return found
 
-    @cached_property
-    def _times(self) -> CommitTimes:
-        rule: CommitTimestamp | None = self.plugins.sole("commit_timestamps", table=self.state)
-        return CommitTimes(self.engine, self._commit_files, rule, self.uri)
+        return CommitHistory(self.context.log, self.segment, rule, self.action_fields)
 
     @property
     def timestamp_ms(self) -> int:
         """When the version was committed, ms since the epoch."""
-        return self._times.of([self.version])[self.version]
+        return self._history.times.of([self.version])[self.version]
 
     @cached_property
     def commit_timestamp_ms(self) -> int | None:
@@ -484,47 +412,22 @@ class Snapshot:
 
         A file time is as the store has it, not made monotone.
         """
-        last = next((f for f in self.segment.commits[-1:] if f.version == self.version), None)
-        if last is None:
-            return None
-        rule: CommitTimestamp | None = self.plugins.sole("commit_timestamps", table=self.state)
-        return CommitTimes(self.engine, [last], rule, self.uri).of([self.version])[self.version]
+        return self._history.own_time()
 
     def version_at(self, timestamp_ms: int) -> int:
         """Return the last version, up to this one, that was committed at or before a time."""
-        return self._times.version_at(timestamp_ms)
+        return self._history.times.version_at(timestamp_ms)
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Return ``commitInfo`` of the commits that exist, newest first, each with ``version`` and ``timestamp``."""
-        files = self._commit_files[::-1][:limit]
-        if not files:
-            return []
-        infos = read_infos(self.engine, files)
-        missing = [f.version for f in files if "timestamp" not in infos.get(f.version, {})]
-        times = self._times.of(missing) if missing else {}
-        return [
-            {"timestamp": times.get(f.version), **infos.get(f.version, {}), "version": f.version}
-            for f in files
-        ]
+        return self._history.infos(limit)
 
     def commits(self, start: int, end: int | None = None) -> Iterator[Commit]:
         """Yield the commits of versions ``start`` to ``end`` (this one unless given), oldest first.
 
         Raises VersionNotFoundError where a commit of the range was cleaned up.
         """
-        wanted = range(start, (self.version if end is None else end) + 1)
-        files = {f.version: f for f in self._contents.segment.commits}
-        if not all(v in files for v in wanted):
-            files = {f.version: f for f in self._commit_files}
-        for v in wanted:
-            if v not in files:
-                first = min(files, default=None)
-                raise VersionNotFoundError(
-                    f"The commit of version {v} of {self.uri} is not there; the first that exists is {first}.",
-                    version=v,
-                )
-        chosen = [files[v] for v in wanted]
-        return read_commits(self.engine, chosen, lambda: self._times, self.action_fields, self.uri)
+        return self._history.read(start, self.version if end is None else end)
 
     def at(self, version: int) -> Snapshot:
         """Open another version of the table."""
@@ -579,7 +482,9 @@ class Snapshot:
         )
         if protocol is None and metadata is None:
             state, plugins = (
-                advance(self.state, segment.version, _declared(contents, self.plugins)),
+                advance(
+                    self.state, segment.version, declared_domains(self.plugins, lambda: _domains(contents))
+                ),
                 self.plugins,
             )
         else:

@@ -190,10 +190,12 @@ class Transaction:
         self, protocol: Protocol, metadata: Metadata, prepared: bool = True
     ) -> tuple[TableState, PluginSet]:
         """Build the target state, with the domains as this transaction leaves them."""
-        before = {} if self.base is None else self.base.domains()
+
+        def domains() -> Mapping[str, str]:
+            return self.intents.domains_on({} if self.base is None else self.base.domains())
+
         version = -1 if self.base is None else self.base.version
-        domains = self.intents.domains_on(before)
-        return self.context.define(protocol, metadata, version, domains=domains, prepared=prepared)
+        return self.context.define(protocol, metadata, version, domains, prepared)
 
     @property
     def plan(self) -> WritePlan:

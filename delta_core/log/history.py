@@ -1,0 +1,93 @@
+"""The commits up to one version: when each was made, what it says, and which was the last at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from delta_core.actions import ActionField
+from delta_core.errors import VersionNotFoundError
+from delta_core.log.commits import Commit, CommitTimes, read_commits, read_infos
+from delta_core.log.source import TableLog
+from delta_core.plans import LogFile, LogSegment
+from delta_core.rules import CommitTimestamp
+
+__all__ = ["CommitHistory"]
+
+
+class CommitHistory:
+    """The commits of a table's log up to one version; nothing is listed or read before it is asked for.
+
+    Parameters
+    ----------
+    segment : LogSegment
+        The version's own files: commits that it has need no listing.
+    rule : function()
+        Gives where in-commit timestamps stand, None where the table has none.
+    fields : sequence of ActionField
+        What plugins add to file actions.
+    """
+
+    def __init__(
+        self,
+        log: TableLog,
+        segment: LogSegment,
+        rule: Callable[[], CommitTimestamp | None],
+        fields: Sequence[ActionField],
+    ) -> None:
+        self._log = log
+        self._segment = segment
+        self._rule = rule
+        self._fields = tuple(fields)
+
+    @cached_property
+    def files(self) -> list[LogFile]:
+        """The commits that still exist, oldest first."""
+        return [f for f in self._log.commit_files() if f.version <= self._segment.version]
+
+    @cached_property
+    def times(self) -> CommitTimes:
+        """When each was made."""
+        return self._times_of(self.files)
+
+    def _times_of(self, files: Sequence[LogFile]) -> CommitTimes:
+        return CommitTimes(self._log.engine, files, self._rule(), self._log.uri)
+
+    def own_time(self) -> int | None:
+        """Return the version's own commit time, ms since the epoch, from its commit alone; None where that is gone."""
+        version = self._segment.version
+        last = [f for f in self._segment.commits[-1:] if f.version == version]
+        return self._times_of(last).of([version])[version] if last else None
+
+    def infos(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """Return ``commitInfo`` of the commits, newest first, each with ``version`` and ``timestamp``."""
+        files = self.files[::-1][:limit]
+        if not files:
+            return []
+        infos = read_infos(self._log.engine, files)
+        missing = [f.version for f in files if "timestamp" not in infos.get(f.version, {})]
+        times = self.times.of(missing) if missing else {}
+        return [
+            {"timestamp": times.get(f.version), **infos.get(f.version, {}), "version": f.version}
+            for f in files
+        ]
+
+    def read(self, start: int, end: int) -> Iterator[Commit]:
+        """Yield the commits of versions ``start`` to ``end``, oldest first.
+
+        Raises VersionNotFoundError where a commit of the range was cleaned up.
+        """
+        wanted = range(start, end + 1)
+        files = {f.version: f for f in self._segment.commits}
+        if not all(v in files for v in wanted):
+            files = {f.version: f for f in self.files}
+        for v in wanted:
+            if v not in files:
+                first = min(files, default=None)
+                raise VersionNotFoundError(
+                    f"The commit of version {v} of {self._log.uri} is not there; the first that exists is {first}.",
+                    version=v,
+                )
+        chosen = [files[v] for v in wanted]
+        return read_commits(self._log.engine, chosen, lambda: self.times, self._fields, self._log.uri)
