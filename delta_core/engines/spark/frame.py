@@ -125,12 +125,36 @@ class _Stages:
         self._zone = str(spark.conf.get("spark.sql.session.timeZone"))
 
     def build(self, rows: DataFrame, row: str) -> DataFrame:
+        direct = self._direct(row)
+        if direct is not None:
+            return rows.select(*direct)
         out = rows.select(*self._shaped(row))
         for check in self._plan.checks:
             out = out.where(self._check(check))
         if self._plan.filter is not None:
             out = out.where(self._expression(self._plan.filter, "a row filter"))
         return out.select(*[self._output(o) for o in self._plan.outputs])
+
+    def _direct(self, row: str) -> list[Column] | None:
+        """Return the outputs over raw columns, None where there is more to do: each step takes Spark time to analyse."""
+        if self._plan.checks or self._plan.filter is not None:
+            return None
+        out = []
+        for output in self._plan.outputs:
+            name, value = output.field.name, output.value
+            if isinstance(value, PhysicalSource):
+                raw, have = self._raw.fields[value.index], self._logical.fields[value.index].type
+                if narrowed(have, output.field.type) != have:
+                    return None
+                column = reshape(_named(raw.name), raw.type, have, self._types)
+                same = raw.name == name and raw.type == have
+                out.append(column if same else column.alias(name))
+            elif isinstance(value, (ConstantSource, PositionSource)):
+                place = self._place_column(value, output.field.type)
+                out.append((F.expr(row) if isinstance(value, PositionSource) else place).alias(name))
+            else:
+                return None
+        return out
 
     def _shaped(self, row: str) -> list[Column]:
         pairs = enumerate(zip(self._raw.fields, self._logical.fields, strict=True))
