@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +16,7 @@ from delta_core.spark import read, read_changes
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 from tests.spark.conftest import plain
-from tests.spark.test_planning import optimized_size
+from tests.spark.test_planning import optimized_size, plan
 
 pytestmark = pytest.mark.spark
 
@@ -79,6 +80,15 @@ def test_files_are_named_in_one_call_of_any_filter_and_none(spark: Any, table: T
         assert found.inputFiles() == list(found._jdf.inputFiles())
     assert frame.where("id < 0").inputFiles() == []
     assert frame.select("id").inputFiles() == frame.inputFiles()
+
+
+def test_table_of_plain_columns_is_read_by_the_plan_of_its_bare_files(spark: Any, tmp_path: Path) -> None:
+    made = TableBuilder(tmp_path / "t").create({"id": "long", "s": "string"}).append([{"id": 1, "s": "a"}])
+
+    def shown(frame: Any) -> str:
+        return re.sub(r"#\d+L?|plan_id=\d+|Location: .*?\]", "", plan(frame.groupBy("s").sum("id")))
+
+    assert shown(read(spark, made.uri)) == shown(spark.read.parquet(made.uri))
 
 
 def test_changes_choose_rows_of_files_by_number(spark: Any, table: TableBuilder, at_once: None) -> None:

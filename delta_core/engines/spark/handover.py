@@ -47,7 +47,7 @@ def write_files(
     constants : list of pyarrow.Array
         Of flat types, one value a file.
     numbers : int32, shape (n_files,)
-        By which the file is known here; the last constant.
+        By which the file is known here.
     """
     handle, name = tempfile.mkstemp(prefix="delta-files-")
     count = len(places)
@@ -57,10 +57,9 @@ def write_files(
             part = slice(start, min(start + _BLOCK, count))
             columns = [c.slice(start, _BLOCK) for c in (places, sizes, *constants)]
             pieces = [struct.pack("<i", part.stop - start), *_strings(columns[0]), _numbers(columns[1])]
-            pieces.append(marked[part].tobytes())
+            pieces += [marked[part].tobytes(), numbers[part].tobytes()]
             for column in columns[2:]:
                 pieces += _column(column)
-            pieces += [struct.pack("<bb", _VALUES, 0), numbers[part].tobytes()]
             out.write(struct.pack(">i", sum(map(len, pieces))))
             out.writelines(pieces)
     return name

@@ -16,7 +16,7 @@ from pyspark.sql import types as T  # noqa: N812
 from delta_core.engines.spark import private
 from delta_core.engines.spark.files import Rows
 from delta_core.engines.spark.listing import Listing
-from delta_core.engines.spark.names import FILE, VECTOR, WANTED, constant_name
+from delta_core.engines.spark.names import VECTOR, WANTED, constant_name
 from delta_core.engines.spark.pruning import FilePruner, FilterReader
 from delta_core.engines.spark.types import spark_schema, spark_type
 from delta_core.errors import EngineError
@@ -64,10 +64,12 @@ def read_indexed(spark: Any, scan: Scan, listing: Listing, raw: StructType, logi
 
 
 def constant_schema(scan: Scan, vectors: VectorForm) -> T.StructType:
-    """Return the columns that are one value a file: those of the plan, the file's number, its vectors."""
+    """Return the columns that are one value a file: those of the plan, and its vectors.
+
+    A scan hands out all of them: a table that has none is read by the very plan that reads its bare files.
+    """
     types = scan.source.state.types
     fields = [T.StructField(constant_name(i), spark_type(c.type, types)) for i, c in enumerate(scan.plan.constants)]
-    fields.append(T.StructField(FILE, T.IntegerType(), False))
     return T.StructType(fields + [T.StructField(name, T.BinaryType()) for name in vectors.columns])
 
 

@@ -266,15 +266,16 @@ public class TableFiles implements FileIndex {
 }
 """
 
-#: Files as they are handed over: the last of a file's constants is its number.
+#: Files as they are handed over, each with the number by which Python knows it.
 _FOUND = """
 public class Found {
   FileStatus[] files;
   Object[][] constants;
   boolean[] hasVector;
-  Integer number(int f) { return (Integer) constants[f][constants[f].length - 1]; }
+  int[] numbers;
+  Integer number(int f) { return new Integer(numbers[f]); }
   // adds what Python is to be told of a file whose vector is wanted
-  void ask(int f, StringBuilder wanted) { wanted.append(" ").append(number(f)); }
+  void ask(int f, StringBuilder wanted) { wanted.append(" ").append(numbers[f]); }
 }
 """
 
@@ -288,7 +289,8 @@ public class Listing extends Found {
       java.io.DataInputStream from = new java.io.DataInputStream(new java.io.FileInputStream(file));
       try {
         int count = from.readInt(), first = 0;
-        files = new FileStatus[count]; constants = new Object[count][columns]; hasVector = new boolean[count];
+        files = new FileStatus[count]; constants = new Object[count][columns];
+        hasVector = new boolean[count]; numbers = new int[count];
         while (first < count) {
           byte[] block = new byte[from.readInt()];
           from.readFully(block);
@@ -303,6 +305,7 @@ public class Listing extends Found {
     Object[] places = column(n, null);
     for (int i = 0; i < n; i++) files[first + i] = TableFiles.status((String) places[i], in.getLong());
     for (int i = 0; i < n; i++) hasVector[first + i] = in.get() != 0;
+    for (int i = 0; i < n; i++) numbers[first + i] = in.getInt();
     for (int j = 0; j < constants[first].length; j++) {
       Object[] values = column(n, schema.fields()[j].dataType());
       for (int i = 0; i < n; i++) constants[first + i][j] = values[i];
@@ -415,7 +418,8 @@ public class Replay extends Found {
   public void place(String path, String place, String hadoop, String size) { odd.put(path, new String[]{place, hadoop, size}); }
   public void finish(String root, String hadoopRoot) {
     int n = rows.length, m = kinds.length;
-    files = new FileStatus[n]; constants = new Object[n][]; descriptors = new String[n]; hasVector = new boolean[n];
+    files = new FileStatus[n]; constants = new Object[n][]; descriptors = new String[n];
+    hasVector = new boolean[n]; numbers = new int[n];
     for (int i = 0; i < n; i++) {
       InternalRow r = rows[i];
       String path = r.getUTF8String(0).toString();
@@ -425,14 +429,14 @@ public class Replay extends Found {
       files[i] = TableFiles.status(known == null ? hadoopRoot + name : known[1], length);
       descriptors[i] = r.isNullAt(2) ? null : r.getUTF8String(2).toString();
       hasVector[i] = descriptors[i] != null;
-      Object[] out = new Object[m + 1];
+      numbers[i] = i;
+      Object[] out = new Object[m];
       for (int j = 0; j < m; j++) {
         if (kinds[j] == 'p') out[j] = UTF8String.fromString(known == null ? root + name : known[0]);
         else if (r.isNullAt(3 + j)) out[j] = null;
         else if (kinds[j] == 't') out[j] = values[j].get(r.getUTF8String(3 + j));
         else out[j] = r.get(3 + j, schema.fields()[j].dataType());
       }
-      out[m] = new Integer(i);
       constants[i] = out;
     }
   }
