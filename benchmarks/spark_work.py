@@ -67,7 +67,7 @@ class Ours(Side):
         write(rows, table)
 
     def snapshot(self, spark: Any, table: Path) -> int:
-        """Plan all files, and ask the plan for its size: the driver's JVM holds them then, as a query needs them."""
+        """Ask the plan of all rows for its size, as Spark's planner does: the sum over the live files."""
         leaves = self.read(spark, table)._jdf.queryExecution().optimizedPlan().collectLeaves()
         return int(str(leaves.head().computeStats().sizeInBytes()))
 
