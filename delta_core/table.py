@@ -434,6 +434,9 @@ class DeltaTable:
 
         Raises UnsupportedOperationError for a table whose files alone don't tell its rows (deletion vectors, column
         mapping, hidden rows ...): `dataset` serves those.
+
+        Filters are pyarrow's own from then on. It takes NaN for no number: in a row group that holds NaN and one other
+        number x, ``f != x`` finds nothing. `dataset`, `to_pyarrow_table` and `scan` find the row.
         """
         return interop.parquet_dataset(
             self._snapshot, _one_of(partitions, file_pruning_predicate), filesystem, parquet_read_options, schema,

@@ -180,8 +180,24 @@ def test_dataset_and_scan_keep_the_rows_that_pyarrow_keeps_in_memory(
         made.append(rows)
     table = DeltaTable(made.uri)
     expected = _rows(ds.dataset(pa.table(table)).to_table(filter=test))
-    assert _rows(table.to_pyarrow_dataset().to_table(filter=test)) == expected
     assert _rows(table.dataset().to_table(filter=test)) == expected
+    if not any(_hides_nan(rows) for rows in files):
+        assert _rows(table.to_pyarrow_dataset().to_table(filter=test)) == expected
+
+
+def _hides_nan(rows: list[dict[str, Any]]) -> bool:
+    """Whether pyarrow takes a NaN for the one number beside it, which its footer names as least and greatest."""
+    found = [row["f"] for row in rows if row["f"] is not None]
+    return any(map(math.isnan, found)) and len({f for f in found if not math.isnan(f)}) == 1
+
+
+def test_pyarrow_itself_takes_nan_for_the_one_number_beside_it(tmp_path: Path) -> None:
+    # documented at to_pyarrow_dataset: once pyarrow keeps the row, the exception above can go
+    made = TableBuilder(tmp_path / "t").create({"f": "double"}).append([{"f": 1.0}, {"f": math.nan}])
+    test = pc.field("f") != 1.0
+    assert ds.dataset(made.location(made.paths()[0])).to_table(filter=test).num_rows == 0
+    assert DeltaTable(made.uri).to_pyarrow_dataset().to_table(filter=test).num_rows == 0
+    assert DeltaTable(made.uri).dataset().to_table(filter=test).num_rows == 1
 
 
 def _rows(table: pa.Table) -> list[str]:
