@@ -10,8 +10,11 @@ from typing import Generic, TypeVar
 from delta_core.commit.outcome import Committed, Conflict, Outcome
 from delta_core.errors import TooManyAttemptsError
 
-__all__ = ["commit_loop"]
+__all__ = ["commit_loop", "longest_pause"]
 
+#: The longest pause by lost races, in times of an attempt: a fixed one would part nobody on a slow store.
+_ATTEMPTS_TO_WAIT = (0.0, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0, 2.0, 1.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+_LONGEST = 10.0
 Base = TypeVar("Base")
 Built = TypeVar("Built")
 
@@ -23,6 +26,15 @@ class Won(Generic[Base, Built]):
         self.base = base
         self.attempt = attempt
         self.committed = committed
+
+
+def longest_pause(lost: int, took: float) -> float:
+    """Return the most seconds to wait after a lost race, of which ``lost`` came before, where an attempt took so long.
+
+    The first retry is at once: most races have two runners, and a lost one means that somebody got on. Then pauses grow, so
+    that fewer run at a time, and shrink again: who lost again and again goes before those who just came.
+    """
+    return min(_ATTEMPTS_TO_WAIT[lost % len(_ATTEMPTS_TO_WAIT)] * took, _LONGEST)
 
 
 def commit_loop(
@@ -44,14 +56,14 @@ def commit_loop(
 
     Raises TooManyAttemptsError when every attempt lost.
     """
+    started = time.monotonic()
     for lost in range(max_attempts):
         attempt = build(base, lost)
         outcome = publish(attempt)
         if isinstance(outcome, Committed):
             return Won(base, attempt, outcome)
-        # the first retry is at once: most races have two runners; a lost race means that somebody got on
-        if lost:
-            sleep(random.uniform(0.0, min(0.005 * 2**lost, 0.25)))  # noqa: S311
+        sleep(random.uniform(0.0, longest_pause(lost, time.monotonic() - started)))  # noqa: S311
+        started = time.monotonic()
         # after the pause: who looks before it comes back with a version that is taken
         base = advance(base, outcome)
     raise TooManyAttemptsError(
