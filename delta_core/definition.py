@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from delta_core.actions import Metadata, Protocol
 from delta_core.errors import LogError, SchemaError, UnsupportedFeatureError
-from delta_core.features import supported_features
+from delta_core.features import SupportedFeatures
 from delta_core.plugins import PluginRegistry, PluginSet
 from delta_core.schema import Schema, check_types, format_path, unknown_types
 from delta_core.state import TableState
@@ -16,25 +16,27 @@ from delta_core.types import KNOWN_TYPES
 __all__ = ["declared_domains", "define_table", "resolve_plugins"]
 
 
-def resolve_plugins(protocol: Protocol, metadata: Metadata, registry: PluginRegistry) -> PluginSet:
-    """Return the plugins that serve a table.
+def resolve_plugins(supported: SupportedFeatures, metadata: Metadata, registry: PluginRegistry) -> PluginSet:
+    """Return the plugins that serve a table of these features.
 
     Raises UnsupportedFeatureError for a reader feature that nobody provides, naming the columns whose types it would bring.
     """
     try:
-        return registry.resolve(supported_features(protocol, registry.legacy))
+        return registry.resolve(supported)
     except UnsupportedFeatureError as e:
         raise _naming_types(e, metadata) from None
 
 
 def define_table(
-    protocol: Protocol, metadata: Metadata, version: int, plugins: PluginSet, registry: PluginRegistry,
+    protocol: Protocol, metadata: Metadata, version: int, supported: SupportedFeatures, plugins: PluginSet,
     domains: Callable[[], Mapping[str, str]], prepared: bool = True,
 ) -> TableState:  # fmt: skip
     """Build a state from protocol and metadata: what the features say of types, activity and columns.
 
     Parameters
     ----------
+    supported : SupportedFeatures
+        Those of the protocol.
     plugins : PluginSet
         As `resolve_plugins` gives them.
     domains : function()
@@ -51,7 +53,6 @@ def define_table(
     """
     _check_format(metadata)
     schema = _parse_schema(metadata, version, plugins)
-    supported = supported_features(protocol, registry.legacy)
     state = TableState(
         version, protocol, metadata, schema, features=plugins.canonical(supported.all),
         reader_features=plugins.canonical(supported.reader), types=plugins.types,

@@ -25,6 +25,7 @@ from delta_core.errors import (
     MissingDependencyError,
 )  # fmt: skip
 from delta_core.expressions.ast import Expression
+from delta_core.features import supported_features
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.checkpoint import CheckpointReader, read_removes
@@ -165,9 +166,10 @@ class TableContext:
 
         Raises CatalogRequiredError where a catalog decides the versions and none was given.
         """
-        plugins = resolve_plugins(protocol, metadata, self.registry)
+        supported = supported_features(protocol, self.registry.legacy)
+        plugins = resolve_plugins(supported, metadata, self.registry)
         self._check_catalog(plugins)
-        return define_table(protocol, metadata, version, plugins, self.registry, domains, prepared), plugins
+        return define_table(protocol, metadata, version, supported, plugins, domains, prepared), plugins
 
     def created(self, file: LogFile) -> Snapshot:
         """Return the snapshot of a table whose first commit is at hand; lists nothing."""

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.actions import CDC, COMMIT_INFO, DOMAIN_METADATA, Metadata
-from delta_core.commit.intents import ADDED_FILE, CHANGE_FILE, REMOVED_FILE, Intents
+from delta_core.actions import ADDED_FILE, CDC, CHANGE_FILE, COMMIT_INFO, DOMAIN_METADATA, Metadata
+from delta_core.commit.intents import REMOVED_FILE, Intents, changes_data
 from delta_core.commit.lines import SmallAction, as_parsed, format_commit, small_action, stamped
 from delta_core.errors import (
     HookContractError,
@@ -54,9 +54,9 @@ class AttemptView:
     version : int
         The version that the attempt would write.
     adds : pyarrow.Table
-        Columns of `intents.ADDED_FILE`, and plugins' fields.
+        Columns of `actions.ADDED_FILE`, and plugins' fields.
     removes, cdcs : pyarrow.Table
-        Columns of `intents.REMOVED_FILE` and `intents.CHANGE_FILE`.
+        Columns of `intents.REMOVED_FILE` and `actions.CHANGE_FILE`.
     domains : Mapping
         Domains that the user edits: configuration, None for a removal.
     data_change : bool
@@ -153,7 +153,7 @@ def build_attempt(
     _check_paths(adds, removes)
     view = AttemptView(
         replace(target, version=version), latest, version, header.operation, adds, removes, cdcs, intents.domains,
-        intents.metadata is not None, intents.protocol is not None, _changes_data(adds) or _changes_data(removes),
+        intents.metadata is not None, intents.protocol is not None, changes_data(adds) or changes_data(removes),
         now_ms, previous_timestamp_ms, intents.reported, lost, _nothing if base is None else base.others,
     )  # fmt: skip
     rules = plugins.collect("commit_rules", attempt=view)
@@ -213,10 +213,6 @@ def _check_files(rules: Sequence[EveryFile], view: AttemptView, base: Snapshot |
         if count:
             message = f"{count} file{'s' * (count != 1)} {rule.message}"
             raise UnsupportedOperationError(message, feature=rule.feature, count=count)
-
-
-def _changes_data(files: pa.Table) -> bool:
-    return any(chunk.true_count for chunk in files.column("dataChange").chunks)
 
 
 def _with_columns(files: pa.Table, action: str, rules: Sequence[Any]) -> pa.Table:

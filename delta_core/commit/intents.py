@@ -10,21 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.actions import ADDED_FILE, CHANGE_FILE, FILE_COLUMNS, Metadata, Protocol
+from delta_core.actions import ADDED_FILE, FILE_COLUMNS, Metadata, Protocol
 from delta_core.expressions.ast import Expression
 from delta_core.kernels.row_set import RowSet
 from delta_core.schema import Path
 
-__all__ = [
-    "ADDED_FILE",
-    "CHANGE_FILE",
-    "READ_FILE",
-    "REMOVED_FILE",
-    "Intents",
-    "Reads",
-    "RowRemoval",
-    "counted",
-]
+__all__ = ["READ_FILE", "REMOVED_FILE", "Intents", "Reads", "RowRemoval", "changes_data", "counted"]
 
 #: Columns of a live file that is changed: what its next add repeats, and ``dvId``.
 READ_FILE = ("dvId", *(n for n in ADDED_FILE.names if n not in ("dataChange", "numRecords", "fresh")))
@@ -157,6 +148,11 @@ def _conform(table: pa.Table, schema: pa.Schema, fields: Collection[str]) -> pa.
     }
     extra = {n: c for n, c in present.items() if n not in columns and n in fields}
     return pa.table({**typed, **extra})
+
+
+def changes_data(files: pa.Table) -> bool:
+    """Whether any of the file actions changes rows."""
+    return any(chunk.true_count for chunk in files.column("dataChange").chunks)
 
 
 def counted(files: pa.Table) -> pa.Table:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from delta_core.commit.intents import ADDED_FILE, REMOVED_FILE, RowRemoval
+from delta_core.actions import ADDED_FILE
+from delta_core.commit.intents import REMOVED_FILE, RowRemoval
 from delta_core.errors import ConcurrentDeleteDeleteError, InvalidArgumentError
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.commits import Commit

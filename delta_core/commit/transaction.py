@@ -18,7 +18,7 @@ from delta_core.commit.attempt import Attempt, CommitHeader, build_attempt
 from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.conflict import IsolationLevel, check_conflicts
 from delta_core.commit.definition_checks import check_names, check_partition_columns, check_required
-from delta_core.commit.intents import READ_FILE, Intents, Reads, RowRemoval, counted
+from delta_core.commit.intents import READ_FILE, Intents, Reads, RowRemoval, changes_data, counted
 from delta_core.commit.loop import commit_loop
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.outcome import Committed, Committer, Conflict, Proposal
@@ -292,10 +292,8 @@ class Transaction:
         return IsolationLevel.WRITE_SERIALIZABLE if named is None else IsolationLevel(named)
 
     def _changes_rows(self) -> bool:
-        chunks = (
-            c for t in (*self.intents.adds, *self.intents.removes) for c in t.column("dataChange").chunks
-        )
-        return any(c.true_count for c in chunks) or bool(self.intents.row_removals)
+        files = (*self.intents.adds, *self.intents.removes)
+        return any(changes_data(t) for t in files) or bool(self.intents.row_removals)
 
     def commit(
         self, user_metadata: str | None = None, custom_metadata: Mapping[str, Any] | None = None,

@@ -30,7 +30,6 @@ from delta_core.log.file_columns import (
     statistic_type,
 )
 from delta_core.log.file_tests import FileTest, plan_tests
-from delta_core.types import TypeDef
 
 __all__ = ["PARTITION", "Chunk", "FileSet", "Map", "Part", "TableChunk", "json_statistics"]
 
@@ -148,19 +147,15 @@ class FileSet:
     ----------
     parts : sequence
         Chunks with their masks, newest first.
-    types : Mapping
-        Types of the partition values and of plugins' fields by column name.
     keep : dict of int to RowSet, optional
         Row number in the file table to the rows of the file that are wanted at all.
     """
 
     def __init__(
-        self, parts: Sequence[Part], run: Map, types: Mapping[str, TypeDef] | None = None,
-        keep: Mapping[int, RowSet] | None = None,
-    ) -> None:  # fmt: skip
+        self, parts: Sequence[Part], run: Map, keep: Mapping[int, RowSet] | None = None
+    ) -> None:
         self._parts = tuple(parts)
         self._run = run
-        self._types = types
         self.keep = dict(keep) if keep else None
         self._loaded: dict[str, pa.ChunkedArray] = {}
 
@@ -249,7 +244,7 @@ class FileSet:
             raise InvalidArgumentError("Files that carry row sets can't be filtered again.")
         tests = plan_tests(expression, evaluator, zone, exact)
         parts = self._run(lambda p: p.where(tests), self._parts)
-        return FileSet([p for p in parts if p is not None], self._run, self._types)
+        return self.with_parts([p for p in parts if p is not None])
 
     def head(self, count: int) -> FileSet:
         """Return the first files."""
@@ -261,12 +256,16 @@ class FileSet:
             cut = mask & (np.cumsum(mask) <= count)
             count -= int(cut.sum())
             parts.append(Part(part.chunk, alive=cut))
-        return FileSet(parts, self._run, self._types)
+        return self.with_parts(parts)
 
     def refreshed(self, newer: Sequence[tuple[Chunk, Mask]], hidden: KeySet) -> FileSet:
         """Return the set after later commits: their chunks first, and the rows that they hide gone."""
         added = [Part(chunk, alive=mask) for chunk, mask in newer]
-        return FileSet([*added, *(p.hide(hidden) for p in self._parts)], self._run, self._types)
+        return self.with_parts([*added, *(p.hide(hidden) for p in self._parts)])
+
+    def with_parts(self, parts: Sequence[Part]) -> FileSet:
+        """Return a set of other parts, without row sets."""
+        return FileSet(parts, self._run)
 
 
 def _joined(parts: list[pa.Array], default: pa.DataType | None) -> pa.ChunkedArray:

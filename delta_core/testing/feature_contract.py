@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from delta_core.actions import Metadata, Protocol
+from delta_core.actions import ADDED_FILE, CHANGE_FILE, Metadata, Protocol
 from delta_core.commit.attempt import AttemptView
-from delta_core.commit.intents import ADDED_FILE, CHANGE_FILE, REMOVED_FILE
+from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.upgrade import upgraded
 from delta_core.features import API_VERSION, READER_VERSIONS, WRITER_VERSIONS, SupportedFeatures, TableFeature
 from delta_core.hookspecs import RESULTS

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core.commit.intents import ADDED_FILE, READ_FILE
+from delta_core.actions import ADDED_FILE
+from delta_core.commit.intents import READ_FILE
 from delta_core.commit.transaction import CommitResult
 from delta_core.errors import InvalidArgumentError, SchemaError, UnsupportedOperationError
 from delta_core.kernels.row_set import RowSet

@@ -203,8 +203,9 @@ class _Job:
         if self._read.opened is not None:
             self._read.opened(index, file.metadata.num_rows)
         try:
+            reader = GroupReader(file, self._local[index], plan.leaves)
             for first, run in self._runs(file.metadata, plan, groups):
-                for position, batch in self._batches(index, file, plan, first, run):
+                for position, batch in self._batches(path, file, reader, plan, first, run):
                     out = self._apply(index, position, batch)
                     if out is not None and out.num_rows:
                         yield out
@@ -212,16 +213,15 @@ class _Job:
             file.close(force=True)
 
     def _batches(
-        self, index: int, file: Any, plan: FilePlan, first: int, run: list[int]
+        self, path: str, file: Any, reader: GroupReader, plan: FilePlan, first: int, run: list[int]
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         if plan.leaves:
-            groups = GroupReader(file, self._local[index], plan.leaves)
-            stream = groups.batches(run, self._read.batch_rows)
+            stream = reader.batches(run, self._read.batch_rows)
         else:
             rows = sum(file.metadata.row_group(g).num_rows for g in run)
             stream = _empty_batches(rows, self._read.batch_rows)
         while True:
-            with _naming(self._read.paths[index]):
+            with _naming(path):
                 batch = next(stream, None)
                 physical = None if batch is None else plan.convert(batch)
             if physical is None:

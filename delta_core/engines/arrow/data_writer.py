@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from delta_core.engine import FileWrite, Split, Storage, WrittenFile
-from delta_core.engines.arrow.local_files import WRITE_BACK_BYTES, start_writing_back
+from delta_core.engines.arrow.local_files import WriteBack
 from delta_core.engines.arrow.measure import Measured, footer_statistics, leaves_of
 from delta_core.engines.arrow.parquet_options import parquet_options
 from delta_core.errors import DeltaError, EngineError
@@ -99,7 +99,8 @@ class _File:
         self._footers: list[Any] = []
         self._leaves = job.leaves
         self._measured = Measured(job.leaves)
-        self._num_groups = self._num_rows = self._started = 0
+        self._write_back = WriteBack()
+        self._num_groups = self._num_rows = 0
         self.order = job.begin(self)
         import pyarrow.parquet as pq
 
@@ -118,9 +119,8 @@ class _File:
         with _Failing(self.path):
             self._measured.add(self._num_groups, table)
             self._writer.write_table(table, row_group_size=table.num_rows)
-            if self._local is not None and self.size - self._started >= WRITE_BACK_BYTES:
-                start_writing_back(self._sink.fileno(), self._started, self.size - self._started)
-                self._started = self.size
+            if self._local is not None:
+                self._write_back.reached(self._sink.fileno(), self.size)
         self._num_groups += 1
         self._num_rows += table.num_rows
 

@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 __all__ = [
-    "claim", "create_whole", "make_directory", "read_fully", "start_writing_back", "sync_directory",
-    "temporary_file",
+    "WriteBack", "claim", "create_whole", "make_directory", "read_fully", "sync_directory", "temporary_file",
 ]  # fmt: skip
 
-#: A file is brought to the disk in pieces of so many bytes or more, while it is written.
-WRITE_BACK_BYTES = 4 << 20
+#: What a file is brought to the disk in, at least, while it is written.
+_WRITE_BACK_BYTES = 4 << 20
 #: How a disk says that it has no hard links.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 _RENAME_NOREPLACE = 1
@@ -82,7 +81,7 @@ def temporary_file(target: str) -> Iterator[tuple[str, IO[bytes]]]:
     """
     temporary, handle = _create_temporary(target)
     try:
-        with io.BufferedWriter(_WrittenBack(handle, "wb")) as file:
+        with io.BufferedWriter(_WrittenBack(handle)) as file:
             yield temporary, file
     finally:
         # gone already where it became the target
@@ -171,24 +170,32 @@ def read_fully(file: Any, length: int | None) -> bytes:
     return b"".join(parts) if len(parts) != 1 else parts[0]
 
 
-def start_writing_back(handle: int, offset: int, size: int) -> None:
-    """Let the system begin to bring a part of a file to the disk, so that a later sync finds little left to do.
+class WriteBack:
+    """Lets the system bring a file to the disk while it is written, so that the sync at its end finds little left to do.
 
     Nothing is promised: what has to last is synced. Linux only; elsewhere nothing happens.
     """
-    if _sync_file_range is not None:
-        _sync_file_range(handle, ctypes.c_int64(offset), ctypes.c_int64(size), _SYNC_FILE_RANGE_WRITE)
+
+    def __init__(self) -> None:
+        self._started = 0
+
+    def reached(self, handle: int, end: int) -> None:
+        """Note how far the file is written; begin with what is new where that is enough."""
+        size = end - self._started
+        if _sync_file_range is None or size < _WRITE_BACK_BYTES:
+            return
+        _sync_file_range(handle, ctypes.c_int64(self._started), ctypes.c_int64(size), _SYNC_FILE_RANGE_WRITE)
+        self._started = end
 
 
 class _WrittenBack(io.FileIO):
     """A file that is brought to the disk while it is written."""
 
-    _started = 0
+    def __init__(self, handle: int) -> None:
+        super().__init__(handle, "wb")
+        self._write_back = WriteBack()
 
     def write(self, data: Buffer, /) -> int:
         written = super().write(data)
-        end = self.tell()
-        if end - self._started >= WRITE_BACK_BYTES:
-            start_writing_back(self.fileno(), self._started, end - self._started)
-            self._started = end
+        self._write_back.reached(self.fileno(), self.tell())
         return written

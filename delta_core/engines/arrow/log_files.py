@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +14,7 @@ import pyarrow as pa
 from delta_core.actions import FILE_COLUMNS
 from delta_core.engine import ActionQuery, ParquetForm, RangeRequest, Storage
 from delta_core.engines.arrow.log_writer import write_lines, write_parquet
-from delta_core.engines.arrow.parquet_columns import find_chunk
+from delta_core.engines.arrow.parquet_columns import find_chunk, opened, read_chunks
 from delta_core.engines.arrow.row_groups import group_bounds
 from delta_core.errors import CheckpointError, DeltaError, LogError
 from delta_core.expressions.ast import FileStatistic
@@ -24,7 +23,6 @@ from delta_core.kernels.parquet_pages import (
     ColumnChunk,
     UnsupportedPagesError,
     is_text,
-    read_chunk,
     text_pages,
 )
 from delta_core.log.names import LOG_DIRECTORY
@@ -98,6 +96,7 @@ class ParquetCheckpoint:
         self.path = path
         self._storage = storage
         self._size = size
+        self._local = storage.local_path(path)
         with self._guard(), self._open() as file:
             self._metadata = file.metadata
             self._schema: pa.Schema = file.schema_arrow
@@ -107,11 +106,10 @@ class ParquetCheckpoint:
         import pyarrow.parquet as pq
 
         # each call has a reader of its own, so that threads share nothing
-        local = self._storage.local_path(self.path)
-        source = local if local is not None else self._storage.open(self.path, self._size)
+        source = self._local if self._local is not None else self._storage.open(self.path, self._size)
         metadata = self.__dict__.get("_metadata")
         return pq.ParquetFile(
-            source, metadata=metadata, read_dictionary=dictionary, pre_buffer=local is None, coerce_int96_timestamp_unit="us",
+            source, metadata=metadata, read_dictionary=dictionary, pre_buffer=self._local is None, coerce_int96_timestamp_unit="us",
         )
 
     def _guard(self) -> _Guard:
@@ -186,39 +184,26 @@ class ParquetCheckpoint:
 
     def _read_flat(self, group: int, columns: Sequence[Path]) -> dict[Path, pa.Array]:
         """Read those paths that our own decoder knows."""
-        chunks = [(c, chunk) for c in columns if (chunk := self._chunk(group, c)) is not None]
-        found: dict[Path, pa.Array] = {}
-        if not chunks:
-            return found
-        with self._guard(), self._descriptor() as file:
-            for path, chunk in chunks:
-                with suppress(UnsupportedPagesError):
-                    found[path] = read_chunk(file, chunk)
-        return found
+        chunks = {c: chunk for c in columns if (chunk := self._chunk(group, c)) is not None}
+        if not chunks or self._local is None:
+            return {}
+        with self._guard():
+            return read_chunks(self._local, chunks)
 
     def _chunk(self, group: int, path: Path) -> ColumnChunk | None:
         """Return the column chunk of a path, where it is one that our own decoder reads."""
         leaf = self._leaf_index.get(".".join(path))
         found = self.arrow_type(path)
-        if leaf is None or found is None or self._storage.local_path(self.path) is None:
+        if leaf is None or found is None or self._local is None:
             return None
         return find_chunk(self._metadata, group, leaf, found)
-
-    @contextmanager
-    def _descriptor(self) -> Iterator[int]:
-        path = self._storage.local_path(self.path)
-        assert path is not None
-        file = os.open(path, os.O_RDONLY)
-        try:
-            yield file
-        finally:
-            os.close(file)
 
     def batches(self, group: int, columns: Sequence[Path]) -> Iterator[list[pa.Array]]:
         """Read as `read` does, a few thousand rows at a time."""
         done = 0
-        if len(columns) == 1 and (chunk := self._chunk(group, columns[0])) is not None and is_text(chunk.type):
-            with self._guard(), self._descriptor() as file, suppress(UnsupportedPagesError):
+        chunk = self._chunk(group, columns[0]) if len(columns) == 1 else None
+        if chunk is not None and is_text(chunk.type) and self._local is not None:
+            with self._guard(), opened(self._local) as file, suppress(UnsupportedPagesError):
                 for page in text_pages(file, chunk):
                     done += len(page)
                     yield [page]

@@ -6,16 +6,18 @@ On a local disk only: elsewhere the network takes the time.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from delta_core.engines.arrow.parquet_types import is_encoded_string, num_leaves
 from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk
 
-__all__ = ["GroupReader", "find_chunk"]
+__all__ = ["GroupReader", "find_chunk", "opened", "read_chunks"]
+
+Key = TypeVar("Key")
 
 _CODECS = {"UNCOMPRESSED": False, "SNAPPY": True}
 _ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
@@ -81,17 +83,11 @@ class GroupReader:
 
     def _read(self, group: int, chunks: dict[int, ColumnChunk]) -> pa.Table:
         """Read a row group as a whole: those columns through our own decoder, the others through PyArrow."""
-        columns: dict[str, Any] = {}
         assert self._path is not None
-        file = os.open(self._path, os.O_RDONLY)
-        try:
-            for leaf, chunk in chunks.items():
-                field = self._schema.field(self._flat[leaf])
-                with suppress(UnsupportedPagesError):
-                    columns[field.name] = read_chunk(file, chunk, coded=is_encoded_string(field.type))
-        finally:
-            os.close(file)
-        others = [i for i in self._leaves if i not in chunks or self._schema.field(self._flat[i]).name not in columns]
+        fields = {leaf: self._schema.field(self._flat[leaf]) for leaf in chunks}
+        found = read_chunks(self._path, chunks, [leaf for leaf, f in fields.items() if is_encoded_string(f.type)])
+        columns: dict[str, Any] = {fields[leaf].name: array for leaf, array in found.items()}
+        others = [leaf for leaf in self._leaves if leaf not in found]
         if others:
             table = self._file.reader.read_row_group(group, column_indices=others, use_threads=False)
             columns |= zip(table.column_names, table.columns, strict=True)
@@ -110,6 +106,32 @@ def _flat_columns(schema: pa.Schema, leaves: frozenset[int]) -> dict[int, int]:
     return found if len(set(schema.names)) == len(schema.names) else {}
 
 
+@contextmanager
+def opened(path: str) -> Iterator[int]:
+    """Open a file on a local disk for reading by the decoder."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def read_chunks(path: str, chunks: Mapping[Key, ColumnChunk], coded: Collection[Key] = ()) -> dict[Key, pa.Array]:
+    """Decode column chunks of a file on a local disk; those that are PyArrow's to read are left out.
+
+    Parameters
+    ----------
+    coded : collection
+        Chunks whose strings are wanted as dictionary codes.
+    """
+    found: dict[Key, pa.Array] = {}
+    with opened(path) as file:
+        for key, chunk in chunks.items():
+            with suppress(UnsupportedPagesError):
+                found[key] = read_chunk(file, chunk, coded=key in coded)
+    return found
+
+
 def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> ColumnChunk | None:
     """Return where a column chunk lies; None where it is PyArrow's to read.
 
@@ -122,8 +144,8 @@ def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> Colum
         What PyArrow would read it as.
     """
     column = metadata.schema.column(leaf)
-    chunk = metadata.row_group(group).column(leaf)
-    rows = metadata.row_group(group).num_rows
+    row_group = metadata.row_group(group)
+    chunk, rows = row_group.column(leaf), row_group.num_rows
     sizes = chunk.total_compressed_size, chunk.total_uncompressed_size
     if (
         column.max_repetition_level

@@ -22,7 +22,7 @@ from delta_core.scan.scan import Scan, decode_paths
 from delta_core.scan.vectors import locate, read_row_sets
 from delta_core.types import PrimitiveType
 
-__all__ = ["PlannedFiles", "Rows", "check_rows", "choose", "hadoop_path", "root_of"]
+__all__ = ["PlannedFiles", "Rows", "check_rows", "hadoop_path", "root_of"]
 
 _NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 #: Vectors decoded at a time.
@@ -133,7 +133,7 @@ class PlannedFiles:
     @cached_property
     def num_records(self) -> pa.Array:
         """Physical rows of the files that have a vector, in their order, by statistics, null where unknown."""
-        chosen = choose(self.files, self.with_vector, self._scan)
+        chosen = _choose(self.files, self.with_vector)
         return chosen.statistics([_NUM_RECORDS]).column(0).combine_chunks()
 
     @property
@@ -194,7 +194,7 @@ def root_of(uri: Callable[[str], str]) -> str:
     return uri("x")[:-1]
 
 
-def choose(files: FileSet, flags: NDArray[np.bool_], scan: Scan) -> FileSet:
+def _choose(files: FileSet, flags: NDArray[np.bool_]) -> FileSet:
     """Return some files of a set: a flag for each file, in order."""
     parts = []
     first = 0
@@ -205,7 +205,7 @@ def choose(files: FileSet, flags: NDArray[np.bool_], scan: Scan) -> FileSet:
         first += count
         if alive.any():
             parts.append(Part(part.chunk, alive=alive))
-    return FileSet(parts, scan.source.engine.map, scan.source.state.types)
+    return files.with_parts(parts)
 
 
 def _places(paths: pa.ChunkedArray, uri: Callable[[str], str], spell: Callable[[str], str]) -> pa.Array:

@@ -53,7 +53,7 @@ class Listing:
         if self.files.keep is not None:
             return PlannedFiles(self._scan, self.files)
         parts = [p for p in self.files.parts if self._may_have_vectors(p)]
-        return PlannedFiles(self._scan, self._set(parts))
+        return PlannedFiles(self._scan, self.files.with_parts(parts))
 
     def _may_have_vectors(self, part: Part) -> bool:
         selectors, chunk = self._scan.plan.selectors, part.chunk
@@ -107,10 +107,7 @@ class Listing:
                 alive[numbers[start:stop] - first] = True
                 parts.append(Part(part.chunk, alive=alive))
         if self.files.keep is None:
-            return self._set(parts)
+            return self.files.with_parts(parts)
         every = self._numbers(self.files)
         kept = {int(np.searchsorted(numbers, every[n])): rows for n, rows in self.files.keep.items() if every[n] in numbers}
-        return FileSet(parts, self._scan.source.engine.map, self._scan.source.state.types, kept)
-
-    def _set(self, parts: Sequence[Part]) -> FileSet:
-        return FileSet(parts, self._scan.source.engine.map, self._scan.source.state.types)
+        return FileSet(parts, self._scan.source.engine.map, kept)

@@ -101,7 +101,7 @@ def plan_replay(spark: Any, scan: Scan, least: int | None) -> Replay | None:
     known = _FIELDS | {f.name for f in getattr(source, "action_fields", ()) if f.action == "add"}
     if not known.issuperset(constants) or not is_readable(list(handles.values()), constants):
         return None
-    tail = FileSet([p for p in parts if p.chunk.place is None], source.engine.map, source.state.types)
+    tail = FileSet([p for p in parts if p.chunk.place is None], source.engine.map)
     has_vectors = any(not h.all_null(g, ("add", "deletionVector", "storageType")) for _, (h, g) in older)
     return Replay(spark, scan, list(handles.values()), tail, touched(), bool(plan.selectors) and has_vectors)
 
