@@ -1,8 +1,10 @@
 """Rows of columns picked by index; `delta_core.kernels.gather` is its face."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
+
+import numpy as np
 
 from delta_core.errors import DataFileError, InvalidArgumentError
 from delta_core.kernels.memory import allocate
@@ -30,6 +32,15 @@ cdef extern from "gather.h" nogil:
     int text_is_short(const text_column*)
     void text_slots(const text_column*, uint8_t*)
     void text_copy_slots(const uint8_t*, const picks_t*, const int32_t*, uint8_t*)
+
+cdef extern from "compact.h" nogil:
+    void compact_prepare()
+    int64_t mask_count(const uint64_t*, int64_t)
+    void mask_indices(const uint64_t*, int64_t, int32_t*)
+    int compact_fixed(const uint8_t*, int, const uint64_t*, int64_t, uint8_t*)
+    int64_t compact_bits(const uint8_t*, int64_t, const uint64_t*, int64_t, uint8_t*)
+
+compact_prepare()
 
 #: Dictionaries up to this many strings are laid out in slots.
 cdef int64_t MOST_SLOTS = 1 << 16
@@ -100,6 +111,57 @@ def bits(source, int64_t offset, int64_t length, const int32_t[::1] rows, out):
         return 0
     with nogil:
         found = gather_bits(values.data, offset, chosen, n, target.data)
+    return found
+
+
+cdef const uint64_t* mask_pointer(const uint64_t[::1] keep, int64_t length) except? NULL:
+    check(length >= 0 and (length + 63) // 64 <= keep.shape[0], "mask")
+    return &keep[0] if keep.shape[0] else NULL
+
+
+def count_kept(const uint64_t[::1] keep, int64_t length):
+    """Return how many of `length` rows a mask keeps."""
+    cdef const uint64_t* mask = mask_pointer(keep, length)
+    cdef int64_t found
+    with nogil:
+        found = mask_count(mask, length)
+    return found
+
+
+def kept_indices(const uint64_t[::1] keep, int64_t length):
+    """Return the indices of the rows that a mask keeps."""
+    cdef const uint64_t* mask = mask_pointer(keep, length)
+    check(length < (1 << 31), "mask")
+    cdef int64_t n = mask_count(mask, length)
+    out = np.empty(n + 1, np.int32)
+    cdef int32_t[::1] view = out
+    with nogil:
+        mask_indices(mask, length, &view[0])
+    return out[:n]
+
+
+def kept_fixed(source, int64_t offset, int64_t length, int width, const uint64_t[::1] keep, out):
+    """Keep values of `width` bytes; `out` has room for all `length`."""
+    cdef View values = View(source), target = View(out, True)
+    cdef const uint64_t* mask = mask_pointer(keep, length)
+    cdef int known
+    check(offset >= 0 and (offset + length) * width <= values.size, "data")
+    check(length * width <= target.size, "output")
+    with nogil:
+        known = compact_fixed(values.data + offset * width, width, mask, length, target.data)
+    if not known:
+        raise InvalidArgumentError(f"values have 1, 2, 4, 8 or 16 bytes, not {width}")
+
+
+def kept_bits(source, int64_t offset, int64_t length, const uint64_t[::1] keep, out):
+    """Keep bits and return how many of those are set; `out` has 8 bytes more than all `length` fill."""
+    cdef View values = View(source), target = View(out, True)
+    cdef const uint64_t* mask = mask_pointer(keep, length)
+    cdef int64_t found
+    check(offset >= 0 and (offset + length + 7) // 8 <= values.size, "validity")
+    check((length + 7) // 8 + 8 <= target.size, "output")
+    with nogil:
+        found = compact_bits(values.data, offset, mask, length, target.data)
     return found
 
 

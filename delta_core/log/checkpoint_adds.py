@@ -7,11 +7,11 @@ few partitions, and a narrow range where there are none.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from delta_core.expressions.ast import FileStatistic
@@ -38,8 +38,7 @@ _MANY_PARTITIONS = 8
 _FEW = 1_000
 
 
-@dataclass(frozen=True)
-class AddReader:
+class AddReader(Struct, frozen=True):
     """Reads live files as the ``add`` column of a checkpoint.
 
     Parameters
@@ -125,23 +124,24 @@ class AddReader:
 
     def _adds(self, piece: _Loaded, rows: Rows) -> pa.StructArray:
         chosen = rows.astype(np.int32)
+        found = {name: gather_column(column, chosen, decode=False) for name, column in piece.columns.items()}
         built = {
             "dataChange": lambda: pa.array(np.zeros(len(rows), bool)),
-            "stats_parsed": lambda: self._statistics(piece, chosen),
+            "stats_parsed": lambda: self._statistics(piece, chosen, found),
             "partitionValues_parsed": lambda: self._partition_values(piece, chosen),
         }
         arrays = []
         for f in self.columns.add:
-            column = built[f.name]() if f.name in built else gather_column(piece.columns[f.name], chosen, decode=False)
+            column = built[f.name]() if f.name in built else found[f.name]
             arrays.append(column if column.type == f.type else column.cast(f.type))
         return pa.StructArray.from_arrays(arrays, fields=list(self.columns.add))
 
-    def _statistics(self, piece: _Loaded, rows: Chosen) -> pa.StructArray:
+    def _statistics(self, piece: _Loaded, rows: Chosen, found: Mapping[str, pa.Array]) -> pa.StructArray:
         leaves = self.columns.leaves
         if piece.statistics is not None:
             arrays = [gather_column(piece.statistics[leaf], rows) for leaf in leaves]
         else:
-            arrays = json_statistics(gather_column(piece.columns["stats"], rows), leaves)
+            arrays = json_statistics(found["stats"], leaves)
         missing = ~_any_valid(arrays)
         by_path = {statistic_path(leaf): a for leaf, a in zip(leaves, arrays, strict=True)}
         return _nest(by_path, missing if missing.any() else None)
@@ -152,8 +152,7 @@ class AddReader:
         return pa.StructArray.from_arrays(values, [f.name for f in fields])
 
 
-@dataclass(frozen=True)
-class _Loaded:
+class _Loaded(Struct, frozen=True):
     """The columns of one chunk, and which of its rows are live files.
 
     ``codes`` and ``typed`` are the texts of each partition column as a dictionary, and its typed values.

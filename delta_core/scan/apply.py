@@ -16,7 +16,7 @@ from delta_core.engine import Compiled, Evaluator
 from delta_core.errors import DataFileError
 from delta_core.expressions.ast import Expression, Leaf
 from delta_core.kernels.arrow_buffers import mask_of, number_array, scalar_of
-from delta_core.kernels.gather import check_rows, gather, gather_column
+from delta_core.kernels.gather import Picks, gather, gather_column
 from delta_core.kernels.nested import empty_rows, narrow, reach, relabel
 from delta_core.kernels.row_set import RowSet
 from delta_core.rules import Function, ReadCheck
@@ -49,17 +49,19 @@ class FileContext:
         self.dropped = dropped
         self.kept = kept
 
-    def rows(self, file: int, first: int, num_rows: int) -> Any | None:
-        """Return the int32 indices of a batch's rows that are wanted, None for all."""
+    def rows(self, file: int, first: int, num_rows: int) -> Picks | None:
+        """Return which rows of a batch are wanted, None for all."""
         dropped = self.dropped(file)
         if self.kept is not None and file in self.kept:
             mask = self.kept[file].mask(num_rows, first)
             if dropped is not None:
                 mask &= ~dropped.mask(num_rows, first)
-            return np.flatnonzero(mask).astype(np.int32)
+            return Picks.of_flags(mask)
         if dropped is None or not dropped.num_between(first, first + num_rows):
             return None
-        return dropped.keep_indices(first, num_rows)
+        words = np.empty((num_rows + 63) // 64, np.uint64)
+        dropped.fill_keep_bits(words.view(np.uint8), num_rows, first)
+        return Picks.of_mask(words, num_rows)
 
 
 class Apply:
@@ -89,14 +91,14 @@ class Apply:
 
     def __call__(self, file: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """Return the rows of a batch that are wanted, None where there are none. See `engine.Apply`."""
-        rows = self._files.rows(file, first, batch.num_rows)
-        if rows is not None and not len(rows):
+        picks = self._files.rows(file, first, batch.num_rows)
+        if picks is not None and not len(picks):
             return None
         if self._is_plain:
-            kept = gather(batch, rows)
+            kept = gather(batch, picks)
             self._check_required(file, kept.columns)
             return relabel(kept, self._plan.schema)
-        view = _View(self, file, first, batch, rows)
+        view = _View(self, file, first, batch, picks)
         for check, compiled in self._checks:
             self._run_check(check, compiled, view)
         if self._filter is not None:
@@ -139,32 +141,34 @@ class _View:
     Columns are picked from the whole batch, so that what a filter drops is copied for the filter's own columns only.
     """
 
-    def __init__(self, owner: Apply, file: int, first: int, batch: pa.RecordBatch, rows: Any | None) -> None:
+    def __init__(self, owner: Apply, file: int, first: int, batch: pa.RecordBatch, picks: Picks | None) -> None:
         self._owner = owner
         self.file = file
         self._first = first
-        self._rows = rows
+        self._picks = picks
         self._batch = batch
         self._columns: dict[int, pa.Array] = {}
-        self.num_rows: int = batch.num_rows if rows is None else len(rows)
-        if rows is not None:
-            check_rows(rows, batch.num_rows)
+        self.num_rows: int = batch.num_rows if picks is None else len(picks)
 
     def filtered(self, mask: pa.BooleanArray) -> _View:
         """Return the rows where the mask is true."""
-        rows = np.flatnonzero(mask_of(mask)).astype(np.int32)
-        return _View(self._owner, self.file, self._first, self._batch, rows if self._rows is None else self._rows[rows])
+        flags = mask_of(mask)
+        given = self._picks
+        picks = (
+            Picks.of_flags(flags) if given is None else Picks.of_indices(given.indices[flags], self._batch.num_rows)
+        )
+        return _View(self._owner, self.file, self._first, self._batch, picks)
 
     def positions(self) -> pa.Array:
-        if self._rows is None:
+        if self._picks is None:
             return number_array(np.arange(self._first, self._first + self.num_rows, dtype=np.int64))
-        return number_array(self._rows.astype(np.int64) + self._first)
+        return number_array(self._picks.indices.astype(np.int64) + self._first)
 
     def physical(self, source: PhysicalSource, decode: bool = True) -> pa.Array:
         """Return a physical column; strings may stay dictionary encoded unless they are to be decoded."""
         column = self._columns.get(source.index)
         if column is None or (decode and pa.types.is_dictionary(column.type)):
-            column = gather_column(self._batch.column(source.index), self._rows, decode)
+            column = gather_column(self._batch.column(source.index), self._picks, decode)
             self._columns[source.index] = column
         return reach(column, source.path)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from delta_core.errors import DataFileError, InvalidArgumentError
 from delta_core.kernels import _gather
-from delta_core.kernels.gather import gather
+from delta_core.kernels.gather import Picks, gather, gather_column
 
 TYPES = {
     pa.bool_(): st.booleans(),
@@ -24,6 +24,9 @@ TYPES = {
     pa.string(): st.text(max_size=40),
     pa.binary(): st.binary(max_size=40),
     pa.list_(pa.int32()): st.lists(st.integers(0, 9), max_size=3),
+    pa.map_(pa.string(), pa.int32()): st.dictionaries(st.text(max_size=3), st.none() | st.integers(0, 9), max_size=3).map(
+        lambda d: list(d.items())
+    ),
     pa.struct([("a", pa.int32())]): st.fixed_dictionaries({"a": st.integers(0, 9)}),
     pa.dictionary(pa.int32(), pa.string()): st.sampled_from(["", "sixteen letters.", "more than sixteen of them", "é"]),
 }
@@ -45,16 +48,63 @@ def batches(draw):
     return batch, None if rows is None else np.array(rows, np.int32)
 
 
+@st.composite
+def kept_batches(draw):
+    """Batches of several words of a mask, of which whole words are kept and dropped too."""
+    n = draw(st.integers(0, 400))
+    start = draw(st.integers(0, 70))
+    seed = draw(st.integers(0, 2**32 - 1))
+    random = np.random.default_rng(seed)
+    columns = []
+    for t in draw(st.lists(st.sampled_from(list(TYPES)), min_size=1, max_size=3)):
+        few = draw(st.lists(st.one_of(st.none(), TYPES[t]), min_size=1, max_size=12))
+        values = [few[i] for i in random.integers(0, len(few), n + start)]
+        array = pa.array(values, t.value_type if pa.types.is_dictionary(t) else t)
+        columns.append((array.dictionary_encode() if pa.types.is_dictionary(t) else array).slice(start))
+    flags = random.random(n) < draw(st.sampled_from([0.0, 0.1, 0.5, 0.9, 0.99, 1.0]))
+    for word in draw(st.lists(st.integers(0, 6), max_size=3)):
+        flags[64 * word : 64 * word + 64] = draw(st.booleans())
+    return pa.RecordBatch.from_arrays(columns, [str(i) for i in range(len(columns))]), flags
+
+
 @given(batches())
 def test_gather_equals_take_of_decoded_columns(case):
     batch, rows = case
-    found = gather(batch, rows)
+    found = gather(batch, None if rows is None else Picks.of_indices(rows, batch.num_rows))
     found.validate(full=True)
     plain = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
     expected = plain if rows is None else [c.take(pa.array(rows)) for c in plain]
     assert [c.to_pylist() for c in found.columns] == [c.to_pylist() for c in expected]
     assert found.schema.types == [c.type for c in plain]
     assert found.num_rows == (batch.num_rows if rows is None else len(rows))
+
+
+@given(kept_batches())
+def test_masks_keep_what_their_indices_take(case):
+    batch, flags = case
+    picks = Picks.of_flags(flags)
+    assert np.array_equal(picks.indices, np.flatnonzero(flags))
+    found = gather(batch, picks)
+    found.validate(full=True)
+    plain = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
+    assert [c.to_pylist() for c in found.columns] == [c.filter(pa.array(flags)).to_pylist() for c in plain]
+    assert len(picks) == found.num_rows == np.count_nonzero(flags)
+
+
+def test_mask_says_nothing_behind_the_last_row():
+    mask = np.array([2**64 - 1, 2**64 - 1], np.uint64)
+    for n in (0, 1, 63, 64, 65, 127, 128):
+        batch = pa.RecordBatch.from_arrays([pa.array(range(n), pa.int64()), pa.array([True] * n, pa.bool_())], ["x", "y"])
+        assert gather(batch, Picks.of_mask(mask, n)).equals(batch)
+    with pytest.raises(InvalidArgumentError, match="mask"):
+        Picks.of_mask(mask, 129)
+
+
+def test_kept_strings_may_stay_encoded():
+    array = pa.array(["a", None, "b", "a"]).dictionary_encode()
+    found = gather_column(array, Picks.of_flags(np.array([True, True, False, True])), decode=False)
+    assert pa.types.is_dictionary(found.type)
+    assert found.to_pylist() == ["a", None, "a"]
 
 
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=300), st.data())
@@ -67,23 +117,22 @@ def test_dictionary_of_many_strings_decodes(values, data):
 
 def test_batch_without_columns_keeps_its_count():
     batch = pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), 5, [None]))
-    assert gather(batch, np.array([0, 4], np.int32)).num_rows == 2
+    assert gather(batch, Picks.of_indices(np.array([0, 4], np.int32), 5)).num_rows == 2
 
 
 @pytest.mark.parametrize("rows", [[5], [-1], [2**31 - 1]])
 def test_index_beyond_the_batch_is_refused(rows):
-    batch = pa.RecordBatch.from_arrays([pa.array(range(5))], ["x"])
     with pytest.raises(InvalidArgumentError, match="0 and 4"):
-        gather(batch, np.array(rows, np.int32))
+        Picks.of_indices(np.array(rows, np.int32), 5)
 
 
 @pytest.mark.parametrize("code", [2, -1, 2**31 - 1])
 def test_code_beyond_the_dictionary_is_refused(code):
     codes = pa.Array.from_buffers(pa.int32(), 2, [None, pa.py_buffer(np.array([0, code], np.int32))])
     array = pa.DictionaryArray.from_arrays(codes, pa.array(["a", "b"]), safe=False)
-    for rows in (None, np.array([1], np.int32)):
+    for picks in (None, Picks.of_indices(np.array([1], np.int32), 2), Picks.of_flags(np.array([False, True]))):
         with pytest.raises(DataFileError, match="codes"):
-            gather(pa.RecordBatch.from_arrays([array], ["x"]), rows)
+            gather(pa.RecordBatch.from_arrays([array], ["x"]), picks)
 
 
 @pytest.mark.parametrize("offsets", [[0, 9, 3], [0, 2, 1]])
@@ -91,7 +140,7 @@ def test_string_offsets_beyond_the_data_are_refused(offsets):
     buffers = [None, pa.py_buffer(np.array(offsets, np.int32)), pa.py_buffer(b"abc")]
     array = pa.Array.from_buffers(pa.string(), 2, buffers)
     with pytest.raises(DataFileError, match="offsets"):
-        gather(pa.RecordBatch.from_arrays([array], ["x"]), np.array([0, 1], np.int32))
+        gather(pa.RecordBatch.from_arrays([array], ["x"]), Picks.of_indices(np.array([0, 1], np.int32), 2))
 
 
 def test_short_buffers_are_refused():
@@ -104,5 +153,18 @@ def test_short_buffers_are_refused():
         _gather.bits(b"\1", 7, 2, None, bytearray(1))
     with pytest.raises(InvalidArgumentError, match="offsets"):
         _gather.text(b"\0" * 4, b"", 0, 1, None, 0, None, 0, 1, None)
+    mask = np.array([3], np.uint64)
+    with pytest.raises(InvalidArgumentError, match="data"):
+        _gather.kept_fixed(b"1234567", 0, 1, 8, mask, bytearray(8))
+    with pytest.raises(InvalidArgumentError, match="output"):
+        _gather.kept_fixed(b"1" * 16, 0, 2, 8, mask, bytearray(15))
+    with pytest.raises(InvalidArgumentError, match="mask"):
+        _gather.kept_fixed(b"1" * 65, 0, 65, 1, mask, bytearray(65))
+    with pytest.raises(InvalidArgumentError, match="mask"):
+        _gather.kept_indices(mask, -1)
+    with pytest.raises(InvalidArgumentError, match="validity"):
+        _gather.kept_bits(b"\1", 7, 2, mask, bytearray(16))
+    with pytest.raises(InvalidArgumentError, match="output"):
+        _gather.kept_bits(b"\1", 0, 2, mask, bytearray(8))
     with pytest.raises(InvalidArgumentError, match="codes"):
         _gather.text(b"\0" * 8, b"", 0, 1, b"\0" * 4, 0, None, 0, 2, None)

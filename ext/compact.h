@@ -1,0 +1,192 @@
+// Values that a mask keeps, in order. No allocation, no Python.
+// A mask is 64-bit words, bit i of word w for value 64 w + i; bits behind the last value mean nothing.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define COMPACT_AVX2 1
+#endif
+
+static inline uint64_t mask_word(const uint64_t *keep, int64_t w, int64_t n) {
+    int64_t left = n - 64 * w;
+    return left >= 64 ? keep[w] : keep[w] & ((UINT64_C(1) << left) - 1);
+}
+
+// How many of n values the mask keeps.
+static int64_t mask_count(const uint64_t *keep, int64_t n) {
+    int64_t total = 0;
+    for (int64_t w = 0; 64 * w < n; w++) total += __builtin_popcountll(mask_word(keep, w, n));
+    return total;
+}
+
+/* ---- indices ------------------------------------------------------------------------------------------------- */
+
+// Writes the indices of the kept values; out has one place more than there are.
+static void mask_indices(const uint64_t *keep, int64_t n, int32_t *out) {
+    int64_t k = 0;
+    for (int64_t w = 0; 64 * w < n; w++) {
+        uint64_t word = mask_word(keep, w, n);
+        int64_t bits = n - 64 * w < 64 ? n - 64 * w : 64;
+        if (!word) continue;
+        for (int64_t i = 0; i < bits; i++) {  // without a branch: it would be mispredicted
+            out[k] = (int32_t)(64 * w + i);
+            k += word >> i & 1;
+        }
+    }
+}
+
+/* ---- values of fixed width ------------------------------------------------------------------------------------ */
+
+typedef struct { uint64_t low, high; } wide_value;
+
+// What lies behind the kept values is scribbled on: out has places for all n.
+#define COMPACT(T) \
+    { const T *from = (const T *)source + 64 * w; T *to = (T *)out; \
+      if (!~word) { memcpy(to + k, from, 64 * sizeof(T)); k += 64; } \
+      else if (word) for (int64_t i = 0; i < bits; i++) { to[k] = from[i]; k += word >> i & 1; } }
+
+static inline int64_t compact_word(const uint8_t *source, int width, uint64_t word, int64_t w, int64_t bits, int64_t k,
+                                   uint8_t *out) {
+    switch (width) {
+        case 1: COMPACT(uint8_t) break;
+        case 2: COMPACT(uint16_t) break;
+        case 4: COMPACT(uint32_t) break;
+        case 8: COMPACT(uint64_t) break;
+        case 16: COMPACT(wide_value) break;
+    }
+    return k;
+}
+
+static void compact_plain(const uint8_t *source, int width, const uint64_t *keep, int64_t n, uint8_t *out) {
+    int64_t k = 0;
+    for (int64_t w = 0; 64 * w < n; w++) {
+        int64_t bits = n - 64 * w < 64 ? n - 64 * w : 64;
+        k = compact_word(source, width, mask_word(keep, w, n), w, bits, k, out);
+    }
+}
+
+#ifdef COMPACT_AVX2
+// For each byte of a mask: the numbers of its set bits, then anything; and pairs of numbers for each half of a byte.
+static uint8_t lanes_of_32[256][8], lanes_of_64[16][8];
+
+static void compact_prepare(void) {
+    for (int m = 0; m < 256; m++)
+        for (int i = 0, k = 0; i < 8; i++)
+            if (m >> i & 1) lanes_of_32[m][k++] = (uint8_t)i;
+    for (int m = 0; m < 16; m++)
+        for (int i = 0, k = 0; i < 4; i++)
+            if (m >> i & 1) { lanes_of_64[m][k++] = (uint8_t)(2 * i); lanes_of_64[m][k++] = (uint8_t)(2 * i + 1); }
+}
+
+__attribute__((target("avx2,popcnt")))
+static inline __m256i permuted(const uint8_t *from, const uint8_t *lanes) {
+    __m256i order = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)lanes));
+    return _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i *)from), order);
+}
+
+// Whole words only: 32 bytes are read and written at once. Returns how many values were kept.
+__attribute__((target("avx2,popcnt")))
+static int64_t compact_words_32(const uint8_t *source, const uint64_t *keep, int64_t words, uint8_t *out) {
+    int64_t k = 0;
+    for (int64_t w = 0; w < words; w++) {
+        uint64_t word = keep[w];
+        const uint8_t *from = source + 256 * w;
+        if (!~word) { memcpy(out + 4 * k, from, 256); k += 64; continue; }
+        for (int i = 0; i < 64; i += 8) {
+            uint8_t m = (uint8_t)(word >> i);
+            _mm256_storeu_si256((__m256i *)(out + 4 * k), permuted(from + 4 * i, lanes_of_32[m]));
+            k += __builtin_popcount(m);
+        }
+    }
+    return k;
+}
+
+__attribute__((target("avx2,popcnt")))
+static int64_t compact_words_64(const uint8_t *source, const uint64_t *keep, int64_t words, uint8_t *out) {
+    int64_t k = 0;
+    for (int64_t w = 0; w < words; w++) {
+        uint64_t word = keep[w];
+        const uint8_t *from = source + 512 * w;
+        if (!~word) { memcpy(out + 8 * k, from, 512); k += 64; continue; }
+        for (int i = 0; i < 64; i += 4) {
+            unsigned m = word >> i & 15;
+            _mm256_storeu_si256((__m256i *)(out + 8 * k), permuted(from + 8 * i, lanes_of_64[m]));
+            k += __builtin_popcount(m);
+        }
+    }
+    return k;
+}
+#else
+static void compact_prepare(void) {}
+#endif
+
+// Keeps values of 1, 2, 4, 8 or 16 bytes; out has places for all n, though only those kept are filled.
+static int compact_fixed(const uint8_t *source, int width, const uint64_t *keep, int64_t n, uint8_t *out) {
+    if (width != 1 && width != 2 && width != 4 && width != 8 && width != 16) return 0;
+#ifdef COMPACT_AVX2
+    if ((width == 4 || width == 8) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt")) {
+        int64_t words = n / 64, k;
+        k = width == 4 ? compact_words_32(source, keep, words, out) : compact_words_64(source, keep, words, out);
+        compact_plain(source + 64 * words * width, width, keep + words, n - 64 * words, out + k * width);
+        return 1;
+    }
+#endif
+    compact_plain(source, width, keep, n, out);
+    return 1;
+}
+
+/* ---- bits ----------------------------------------------------------------------------------------------------- */
+
+// 64 bits from bit `at` on; those from `end` on are zero.
+static inline uint64_t bits_from(const uint8_t *bits, int64_t at, int64_t end) {
+    int64_t first = at >> 3, have = ((end + 7) >> 3) - first;
+    uint8_t room[9] = {0};
+    uint64_t word;
+    memcpy(room, bits + first, (size_t)(have < 9 ? have : 9));
+    memcpy(&word, room, 8);
+    if (at & 7) word = word >> (at & 7) | (uint64_t)room[8] << (64 - (at & 7));
+    return end - at < 64 ? word & ((UINT64_C(1) << (end - at)) - 1) : word;
+}
+
+static inline uint64_t extract_plain(uint64_t word, uint64_t mask) {
+    uint64_t found = 0;
+    for (int k = 0; mask; mask &= mask - 1, k++) found |= (word >> __builtin_ctzll(mask) & 1) << k;
+    return found;
+}
+
+#ifdef COMPACT_AVX2
+__attribute__((target("bmi2")))
+static uint64_t extract_hardware(uint64_t word, uint64_t mask) { return _pext_u64(word, mask); }
+#endif
+
+// Returns how many of the kept bits are set; out has 8 bytes more than the kept bits fill, and bits behind them are zero.
+static int64_t compact_bits(const uint8_t *bits, int64_t offset, const uint64_t *keep, int64_t n, uint8_t *out) {
+    uint64_t pending = 0;
+    int64_t set = 0, filled = 0;
+#ifdef COMPACT_AVX2
+    int fast = __builtin_cpu_supports("bmi2");
+#endif
+    for (int64_t w = 0; 64 * w < n; w++) {
+        uint64_t mask = mask_word(keep, w, n), word = bits_from(bits, offset + 64 * w, offset + n), found;
+#ifdef COMPACT_AVX2
+        found = !~mask ? word : fast ? extract_hardware(word, mask) : extract_plain(word, mask);
+#else
+        found = !~mask ? word : extract_plain(word, mask);
+#endif
+        int count = __builtin_popcountll(mask);
+        set += __builtin_popcountll(found);
+        pending |= found << filled;
+        if (filled + count >= 64) {
+            memcpy(out, &pending, 8);
+            out += 8;
+            pending = filled ? found >> (64 - filled) : 0;
+            filled -= 64;
+        }
+        filled += count;
+    }
+    memcpy(out, &pending, 8);
+    return set;
+}
