@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.errors import LogError
 
@@ -53,8 +53,7 @@ CHANGE_FILE = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class ActionKind:
+class ActionKind(Struct, frozen=True):
     """A kind of action and how it reconciles.
 
     Parameters
@@ -78,8 +77,7 @@ class ActionKind:
     rebasable: bool = False
 
 
-@dataclass(frozen=True)
-class ActionField:
+class ActionField(Struct, frozen=True):
     """A field that a plugin adds to an action, e.g. to ``add``."""
 
     action: str
@@ -156,8 +154,7 @@ def _string_map(value: Any) -> dict[str, str]:
     return {k: v if isinstance(v, str) else json.dumps(v) for k, v in pairs if v is not None}
 
 
-@dataclass(frozen=True)
-class Protocol:
+class Protocol(Struct, frozen=True):
     """What a reader and a writer must support.
 
     Protocol: Protocol Evolution. ``reader_features`` is None below reader version 3, ``writer_features``
@@ -191,16 +188,14 @@ class Protocol:
         return out
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(Struct, frozen=True):
     """The format of the data files."""
 
     provider: str = "parquet"
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class Metadata:
+class Metadata(Struct, frozen=True):
     """The table's metadata. Protocol: Change Metadata.
 
     ``schema_string`` is empty where the action has none: opening such a version is refused.
@@ -209,7 +204,7 @@ class Metadata:
     id: str
     schema_string: str
     partition_columns: tuple[str, ...] = ()
-    configuration: Mapping[str, str] = field(default_factory=dict)
+    configuration: Mapping[str, str] = {}
     name: str | None = None
     description: str | None = None
     format: Format = Format()
@@ -241,8 +236,7 @@ class Metadata:
         return {k: v for k, v in out.items() if v is not None}
 
 
-@dataclass(frozen=True)
-class SetTransaction:
+class SetTransaction(Struct, frozen=True):
     """The last version that an application wrote. Protocol: Transaction Identifiers."""
 
     app_id: str
@@ -255,8 +249,7 @@ class SetTransaction:
         return out if self.last_updated is None else {**out, "lastUpdated": self.last_updated}
 
 
-@dataclass(frozen=True)
-class DomainMetadata:
+class DomainMetadata(Struct, frozen=True):
     """A named configuration. Protocol: Domain Metadata. Drafts kept a map; it becomes its JSON text."""
 
     domain: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 __all__ = ["MAINTENANCE", "CommitSource", "StagedCommit", "allows"]
 
@@ -13,8 +14,7 @@ MAINTENANCE = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class StagedCommit:
+class StagedCommit(Struct, frozen=True):
     """A ratified commit that need not be published yet.
 
     Parameters

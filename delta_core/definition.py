@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from delta_core.actions import Metadata, Protocol
 from delta_core.errors import LogError, SchemaError, UnsupportedFeatureError

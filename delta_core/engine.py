@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import IO, Any, Literal, Protocol, TypeVar
 
 import pyarrow as pa
+from msgspec import Struct, field
 
 from delta_core.expressions.ast import Expression, FileStatistic, Leaf
 from delta_core.kernels.json_actions import ParsedActions
@@ -31,8 +31,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """Names in one directory, sorted bytewise.
 
     Parameters
@@ -48,8 +47,7 @@ class Listing:
     modified_ms: list[int] | None = None
 
 
-@dataclass(frozen=True)
-class RangeRequest:
+class RangeRequest(Struct, frozen=True):
     """Bytes ``[offset, offset + length)`` of a file; ``length`` None reads to its end."""
 
     path: str
@@ -137,8 +135,7 @@ class Storage(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class ActionQuery:
+class ActionQuery(Struct, frozen=True):
     """What to read of commits.
 
     Parameters
@@ -160,7 +157,7 @@ class ActionQuery:
     partition_keys: tuple[str, ...] = ()
     kinds: frozenset[str] | None = None
     skip: frozenset[str] = frozenset()
-    extra_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    extra_fields: Mapping[str, tuple[str, ...]] = {}
 
 
 class CheckpointHandle(Protocol):
@@ -210,8 +207,7 @@ class CheckpointHandle(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class ParquetForm:
+class ParquetForm(Struct, frozen=True):
     """How a Parquet file of the log is encoded.
 
     Parameters
@@ -292,8 +288,7 @@ class Evaluator(Protocol):
 Apply = Callable[[int, int, pa.RecordBatch], "pa.RecordBatch | None"]
 
 
-@dataclass(frozen=True)
-class FileRead:
+class FileRead(Struct, frozen=True):
     """One read of many data files.
 
     Parameters
@@ -341,8 +336,7 @@ class FileRead:
 Split = Callable[[int, pa.RecordBatch], "Sequence[tuple[int, pa.RecordBatch]]"]
 
 
-@dataclass(frozen=True)
-class FileWrite:
+class FileWrite(Struct, frozen=True):
     """One write of many data files.
 
     Parameters
@@ -368,8 +362,7 @@ class FileWrite:
     partitioned: bool = False
 
 
-@dataclass(frozen=True)
-class ColumnStatistics:
+class ColumnStatistics(Struct, frozen=True):
     """What is known of one leaf in one file.
 
     Parameters
@@ -387,8 +380,7 @@ class ColumnStatistics:
     high: Any = None
 
 
-@dataclass(frozen=True)
-class WrittenFile:
+class WrittenFile(Struct, frozen=True):
     """A data file that is whole on its store; ``modified_ms`` is its modification time, ms since the epoch."""
 
     path: str
@@ -473,8 +465,7 @@ class Relations(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Engine:
+class Engine(Struct, frozen=True):
     """What an entry point of the group ``delta_core.engines`` makes of ``(uri, storage_options)``."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct
 
 from delta_core.actions import ActionField, ActionKind, Protocol
 from delta_core.errors import ProtocolError, UnsupportedVersionError
@@ -23,8 +24,7 @@ def _always(table: TableState) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class TableFeature:
+class TableFeature(Struct, frozen=True):
     """What is known of a table feature without asking its code.
 
     Parameters
@@ -69,18 +69,17 @@ class TableFeature:
     excludes: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     api: int = API_VERSION
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = {}
     kept: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()
     actions: tuple[ActionKind, ...] = ()
     fields: tuple[ActionField, ...] = ()
     permits: tuple[str, ...] = ()
     active: Callable[[TableState], bool] = _always
-    verbs: Mapping[str, str] = field(default_factory=dict)
+    verbs: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class SupportedFeatures:
+class SupportedFeatures(Struct, frozen=True):
     """The names that a protocol lists or implies, as the table spells them."""
 
     reader: frozenset[str]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct
 
 from delta_core.expressions.ast import Expression
 from delta_core.schema import Path
@@ -47,8 +48,7 @@ class LogFile(NamedTuple):
     data: bytes | None = None
 
 
-@dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """The files of one complete checkpoint.
 
     Parameters
@@ -66,8 +66,7 @@ class Checkpoint:
     embedded: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True)
-class LogSegment:
+class LogSegment(Struct, frozen=True):
     """Which log files make a version.
 
     Parameters
@@ -89,8 +88,7 @@ class LogSegment:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class ReadRequest:
+class ReadRequest(Struct, frozen=True):
     """What a user asks of a scan, as hooks see it.
 
     Parameters

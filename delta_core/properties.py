@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from delta_core.errors import InvalidArgumentError
 
@@ -19,8 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class TableProperty:
+class TableProperty(Struct, frozen=True):
     """A property that is known.
 
     Parameters
@@ -222,8 +222,7 @@ PROPERTIES: Mapping[str, TableProperty] = {
 # --- how data files are written ------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class BloomFilterProperties:
+class BloomFilterProperties(Struct, frozen=True):
     """A Parquet bloom filter.
 
     Parameters
@@ -245,8 +244,7 @@ class BloomFilterProperties:
             raise InvalidArgumentError(f"Found ndv={self.ndv}, expected a whole number above 0.")
 
 
-@dataclass(frozen=True)
-class ColumnProperties:
+class ColumnProperties(Struct, frozen=True):
     """How one column is written to Parquet; None leaves the choice to the writer."""
 
     dictionary_enabled: bool | None = None
@@ -259,8 +257,7 @@ class ColumnProperties:
         _among("encoding", self.encoding, _ENCODINGS)
 
 
-@dataclass(frozen=True)
-class WriterProperties:
+class WriterProperties(Struct, frozen=True):
     """How data files are written to Parquet; None leaves the choice to the table's properties, then to the writer.
 
     Parameters

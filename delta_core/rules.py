@@ -8,10 +8,10 @@ and descriptors only. Functions are module-level, so that rules pickle.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Union
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.expressions.ast import Expression
 from delta_core.kernels.row_set import RowSet
@@ -34,8 +34,7 @@ VECTOR_LOCATION = pa.schema([
 # --- reading -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class RowSelector:
+class RowSelector(Struct, frozen=True):
     """Drop rows of a file by position.
 
     Parameters
@@ -54,16 +53,14 @@ class RowSelector:
     decode: Callable[[Any, int | None, str], RowSet]
 
 
-@dataclass(frozen=True)
-class RowFilter:
+class RowFilter(Struct, frozen=True):
     """Keep only rows for which the expression is true (not null). May prune by statistics too."""
 
     feature: str
     expression: Expression
 
 
-@dataclass(frozen=True)
-class ReadCheck:
+class ReadCheck(Struct, frozen=True):
     """Fail the scan on a row for which the expression is false; null passes.
 
     The columns it needs are read even where the user did not ask for them, and no filter hides rows from it
@@ -76,8 +73,7 @@ class ReadCheck:
     message: str
 
 
-@dataclass(frozen=True)
-class MetadataColumn:
+class MetadataColumn(Struct, frozen=True):
     """A column that users may ask for by name in ``metadata=``; it never shadows a column of the table."""
 
     feature: str
@@ -89,8 +85,7 @@ class MetadataColumn:
 ReadRule = Union[RowSelector, RowFilter, ReadCheck, MetadataColumn]
 
 
-@dataclass(frozen=True)
-class CommitTimestamp:
+class CommitTimestamp(Struct, frozen=True):
     """Commit times come from a field of ``commitInfo`` at and above a version, from file times below.
 
     ``enablement_version`` 0 and ``enablement_timestamp_ms`` None: for the table's whole life.
@@ -102,8 +97,7 @@ class CommitTimestamp:
     enablement_timestamp_ms: int | None = None
 
 
-@dataclass(frozen=True)
-class Function:
+class Function(Struct, frozen=True):
     """A function for expressions.
 
     Parameters
@@ -128,8 +122,7 @@ class Function:
 # --- writing -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class FillColumn:
+class FillColumn(Struct, frozen=True):
     """Compute a column that the written rows lack (or only its nulls, or every row).
 
     Parameters
@@ -148,8 +141,7 @@ class FillColumn:
     sole: bool = False
 
 
-@dataclass(frozen=True)
-class HiddenColumn:
+class HiddenColumn(Struct, frozen=True):
     """A physical column that is not in the schema; files of which no row has a value of it lack it.
 
     Parameters
@@ -169,8 +161,7 @@ class HiddenColumn:
     carries: str = ""
 
 
-@dataclass(frozen=True)
-class RowCheck:
+class RowCheck(Struct, frozen=True):
     """Refuse rows for which the expression is not true.
 
     Parameters
@@ -191,8 +182,7 @@ class RowCheck:
     given: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True)
-class FileRequirement:
+class FileRequirement(Struct, frozen=True):
     """What each written file must be; requirements of several features unite."""
 
     feature: str
@@ -203,8 +193,7 @@ class FileRequirement:
     field_ids: bool = False
 
 
-@dataclass(frozen=True)
-class EncodedRows:
+class EncodedRows(Struct, frozen=True):
     """Dropped rows as they will lie on disk.
 
     Parameters
@@ -222,8 +211,7 @@ class EncodedRows:
     descriptors: pa.Array
 
 
-@dataclass(frozen=True)
-class RemoveRows:
+class RemoveRows(Struct, frozen=True):
     """Drop rows without rewriting files: ``encode(rows: Sequence[RowSet], prefix: str) -> EncodedRows``.
 
     ``prefix`` is the random directory that the table's files go into, empty for none. The core writes the bytes, and
@@ -234,8 +222,7 @@ class RemoveRows:
     encode: Callable[[Sequence[RowSet], str], EncodedRows]
 
 
-@dataclass(frozen=True)
-class ChangeCapture:
+class ChangeCapture(Struct, frozen=True):
     """Write change rows beside the data, with the given column naming the kind of change."""
 
     feature: str
@@ -248,8 +235,7 @@ WriteRule = Union[FillColumn, HiddenColumn, RowCheck, FileRequirement, RemoveRow
 # --- committing ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ActionColumn:
+class ActionColumn(Struct, frozen=True):
     """Set a field of every added file: ``values(files: pyarrow.Table) -> pyarrow.Array``."""
 
     feature: str
@@ -258,8 +244,7 @@ class ActionColumn:
     values: pa.Array
 
 
-@dataclass(frozen=True)
-class ExtraAction:
+class ExtraAction(Struct, frozen=True):
     """Add one action to the commit."""
 
     feature: str
@@ -267,8 +252,7 @@ class ExtraAction:
     value: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class CommitInfoField:
+class CommitInfoField(Struct, frozen=True):
     """Set a field of ``commitInfo``; ``first`` asks that commitInfo be the first action."""
 
     feature: str
@@ -277,8 +261,7 @@ class CommitInfoField:
     first: bool = False
 
 
-@dataclass(frozen=True)
-class EveryFile:
+class EveryFile(Struct, frozen=True):
     """Refuse the commit while a file that stays in the table lacks a field of ``add``.
 
     For commits that switch a guarantee on: it costs a pass over that field of every file. Files that the commit removes
@@ -297,8 +280,7 @@ class EveryFile:
     message: str
 
 
-@dataclass(frozen=True)
-class FileReference:
+class FileReference(Struct, frozen=True):
     """Files that an action names beside its own path: vacuum, clone and verify must know them."""
 
     feature: str

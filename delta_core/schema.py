@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.errors import ColumnNotFoundError, SchemaError, UnsupportedFeatureError
 from delta_core.types import (
@@ -78,8 +78,7 @@ def _large(t: pa.DataType) -> pa.DataType:
     return t
 
 
-@dataclass(frozen=True)
-class ColumnMap:
+class ColumnMap(Struct, frozen=True):
     """How the table's columns are found in its files.
 
     Parameters

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from delta_core import scan as scanning
 from delta_core.actions import ActionField, DomainMetadata, Metadata, Protocol, SetTransaction
@@ -125,8 +126,7 @@ def make_engine(name: str, uri: str, storage_options: Mapping[str, Any] | None) 
     return engine
 
 
-@dataclass(frozen=True)
-class TableContext:
+class TableContext(Struct, frozen=True):
     """What an opened table keeps over its versions.
 
     Parameters
@@ -215,8 +215,7 @@ def _domains(contents: LogContents) -> dict[str, str]:
     return {d.domain: d.configuration for d in found if not d.removed}
 
 
-@dataclass(frozen=True)
-class _Later:
+class _Later(Struct, frozen=True):
     """Commits on top of files that are loaded, oldest first; looked at when the files are asked for."""
 
     files: FileSet

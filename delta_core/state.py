@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr, replace
 
 from delta_core.actions import Metadata, Protocol
 from delta_core.rules import Function
@@ -13,8 +15,7 @@ from delta_core.types import BASE_TYPES, TypeDef
 __all__ = ["TableState", "advance"]
 
 
-@dataclass(frozen=True)
-class TableState:
+class TableState(Struct, frozen=True):
     """One version of a table, as hooks see it.
 
     Parameters
@@ -44,14 +45,14 @@ class TableState:
     features: frozenset[str] = frozenset()
     reader_features: frozenset[str] = frozenset()
     active: frozenset[str] = frozenset()
-    column_map: ColumnMap = field(default=None)  # type: ignore[assignment]
+    column_map: ColumnMap = None  # type: ignore[assignment]
     types: Mapping[str, TypeDef] = field(default_factory=lambda: dict(BASE_TYPES))
-    domains: Mapping[str, str] = field(default_factory=dict)
-    functions: Mapping[str, Function] = field(default_factory=dict, compare=False)
+    domains: Mapping[str, str] = {}
+    functions: Mapping[str, Function] = {}
 
     def __post_init__(self) -> None:
         if self.column_map is None:
-            object.__setattr__(self, "column_map", ColumnMap.identity(self.schema))
+            force_setattr(self, "column_map", ColumnMap.identity(self.schema))
 
     def is_supported(self, feature: str) -> bool:
         """Whether the table's protocol has the feature."""

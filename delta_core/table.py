@@ -8,11 +8,11 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core import interop, operations
 from delta_core.commit.options import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction
@@ -59,8 +59,7 @@ class DeltaTableConfig(NamedTuple):
     skip_stats: bool = False
 
 
-@dataclass(frozen=True)
-class Metadata:
+class Metadata(Struct, frozen=True):
     """The table's metadata; ``created_time`` in ms since the epoch."""
 
     id: str
@@ -71,7 +70,7 @@ class Metadata:
     configuration: dict[str, str]
 
     def __str__(self) -> str:
-        parts = ", ".join(f"{name}: {getattr(self, name)}" for name in self.__dataclass_fields__)
+        parts = ", ".join(f"{name}: {getattr(self, name)}" for name in self.__struct_fields__)
         return f"Metadata({parts})"
 
 

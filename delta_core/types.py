@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Union
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from delta_core.errors import SchemaError
 
@@ -22,8 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class TypeDef:
+class TypeDef(Struct, frozen=True):
     """What one primitive type name means.
 
     Parameters
@@ -107,8 +107,7 @@ class _ArrowExportable:
         return self.to_arrow().__arrow_c_schema__()  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True)
-class PrimitiveType(_ArrowExportable):
+class PrimitiveType(_ArrowExportable, Struct, frozen=True):
     """A type without parts, known by its name, e.g. ``PrimitiveType("decimal(10,2)")``."""
 
     type: str
@@ -164,16 +163,15 @@ class VariantType(metaclass=_IsVariant):
         return PrimitiveType("variant")
 
 
-@dataclass(frozen=True, repr=False)
-class ArrayType(_ArrowExportable):
+class ArrayType(_ArrowExportable, Struct, frozen=True):
     """A list of elements of one type."""
 
+    type: ClassVar[str] = "array"
     element_type: DataType
     contains_null: bool = True
-    type: str = field(default="array", init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "element_type", _as_type(self.element_type))
+        force_setattr(self, "element_type", _as_type(self.element_type))
 
     def __repr__(self) -> str:
         return f"ArrayType({self.element_type!r}, contains_null={self.contains_null})"
@@ -203,18 +201,17 @@ class ArrayType(_ArrowExportable):
         return found
 
 
-@dataclass(frozen=True, repr=False)
-class MapType(_ArrowExportable):
+class MapType(_ArrowExportable, Struct, frozen=True):
     """A map from keys of one type to values of one type."""
 
+    type: ClassVar[str] = "map"
     key_type: DataType
     value_type: DataType
     value_contains_null: bool = True
-    type: str = field(default="map", init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key_type", _as_type(self.key_type))
-        object.__setattr__(self, "value_type", _as_type(self.value_type))
+        force_setattr(self, "key_type", _as_type(self.key_type))
+        force_setattr(self, "value_type", _as_type(self.value_type))
 
     def __repr__(self) -> str:
         return f"MapType({self.key_type!r}, {self.value_type!r}, value_contains_null={self.value_contains_null})"
@@ -245,22 +242,26 @@ class MapType(_ArrowExportable):
         return found
 
 
-@dataclass(frozen=True, init=False, repr=False)
-class Field(_ArrowExportable):
+class Field(_ArrowExportable, Struct, frozen=True):
     """A named column or part of a struct, with its metadata."""
 
     name: str
     type: DataType
-    nullable: bool
-    metadata: Mapping[str, Any] = field(hash=False)
+    nullable: bool = True
+    metadata: Mapping[str, Any] = {}
 
-    def __init__(
-        self, name: str, type: DataType | str, nullable: bool = True, metadata: Mapping[str, Any] | None = None
-    ) -> None:
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "type", _as_type(type))
-        object.__setattr__(self, "nullable", nullable)
-        object.__setattr__(self, "metadata", dict(metadata or {}))
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, name: str, type: DataType | str, nullable: bool = True, metadata: Mapping[str, Any] | None = None
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "type", _as_type(self.type))
+        force_setattr(self, "metadata", dict(self.metadata or {}))
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.type, self.nullable))
 
     def __repr__(self) -> str:
         metadata = f", metadata={dict(self.metadata)}" if self.metadata else ""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from delta_core import interop
 from delta_core.cli.options import Target, as_json, table_command

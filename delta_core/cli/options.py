@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+from msgspec import Struct
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.log.partition_values import time_zone
@@ -20,14 +20,13 @@ __all__ = ["Target", "as_json", "selection", "table_command"]
 Command = Callable[..., Any]
 
 
-@dataclass
-class Target:
+class Target(Struct):
     """The table that a command names, and which version of it."""
 
     uri: str
     version: int | None = None
     timestamp: str | None = None
-    storage_options: dict[str, str] = field(default_factory=dict)
+    storage_options: dict[str, str] = {}
     timezone: str = "UTC"
 
     def table(self) -> DeltaTable:

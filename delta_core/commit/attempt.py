@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from delta_core.actions import ADDED_FILE, CDC, CHANGE_FILE, COMMIT_INFO, DOMAIN_METADATA, Metadata
 from delta_core.commit.intents import REMOVED_FILE, Intents, changes_data
@@ -41,8 +42,7 @@ def _nothing(kind: str) -> Sequence[Mapping[str, Any]]:
     return ()
 
 
-@dataclass(frozen=True)
-class AttemptView:
+class AttemptView(Struct, frozen=True):
     """One attempt at a commit, as hooks see it.
 
     Parameters
@@ -86,13 +86,12 @@ class AttemptView:
     data_change: bool
     now_ms: int
     previous_timestamp_ms: int | None = None
-    reported: Mapping[Path, tuple[Any, Any]] = field(default_factory=dict)
+    reported: Mapping[Path, tuple[Any, Any]] = {}
     lost: int = 0
-    others: Callable[[str], Sequence[Mapping[str, Any]]] = field(default=_nothing, compare=False)
+    others: Callable[[str], Sequence[Mapping[str, Any]]] = _nothing
 
 
-@dataclass(frozen=True)
-class CommitHeader:
+class CommitHeader(Struct, frozen=True):
     """What goes into ``commitInfo`` beside the attempt's own values."""
 
     operation: str
@@ -104,11 +103,10 @@ class CommitHeader:
     engine_info: str
     txn_id: str
     user_metadata: str | None = None
-    custom: Mapping[str, Any] = field(default_factory=dict)
+    custom: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True)
-class Attempt:
+class Attempt(Struct, frozen=True, dict=True):
     """A commit ready to be proposed.
 
     Parameters

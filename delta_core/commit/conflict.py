@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.actions import ActionKind
 from delta_core.commit.intents import Intents, Reads
@@ -49,8 +49,7 @@ class IsolationLevel(Enum):
     SNAPSHOT_ISOLATION = "SnapshotIsolation"
 
 
-@dataclass(frozen=True)
-class _Check:
+class _Check(Struct, frozen=True):
     intents: Intents
     reads: Reads
     isolation: IsolationLevel

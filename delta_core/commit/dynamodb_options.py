@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from delta_core.errors import InvalidArgumentError
 
@@ -16,8 +17,7 @@ DAY_S = 24 * 3600
 _SPARK = ("spark.io.delta.storage.s3dynamodblogstore.", "io.delta.storage.s3dynamodblogstore.")
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """Which table of DynamoDB, and how to reach it.
 
     Parameters
@@ -33,8 +33,8 @@ class Settings:
     table: str = "delta_log"
     table_path: str = ""
     ttl_s: int = DAY_S
-    session: Mapping[str, Any] = field(default_factory=dict)
-    client: Mapping[str, Any] = field(default_factory=dict)
+    session: Mapping[str, Any] = {}
+    client: Mapping[str, Any] = {}
     billing: Mapping[str, Any] = field(default_factory=lambda: {"BillingMode": "PAY_PER_REQUEST"})
 
 

@@ -7,8 +7,9 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from delta_core.commit.dynamodb_options import Settings
 from delta_core.errors import EngineError, MissingDependencyError
@@ -24,8 +25,7 @@ class TakenError(Exception):
     """There is an entry of this name already."""
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """What DynamoDB holds of one commit.
 
     Parameters

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from delta_core.actions import ADDED_FILE, FILE_COLUMNS, Metadata, Protocol
 from delta_core.expressions.ast import Expression
@@ -28,8 +29,7 @@ REMOVED_FILE = pa.schema([
 ])  # fmt: skip
 
 
-@dataclass(frozen=True)
-class RowRemoval:
+class RowRemoval(Struct, frozen=True):
     """Rows to drop of one file.
 
     Parameters
@@ -44,8 +44,7 @@ class RowRemoval:
     rows: RowSet
 
 
-@dataclass
-class Reads:
+class Reads(Struct):
     """What a transaction looked at, for the conflict check.
 
     Parameters
@@ -56,8 +55,8 @@ class Reads:
         ``path`` and ``dvId`` of files whose content was used.
     """
 
-    predicates: list[Expression | None] = field(default_factory=list)
-    files: list[pa.Table] = field(default_factory=list)
+    predicates: list[Expression | None] = []
+    files: list[pa.Table] = []
 
     @property
     def is_blind(self) -> bool:
@@ -65,8 +64,7 @@ class Reads:
         return not self.predicates and not self.files
 
 
-@dataclass
-class Intents:
+class Intents(Struct):
     """Everything staged. Tables are lists of pieces, joined when an attempt is built.
 
     Parameters
@@ -75,17 +73,17 @@ class Intents:
         Configuration of the domains that the user, and that features, set; None removes one.
     """
 
-    adds: list[pa.Table] = field(default_factory=list)
-    removes: list[pa.Table] = field(default_factory=list)
-    cdcs: list[pa.Table] = field(default_factory=list)
-    row_removals: list[RowRemoval] = field(default_factory=list)
+    adds: list[pa.Table] = []
+    removes: list[pa.Table] = []
+    cdcs: list[pa.Table] = []
+    row_removals: list[RowRemoval] = []
     protocol: Protocol | None = None
     metadata: Metadata | None = None
-    domains: dict[str, str | None] = field(default_factory=dict)
-    system_domains: dict[str, str | None] = field(default_factory=dict)
-    transactions: dict[str, int] = field(default_factory=dict)
-    actions: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
-    reported: dict[Path, tuple[Any, Any]] = field(default_factory=dict)
+    domains: dict[str, str | None] = {}
+    system_domains: dict[str, str | None] = {}
+    transactions: dict[str, int] = {}
+    actions: list[tuple[str, Mapping[str, Any]]] = []
+    reported: dict[Path, tuple[Any, Any]] = {}
 
     def report(self, bounds: Mapping[Path, tuple[Any, Any]]) -> None:
         """Unite what one more write reports of a column's values with what others did."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 __all__ = [
     "MAX_COMMIT_RETRIES", "AddAction", "CommitProperties", "PostCommit", "PostCommitHookProperties", "RemoveAction",
@@ -15,8 +16,7 @@ __all__ = [
 MAX_COMMIT_RETRIES = 15
 
 
-@dataclass(frozen=True)
-class PostCommit:
+class PostCommit(Struct, frozen=True):
     """Which follow-ups are wanted.
 
     Parameters
@@ -31,8 +31,7 @@ class PostCommit:
     write_checksum: bool = True
 
 
-@dataclass(frozen=True)
-class Transaction:
+class Transaction(Struct, frozen=True):
     """The version that an application reached, for writes that happen once."""
 
     app_id: str
@@ -40,8 +39,7 @@ class Transaction:
     last_updated: int | None = None
 
 
-@dataclass(frozen=True)
-class CommitProperties:
+class CommitProperties(Struct, frozen=True):
     """How a commit is made.
 
     Parameters
@@ -69,8 +67,7 @@ class CommitProperties:
         return {t.app_id: t.version for t in self.app_transactions or ()}
 
 
-@dataclass(frozen=True)
-class PostCommitHookProperties:
+class PostCommitHookProperties(Struct, frozen=True):
     """What follows a commit.
 
     Parameters
@@ -90,8 +87,7 @@ class PostCommitHookProperties:
         return PostCommit(self.create_checkpoint)
 
 
-@dataclass(frozen=True)
-class AddAction:
+class AddAction(Struct, frozen=True):
     """A data file that lies in its place.
 
     Parameters
@@ -106,14 +102,13 @@ class AddAction:
 
     path: str
     size: int
-    partition_values: Mapping[str, str | None] = field(default_factory=dict)
+    partition_values: Mapping[str, str | None] = {}
     modification_time: int = 0
     data_change: bool = True
     stats: str = ""
 
 
-@dataclass(frozen=True)
-class RemoveAction:
+class RemoveAction(Struct, frozen=True):
     """A live file to remove, by its path in the log."""
 
     path: str

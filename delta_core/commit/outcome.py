@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, Union
+
+from msgspec import Struct
 
 __all__ = ["Committed", "Committer", "Conflict", "Outcome", "Proposal"]
 
 
-@dataclass(frozen=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """A commit that wants to become a version.
 
     Parameters
@@ -28,8 +28,7 @@ class Proposal:
     timestamp_ms: int
 
 
-@dataclass(frozen=True)
-class Committed:
+class Committed(Struct, frozen=True):
     """The commit is a version of the table.
 
     ``path`` is where its bytes lie below ``_delta_log``; None where a catalog keeps them.
@@ -39,8 +38,7 @@ class Committed:
     path: str | None
 
 
-@dataclass(frozen=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """Another commit became this version first."""
 
     version: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.plugins import PluginRegistry, PluginSet
@@ -17,8 +18,7 @@ _WORDS = ("supported", "enabled")
 _VERSIONS = ("delta.minReaderVersion", "delta.minWriterVersion")
 
 
-@dataclass(frozen=True)
-class Requested:
+class Requested(Struct, frozen=True):
     """The features that properties name, and the properties that are to be stored."""
 
     features: Sequence[str]

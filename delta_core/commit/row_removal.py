@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.actions import ADDED_FILE
 from delta_core.commit.intents import REMOVED_FILE, RowRemoval
@@ -19,8 +19,7 @@ from delta_core.snapshot import Snapshot
 __all__ = ["Resolved", "rebase", "resolve"]
 
 
-@dataclass(frozen=True)
-class Resolved:
+class Resolved(Struct, frozen=True):
     """What row removals come to.
 
     Parameters

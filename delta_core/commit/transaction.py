@@ -7,11 +7,12 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from importlib import metadata as installed
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from delta_core.actions import DomainMetadata, Metadata, Protocol
 from delta_core.commit.attempt import Attempt, CommitHeader, build_attempt
@@ -58,8 +59,7 @@ _LEAST_LONG = -(2**63)
 ENGINE_INFO = f"delta_core/{installed.version('delta_core')}"
 
 
-@dataclass(frozen=True)
-class CommitResult:
+class CommitResult(Struct, frozen=True):
     """What a commit came to.
 
     Parameters

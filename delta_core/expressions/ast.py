@@ -8,8 +8,10 @@ its functions by lower-case name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Union
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from delta_core.types import DataType
 
@@ -20,16 +22,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """A constant; ``type`` None means: take it from the other operand (or null)."""
 
     value: Any
     type: DataType | None = None
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(Struct, frozen=True):
     """A logical column, by its path of names (several names reach into structs)."""
 
     path: tuple[str, ...]
@@ -40,8 +40,7 @@ class Column:
         return ".".join(self.path)
 
 
-@dataclass(frozen=True)
-class PhysicalColumn:
+class PhysicalColumn(Struct, frozen=True):
     """A top-level column of the data file, by physical name; null where a file lacks it."""
 
     name: str
@@ -49,24 +48,21 @@ class PhysicalColumn:
     field_id: int | None = None
 
 
-@dataclass(frozen=True)
-class FileConstant:
+class FileConstant(Struct, frozen=True):
     """A value that is one per file: a column of the file table such as ``baseRowId``."""
 
     name: str
     type: DataType
 
 
-@dataclass(frozen=True)
-class PartitionValue:
+class PartitionValue(Struct, frozen=True):
     """A file's partition value, typed, by the column's physical name."""
 
     name: str
     type: DataType
 
 
-@dataclass(frozen=True)
-class FileStatistic:
+class FileStatistic(Struct, frozen=True):
     """A file's statistic: ``kind`` is min, max, nullCount, numRecords or tightBounds; ``path`` is physical."""
 
     kind: str
@@ -74,18 +70,15 @@ class FileStatistic:
     type: DataType
 
 
-@dataclass(frozen=True)
-class RowPosition:
+class RowPosition(Struct, frozen=True):
     """The row's physical position in its file: int64, from 0, deleted rows counted."""
 
 
-@dataclass(frozen=True)
-class TaskIndex:
+class TaskIndex(Struct, frozen=True):
     """The number of the writing task: int64, from 0."""
 
 
-@dataclass(frozen=True)
-class TaskRow:
+class TaskRow(Struct, frozen=True):
     """The row's number within its writing task: int64, from 0."""
 
 
@@ -94,8 +87,7 @@ Leaf = Union[
 ]
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Struct, frozen=True):
     """A function applied to arguments.
 
     Operators are functions too: ``and or not = != <=> < <= > >= + - * / % isnull isnotnull in like case if``.
@@ -109,17 +101,28 @@ class Call:
 
     function: str
     args: tuple[Expression, ...]
-    sql: str = field(default="", compare=False)
+    sql: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Call and (self.function, self.args) == (other.function, other.args)
+
+    def __hash__(self) -> int:
+        return hash((self.function, self.args))
 
 
-@dataclass(frozen=True)
-class Cast:
+class Cast(Struct, frozen=True):
     """A cast with Spark's rules; ``safe`` gives null where the plain one would raise (``try_cast``)."""
 
     arg: Expression
     type: DataType
     safe: bool = False
-    sql: str = field(default="", compare=False)
+    sql: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Cast and (self.arg, self.type, self.safe) == (other.arg, other.type, other.safe)
+
+    def __hash__(self) -> int:
+        return hash((self.arg, self.type, self.safe))
 
 
 Expression = Union[Leaf, Literal, Call, Cast]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Protocol
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from delta_core.errors import ColumnNotFoundError, ExpressionError, PluginError, UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, column

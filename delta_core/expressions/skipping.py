@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import (
@@ -56,8 +58,7 @@ _MILLISECOND = dt.timedelta(milliseconds=1)
 _UNBOUNDED_TYPES = ("binary", "void", "variant")
 
 
-@dataclass(frozen=True)
-class SkippingPlan:
+class SkippingPlan(Struct, frozen=True):
     """How to choose files before reading them; None where nothing is to be tested.
 
     Parameters
@@ -124,8 +125,7 @@ def _counts_nulls(test: Expression) -> bool:
 # --- columns -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Bounds:
+class _Bounds(Struct, frozen=True):
     """What holds for every non-null value of an expression in a file.
 
     ``low`` and ``high`` are null where unknown; ``low`` holds for NaN too, ``high`` only where ``may_be_nan`` is

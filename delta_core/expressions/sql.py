@@ -10,8 +10,9 @@ import decimal
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.errors import InvalidArgumentError, LogError
 from delta_core.kernels._json_actions import Parser
@@ -47,8 +47,7 @@ _OTHERS = pa.schema(
 _VECTOR_TYPE = pa.struct([(name, _ARROW[code]) for name, code in _VECTOR.items()])
 
 
-@dataclass(frozen=True)
-class ParsedActions:
+class ParsedActions(Struct, frozen=True):
     """The actions of the commits that were fed, in the order fed and then of their lines.
 
     Parameters

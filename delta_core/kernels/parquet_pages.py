@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.kernels._parquet_pages import Column, UnsupportedPagesError, Workspace
 
@@ -23,8 +23,7 @@ Source = int | bytes | memoryview
 _kept = threading.local()
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnChunk:
+class ColumnChunk(Struct, frozen=True):
     """Where a column chunk lies, and what it holds.
 
     Parameters

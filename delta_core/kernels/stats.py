@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels._json_stats import Fields
@@ -26,8 +26,7 @@ _KINDS: dict[str, tuple[str, int, pa.DataType]] = {
 _CHUNK_BYTES = 1 << 30
 
 
-@dataclass(frozen=True)
-class StatField:
+class StatField(Struct, frozen=True):
     """One value to read from each file's statistics.
 
     Parameters

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from delta_core.errors import InvalidArgumentError
 
@@ -13,8 +14,7 @@ __all__ = ["SIDECAR_ACTIONS", "CheckpointPlan"]
 SIDECAR_ACTIONS = 65_536
 
 
-@dataclass(frozen=True)
-class CheckpointPlan:
+class CheckpointPlan(Struct, frozen=True):
     """What the hook ``plan_checkpoint`` answers. Without an answer: V1 in one classic-named Parquet file.
 
     Parameters

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.actions import ADD, DOMAIN_METADATA, METADATA, PROTOCOL, REMOVE, TXN, ActionField, ActionKind
 from delta_core.errors import HookContractError
@@ -43,8 +43,7 @@ _NUM_RECORDS, _TIGHT = FileStatistic("numRecords", (), _LONG), FileStatistic("ti
 Action = tuple[str, Mapping[str, Any]]
 
 
-@dataclass(frozen=True)
-class CheckpointColumns:
+class CheckpointColumns(Struct, frozen=True):
     """Which columns a table's checkpoints have.
 
     Parameters

@@ -10,10 +10,10 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.actions import ActionField, DomainMetadata, SetTransaction
 from delta_core.engine import CheckpointHandle, Engine, ParquetForm
@@ -79,8 +79,7 @@ class CheckpointSource(Protocol):
     def others(self, kind: str) -> list[dict[str, Any]]: ...
 
 
-@dataclass(frozen=True)
-class CheckpointResult:
+class CheckpointResult(Struct, frozen=True):
     """A checkpoint that was written.
 
     Parameters
@@ -190,8 +189,7 @@ def _choose_plan(snapshot: CheckpointSource, given: CheckpointPlan | None) -> Ch
     return given
 
 
-@dataclass
-class _Writer:
+class _Writer(Struct, dict=True):
     """One checkpoint under construction."""
 
     snapshot: CheckpointSource
@@ -199,8 +197,8 @@ class _Writer:
     now_ms: int
     num_adds: int = 0
     num_removes: int = 0
-    own: list[Action] = field(default_factory=list)
-    sidecars: list[Sidecar] = field(default_factory=list)
+    own: list[Action] = []
+    sidecars: list[Sidecar] = []
     own_bytes: int = 0
 
     def __post_init__(self) -> None:

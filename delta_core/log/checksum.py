@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from delta_core.actions import DomainMetadata, SetTransaction
@@ -47,8 +47,7 @@ _RETENTION = "delta.setTransactionRetentionDuration"
 Checksum = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class CommitContent:
+class CommitContent(Struct, frozen=True):
     """What a commit says, as far as a checksum needs it.
 
     Parameters

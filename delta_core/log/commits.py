@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.actions import ActionField, Metadata, Protocol
 from delta_core.engine import ActionQuery, Engine
@@ -28,8 +28,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """One commit's actions.
 
     Parameters

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from delta_core.engine import RangeRequest, Storage
 from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
@@ -22,8 +23,7 @@ EMBEDDED_LIMIT = 30
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
-@dataclass(frozen=True)
-class Hint:
+class Hint(Struct, frozen=True):
     """What ``_last_checkpoint`` says.
 
     Parameters

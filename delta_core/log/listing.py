@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from delta_core.engine import Storage
 from delta_core.log.hint import Hint
@@ -12,8 +12,7 @@ from delta_core.plans import LogFile
 __all__ = ["LogListing", "list_log"]
 
 
-@dataclass(frozen=True)
-class LogListing:
+class LogListing(Struct, frozen=True):
     """The files of a log from one version on.
 
     Parameters

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.engine import CheckpointHandle, Engine
 from delta_core.log.checkpoint_schema import CheckpointColumns
@@ -20,8 +20,7 @@ from delta_core.log.tombstones import retained
 __all__ = ["Sidecar", "reusable_sidecars"]
 
 
-@dataclass(frozen=True)
-class Sidecar:
+class Sidecar(Struct, frozen=True):
     """A sidecar file.
 
     Parameters

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from delta_core.actions import ActionField, Metadata, Protocol
 from delta_core.catalog import CommitSource, StagedCommit
@@ -33,8 +34,7 @@ _PASSED_OVER = frozenset({"commitInfo", "cdc"})
 _MAX_CHUNKS = 64
 
 
-@dataclass(frozen=True)
-class LogContents:
+class LogContents(Struct, frozen=True):
     """What was read to build a version.
 
     Parameters

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from delta_core.actions import FILE_COLUMNS
 from delta_core.commit.intents import REMOVED_FILE

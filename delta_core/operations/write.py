@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
@@ -45,8 +46,7 @@ Mode = Literal["error", "append", "overwrite", "ignore"]
 _MAX_PARTITIONS_READ = 200
 
 
-@dataclass(frozen=True)
-class WriteOptions:
+class WriteOptions(Struct, frozen=True):
     """How rows are written.
 
     Parameters
@@ -79,10 +79,10 @@ class WriteOptions:
     description: str | None = None
     writer_properties: WriterProperties | None = None
     target_file_size: int | None = None
-    transactions: Mapping[str, int] = field(default_factory=dict)
+    transactions: Mapping[str, int] = {}
     data_change: bool = True
     user_metadata: str | None = None
-    custom_metadata: Mapping[str, Any] = field(default_factory=dict)
+    custom_metadata: Mapping[str, Any] = {}
     max_commit_retries: int = MAX_COMMIT_RETRIES
     post: PostCommit = field(default_factory=PostCommit)
 

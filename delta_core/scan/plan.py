@@ -7,10 +7,11 @@ fields that were asked, in the schema's order, as pyarrow's Parquet reader does:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, Union
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from delta_core.errors import (
     ColumnNotFoundError,
@@ -54,39 +55,34 @@ LOCATION = FileConstant("_file_path", PrimitiveType("string"))
 _VOID = PrimitiveType("void")
 
 
-@dataclass(frozen=True)
-class PhysicalSource:
+class PhysicalSource(Struct, frozen=True):
     """A physical column of the read, or a field within it by child numbers."""
 
     index: int
     path: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class ConstantSource:
+class ConstantSource(Struct, frozen=True):
     """A value per file, by its number among `ReadPlan.constants`; None: null for every file."""
 
     index: int | None
 
 
-@dataclass(frozen=True)
-class PositionSource:
+class PositionSource(Struct, frozen=True):
     """The row's physical position."""
 
 
 Source = Union[PhysicalSource, ConstantSource, PositionSource]
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(Struct, frozen=True):
     """One column that is handed out: a source as it is, or an expression."""
 
     field: pa.Field
     value: Source | Expression
 
 
-@dataclass(frozen=True)
-class ReadPlan:
+class ReadPlan(Struct, frozen=True):
     """How physical batches become the rows that were asked for.
 
     Parameters
@@ -204,7 +200,7 @@ class _Planner:
         if not isinstance(rule, (RowFilter, ReadCheck, MetadataColumn)):
             raise HookContractError(f"Hook read_rules returned {rule!r}, expected a read rule.", hook="read_rules")
         expression = bind(rule.expression, self.table.schema, self.functions)  # type: ignore[arg-type]
-        return type(rule)(**{**rule.__dict__, "expression": expression})
+        return replace(rule, expression=expression)
 
     def plan(
         self, constants: Mapping[str, tuple[str | Expression, DataType]], limit: int | None, prunes_files: bool

@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Union
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec.structs import replace
 
 from delta_core.schema import Schema
 from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, parse_type

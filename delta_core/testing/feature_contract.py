@@ -6,8 +6,9 @@ import importlib
 import json
 import pickle
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from delta_core.actions import ADDED_FILE, CHANGE_FILE, Metadata, Protocol
 from delta_core.commit.attempt import AttemptView

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 __all__ = ["Action", "LogState", "reconcile", "vector_id"]
 
@@ -20,16 +21,15 @@ def vector_id(descriptor: Mapping[str, Any] | None) -> str | None:
     return f"{descriptor['storageType']}{descriptor['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
 
 
-@dataclass
-class LogState:
+class LogState(Struct):
     """What a log adds up to; files by (path, vector id)."""
 
-    protocol: dict[str, Any] = field(default_factory=dict)
-    metadata: dict[str, Any] = field(default_factory=dict)
-    files: dict[FileKey, dict[str, Any]] = field(default_factory=dict)
-    tombstones: dict[FileKey, dict[str, Any]] = field(default_factory=dict)
-    txns: dict[str, dict[str, Any]] = field(default_factory=dict)
-    domains: dict[str, dict[str, Any]] = field(default_factory=dict)
+    protocol: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
+    files: dict[FileKey, dict[str, Any]] = {}
+    tombstones: dict[FileKey, dict[str, Any]] = {}
+    txns: dict[str, dict[str, Any]] = {}
+    domains: dict[str, dict[str, Any]] = {}
 
     def apply(self, actions: Iterable[Action]) -> None:
         """Take one commit in."""

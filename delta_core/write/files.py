@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from delta_core.actions import ADDED_FILE, CHANGE_FILE
 from delta_core.engine import Engine, FileWrite, WrittenFile
@@ -37,8 +38,7 @@ _ADDED = pa.struct(list(ADDED_FILE))
 _RUN = 4096
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(Struct, frozen=True):
     """Files that are whole on their store and not yet part of the table.
 
     Parameters

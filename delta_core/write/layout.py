@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.errors import UnsupportedOperationError
 from delta_core.schema import FIELD_ID, NESTED_IDS, Path, format_path
@@ -17,8 +17,7 @@ __all__ = ["FileColumn", "arrow_type", "file_columns"]
 _VOID = PrimitiveType("void")
 
 
-@dataclass(frozen=True)
-class FileColumn:
+class FileColumn(Struct, frozen=True):
     """A top-level column of the data files.
 
     Parameters

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from delta_core.errors import HookContractError, PluginConflictError
 from delta_core.expressions.ast import Cast, Column, Expression, leaves
@@ -34,8 +37,7 @@ _NOTHING = FileRequirement("")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True)
-class WritePlan:
+class WritePlan(Struct, frozen=True, dict=True):
     """How rows become files of a table. Expressions are bound to the table's schema.
 
     Parameters
@@ -53,10 +55,6 @@ class WritePlan:
     rules : tuple
         What the features answered.
 
-    Attributes
-    ----------
-    compiled : dict
-        What writes compiled of the plan, for those after them; no other plan has it, nor does a pickled one.
     """
 
     table: TableState
@@ -68,12 +66,13 @@ class WritePlan:
     remove_rows: RemoveRows | None = None
     capture: ChangeCapture | None = None
     statistics: tuple[Path, ...] = ()
-    functions: Mapping[str, Function] = field(default_factory=dict, compare=False)
-    rules: tuple[WriteRule, ...] = field(default=(), compare=False)
-    compiled: dict[Any, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
+    functions: Mapping[str, Function] = {}
+    rules: tuple[WriteRule, ...] = ()
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "compiled": {}}
+    @cached_property
+    def compiled(self) -> dict[Any, Any]:
+        """What writes compiled of the plan, for those after them; no other plan has it, nor does a pickled one."""
+        return {}
 
     def serves(self, table: TableState, operation: str, rules: Sequence[WriteRule]) -> bool:
         """Whether this is the plan of a later version too: nothing changed that it is made of.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from delta_core.properties import WriterProperties, read_property
 from delta_core.state import TableState

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.errors import ConstraintViolationError
 from delta_core.schema import Path, format_path
@@ -28,8 +28,7 @@ _TEXT = re.compile(r"(char|varchar)\s*\(\s*(\d+)\s*\)\Z", re.IGNORECASE)
 Sample = Callable[[int], Any]
 
 
-@dataclass(frozen=True)
-class SchemaCheck:
+class SchemaCheck(Struct, frozen=True):
     """What one column, or a part of it, has to fulfil; ``parts`` are named as in a path."""
 
     path: Path

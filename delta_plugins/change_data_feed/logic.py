@@ -1,10 +1,10 @@
 """From a commit's file actions to the files that hold its changes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.api import (
     FILE_COLUMNS,
@@ -47,8 +47,7 @@ FILES = pa.schema([
 ])  # fmt: skip
 
 
-@dataclass(frozen=True)
-class CommitChanges:
+class CommitChanges(Struct, frozen=True):
     """Where one commit's changes stand.
 
     Parameters

@@ -6,7 +6,8 @@ Until then new columns are named in files as users name them, so that mapping ca
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from delta_core.api import DataType, Metadata, Path, Schema, TableFeature, TableState, hookimpl, walk
 

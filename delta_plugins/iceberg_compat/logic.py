@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
+from msgspec import Struct
+from msgspec.structs import replace
 
 from delta_core.api import (
     EveryFile,
@@ -49,8 +50,7 @@ def switched_on(metadata: Metadata, switch: str) -> bool:
     return metadata.configuration.get(switch, "").strip().lower() == "true"
 
 
-@dataclass(frozen=True)
-class Version:
+class Version(Struct, frozen=True):
     """The rules of one version.
 
     Parameters

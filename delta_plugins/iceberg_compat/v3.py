@@ -6,8 +6,9 @@ rowTracking gives the hidden columns the field ids that Iceberg knows them by.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from delta_core.api import (
     Call,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from operator import methodcaller
+
+from msgspec.structs import replace
 
 from delta_core.api import (
     FeatureRequirementError,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from delta_core.api import (
     Call,
@@ -36,8 +38,7 @@ _LONGS = range(-(2**63), 2**63)
 _TASK_ROWS = 2**33
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """An identity column.
 
     Parameters

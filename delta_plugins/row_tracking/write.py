@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from delta_core.api import (
     ActionColumn,

@@ -6,7 +6,8 @@ Files are written unshredded, which every reader of variants understands.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from delta_core.api import VARIANT, Function, Metadata, Schema, TableFeature, TableState, TypeDef, hookimpl
 from delta_plugins.variant_type import schema_rules

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from delta_core.commit.transaction import Transaction
 from delta_core.errors import HookContractError, UnsupportedFeatureError

@@ -181,7 +181,7 @@ def test_transaction_version_is_read_back(begin: Begin, uri: str) -> None:
 
 
 def test_metadata_change_conflicts_with_any_writer(begin: Begin) -> None:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     slow, change = begin(), begin("SET TBLPROPERTIES")
     slow.add_files(added("f.parquet"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from delta_core.commit.transaction import Transaction
 from delta_core.errors import (

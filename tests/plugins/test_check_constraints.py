@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable as PeerTable
 from deltalake import write_deltalake
+from msgspec.structs import replace
 
 from delta_core.actions import Metadata
 from delta_core.errors import (

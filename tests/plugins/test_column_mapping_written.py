@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from deltalake import DeltaTable as PeerTable
 from deltalake import QueryBuilder
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from delta_core.errors import InvalidArgumentError, SchemaError, TypeChangeError
 from delta_core.schema import Schema, walk

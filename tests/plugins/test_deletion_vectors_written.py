@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from deltalake import DeltaTable as PeerTable
 from deltalake import QueryBuilder
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from delta_core.commit.intents import READ_FILE, REMOVED_FILE
 from delta_core.commit.transaction import CommitResult, Transaction

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import UnsupportedFeatureError

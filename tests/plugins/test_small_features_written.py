@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable as PeerTable
 from deltalake import QueryBuilder
+from msgspec.structs import replace
 
 from delta_core.errors import CatalogRequiredError, InvalidArgumentError, UnsupportedFeatureError
 from delta_core.kernels.row_set import RowSet

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from delta_core.errors import TypeChangeError
 from delta_core.schema import Schema

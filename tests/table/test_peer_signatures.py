@@ -68,8 +68,7 @@ def _ours(name: str) -> Any:
     holder = getattr(delta_core, first, None)
     if not rest or holder is None:
         return holder
-    fields = getattr(holder, "__dataclass_fields__", {})
-    return inspect.getattr_static(holder, rest, fields.get(rest))
+    return inspect.getattr_static(holder, rest, None)
 
 
 def _parameters(value: Any) -> list[inspect.Parameter] | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from delta_core.errors import (
     ColumnNotFoundError,

@@ -7,11 +7,11 @@ get only scalars may return a scalar. Attributes that are not defined here are p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.errors import UnsupportedExpressionError
 from delta_core.expressions.ast import Expression, Literal
@@ -66,8 +66,7 @@ def scalar_of(literal: Literal) -> pa.Scalar:
     return typed(value, target)
 
 
-@dataclass(frozen=True)
-class CallInfo:
+class CallInfo(Struct, frozen=True):
     """A call to be compiled: its name, bound arguments, their types and the result's."""
 
     name: str

@@ -8,12 +8,12 @@ error class. What is never reached (a branch of ``case`` not taken, the right si
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.engines.arrow import (
     casts,
@@ -55,8 +55,7 @@ _CONDITIONS = (
 )
 
 
-@dataclass(frozen=True)
-class _Batch:
+class _Batch(Struct, frozen=True):
     """The columns of one evaluation, one a leaf."""
 
     columns: Sequence[Any]
@@ -70,8 +69,7 @@ class _Batch:
 Node = Callable[[_Batch], Any]
 
 
-@dataclass(frozen=True)
-class CompiledExpression:
+class CompiledExpression(Struct, frozen=True):
     """An expression ready to run.
 
     Parameters

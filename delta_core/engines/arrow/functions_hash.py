@@ -7,11 +7,11 @@ Text goes word by word over all rows that still have one, so time grows with the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.engines.arrow import compute as pc
 from delta_core.engines.arrow.compute import CallInfo, Kernel, Maker, on_arrays, to_numpy
@@ -30,8 +30,7 @@ def _rotate(x: Any, bits: int) -> Any:
     return (x << kind(bits)) | (x >> kind(width - bits))
 
 
-@dataclass(frozen=True)
-class _Text:
+class _Text(Struct, frozen=True):
     """The bytes of each row: where they start in one buffer, and how many there are."""
 
     data: Any

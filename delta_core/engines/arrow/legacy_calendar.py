@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 __all__ = ["Calendar", "read_calendar"]
 
@@ -28,8 +28,7 @@ _DAY_US = 86_400_000_000
 _SAFE_US = -2_208_988_800_000_000
 
 
-@dataclass(frozen=True)
-class Calendar:
+class Calendar(Struct, frozen=True):
     """What of a file is in the hybrid calendar.
 
     Parameters

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.engine import ColumnStatistics
 from delta_core.engines.arrow import compute as pc
@@ -25,8 +25,7 @@ FOOTER_BOUND_BYTES = 4096
 _SHOWS_NAN = re.compile(r"parquet-mr version (1\.1[2-9]|1\.[2-9]\d|[2-9])\.")
 
 
-@dataclass(frozen=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """One leaf to measure.
 
     Parameters
@@ -80,15 +79,14 @@ def leaves_of(schema: pa.Schema, paths: Sequence[Path]) -> tuple[Leaf, ...]:
     return tuple(found)
 
 
-@dataclass
-class Measured:
+class Measured(Struct):
     """What the rows of one file tell beside its footer."""
 
     leaves: tuple[Leaf, ...]
-    null_counts: dict[Path, int] = field(default_factory=dict)
-    with_nan: set[Path] = field(default_factory=set)
+    null_counts: dict[Path, int] = {}
+    with_nan: set[Path] = set()
     #: Bounds of row groups whose texts may be too long for a footer, by leaf and number of the group.
-    texts: dict[tuple[Path, int], tuple[bytes, bytes]] = field(default_factory=dict)
+    texts: dict[tuple[Path, int], tuple[bytes, bytes]] = {}
 
     def add(self, group: int, table: pa.Table) -> None:
         """Measure the rows of a row group."""

@@ -7,10 +7,10 @@ stored type that does not hold the wanted values exactly is refused. Protocol: C
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.engines.arrow.legacy_calendar import Calendar
 from delta_core.kernels.nested import rebuild_list, rebuild_map, rebuild_struct, relabel
@@ -31,8 +31,7 @@ class UnconvertibleError(Exception):
         super().__init__(f"column {self.column} holds {found}, expected {wanted}" + (f": {why}" if why else ""))
 
 
-@dataclass(frozen=True)
-class FilePlan:
+class FilePlan(Struct, frozen=True):
     """How to read one file's columns.
 
     Parameters
@@ -113,16 +112,14 @@ def plan_file(
     return FilePlan(leaves, first, convert, schema, matcher.stored)
 
 
-@dataclass(frozen=True)
-class _Plain:
+class _Plain(Struct, frozen=True):
     schema: pa.Schema
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return relabel(batch, self.schema)
 
 
-@dataclass(frozen=True)
-class _Converting:
+class _Converting(Struct, frozen=True):
     picks: Sequence[tuple[int | None, Convert | None]]
     schema: pa.Schema
 

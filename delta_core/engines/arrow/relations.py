@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.engine import Evaluator, Relation
 from delta_core.engines.arrow.evaluator import read_column
@@ -16,8 +16,7 @@ from delta_core.expressions.ast import Column, Expression, Leaf, leaves
 __all__ = ["ArrowRelation", "ArrowRelations"]
 
 
-@dataclass(frozen=True)
-class ArrowRelation:
+class ArrowRelation(Struct, frozen=True):
     """A schema, and a function that begins a stream of batches of it."""
 
     schema: pa.Schema

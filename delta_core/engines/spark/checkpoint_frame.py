@@ -7,10 +7,10 @@ its file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
@@ -46,8 +46,7 @@ _OPTIONS = {
 _GLOB = str.maketrans({c: f"\\{c}" for c in "[]{}*?\\"})
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """Which columns of file actions are wanted.
 
     Parameters
@@ -146,8 +145,7 @@ def canonical_path(path: Column) -> Column:
 # --- one form of files ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Form:
+class _Form(Struct, frozen=True):
     """What files of one writer have: types of the constants, where each statistic stands, whether there is its text."""
 
     constants: tuple[Any, ...]

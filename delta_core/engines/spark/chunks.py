@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.engine import RangeRequest, Storage
 from delta_core.engines.spark.files import PlannedFiles, Rows
@@ -37,8 +37,7 @@ def chunk_table(found: Iterable[Rows]) -> pa.Table:
     return pa.table({CHUNK: pa.array(np.concatenate(keys)), WORDS: pa.ListArray.from_arrays(offsets, values)})
 
 
-@dataclass(frozen=True)
-class _Decoder:
+class _Decoder(Struct, frozen=True):
     """Runs on executors: from where vectors lie to their chunks."""
 
     storage: Storage

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from delta_core.errors import CorruptTableError, DataFileError
@@ -31,8 +31,7 @@ _WINDOW = 2048
 _SCHEMES = {"s3://": "s3a://", "gcs://": "gs://"}
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """Rows of one file: those that are dropped, or (``keeps``) the only ones that are wanted."""
 
     file: int

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from pyspark.sql import DataFrame
 
 from delta_core.engine import CheckpointHandle
@@ -55,14 +55,13 @@ class Facts(NamedTuple):
     largest: int
 
 
-@dataclass
-class Held:
+class Held(Struct):
     """A checkpoint's file actions, as far as they were asked for."""
 
     session: Any
     frame: DataFrame
     shape: Shape
-    facts: dict[int, Facts] = field(default_factory=dict)
+    facts: dict[int, Facts] = {}
 
     def remember(self, version: int, facts: Facts) -> None:
         """Keep the sums of a version."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -32,8 +32,7 @@ __all__ = ["FrameWriteOptions", "write_rows"]
 _PLACE = "_file_path"
 
 
-@dataclass(frozen=True)
-class FrameWriteOptions:
+class FrameWriteOptions(Struct, frozen=True):
     """What a write with Spark may ask beside `WriteOptions`.
 
     Parameters

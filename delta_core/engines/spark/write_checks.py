@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -29,8 +29,7 @@ _VALUE = re.compile(re.escape(BAD_VALUE) + r"(Column .*? before writing\.)", re.
 _SHOWN, _SHOWN_CHARACTERS = 20, 2000
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """A condition on rows; a row for which it is not true fails the write."""
 
     passes: Column

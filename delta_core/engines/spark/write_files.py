@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -31,8 +32,7 @@ from delta_core.write.properties import writer_properties
 __all__ = ["FrameOptions", "FrameWritten", "write_frame"]
 
 
-@dataclass(frozen=True)
-class FrameOptions:
+class FrameOptions(Struct, frozen=True):
     """How Spark writes files.
 
     Parameters
@@ -49,12 +49,11 @@ class FrameOptions:
 
     max_records_per_file: int | None = None
     optimize: bool | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = {}
     plain: bool = False
 
 
-@dataclass(frozen=True)
-class FrameWritten(Written):
+class FrameWritten(Written, frozen=True):
     """Files that lie in a directory of their own."""
 
     job: Job

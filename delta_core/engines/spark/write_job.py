@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from msgspec import Struct
 from pyspark.sql import DataFrame
 
 from delta_core.engine import RangeRequest, Storage
@@ -58,8 +58,7 @@ public class Run {
 _loaded: dict[int, tuple[Any, Any]] = {}
 
 
-@dataclass
-class Job:
+class Job(Struct):
     """Writes rows into one directory of a table.
 
     Parameters
@@ -75,7 +74,7 @@ class Job:
     spark: Any
     storage: Storage
     directory: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = {}
     plain: bool = False
 
     @property

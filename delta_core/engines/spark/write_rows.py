@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -43,8 +43,7 @@ _TASK_ROWS = 2**33
 _KEPT = ("__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS")
 
 
-@dataclass(frozen=True)
-class PhysicalRows:
+class PhysicalRows(Struct, frozen=True):
     """Rows ready to be written.
 
     Parameters

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from delta_core.api import (
     ActionColumn,

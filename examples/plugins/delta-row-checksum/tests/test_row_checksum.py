@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pyarrow.parquet
 import pytest
 from delta_row_checksum.audits import audit_checksums, checksum_audits
 from delta_row_checksum.logic import AUDIT, DOMAIN, FUNCTION_FIELD, REQUEST, coverage
+from msgspec.structs import replace
 
 from delta_core.actions import ADD
 from delta_core.commit.transaction import Transaction
