@@ -17,7 +17,7 @@ from delta_core.plugins import PluginRegistry
 ROOT = Path(delta_plugins.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 FOLDERS = sorted(p.name for p in ROOT.iterdir() if (p / "__init__.py").exists())
-NEEDED = {"numpy", "pyarrow"}
+NEEDED = {"msgspec", "numpy", "pyarrow"}  # msgspec: what records are made of
 
 
 def imports(path: Path) -> Iterator[str]:
