@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -34,6 +35,7 @@ from delta_core.log.chunks import BASE_COLUMNS, CommitChunk
 from delta_core.log.commits import Commit
 from delta_core.log.files import FileSet
 from delta_core.log.history import CommitHistory
+from delta_core.log.partition_values import time_zone
 from delta_core.log.reconcile import Reconciled, reconcile
 from delta_core.log.source import LogContents, TableLog, concat_actions, newest_definition
 from delta_core.plans import Checkpoint, LogFile, LogSegment, ReadRequest
@@ -108,6 +110,8 @@ def open_context(
     commits: CommitSource | None = None, plugins: PluginRegistry | None = None, timezone: str = "UTC", committer: Any = None,
 ) -> TableContext:  # fmt: skip
     """Return a table's context, whether there is a table or not; does no I/O. Arguments as of `open_snapshot`."""
+    if timezone != "UTC":
+        time_zone(timezone)  # refused here, not at the first column that needs it
     made = engine if isinstance(engine, Engine) else make_engine(engine, uri, storage_options)
     configured = None if committer is not None else find_committer(made.storage, storage_options)
     recover = getattr(configured if committer is None else committer, "recover", None)
@@ -307,6 +311,13 @@ class Snapshot:
     def schema(self) -> Schema:
         """The logical schema."""
         return self.state.schema
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of what it keeps of what was read of the log, about."""
+        tail = self._contents.tail
+        loaded = self.__dict__.get("files")
+        return int(tail.adds.nbytes + tail.removes.nbytes) + (0 if loaded is None else loaded.nbytes)
 
     # --- files and other reconciled actions ---
 
@@ -519,6 +530,29 @@ class Snapshot:
         return snapshot
 
     # --- reading rows ---
+
+    def begin(self, operation: str, parameters: Mapping[str, Any] | None = None, **options: Any) -> Any:
+        """Begin a transaction on this version.
+
+        Parameters
+        ----------
+        operation : str
+            The name that goes into history: WRITE, DELETE, ...
+        parameters : Mapping, optional
+            Its ``operationParameters``.
+        **options
+            ``isolation`` and ``committer``, as of `commit.transaction.Transaction`.
+
+        Returns
+        -------
+        Transaction
+            Stages intents; its ``commit`` makes them a version.
+
+        Raises UnsupportedFeatureError, UnsupportedVersionError where the table can't be written.
+        """
+        # commits stand on snapshots, and whoever only reads loads none of them
+        made = importlib.import_module("delta_core.commit.transaction").Transaction
+        return made(self.context, self, operation, parameters, **options)
 
     def row_sets(self, files: pa.Table) -> dict[int, RowSet]:
         """Return the rows that vectors drop, by row number in a file table; files without a vector are left out."""

@@ -88,6 +88,11 @@ class CommitChunk:
             self._columns |= {n: c for n, c in found.items() if n in _SMALL or n.startswith(PARTITION)}
         return [found[n] if n in found else pa.nulls(self.num_rows, self._type(n)) for n in names]
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the columns that it keeps."""
+        return sum(column.nbytes for column in list(self._columns.values()))
+
     def pick(self, names: Sequence[str], rows: Mask) -> list[pa.Array]:
         """Return columns of some rows."""
         return pick_all(self.load(names), rows)
@@ -162,6 +167,11 @@ class CheckpointChunk:
         for name in partitions:
             self._partitions[name] = partition_text(found[self._map], name.removeprefix(PARTITION))
         return [self._column(n, found, self.num_rows) for n in names]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the columns that it keeps."""
+        return sum(column.nbytes for column in [*self._partitions.values(), *self._bounds.values()])
 
     def pick(self, names: Sequence[str], rows: Mask) -> list[pa.Array]:
         """Return columns of some rows; few ones are kept of each stretch as it is decoded, up to the last of them."""

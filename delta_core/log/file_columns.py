@@ -42,6 +42,11 @@ class Chunk(Protocol):
         """Whether each statistic is read alone: asking for some of them later costs no more than for all at once."""
         ...
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the columns that it keeps."""
+        ...
+
     def load(self, names: Sequence[str]) -> list[pa.Array]:
         """Return columns, one row per row of the chunk; rows that hold no file are null in ``path``."""
         ...
@@ -72,6 +77,11 @@ class TableChunk:
         self.source = source
         self.place = None
         self.num_rows = table.num_rows
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its columns."""
+        return int(self.table.nbytes)
 
     def load(self, names: Sequence[str]) -> list[pa.Array]:
         """Return columns; a missing one is null."""

@@ -189,21 +189,24 @@ class FileSet:
             Names of `FILE_COLUMNS`, ``partition:<physical name>`` (the text, as dictionary or string), or fields of
             plugins. A column that the log does not have is null.
         """
-        missing = [n for n in dict.fromkeys(names) if n not in self._loaded]
+        found = {n: self._loaded[n] for n in names if n in self._loaded}
+        missing = [n for n in dict.fromkeys(names) if n not in found]
         if missing:
             loaded = [part for part in self._run(lambda p: p.load(missing), self._parts) if part]
             if not loaded and self._parts:
                 # the chunk knows the columns' types
                 loaded = [[c.slice(0, 0) for c in self._parts[0].chunk.load(missing)]]
             for i, name in enumerate(missing):
-                column = _joined([part[i] for part in loaded], FILE_COLUMNS.get(name))
-                # statistics texts are as large as everything else together: keep what is small
-                self._loaded[name] = column
-        table = pa.Table.from_arrays([self._loaded[n] for n in names], list(names))
-        for name in missing:
-            if name in ("stats", "tags", "partitionValues"):
-                del self._loaded[name]
-        return table
+                found[name] = _joined([part[i] for part in loaded], FILE_COLUMNS.get(name))
+            # statistics texts are as large as everything else together: keep what is small
+            self._loaded |= {n: found[n] for n in missing if n not in ("stats", "tags", "partitionValues")}
+        return pa.Table.from_arrays([found[n] for n in names], list(names))
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of what it keeps of what was loaded, about."""
+        chunks = sum(part.chunk.nbytes for part in self._parts)
+        return chunks + sum(int(column.nbytes) for column in list(self._loaded.values()))
 
     def statistics(self, wanted: Sequence[FileStatistic], beside: Sequence[str] = ()) -> pa.Table:
         """Return statistics of the live files, a column per leaf in the order asked, null where not known.

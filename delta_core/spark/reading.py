@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_core.engines.spark import Route, frame, private
 from delta_core.engines.spark.failures import convert_failures
 from delta_core.snapshot import open_snapshot
+from delta_core.spark.held import held_snapshot
 from delta_core.spark.predicates import condition, files_for, selected
 from delta_core.table import DeltaTable
 
@@ -78,6 +79,8 @@ def read(
         uri, version, timestamp, storage_options=storage_options, commits=commits, plugins=plugins,
         timezone=timezone or _zone(spark),
     )  # fmt: skip
+    if version is None and timestamp is None and commits is None and plugins is None:
+        snapshot = held_snapshot(spark, snapshot, storage_options)
     if predicate is None:
         return frame(spark, snapshot.scan(columns, metadata), route, vector_bytes, parallel_from)
     files = files_for(spark, snapshot, predicate, route)
