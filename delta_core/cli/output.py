@@ -68,21 +68,45 @@ def row_dicts(batch: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
 def values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Return a column's values as Python's; of a map's equal keys the last counts.
 
-    A time beyond what Python has dates for becomes the text of its number: days, or microseconds, since 1970.
+    A map whose keys are nested becomes a list of ``key`` and ``value``. A time beyond what Python has dates for becomes
+    the text of its number: days, or microseconds, since 1970.
     """
+    # pyarrow makes dicts of maps, whose keys must then be hashable
+    maps = None if _has_nested_keys(column.type) else "lossy"
     try:
-        found: list[Any] = column.to_pylist(maps_as_pydicts="lossy")
+        found: list[Any] = column.to_pylist(maps_as_pydicts=maps)
     except (OverflowError, ValueError):
-        found = [_value(scalar) for scalar in column]
-    return found
+        found = [_value(scalar, maps) for scalar in column]
+    return found if maps else [_with_objects(v, column.type) for v in found]
 
 
-def _value(scalar: pa.Scalar) -> Any:
+def _value(scalar: pa.Scalar, maps: str | None) -> Any:
     try:
-        return scalar.as_py(maps_as_pydicts="lossy")
+        return scalar.as_py(maps_as_pydicts=maps)
     except (OverflowError, ValueError):
-        number = scalar.cast(_numbers(scalar.type)).as_py(maps_as_pydicts="lossy")
+        number = scalar.cast(_numbers(scalar.type)).as_py(maps_as_pydicts=maps)
         return str(number) if isinstance(number, int) else number
+
+
+def _has_nested_keys(kind: pa.DataType) -> bool:
+    """Whether a map in a type, at any depth, has keys that are nested."""
+    if pa.types.is_map(kind):
+        return pa.types.is_nested(kind.key_type) or _has_nested_keys(kind.item_type)
+    return pa.types.is_nested(kind) and any(
+        _has_nested_keys(kind.field(i).type) for i in range(kind.num_fields)
+    )
+
+
+def _with_objects(value: Any, kind: pa.DataType) -> Any:
+    """Return a value whose maps are lists of pairs with dicts in their place, where the keys allow it."""
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        pairs = [(_with_objects(k, kind.key_type), _with_objects(v, kind.item_type)) for k, v in value]
+        return [{"key": k, "value": v} for k, v in pairs] if pa.types.is_nested(kind.key_type) else dict(pairs)
+    if pa.types.is_struct(kind):
+        return {f.name: _with_objects(value[f.name], f.type) for f in kind}
+    return [_with_objects(v, kind.value_type) for v in value] if pa.types.is_nested(kind) else value
 
 
 def _numbers(kind: pa.DataType) -> pa.DataType:

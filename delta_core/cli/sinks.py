@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -58,15 +59,38 @@ def format_of(output: str | None, given: str | None, default: str) -> str:
 def export(reader: pa.RecordBatchReader, kind: str, output: str | None, progress: Any = None) -> int:
     """Write a stream and return its rows; a file appears under its name only when it is complete."""
     rows = 0
-    with _target(output) as stream:
+    with _target(output) as target:
+        stream = _Stream(target)
         sink = _open(kind, stream, reader.schema, seekable=output is not None)
-        for batch in reader:
-            sink.write_batch(batch)
-            rows += batch.num_rows
-            if progress is not None:
-                progress(batch.num_rows)
+        try:
+            for batch in reader:
+                sink.write_batch(batch)
+                rows += batch.num_rows
+                if progress is not None:
+                    progress(batch.num_rows)
+        except BaseException:
+            stream.shut()
+            with suppress(Exception):
+                sink.close()
+            raise
         sink.close()
     return rows
+
+
+class _Stream(io.RawIOBase):
+    """Passes bytes on until it is shut: a writer that ends early must not finish what then looks whole."""
+
+    def __init__(self, target: BinaryIO) -> None:
+        self._target: BinaryIO | None = target
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return len(data) if self._target is None else self._target.write(data)
+
+    def shut(self) -> None:
+        self._target = None
 
 
 @contextmanager
@@ -93,7 +117,7 @@ def _target(output: str | None) -> Iterator[BinaryIO]:
         raise
 
 
-def _open(kind: str, stream: BinaryIO, schema: pa.Schema, seekable: bool) -> Sink:
+def _open(kind: str, stream: io.RawIOBase, schema: pa.Schema, seekable: bool) -> Sink:
     if kind == "csv":
         return _Csv(stream, schema)
     if kind == "json":
@@ -106,7 +130,7 @@ def _open(kind: str, stream: BinaryIO, schema: pa.Schema, seekable: bool) -> Sin
 class _Json:
     """One JSON object a line."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: io.RawIOBase) -> None:
         self._stream = stream
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
@@ -122,7 +146,7 @@ class _Json:
 class _Csv:
     """A header, then rows; what is nested becomes JSON text, bytes base64, null an empty unquoted field."""
 
-    def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
+    def __init__(self, stream: io.RawIOBase, schema: pa.Schema) -> None:
         import pyarrow.csv
 
         self._schema = pa.schema([pa.field(f.name, _flat(f.type)) for f in schema])
@@ -170,7 +194,7 @@ def _check_year(column: pa.Array, name: str) -> None:
 class _Parquet:
     """Zstandard-compressed Parquet; row groups gather small batches."""
 
-    def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
+    def __init__(self, stream: io.RawIOBase, schema: pa.Schema) -> None:
         import pyarrow.parquet
 
         self._schema = pa.schema([pa.field(f.name, f.type, f.nullable) for f in schema])
@@ -197,7 +221,7 @@ class _Parquet:
 class _Ipc:
     """Arrow IPC: the stream format on stdout, the file format (Feather 2) in files."""
 
-    def __init__(self, stream: BinaryIO, schema: pa.Schema, seekable: bool) -> None:
+    def __init__(self, stream: io.RawIOBase, schema: pa.Schema, seekable: bool) -> None:
         make = pa.ipc.new_file if seekable else pa.ipc.new_stream
         self._writer = make(pa.PythonFile(stream, "w"), schema)
 

@@ -67,6 +67,22 @@ def test_output_files_ending_says_the_format(run: Any, table: TableBuilder, tmp_
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
+@pytest.mark.parametrize("output", [None, "out"])
+def test_failure_on_the_way_shows_one_line_and_leaves_nothing_that_looks_whole(
+    table: TableBuilder, tmp_path: Path, kind: str, output: str | None
+) -> None:
+    Path(table.location(table.paths()[-1])).unlink()
+    code = "import sys; from delta_core.cli import main; sys.exit(main())"
+    arguments = ["cat", table.uri, "-f", kind, *(["-o", str(tmp_path / output)] if output else [])]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"delta-core: Data file")
+    assert done.stderr.count(b"\n") == 1
+    assert not done.stdout.endswith((b"PAR1", b"\xff\xff\xff\xff\0\0\0\0")) or len(done.stdout) == 4
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_binary_formats_stream_to_a_pipe(run: Any, table: TableBuilder, kind: str) -> None:
     data = run("cat", table.uri, "--format", kind).data
     read = pq.read_table(io.BytesIO(data)) if kind == "parquet" else pa.ipc.open_stream(data).read_all()
@@ -79,6 +95,19 @@ def test_nested_and_binary_values_fit_into_csv(run: Any, tmp_path: Path) -> None
     made.append([{"b": b"\x00\xff", "l": [1, None], "m": {"k": 1}}, {"b": None, "l": None, "m": None}])
     rows = list(csv.reader(io.StringIO(run("cat", made.uri).out)))
     assert rows == [["b", "l", "m", "n"], ["AP8=", "[1, null]", '{"k": 1}', ""], ["", "", "", ""]]
+
+
+def test_maps_with_nested_keys_are_lists_of_pairs_and_others_objects(run: Any, tmp_path: Path) -> None:
+    inner = pa.map_(pa.string(), pa.int32())
+    kinds = {"m": pa.map_(pa.list_(pa.int32()), inner), "l": pa.list_(pa.struct([("n", inner)])), "t": pa.timestamp("us", "UTC")}
+    made = TableBuilder(tmp_path / "t").create(pa.schema(list(kinds.items())))
+    row = {"m": [([1, 2], [("a", 1)])], "l": [{"n": [("b", 2)]}, None], "t": None}
+    made.append(pa.Table.from_pylist([row, {"m": None}], pa.schema(list(kinds.items()))), statistics=False)
+    expected = {"m": [{"key": [1, 2], "value": {"a": 1}}], "l": [{"n": {"b": 2}}, None], "t": None}
+    assert run("head", made.uri, "--json").json == [expected, dict.fromkeys(kinds)]
+    assert json.loads(run("cat", made.uri, "-f", "json").lines[0]) == expected
+    assert json.loads(list(csv.reader(io.StringIO(run("cat", made.uri).out)))[1][0]) == expected["m"]
+    assert '[{"key": [1, 2], "value": {"a": 1}}]' in run("head", made.uri).out
 
 
 def test_floats_that_json_lacks_become_text(run: Any, tmp_path: Path) -> None:
