@@ -55,7 +55,12 @@ class Schema(StructType):
     @staticmethod
     def from_arrow(data_type: Any) -> Schema:
         """Return the Delta schema of an Arrow schema (anything with ``__arrow_c_schema__``)."""
-        schema = data_type if isinstance(data_type, pa.Schema) else pa.schema(data_type)
+        try:
+            schema = data_type if isinstance(data_type, pa.Schema) else pa.schema(data_type)
+        except (TypeError, ValueError) as e:
+            raise SchemaError(
+                f"Found a schema as {type(data_type).__name__}; expected a Schema, or anything with __arrow_c_schema__ ({e})."
+            ) from e
         return Schema(Field.from_arrow(f) for f in schema)
 
     def to_arrow(self, as_large_types: bool = False, **kwargs: Any) -> pa.Schema:  # type: ignore[override]
@@ -202,6 +207,13 @@ def unknown_types(schema: StructType, types: Mapping[str, TypeDef]) -> Iterator[
                 f.type.to_arrow()
 
 
+#: What SQL and Python call types that the protocol has under other names.
+_SQL_NAMES = {
+    "int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte", "int64": "long", "int32": "integer",
+    "bool": "boolean", "str": "string", "text": "string", "float64": "double", "float32": "float", "bytes": "binary",
+}  # fmt: skip
+
+
 def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
     """Refuse a schema with a type that neither the core nor a feature of the table knows.
 
@@ -211,9 +223,10 @@ def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
     for path, f in walk(schema):
         _check_names(f.type, path)
     for path, name in unknown_types(schema, types):
+        meant = _SQL_NAMES.get(name.lower())
+        what = f"The protocol calls it {meant!r}." if meant else "Install a plugin that provides the type, or upgrade delta_core."
         raise UnsupportedFeatureError(
-            f"Column {format_path(path)} has type {name!r}, which no feature of this table provides. "
-            "Install a plugin that provides the type, or upgrade delta_core.",
+            f"Column {format_path(path)} has type {name!r}, which no feature of this table provides. {what}",
             column=format_path(path), type=name,
         )  # fmt: skip
 

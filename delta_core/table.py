@@ -173,6 +173,8 @@ class DeltaTable:
 
         Raises TableExistsError, and what features refuse.
         """
+        if mode not in ("error", "append", "overwrite", "ignore"):
+            raise InvalidArgumentError(f"Found mode {mode!r}, expected error, append, overwrite or ignore.")
         uri = os.fspath(table_uri)
         context = open_context(uri, storage_options, **options)
         base = context.read(None) if cls.is_deltatable(uri, storage_options) else None
@@ -185,7 +187,8 @@ class DeltaTable:
             )
             operations.create_table(
                 context, schema if isinstance(schema, StructType) else Schema.from_arrow(schema),
-                partition_by=[partition_by] if isinstance(partition_by, str) else partition_by or (), cluster_by=cluster_by,
+                partition_by=operations.column_names("partition_by", partition_by or ()),
+                cluster_by=operations.column_names("cluster_by", cluster_by),
                 name=name, description=description, properties=configuration, features=features, base=base,
                 custom_metadata=commit.custom_metadata, max_commit_retries=commit.retries, post=post.wanted,
             )  # fmt: skip
@@ -220,6 +223,12 @@ class DeltaTable:
             commit_properties or CommitProperties(),
             post_commithook_properties or PostCommitHookProperties(),
         )
+        strange = next((a for a in actions if not isinstance(a, (AddAction, RemoveAction))), None)
+        if strange is not None:
+            raise InvalidArgumentError(
+                f"Found an action as {type(strange).__module__}.{type(strange).__name__}; expected AddAction or RemoveAction "
+                "of delta_core.transaction."
+            )
         given = schema if isinstance(schema, StructType) else Schema.from_arrow(schema)
         unknown = [n for n in given.names if self._snapshot.schema.get(n) is None]
         if unknown:

@@ -435,6 +435,10 @@ def arrow_to_type(data_type: Any) -> DataType:
     if pa.types.is_timestamp(t):
         return PrimitiveType("timestamp" if t.tz else "timestamp_ntz")
     if pa.types.is_decimal(t):
+        if t.precision > 38 or not 0 <= t.scale <= t.precision:
+            raise SchemaError(
+                f"Arrow type {t} has no Delta type, which is decimal(p,s) with 1 <= p <= 38, 0 <= s <= p. Cast it to one."
+            )
         return PrimitiveType(f"decimal({t.precision},{t.scale})")
     if pa.types.is_dictionary(t):
         return arrow_to_type(t.value_type)
@@ -444,9 +448,14 @@ def arrow_to_type(data_type: Any) -> DataType:
         return MapType(arrow_to_type(t.key_type), arrow_to_type(t.item_type), t.item_field.nullable)
     if any(test(t) for test in _LISTS):
         return ArrayType(arrow_to_type(t.value_type), t.value_field.nullable)
-    raise SchemaError(f"Arrow type {t} has no Delta type.")
+    raise SchemaError(f"Arrow type {t} has no Delta type. Cast it to one that has.")
 
 
 def _arrow_to_field(f: pa.Field) -> Field:
     meta = {k.decode(): v.decode() for k, v in (f.metadata or {}).items() if k != b"PARQUET:field_id"}
-    return Field(f.name, arrow_to_type(f.type), f.nullable, meta)
+    try:
+        return Field(f.name, arrow_to_type(f.type), f.nullable, meta)
+    except SchemaError as e:
+        column = f"{f.name}.{e.facts['column']}" if "column" in e.facts else f.name
+        why = str(e).removeprefix(f"Column {e.facts.get('column')}: ")
+        raise SchemaError(f"Column {column}: {why}", **{**e.facts, "column": column}) from None

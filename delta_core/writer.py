@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from delta_core.errors import InvalidArgumentError
+from delta_core.operations.create import column_names
 from delta_core.operations.write import WriteOptions, write_table
 from delta_core.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.snapshot import open_context
@@ -60,6 +62,12 @@ def write_deltalake(
     Raises TableExistsError, SchemaMismatchError, ConstraintViolationError, CommitConflictError and what opening a table
     raises. Nothing that was written is left behind by a write that failed.
     """
+    for argument, found, kind in (
+        ("commit_properties", commit_properties, CommitProperties), ("writer_properties", writer_properties, WriterProperties),
+        ("post_commithook_properties", post_commithook_properties, PostCommitHookProperties),
+    ):  # fmt: skip
+        if found is not None and not isinstance(found, kind):
+            raise InvalidArgumentError(f"Found {argument} as {_kind(found)}; expected {kind.__name__} of delta_core.")
     commit, post = (
         commit_properties or CommitProperties(),
         post_commithook_properties or PostCommitHookProperties(),
@@ -67,11 +75,16 @@ def write_deltalake(
     if isinstance(table_or_uri, (str, os.PathLike)):
         table, context, known = None, open_context(os.fspath(table_or_uri), storage_options), None
     else:
+        if not hasattr(table_or_uri, "adopt"):
+            raise InvalidArgumentError(
+                f"Found a table as {_kind(table_or_uri)}; expected a path, a URI or a DeltaTable of delta_core."
+            )
         table, known = table_or_uri, table_or_uri.snapshot()
         context = known.context
     options = WriteOptions(
         mode=mode, replace_where=predicate, partition_overwrite=partition_overwrite, schema_mode=schema_mode,
-        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by, cluster_by=cluster_by,
+        partition_by=None if partition_by is None else column_names("partition_by", partition_by),
+        cluster_by=column_names("cluster_by", cluster_by),
         properties=configuration, name=name, description=description, writer_properties=writer_properties,
         target_file_size=target_file_size,
         transactions=commit.transactions,
@@ -81,3 +94,8 @@ def write_deltalake(
     result = write_table(context, data, options, known)
     if table is not None and result is not None:
         table.adopt(result.snapshot)
+
+
+def _kind(value: object) -> str:
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from delta_core.actions import Metadata
-from delta_core.errors import SchemaError
+from delta_core.errors import InvalidArgumentError, SchemaError
 from delta_core.schema import ColumnMap, Schema, format_path, walk
 from delta_core.state import TableState
 
-__all__ = ["check_names", "check_partition_columns", "check_required"]
+__all__ = ["check_names", "check_partition_columns", "check_required", "check_texts"]
 
 #: What Spark lets no column's name hold where files have columns under the same names.
 _SPECIAL = " ,;{}()\n\t="
+
+
+def check_texts(metadata: Metadata) -> None:
+    """Refuse a name or description that is no text: readers would fail at it. Raises InvalidArgumentError."""
+    for what, found in (("name", metadata.name), ("description", metadata.description)):
+        if found is not None and not isinstance(found, str):
+            raise InvalidArgumentError(f"Found {what}={found!r} of the table, expected text.")
 
 
 def check_partition_columns(metadata: Metadata) -> None:

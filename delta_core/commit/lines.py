@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.actions import ADD, CDC, REMOVE
+from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.arrow_buffers import number_array, strings_of, utf8_of
 from delta_core.kernels.dedup import dv_unique_ids
 from delta_core.kernels.json_actions import ActionParser, ParsedActions
@@ -23,12 +24,21 @@ SmallAction = tuple[str, str]
 #: What opening a table and checksums need of file actions.
 _COLUMNS = ("size", "modificationTime", "dataChange", "dvCardinality")
 _FILE_ACTIONS = frozenset({ADD.name, REMOVE.name, CDC.name})
-_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+# a NaN would be a commit that no reader parses
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
 def small_action(kind: str, value: Any) -> SmallAction:
-    """Return an action that is no file's, as it will stand in its line."""
-    return kind, _encode(value)
+    """Return an action that is no file's, as it will stand in its line.
+
+    Raises InvalidArgumentError for a value that JSON has no text for.
+    """
+    try:
+        return kind, _encode(value)
+    except (TypeError, ValueError) as e:
+        raise InvalidArgumentError(
+            f"The action {kind} holds a value that JSON has no text for: {e}. Give it as text.", action=kind
+        ) from e
 
 
 def stamped(removes: pa.Table, now_ms: int) -> pa.Table:

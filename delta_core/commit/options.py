@@ -7,6 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from delta_core.errors import InvalidArgumentError
+
 __all__ = [
     "MAX_COMMIT_RETRIES", "AddAction", "CommitProperties", "PostCommit", "PostCommitHookProperties", "RemoveAction",
     "Transaction",
@@ -55,6 +57,12 @@ class CommitProperties(Struct, frozen=True):
     custom_metadata: dict[str, Any] | None = None
     max_commit_retries: int | None = None
     app_transactions: list[Transaction] | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_commit_retries is not None and self.max_commit_retries < 0:
+            raise InvalidArgumentError(
+                f"Found max_commit_retries={self.max_commit_retries}, expected a number from 0 on."
+            )
 
     @property
     def retries(self) -> int:

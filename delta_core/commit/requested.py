@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from delta_core.errors import InvalidArgumentError
+from delta_core.actions import Protocol
+from delta_core.errors import InvalidArgumentError, UnsupportedVersionError
+from delta_core.features import READER_VERSIONS, WRITER_VERSIONS, supported_features
 from delta_core.plugins import PluginRegistry, PluginSet
 from delta_core.properties import PROPERTIES, normalize_properties
 
@@ -59,8 +61,21 @@ def requested(
                 f"Table property {name} is {text!r}, expected 'supported'. Leave it out for a table without the feature.",
                 property=name, value=text,
             )  # fmt: skip
-    asked = [k[len(_FEATURE) :] for k in features]
-    return Requested([_spelled(name, registry) for name in asked], stored)
+    asked = [_spelled(k[len(_FEATURE) :], registry) for k in features]
+    return Requested([*asked, *_features_of_versions(found, registry)], stored)
+
+
+def _features_of_versions(properties: Mapping[str, str], registry: PluginRegistry) -> list[str]:
+    """Return what the least versions that are asked for bring; versions with lists bring nothing by themselves."""
+    reader, writer = (int(properties.get(name, least)) for name, least in zip(_VERSIONS, ("1", "2"), strict=True))
+    if writer > WRITER_VERSIONS[-1] or reader > READER_VERSIONS[-1]:
+        raise UnsupportedVersionError(
+            f"The properties ask for reader version {reader} and writer version {writer}; this release knows them up to "
+            f"{READER_VERSIONS[-1]} and {WRITER_VERSIONS[-1]}.", min_reader_version=reader, min_writer_version=writer,
+        )  # fmt: skip
+    if writer == WRITER_VERSIONS[-1] or reader == READER_VERSIONS[-1]:
+        return []
+    return sorted(supported_features(Protocol(reader, writer), registry.legacy).writer)
 
 
 def _declared(plugins: PluginSet) -> list[str]:

@@ -18,7 +18,12 @@ from delta_core.actions import DomainMetadata, Metadata, Protocol
 from delta_core.commit.attempt import Attempt, CommitHeader, build_attempt
 from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.conflict import IsolationLevel, check_conflicts
-from delta_core.commit.definition_checks import check_names, check_partition_columns, check_required
+from delta_core.commit.definition_checks import (
+    check_names,
+    check_partition_columns,
+    check_required,
+    check_texts,
+)
 from delta_core.commit.intents import READ_FILE, Intents, Reads, RowRemoval, changes_data, counted
 from delta_core.commit.loop import commit_loop
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
@@ -158,6 +163,7 @@ class Transaction:
         known = [s.configuration for s in (previous, self._target and self._target[0]) if s is not None]
         asked = requested(metadata.configuration, known, registry)
         given = replace(metadata, configuration=asked.configuration)
+        check_texts(given)
         check_partition_columns(given)
         wanted = [
             *registry.everything.collect("required_features", metadata=given),

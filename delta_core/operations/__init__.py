@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from delta_core.log.checkpoint_writer import write_checkpoint
-    from delta_core.operations.create import create_table
+    from delta_core.operations.create import column_names, create_table
     from delta_core.operations.register import register_files
     from delta_core.operations.write import WriteOptions, write_table
 
-__all__ = ["WriteOptions", "create_table", "register_files", "write_checkpoint", "write_table"]
+__all__ = ["WriteOptions", "column_names", "create_table", "register_files", "write_checkpoint", "write_table"]
 
 _HOME = {
     "WriteOptions": "delta_core.operations.write", "create_table": "delta_core.operations.create",
+    "column_names": "delta_core.operations.create",
     "register_files": "delta_core.operations.register", "write_checkpoint": "delta_core.log.checkpoint_writer",
     "write_table": "delta_core.operations.write",
 }  # fmt: skip

@@ -22,6 +22,7 @@ from delta_core.types import PrimitiveType, StructType
 
 __all__ = [
     "CLUSTER_BY",
+    "column_names",
     "create_table",
     "given_properties",
     "new_metadata",
@@ -31,6 +32,14 @@ __all__ = [
 
 #: The request by which a caller names clustering columns; the feature that serves it takes it out of the properties.
 CLUSTER_BY = "delta.clusterBy"
+
+
+def column_names(argument: str, given: object) -> list[str]:
+    """Return the names that an argument gives, one alone too; InvalidArgumentError for anything else."""
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
+        raise InvalidArgumentError(f"Found {argument}={given!r}, expected the names of columns.")
+    return list(names)
 
 
 def partition_columns(schema: StructType, names: Sequence[str]) -> tuple[str, ...]:
@@ -87,6 +96,9 @@ def given_properties(properties: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _texts(properties: Mapping[str, Any]) -> dict[str, str]:
+    strange = next((k for k in properties if not isinstance(k, str)), None)
+    if strange is not None:
+        raise InvalidArgumentError(f"The name of the table property {strange!r} is no text.")
     return {
         k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in properties.items() if v is not None
     }

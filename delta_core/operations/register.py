@@ -13,10 +13,11 @@ from delta_core.actions import FILE_COLUMNS
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.options import MAX_COMMIT_RETRIES, AddAction, PostCommit, RemoveAction
 from delta_core.commit.transaction import CommitResult, Transaction
-from delta_core.errors import InvalidArgumentError, SchemaMismatchError
+from delta_core.errors import InvalidArgumentError, LogError, SchemaMismatchError
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import Column, Expression, leaves
 from delta_core.kernels.arrow_buffers import utf8_of
+from delta_core.log.partition_values import parse_partition_values
 from delta_core.schema import format_path
 from delta_core.snapshot import Snapshot, TableContext
 from delta_core.write.files import describe_files
@@ -54,6 +55,7 @@ def register_files(
     txn = transaction or Transaction(context, base, operation, {"mode": mode.capitalize()})
     for action in adds:
         _check_text(action)
+        _check_stats(action)
     if adds:
         txn.add_files(_described(txn, adds))
     if base is not None:
@@ -70,17 +72,52 @@ def _check_text(add: AddAction) -> None:
         utf8_of(text or "", f"The file {add.path!a}")
 
 
+def _check_stats(add: AddAction) -> None:
+    """Refuse statistics that no reader can take."""
+    try:
+        found = json.loads(add.stats) if add.stats else {}
+    except ValueError as e:
+        raise InvalidArgumentError(f"The statistics of {add.path} are no JSON: {e}.", path=add.path) from e
+    count = found.get("numRecords", 0) if isinstance(found, dict) else None
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise InvalidArgumentError(
+            f"The statistics of {add.path} are {add.stats[:100]!r}; expected an object, numRecords a number from 0 on. Leave "
+            "them out to have them read from the file.", path=add.path,
+        )  # fmt: skip
+
+
+def _check_partitions(txn: Transaction, adds: Sequence[AddAction]) -> None:
+    """Refuse partition values that are none of their column's type: no reader could open the table."""
+    table = txn.table
+    for column in table.partition_columns:
+        found = table.schema.get(column)
+        assert found is not None
+        texts = [next(v for k, v in a.partition_values.items() if k.lower() == column.lower()) for a in adds]
+        try:
+            parse_partition_values(
+                pa.array(texts, pa.string()), found.type, txn.context.timezone, column=column, types=table.types
+            )
+        except LogError as e:
+            add = next(a for a, text in zip(adds, texts, strict=True) if text == e.facts.get("value"))
+            raise InvalidArgumentError(
+                f"{add.path} has the partition value {e.facts.get('value')!r}, which is no {found.type.type}, the type of "
+                f"column {column}.", path=add.path, column=column,
+            ) from e  # fmt: skip
+
+
 def _described(txn: Transaction, adds: Sequence[AddAction]) -> pa.Table:
     """Return the files' facts; statistics that are missing come from the footers."""
     columns = {c.lower(): c for c in txn.table.partition_columns}
     for a in adds:
         strange = next((k for k in a.partition_values if k.lower() not in columns), None)
-        missing = next((c for c in columns.values() if c not in a.partition_values), None)
+        given = {k.lower() for k in a.partition_values}
+        missing = next((c for c in columns if c not in given), None)
         if strange is not None or missing is not None:
             raise SchemaMismatchError(
                 f"{a.path} has partition values for {sorted(a.partition_values)}, the table is partitioned by "
                 f"{list(columns.values())}.", path=a.path,
             )  # fmt: skip
+    _check_partitions(txn, adds)
     physical = {
         f.name: p.name
         for f, p in zip(txn.table.schema.fields, txn.table.column_map.physical.fields, strict=True)
@@ -91,6 +128,12 @@ def _described(txn: Transaction, adds: Sequence[AddAction]) -> pa.Table:
         engine, plan = txn.context.log.engine, txn.plan
         found = describe_files(engine, _unpartitioned(plan), [a.path for a in bare])
         described = dict(zip((a.path for a in bare), found.column("stats").to_pylist(), strict=True))
+        for a, size in zip(bare, found.column("size").to_pylist(), strict=True):
+            if a.size != size:
+                raise InvalidArgumentError(
+                    f"The action says that {a.path} has {a.size} bytes, the file has {size}. Readers look for its end by that "
+                    "number: correct it.", path=a.path,
+                )  # fmt: skip
     stats = [a.stats or described[a.path] for a in adds]
     values = [[(physical[columns[k.lower()]], v) for k, v in a.partition_values.items()] for a in adds]
     return pa.table({

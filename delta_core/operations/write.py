@@ -149,6 +149,16 @@ def _check(options: WriteOptions) -> None:
         raise InvalidArgumentError(
             f"Found mode {options.mode!r}, expected error, append, overwrite or ignore."
         )
+    for name, found, allowed in (
+        ("partition_overwrite", options.partition_overwrite, ("static", "dynamic")),
+        ("schema_mode", options.schema_mode, (None, "merge", "overwrite")),
+    ):
+        # taken for the default, a misspelt one would replace what was to stay
+        if found not in allowed:
+            raise InvalidArgumentError(f"Found {name}={found!r}, expected one of {', '.join(map(str, allowed))}.")
+    size = options.target_file_size
+    if size is not None and (not isinstance(size, int) or isinstance(size, bool) or size < 1):
+        raise InvalidArgumentError(f"Found target_file_size={size!r}, expected a number of bytes above 0.")
     if options.schema_mode == "overwrite" and options.mode != "overwrite":
         raise InvalidArgumentError("schema_mode='overwrite' needs mode='overwrite'.")
     if options.replace_where is not None and options.mode != "overwrite":

@@ -39,7 +39,7 @@ def conversion(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert |
     if isinstance(found, pa.BaseExtensionType):
         return _then(lambda x: x.storage, conversion(found.storage_type, wanted, path))
     if _T.is_dictionary(found):
-        return _then(lambda x: x.dictionary_decode(), conversion(found.value_type, wanted, path))
+        return _dictionary(found.value_type, wanted, path)
     if _T.is_run_end_encoded(found):
         return _then(pc.run_end_decode, conversion(found.value_type, wanted, path))
     if _T.is_null(found):
@@ -69,6 +69,18 @@ def _mismatch(path: Path, found: pa.DataType, wanted: pa.DataType, why: str = ""
 
 def _then(first: Convert, second: Convert | None) -> Convert:
     return first if second is None else lambda x: second(first(x))
+
+
+def _dictionary(values: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | None:
+    """Return what decodes; values that are views, which pyarrow can't gather, are made plain before."""
+    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}.get(values)
+    if plain is None:
+        return _then(lambda x: x.dictionary_decode(), conversion(values, wanted, path))
+
+    def decode(x: pa.DictionaryArray) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(x.indices, pc.cast(x.dictionary, plain)).dictionary_decode()
+
+    return _then(decode, conversion(plain, wanted, path))
 
 
 def _guarded(kernel: Convert, path: Path, wanted: pa.DataType) -> Convert:

@@ -19,17 +19,23 @@ def open_source(data: Any) -> pa.Table | pa.RecordBatchReader:
     data : object
         Whatever has the Arrow PyCapsule interface (PyArrow, Polars, DuckDB results, a `Scan`), a pandas data frame,
         a PyArrow dataset or scanner, or a non-empty list of record batches.
+
+    Raises InvalidArgumentError for anything else.
     """
     if isinstance(data, (pa.Table, pa.RecordBatchReader)):
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
-    if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
-        return pa.Table.from_pandas(data, preserve_index=False)
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data)
-    if hasattr(data, "__arrow_c_array__"):
-        return pa.Table.from_batches([pa.record_batch(data)])
+    try:
+        if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
+            # an index with a name is a column to whoever named it
+            return pa.Table.from_pandas(data, preserve_index=any(n is not None for n in data.index.names))
+        if hasattr(data, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(data)
+        if hasattr(data, "__arrow_c_array__"):
+            return pa.Table.from_batches([pa.record_batch(data)])
+    except pa.ArrowException as e:
+        raise InvalidArgumentError(f"Found rows as {type(data).__name__}, which can't be taken as columns: {e}.") from e
     if isinstance(data, (list, tuple)) and data and all(isinstance(b, pa.RecordBatch) for b in data):
         return pa.Table.from_batches(list(data))
     for name in ("to_reader", "scanner"):  # a scanner, a dataset

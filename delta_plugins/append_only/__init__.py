@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from operator import methodcaller
 from typing import TYPE_CHECKING
 
-from delta_core.api import Metadata, TableFeature, UnsupportedOperationError, hookimpl
+from delta_core.api import (
+    InvalidArgumentError,
+    Metadata,
+    TableFeature,
+    TableState,
+    UnsupportedOperationError,
+    hookimpl,
+)
 
 if TYPE_CHECKING:
     from delta_core.api import AttemptView
@@ -27,6 +34,17 @@ FEATURE = TableFeature(
 @hookimpl
 def required_features(metadata: Metadata) -> Iterable[str]:
     return [FEATURE.name] if metadata.configuration.get(PROPERTY, "").strip().lower() == "true" else []
+
+
+@hookimpl
+def check_metadata(table: TableState, previous: TableState | None) -> None:
+    """Refuse a value that is neither true nor false: it would protect nothing. One that is there already stays."""
+    text = table.property(PROPERTY)
+    known = None if previous is None else previous.property(PROPERTY)
+    if text is not None and text != known and text.strip().lower() not in ("true", "false"):
+        raise InvalidArgumentError(
+            f"Table property {PROPERTY} is {text!r}; expected true or false.", property=PROPERTY, value=text
+        )
 
 
 @hookimpl

@@ -27,7 +27,7 @@ from delta_core.engines.arrow.row_groups import kept_groups
 from delta_core.errors import DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
 from delta_core.expressions.ast import leaves
 from delta_core.kernels.nested import empty_rows
-from delta_core.schema import Path
+from delta_core.schema import Path, Schema
 
 __all__ = ["ArrowDataFiles"]
 
@@ -107,6 +107,13 @@ class ArrowDataFiles:
                 f"Data file {path!r} has the column {unknown[0]!r}, which the table's files do not have; they have: "
                 f"{', '.join(schema.names[:20])}.", path=path, column=unknown[0],
             )  # fmt: skip
+        try:
+            plan_file(found, schema, Schema.from_arrow(schema))
+        except UnconvertibleError as e:
+            raise SchemaMismatchError(
+                f"Data file {path!r} can't be read as the table's schema says: {e}.",
+                path=path, column=e.column, found=e.found, expected=e.wanted,
+            ) from e  # fmt: skip
         # a bound in another unit or order than the table's type has would mislead
         wanted = {leaf.path: leaf.type for leaf in leaves_of(schema, statistics)}
         leaves = [leaf for leaf in leaves_of(found, statistics) if leaf.type.equals(wanted.get(leaf.path))]

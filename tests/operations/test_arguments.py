@@ -1,0 +1,245 @@
+"""Arguments and rows that can't be used: one typed error that names them, before anything is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from delta_core import CommitProperties, DeltaTable, Field, Schema, write_deltalake
+from delta_core.errors import (
+    DataFileNotFoundError,
+    InvalidArgumentError,
+    SchemaError,
+    SchemaMismatchError,
+    UnsupportedFeatureError,
+    UnsupportedVersionError,
+)  # fmt: skip
+from delta_core.transaction import AddAction
+
+ROWS = pa.table({"a": [1, 2], "p": ["x", "y"]})
+
+
+def files(root: Path) -> set[Path]:
+    return {p for p in root.rglob("*") if p.is_file()}
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> Path:
+    """A table of two rows in two partitions."""
+    write_deltalake(tmp_path / "t", ROWS, partition_by=["p"])
+    return tmp_path / "t"
+
+
+# --- words and numbers ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"partition_overwrite": "Dynamic"}, {"schema_mode": "Merge"}, {"schema_mode": "overwite"}, {"target_file_size": 0},
+        {"target_file_size": -5}, {"target_file_size": "1mb"}, {"partition_by": 5}, {"cluster_by": 5},
+        {"writer_properties": deltalake.WriterProperties(compression="ZSTD")}, {"writer_properties": {"compression": "ZSTD"}},
+        {"commit_properties": deltalake.CommitProperties(max_commit_retries=3)},
+        {"post_commithook_properties": deltalake.PostCommitHookProperties()},
+    ],
+    ids=lambda o: "-".join(f"{k}={v if isinstance(v, (str, int)) else type(v).__module__}" for k, v in o.items()),
+)  # fmt: skip
+def test_argument_that_can_not_be_used_is_named_and_nothing_is_written(uri: Path, options: dict[str, Any]) -> None:
+    """A misspelt ``partition_overwrite`` replaced the whole table."""
+    before = files(uri)
+    (name,) = options
+    with pytest.raises(InvalidArgumentError, match=name):
+        write_deltalake(uri, ROWS, mode="overwrite", **options)
+    assert files(uri) == before
+
+
+@pytest.mark.parametrize("what", ["name", "description"])
+def test_name_and_description_are_text(tmp_path: Path, what: str) -> None:
+    """A number there is a table that other readers can't open."""
+    with pytest.raises(InvalidArgumentError, match=f"{what}=5"):
+        DeltaTable.create(tmp_path / "t", ROWS.schema, **{what: 5})  # type: ignore[arg-type]
+    assert not (tmp_path / "t").exists()
+
+
+def test_mode_of_creation_is_checked(uri: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="mode 'overwite'"):
+        DeltaTable.create(uri, ROWS.schema, mode="overwite")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("table", [5, None], ids=str)
+def test_table_that_is_neither_place_nor_table_is_named(table: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"as {type(table).__name__}"):
+        write_deltalake(table, ROWS)
+
+
+def test_table_of_another_package_is_told_from_ours(uri: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"deltalake\..*DeltaTable"):
+        write_deltalake(deltalake.DeltaTable(str(uri)), ROWS, mode="append")  # type: ignore[arg-type]
+
+
+def test_retries_are_no_fewer_than_none() -> None:
+    with pytest.raises(InvalidArgumentError, match="max_commit_retries=-1"):
+        CommitProperties(max_commit_retries=-1)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}], ids=repr)
+def test_metadata_that_json_has_no_text_for_is_refused(uri: Path, value: Any) -> None:
+    """JSON has no NaN: a commit that holds one is one that nobody can read."""
+    before = files(uri)
+    with pytest.raises(InvalidArgumentError, match="commitInfo"):
+        write_deltalake(uri, ROWS, mode="append", commit_properties=CommitProperties(custom_metadata={"x": value}))
+    assert files(uri) == before
+
+
+# --- properties ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["yes", "", "1"])
+@pytest.mark.parametrize("name", ["delta.appendOnly", "delta.rowTrackingSuspended"])
+def test_switch_is_true_or_false(tmp_path: Path, name: str, text: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"{name} is {text!r}; expected true or false"):
+        DeltaTable.create(tmp_path / "t", ROWS.schema, configuration={name: text})
+    assert not (tmp_path / "t").exists()
+
+
+def test_name_of_a_property_is_text(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="property 5"):
+        DeltaTable.create(tmp_path / "t", ROWS.schema, configuration={5: "x"})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    ("reader", "writer", "found"),
+    [("1", "2", (1, 2)), ("1", "4", (1, 4)), ("2", "5", (2, 5)), ("3", "7", (1, 2)), (None, "3", (1, 3)), ("1", None, (1, 2))],
+)
+def test_least_protocol_that_is_asked_for_comes_with_its_features(
+    tmp_path: Path, reader: str | None, writer: str | None, found: tuple[int, int]
+) -> None:
+    """Versions with lists of features say nothing of which: the table lists those that it has."""
+    asked = {"delta.minReaderVersion": reader, "delta.minWriterVersion": writer}
+    table = DeltaTable.create(tmp_path / "t", ROWS.schema, configuration=asked)
+    assert table.protocol()[:2] == found
+    assert table.metadata().configuration == {}
+
+
+def test_protocol_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedVersionError, match="writer version 9"):
+        DeltaTable.create(tmp_path / "t", ROWS.schema, configuration={"delta.minWriterVersion": "9"})
+    assert not (tmp_path / "t").exists()
+
+
+# --- schemas -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("schema", [None, 5, "a long", {"a": "long"}, [("a", "long")]], ids=repr)
+def test_what_is_no_schema_is_refused(tmp_path: Path, schema: Any) -> None:
+    with pytest.raises(SchemaError, match="schema"):
+        DeltaTable.create(tmp_path / "t", schema)
+    assert not (tmp_path / "t").exists()
+
+
+def test_type_that_delta_lacks_is_refused_with_its_column(tmp_path: Path) -> None:
+    kind = pa.struct([("x", pa.list_(pa.time64("us")))])
+    with pytest.raises(SchemaError, match=r"Column s\.x: .*time64"):
+        write_deltalake(tmp_path / "t", pa.table({"s": pa.array([None], kind)}))
+    assert not (tmp_path / "t").exists()
+
+
+def test_name_that_spark_has_for_a_type_leads_to_the_protocols(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"'int'.*'integer'"):
+        DeltaTable.create(tmp_path / "t", Schema([Field("a", "int")]))  # type: ignore[list-item]
+
+
+# --- rows ----------------------------------------------------------------------------------
+
+
+def test_categories_of_polars_are_texts(tmp_path: Path) -> None:
+    frame = pl.DataFrame({
+        "c": pl.Series(["u", None, "v"], dtype=pl.Categorical), "e": pl.Series(["k", "k", None], dtype=pl.Enum(["k"])),
+        "l": pl.Series([["u"], None, []], dtype=pl.List(pl.Categorical)),
+    })  # fmt: skip
+    write_deltalake(tmp_path / "t", frame)
+    found = DeltaTable(tmp_path / "t").to_pyarrow_table().to_pydict()
+    assert found == {"c": ["u", None, "v"], "e": ["k", "k", None], "l": [["u"], None, []]}
+
+
+def test_named_index_of_pandas_is_a_column(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"id": [7, 8], "v": [1, 2]}).set_index("id")
+    write_deltalake(tmp_path / "t", frame)
+    assert DeltaTable(tmp_path / "t").to_pyarrow_table().to_pydict() == {"v": [1, 2], "id": [7, 8]}
+    write_deltalake(tmp_path / "u", frame.reset_index()[1:])
+    assert DeltaTable(tmp_path / "u").to_pyarrow_table().to_pydict() == {"id": [8], "v": [2]}
+
+
+@pytest.mark.parametrize(
+    "data", [pd.DataFrame({"a": [1, "x"]}), pl.Series("a", [1]), pl.LazyFrame({"a": [1]})], ids=lambda d: type(d).__name__
+)
+def test_rows_that_are_no_table_are_refused_by_their_kind(tmp_path: Path, data: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=type(data).__name__):
+        write_deltalake(tmp_path / "t", data)
+    assert not (tmp_path / "t").exists()
+
+
+# --- files from elsewhere ------------------------------------------------------------------
+
+
+def register(uri: Path, *actions: Any) -> None:
+    table = DeltaTable(uri)
+    table.create_write_transaction(actions, "append", table.schema())
+
+
+def written(uri: Path, rows: pa.Table, name: str = "f.parquet") -> AddAction:
+    pq.write_table(rows, uri / name)
+    return AddAction(name, (uri / name).stat().st_size, {"p": "z"})
+
+
+@pytest.mark.parametrize(
+    "action",
+    ["f.parquet", deltalake.transaction.AddAction("f.parquet", 5, {"p": "z"}, 0, True, '{"numRecords":1}')],
+    ids=["text", "deltalake"],
+)
+def test_action_of_another_kind_is_refused_not_passed_over(uri: Path, action: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="AddAction"):
+        register(uri, action)
+    assert DeltaTable(uri).version() == 0
+
+
+@pytest.mark.parametrize("stats", ["not json", "[]", '{"numRecords": "many"}'])
+def test_statistics_that_can_not_be_read_are_refused(uri: Path, stats: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"statistics of f\.parquet"):
+        register(uri, AddAction("f.parquet", 5, {"p": "z"}, stats=stats))
+    assert DeltaTable(uri).version() == 0
+
+
+def test_file_of_another_type_is_refused_by_column(uri: Path) -> None:
+    with pytest.raises(SchemaMismatchError, match=r"f\.parquet.*column a.*string"):
+        register(uri, written(uri, pa.table({"a": ["text"]})))
+    register(uri, written(uri, pa.table({"a": pa.array([5], pa.int32())})))
+    assert sorted(DeltaTable(uri).to_pyarrow_table().column("a").to_pylist()) == [1, 2, 5]
+
+
+def test_size_that_is_not_the_files_is_refused(uri: Path) -> None:
+    action = written(uri, pa.table({"a": [5]}))
+    with pytest.raises(InvalidArgumentError, match=rf"5 bytes.*{action.size}"):
+        register(uri, AddAction(action.path, 5, action.partition_values))
+
+
+def test_file_that_is_not_there_is_refused(uri: Path) -> None:
+    with pytest.raises(DataFileNotFoundError, match=r"f\.parquet"):
+        register(uri, AddAction("f.parquet", 5, {"p": "z"}))
+
+
+def test_partition_value_that_is_none_of_its_type_is_refused(tmp_path: Path) -> None:
+    uri = tmp_path / "t"
+    write_deltalake(uri, pa.table({"a": [1], "p": [1]}), partition_by=["p"])
+    stats = json.dumps({"numRecords": 1})
+    with pytest.raises(InvalidArgumentError, match=r"f\.parquet.*'abc'.*p"):
+        register(uri, AddAction("f.parquet", 5, {"p": "abc"}, stats=stats))
+    register(uri, AddAction("f.parquet", 5, {"p": None}, stats=stats))
