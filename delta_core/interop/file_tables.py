@@ -40,7 +40,14 @@ class Sizes(NamedTuple):
 
 def root_uri(snapshot: Snapshot) -> str:
     """Return the table's root as a URI that ends in a slash; local paths become ``file://``."""
-    return as_uri(snapshot.engine.storage.uri("")).rstrip("/") + "/"
+    root, rest = _around_paths(snapshot)
+    return as_uri(root) + rest
+
+
+def _around_paths(snapshot: Snapshot) -> tuple[str, str]:
+    """Return what stands before and behind a relative path in its URI; of most stores nothing stands behind it."""
+    before, _, behind = snapshot.engine.storage.uri("\0").partition("\0")
+    return before, behind
 
 
 def as_uri(place: str) -> str:
@@ -52,9 +59,9 @@ def file_uris(snapshot: Snapshot, predicate: Any = None) -> list[str]:
     """Return where the data files are, of those that may hold rows for a predicate."""
     paths = decode_paths(plan_files(snapshot, predicate).columns(["path"]).column("path"))
     uri = snapshot.engine.storage.uri
-    root = uri("").rstrip("/") + "/"
+    root, rest = _around_paths(snapshot)
     # a path with a colon may be a URI, one with a leading slash is absolute: the storage knows
-    return [uri(p) if ":" in p or p.startswith("/") else root + p for p in paths]
+    return [uri(p) if ":" in p or p.startswith("/") else f"{root}{p}{rest}" for p in paths]
 
 
 def partition_values(snapshot: Snapshot, predicate: Any = None) -> list[dict[str, Any]]:

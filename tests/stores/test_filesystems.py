@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import uuid
 from pathlib import Path
 
 import fsspec
+import pyarrow as pa
 import pytest
 
 from benchmarks.latency import LatencyFileSystem
 from benchmarks.latency import register as register_latency
+from delta_core import DeltaTable, write_deltalake
 from delta_core.commit.committer import StoreCommitter, prove_exclusive
 from delta_core.commit.outcome import Committed, Conflict, Proposal
 from delta_core.engine import RangeRequest, Storage
 from delta_core.engines.arrow.storage import open_storage
-from delta_core.errors import CommitError, EngineError
+from delta_core.errors import CommitError, EngineError, InvalidArgumentError, UnsupportedOperationError
 from delta_core.testing.storage_contract import StorageContract
+from delta_core.testing.table_builder import TableBuilder
 from tests.stores.filesystems import register
 
 register()
@@ -165,9 +169,40 @@ def test_files_of_other_stores_are_served_by_theirs(tmp_path: Path) -> None:
             storage.read([RangeRequest(uri)])
 
 
-def test_unknown_scheme_is_refused_by_name() -> None:
-    from delta_core.errors import InvalidArgumentError
+@pytest.mark.parametrize("chain", ["zip", "simplecache", "zip in a cache"])
+def test_chains_of_filesystems_are_read_and_never_written(chain: str, tmp_path: Path) -> None:
+    made = TableBuilder(tmp_path / "t").create(
+        {"id": "long", "p": "string"}, partition_by=["p"], features=["deletionVectors"]
+    )
+    made.append([{"id": i, "p": "a b"} for i in range(3)]).checkpoint().delete_rows(lambda row: row["id"] == 1)
+    archive = shutil.make_archive(str(tmp_path / "archive"), "zip", tmp_path, "t")
+    uri = {
+        "zip": f"zip://t::{archive}", "simplecache": f"simplecache::file://{tmp_path}/t",
+        "zip in a cache": f"simplecache::zip://t::file://{archive}",
+    }[chain]  # fmt: skip
+    table = DeltaTable(uri, storage_options={"zip": {"mode": "r"}} if chain == "zip" else None)
+    rows = table.snapshot().scan(metadata=["_file_path"]).to_table()
+    assert sorted(rows.column("id").to_pylist()) == [0, 2]
+    path = rows.column("_file_path")[0].as_py()
+    assert path in table.file_uris()
+    with fsspec.open(path) as file:
+        assert file.read(4) == b"PAR1"
+    again: Storage = pickle.loads(pickle.dumps(table.snapshot().engine.storage))
+    assert again.list_from("_delta_log", f"{1:020d}").names
+    with pytest.raises(UnsupportedOperationError, match="only read"):
+        write_deltalake(table, pa.table({"id": [9], "p": ["c"]}), mode="append")
+    with pytest.raises(UnsupportedOperationError, match="only read"):
+        again.put_if_absent("x", b"")
 
+
+def test_chain_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match=r"nothing\.zip"):
+        DeltaTable(f"zip://t::{tmp_path}/nothing.zip")
+    with pytest.raises(InvalidArgumentError, match="nosuch"):
+        DeltaTable(f"simplecache::nosuch://{tmp_path}")
+
+
+def test_unknown_scheme_is_refused_by_name() -> None:
     with pytest.raises(InvalidArgumentError, match="nosuch"):
         open_storage("nosuch://bucket/t")
 

@@ -10,7 +10,9 @@ from delta_core.engines.arrow.credentials import fsspec_options
 from delta_core.engines.arrow.places import scheme_of
 from delta_core.errors import EngineError, InvalidArgumentError, MissingDependencyError
 
-__all__ = ["endpoint", "has_own", "http_status", "modified_ms", "open_filesystem", "protocols"]
+__all__ = [
+    "endpoint", "has_own", "http_status", "modified_ms", "open_chain", "open_filesystem", "protocols",
+]  # fmt: skip
 
 
 def open_filesystem(root: str, options: Mapping[str, Any]) -> Any:
@@ -18,8 +20,23 @@ def open_filesystem(root: str, options: Mapping[str, Any]) -> Any:
     import fsspec
 
     scheme = scheme_of(root)
+    kind = _filesystem_class(scheme, root)
+    given = {**kind._get_kwargs_from_urls(root), **fsspec_options(scheme, options)}
+    # a stale listing would hide commits
+    given.setdefault("use_listings_cache", False)
     try:
-        kind = fsspec.get_filesystem_class(scheme)
+        return fsspec.filesystem(scheme, **given)
+    except Exception as e:
+        raise EngineError(
+            f"Could not open the filesystem of {root}: {type(e).__name__}: {e}.", path=root
+        ) from e
+
+
+def _filesystem_class(scheme: str, root: str) -> Any:
+    import fsspec
+
+    try:
+        return fsspec.get_filesystem_class(scheme)
     except ImportError as e:
         extra = _EXTRAS.get(scheme, "all")
         raise MissingDependencyError(
@@ -30,11 +47,29 @@ def open_filesystem(root: str, options: Mapping[str, Any]) -> Any:
         raise InvalidArgumentError(
             f"fsspec knows no filesystem for {scheme}:// ({root}): {e}.", scheme=scheme
         ) from e
-    given = {**kind._get_kwargs_from_urls(root), **fsspec_options(scheme, options)}
-    # a stale listing would hide commits
-    given.setdefault("use_listings_cache", False)
+
+
+def open_chain(root: str, options: Mapping[str, Any]) -> tuple[Any, str]:
+    """Return the filesystem of a chained URI, and the table's path there.
+
+    Parameters
+    ----------
+    options : Mapping
+        Those of each filesystem under its protocol's name, others for the first one.
+    """
+    from fsspec import available_protocols
+    from fsspec.core import url_to_fs
+
+    schemes = [scheme_of(link) or (link if link in available_protocols() else "file") for link in root.split("::")]
+    given = {name: value for name, value in options.items() if name not in schemes}
+    for scheme in schemes:
+        _filesystem_class(scheme, root)
+        own = fsspec_options(scheme, options.get(scheme) or {})
+        given[scheme] = {"use_listings_cache": False, **own}
+    # an archive is listed when it is opened
+    given[schemes[0]]["skip_instance_cache"] = True
     try:
-        return fsspec.filesystem(scheme, **given)
+        return url_to_fs(root, **given)  # type: ignore[no-any-return]
     except Exception as e:
         raise EngineError(
             f"Could not open the filesystem of {root}: {type(e).__name__}: {e}.", path=root
