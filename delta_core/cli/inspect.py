@@ -9,13 +9,15 @@ import click
 from msgspec.structs import replace
 
 from delta_core import interop
+from delta_core.actions import Protocol
 from delta_core.cli.options import Target, as_json, table_command
 from delta_core.cli.output import plain, print_facts, print_json, print_note, print_table, quantity
+from delta_core.errors import UnsupportedFeatureError
 from delta_core.expressions.coercion import spark_name
-from delta_core.features import TableFeature
+from delta_core.features import TableFeature, supported_features
 from delta_core.plans import LogFile, LogSegment
-from delta_core.plugins import default_registry
-from delta_core.snapshot import Snapshot
+from delta_core.plugins import PluginRegistry, default_registry
+from delta_core.snapshot import Snapshot, open_context
 from delta_core.timestamps import format_ms
 from delta_core.types import StructType
 
@@ -182,6 +184,8 @@ def files(target: Target, where: str | None, limit: int | None, json_output: boo
 def features(target: Target | None, json_output: bool) -> None:
     """Show the table's features and the plugins that serve them; without TABLE, all that are installed.
 
+    A table that can't be read shows what it needs, too.
+
     \b
     Examples:
       delta-core features
@@ -198,19 +202,48 @@ def features(target: Target | None, json_output: bool) -> None:
             (r["name"], r["kind"], r["plugin"], r["summary"]) for r in found
         ], whole=["feature", "kind", "plugin"])  # fmt: skip
         return
-    table = target.snapshot()
-    rows = [_supported(table, name, registry.source(name)) for name in sorted(table.state.features)]
+    refused = None
+    try:
+        table = target.snapshot()
+        p, rows = table.protocol, [_supported(table, name, registry.source(name)) for name in sorted(table.state.features)]
+    except UnsupportedFeatureError as e:
+        if target.timestamp is not None:  # a point in time takes the features' word for when a version was committed
+            raise
+        refused = str(e)
+        p, rows = _needed(target, registry)
     if json_output:
-        print_json({"protocol": table.protocol.to_json(), "features": rows})
+        print_json({"protocol": p.to_json(), "features": rows, "refused": refused})
         return
-    p = table.protocol
     click.echo(f"Protocol: reader {p.min_reader_version}, writer {p.min_writer_version}")
     if rows:
         print_table(["feature", "needed by", "active", "plugin", "what it does"], [
-            (r["name"], "readers and writers" if r["reader"] else "writers", "yes" if r["active"] else "no",
-             r["plugin"] or "none: reading ignores it", r["summary"])
+            (r["name"], "readers and writers" if r["reader"] else "writers", _ACTIVE[r["active"]],
+             r["plugin"] or _MISSING[r["reader"]], r["summary"])
             for r in rows
         ], whole=["feature", "needed by"])  # fmt: skip
+    if refused is not None:
+        print_note(f"The table can't be read: {refused}")
+
+
+_ACTIVE = {True: "yes", False: "no", None: "-"}
+_MISSING = {True: "none: reading needs it", False: "none: reading ignores it"}
+
+
+def _needed(target: Target, registry: PluginRegistry) -> tuple[Protocol, list[dict[str, Any]]]:
+    """Return a version's protocol and its features, of which nobody can say whether they are active."""
+    context = open_context(target.uri, target.storage_options or None)
+    protocol = context.log.read(target.version).protocol
+    supported = supported_features(protocol, registry.legacy)
+    known = registry.everything.features
+    canonical = {alias: f for f in known.values() for alias in (f.name, *f.aliases)}
+    rows = []
+    for name in sorted(supported.all):
+        feature = canonical.get(name)
+        rows.append({
+            "name": name, "reader": name in supported.reader, "active": None, "plugin": registry.source(name),
+            "summary": feature.summary if feature else "", "operations": sorted(feature.verbs) if feature else [],
+        })  # fmt: skip
+    return protocol, rows
 
 
 def _installed(feature: TableFeature, source: str | None) -> dict[str, Any]:

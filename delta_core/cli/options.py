@@ -90,7 +90,8 @@ def table_command(required: bool = True, versioned: bool = True) -> Callable[[Co
             decorated = click.option("--timestamp", metavar="TIME", help="Read as of a time (ISO 8601).")(decorated)
             number = click.IntRange(min=0)
             decorated = click.option("--version", type=number, metavar="N", help="Read this version.")(decorated)
-        return click.argument("uri", metavar="TABLE", required=required, shell_complete=_directories)(decorated)
+        name = "TABLE" if required else "[TABLE]"
+        return click.argument("uri", metavar=name, required=required, shell_complete=_directories)(decorated)
 
     return decorate
 

@@ -94,6 +94,7 @@ def test_files_that_a_predicate_leaves_and_those_not_shown_are_counted(run: Any,
 
 def test_features_of_a_table_say_who_serves_them(run: Any, table: TableBuilder) -> None:
     found = run("features", table.uri, "--json").json
+    assert found["refused"] is None
     by_name = {f["name"]: f for f in found["features"]}
     assert set(by_name) == {"changeDataFeed", "deletionVectors"}
     assert by_name["deletionVectors"]["reader"]
@@ -109,6 +110,27 @@ def test_features_of_a_table_say_who_serves_them(run: Any, table: TableBuilder) 
 def test_writer_feature_that_nobody_provides_is_shown_as_such(run: Any, tmp_path: Path) -> None:
     made = TableBuilder(tmp_path / "t").create({"id": "long"}, features=["strangers"])
     assert "none: reading ignores it" in run("features", made.uri).out
+
+
+def test_features_of_a_table_that_nobody_can_read_are_shown_with_what_is_missing(run: Any, tmp_path: Path) -> None:
+    protocol = {
+        "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["acme.magic", "variantType-preview"],
+        "writerFeatures": ["acme.magic", "acme.seal", "variantType-preview"],
+    }  # fmt: skip
+    made = TableBuilder(tmp_path / "t").create({"id": "long"}, protocol=protocol)
+    result = run("features", made.uri)
+    assert result.code == 0
+    assert "reader feature acme.magic, which no installed plugin provides" in result.err
+    rows = {line.split()[0]: line for line in result.lines[3:]}
+    assert "none: reading needs it" in rows["acme.magic"]
+    assert "none: reading ignores it" in rows["acme.seal"]
+    found = run("features", made.uri, "--json").json
+    assert "acme.magic" in found["refused"]
+    by_name = {f["name"]: f for f in found["features"]}
+    assert (by_name["acme.magic"]["plugin"], by_name["acme.magic"]["reader"], by_name["acme.magic"]["active"]) == (None, True, None)
+    assert by_name["variantType-preview"]["plugin"].startswith("delta_core ")
+    assert by_name["variantType-preview"]["summary"]
+    assert run("info", made.uri).code == 1
 
 
 def test_features_without_a_table_lists_what_is_installed(run: Any) -> None:

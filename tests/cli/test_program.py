@@ -105,6 +105,11 @@ def test_commands_are_listed_by_their_own_first_line(name: str) -> None:
     assert command.get_short_help_str(1000) == COMMANDS[name][1]
 
 
+def test_page_of_the_command_line_has_every_command() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert [name for name in NAMES if f"\n| `{name}` | " not in page] == []
+
+
 def test_unknown_command_is_refused(run: Any) -> None:
     result = run("infos")
     assert result.code == 2
