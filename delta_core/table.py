@@ -26,6 +26,7 @@ from delta_core.errors import (
     TableExistsError,
     TableNotFoundError,
     UnsupportedOperationError,
+    VersionNotFoundError,
 )  # fmt: skip
 from delta_core.plugins import default_registry
 from delta_core.schema import Schema
@@ -304,7 +305,7 @@ class DeltaTable:
             open_snapshot(os.fspath(table_uri), storage_options=storage_options)
         except TableNotFoundError:
             return False
-        except (CorruptTableError, ProtocolError, SchemaError):
+        except (CorruptTableError, ProtocolError, SchemaError, VersionNotFoundError):
             return True
         return True
 
@@ -489,7 +490,8 @@ class DeltaTable:
         Parameters
         ----------
         starting_version, ending_version : int
-            Both inclusive; the latest that is loaded unless given. A version goes before a timestamp.
+            Both inclusive; an end that is not given, or lies above the version that is loaded, means that version. A
+            version goes before a timestamp.
         starting_timestamp, ending_timestamp : str or datetime
             The first commit at or after, and the last at or before.
         columns : sequence of str, optional
@@ -500,6 +502,8 @@ class DeltaTable:
             Return no rows for a range above the latest version in place of an error.
         """
         by_time = starting_timestamp is not None and starting_version == 0
+        if ending_version is not None:
+            ending_version = min(parse_version(ending_version, "ending_version"), self.version())
         return interop.read_changes(
             self.verb("changes"), self._snapshot, columns, predicate,
             start_version=None if by_time else starting_version, end_version=ending_version,

@@ -15,7 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from delta_core.errors import SchemaError
+from delta_core.errors import InvalidArgumentError, SchemaError
 
 __all__ = [
     "BASE_TYPES", "KNOWN_TYPES", "TIMESTAMP_NTZ", "VARIANT", "ArrayType", "DataType", "Field", "MapType", "PrimitiveType",
@@ -124,7 +124,7 @@ class PrimitiveType(_ArrowExportable, Struct, frozen=True):
     @staticmethod
     def from_json(type_json: str) -> PrimitiveType:
         """Parse the JSON text of a primitive type."""
-        found = parse_type(json.loads(type_json))
+        found = parse_type(_decoded(type_json))
         if not isinstance(found, PrimitiveType):
             raise SchemaError(f"Found {type_json}, expected the name of a primitive type.")
         return found
@@ -183,7 +183,7 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
     @staticmethod
     def from_json(type_json: str) -> ArrayType:
         """Parse the JSON text of an array type."""
-        found = parse_type(json.loads(type_json))
+        found = parse_type(_decoded(type_json))
         if not isinstance(found, ArrayType):
             raise SchemaError(f"Found {type_json}, expected an array type.")
         return found
@@ -223,7 +223,7 @@ class MapType(_ArrowExportable, Struct, frozen=True):
     @staticmethod
     def from_json(type_json: str) -> MapType:
         """Parse the JSON text of a map type."""
-        found = parse_type(json.loads(type_json))
+        found = parse_type(_decoded(type_json))
         if not isinstance(found, MapType):
             raise SchemaError(f"Found {type_json}, expected a map type.")
         return found
@@ -274,7 +274,7 @@ class Field(_ArrowExportable, Struct, frozen=True):
     @staticmethod
     def from_json(field_json: str) -> Field:
         """Parse the JSON text of a field."""
-        return _parse_field(json.loads(field_json))
+        return _parse_field(_decoded(field_json))
 
     def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.Field:
         """Return the Arrow field; metadata values become JSON text unless they are strings."""
@@ -337,7 +337,7 @@ class StructType(_ArrowExportable):
     @staticmethod
     def from_json(type_json: str) -> StructType:
         """Parse the JSON text of a struct type."""
-        found = parse_type(json.loads(type_json))
+        found = parse_type(_decoded(type_json))
         if not isinstance(found, StructType):
             raise SchemaError(f"Found {type_json[:200]}, expected a struct type.")
         return found
@@ -360,6 +360,13 @@ DataType = Union[PrimitiveType, ArrayType, MapType, StructType]
 
 def _as_type(value: Any) -> DataType:
     return PrimitiveType(value) if isinstance(value, str) else value
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as e:
+        raise InvalidArgumentError(f"Found {str(text)[:200]!r}, expected a type's JSON: {e}") from e
 
 
 def parse_type(value: Any) -> DataType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from typing import Any
 
@@ -153,12 +154,21 @@ class CommitTimes:
             else:
                 high = middle
         if low == 0:
-            first = f"version {versions[0]}" if versions else "none"
+            first = "no commit is there"
+            if versions:
+                first = f"its first commit, version {versions[0]}, is of {_moment(self.of(versions[:1])[versions[0]])}"
             raise VersionNotFoundError(
-                f"{self._where} has no version at or before {timestamp_ms} ms since the epoch; its first commit is {first}.",
-                timestamp_ms=timestamp_ms,
+                f"{self._where} has no version at or before {_moment(timestamp_ms)}: {first}.", timestamp_ms=timestamp_ms
             )
         return versions[low - 1]
+
+
+def _moment(time_ms: int) -> str:
+    try:
+        found = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return f"{time_ms} ms since the epoch"
+    return found.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def read_infos(engine: Engine, files: Sequence[LogFile]) -> dict[int, dict[str, Any]]:

@@ -6,6 +6,7 @@ Pure: from names to a `LogSegment`. Protocol: Delta Log Entries, Checkpoints, Lo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from delta_core.errors import LogError, TableNotFoundError, VersionNotFoundError
 from delta_core.log.hint import Hint
@@ -40,7 +41,8 @@ def choose_segment(
     exist or can no longer be built, LogError where commits are missing in the middle.
     """
     commits = [f for f in files if f.kind in ("commit", "staged")]
-    checkpoints = complete_checkpoints(files, set(rejected))
+    rejected = set(rejected)
+    checkpoints = complete_checkpoints(files, rejected)
     latest = max([f.version for f in commits[-1:]] + [c.version for c in checkpoints[-1:]], default=None)
     if latest is None:
         raise TableNotFoundError(
@@ -54,7 +56,7 @@ def choose_segment(
         )
     checkpoint = next((c for c in reversed(checkpoints) if c.version <= target), None)
     base = -1 if checkpoint is None else checkpoint.version
-    notes = [_why(checkpoint, checkpoints, target, hint)]
+    notes = [_why(checkpoint, checkpoints, target, hint), *_passed_over(files, rejected, base, target)]
     deltas = _cover(commits, files, base, target, where, notes)
     checksum = next((f for f in reversed(files) if f.kind == "crc" and base <= f.version <= target), None)
     kept = tuple(f for f in commits if f.version <= target)
@@ -71,6 +73,22 @@ def _why(checkpoint: Checkpoint | None, all_complete: Sequence[Checkpoint], targ
         f"The newest complete checkpoint at or below version {target} is that of version {checkpoint.version} "
         f"({checkpoint.kind}, {len(checkpoint.files)} file{'s' * (len(checkpoint.files) > 1)}{more}); {said}."
     )
+
+
+def _passed_over(files: Iterable[LogFile], rejected: AbstractSet[str], base: int, target: int) -> list[str]:
+    """Say why checkpoints above the one that was chosen are none."""
+    out = []
+    parts: dict[tuple[int, int], int] = {}
+    for f in files:
+        if f.kind != "checkpoint" or not base < f.version <= target:
+            continue
+        if f.name in rejected or f.size == 0:
+            out.append(f"{f.name} is passed over: it can't be read.")
+        elif f.parts:
+            parts[f.version, f.parts] = parts.get((f.version, f.parts), 0) + 1
+    for (version, count), found in parts.items():
+        out.append(f"The checkpoint of version {version} is passed over: {found} of its {count} parts are there.")
+    return out
 
 
 def complete_checkpoints(files: Iterable[LogFile], rejected: set[str]) -> list[Checkpoint]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from delta_core.actions import FILE_COLUMNS
 from delta_core.engine import Engine, FileRead
-from delta_core.errors import CorruptTableError, DataFileError, InvalidArgumentError
+from delta_core.errors import ColumnNotFoundError, CorruptTableError, DataFileError, InvalidArgumentError
 from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, PartitionValue
 from delta_core.expressions.filters import to_expression
 from delta_core.expressions.skipping import SkippingPlan, plan_skipping
@@ -160,8 +160,19 @@ class Scan:
         columns : sequence of str, optional
             Names of `actions.FILE_COLUMNS`. By default all that ``add`` has but ``stats`` and ``tags``, which are larger
             than all others together.
+
+        Raises ColumnNotFoundError for a name that neither the core nor a feature of the table knows.
         """
+        for name in columns or ():
+            if self._given is None:  # files that the caller has may carry columns of their own
+                self._check_file_column(name)
         return self._files.columns(_PLANNED if columns is None else columns)
+
+    def _check_file_column(self, name: str) -> None:
+        declared = [f.name for feature in self._source.plugins.features.values() for f in feature.fields]
+        if name not in FILE_COLUMNS and name not in declared and not name.startswith("partition:"):
+            known = ", ".join([*FILE_COLUMNS, *declared])
+            raise ColumnNotFoundError(f"Files have no column {name!r}; they have: {known}.", column=name)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream of batches, in bounded memory; files in order, rows in file order."""

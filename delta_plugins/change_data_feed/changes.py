@@ -83,6 +83,8 @@ def changes(
     files, last = logic.FILES.empty_table(), snapshot
     keep: dict[int, RowSet] = {}
     if not (allow_out_of_range and start > end):
+        if start > snapshot.version:
+            raise _begins_late(snapshot, start, start_timestamp)
         _check_range(snapshot, start, end)
         last = snapshot.at(end)
         commits = list(snapshot.commits(start, end))
@@ -126,6 +128,14 @@ def _check_range(snapshot: Snapshot, start: int, end: int) -> None:
         raise VersionNotFoundError(
             f"Changes are asked for up to version {end}, the table is at version {snapshot.version}.", version=end
         )
+
+
+def _begins_late(snapshot: Snapshot, start: int, timestamp: str | datetime | None) -> InvalidArgumentError:
+    asked = f"from version {start} on" if timestamp is None else f"from {timestamp} on"
+    return InvalidArgumentError(
+        f"Changes are asked for {asked}; the table's latest version is {snapshot.version}. With allow_out_of_range=True there "
+        "are no rows in place of this error.", version=start,
+    )  # fmt: skip
 
 
 # --- whether they tell their changes ---

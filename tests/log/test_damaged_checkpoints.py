@@ -39,6 +39,27 @@ def test_damaged_checkpoint_is_passed_over_where_its_commits_are_there(tmp_path:
     assert ids(tmp_path) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("content", ["", "PAR1 torn"])
+def test_segment_says_which_checkpoint_is_passed_over(tmp_path: Path, content: str) -> None:
+    table = built(tmp_path, "v1")
+    name = checkpoint_files(tmp_path)[-1].name
+    checkpoint_files(tmp_path)[-1].write_text(content)
+    (tmp_path / "_delta_log" / f"{3:020d}.crc").unlink()
+    snapshot = open_snapshot(tmp_path)
+    assert snapshot.files.count == 3
+    assert f"{name} is passed over: it can't be read." in snapshot.segment.notes
+    table.checkpoint("v1")
+    assert len(open_snapshot(tmp_path).segment.notes) == 1
+
+
+def test_segment_says_how_many_parts_of_a_checkpoint_are_there(tmp_path: Path) -> None:
+    built(tmp_path, "v1-multipart")
+    files = checkpoint_files(tmp_path)
+    files[0].unlink()
+    expected = f"The checkpoint of version 2 is passed over: {len(files) - 1} of its {len(files)} parts are there."
+    assert expected in open_snapshot(tmp_path).segment.notes
+
+
 @pytest.mark.parametrize("kind", KINDS[2:])
 def test_checkpoint_without_one_of_its_sidecars_is_passed_over(tmp_path: Path, kind: str) -> None:
     built(tmp_path, kind, sidecars=2)

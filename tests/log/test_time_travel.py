@@ -82,8 +82,10 @@ def test_time_of_a_version_whose_state_was_cleaned_up_is_refused(tmp_path: Path)
     table.checkpoint(version=2).cleanup_before(2)
     snapshot = open_snapshot(tmp_path)
     assert snapshot.version_at(3000) == 2
-    with pytest.raises(DeltaError):
+    with pytest.raises(DeltaError, match=r"before 1970-01-01T00:00:02.500Z: its first commit, version 2, is of .*03.000Z"):
         snapshot.version_at(2500)
+    with pytest.raises(DeltaError, match=f"before {-10**17} ms since the epoch"):
+        snapshot.version_at(-(10**17))
 
 
 def test_history_is_newest_first_and_limited(tmp_path: Path) -> None:

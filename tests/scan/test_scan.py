@@ -349,6 +349,8 @@ def test_files_give_the_columns_that_are_asked_for(with_vectors):
     planned = scan(with_vectors, predicate="kind = 'a' and id > 30").files(["path", "stats"])
     assert planned.column_names == ["path", "stats"]
     assert '"numRecords"' in planned.column("stats")[0].as_py()
+    with pytest.raises(ColumnNotFoundError, match="no column 'sise'; they have: path, "):
+        scan(with_vectors).files(["path", "sise"])
 
 
 def test_partition_predicate_alone_counts_without_reading(with_vectors):

@@ -75,6 +75,16 @@ def test_table_whose_log_is_broken_counts_as_a_table(builder: TableBuilder) -> N
     assert DeltaTable.is_deltatable(builder.uri)
 
 
+def test_table_whose_first_commits_are_gone_counts_as_a_table(builder: TableBuilder) -> None:
+    (Path(builder.uri) / "_delta_log" / f"{0:020d}.json").unlink()
+    assert DeltaTable.is_deltatable(builder.uri)
+
+
+def test_time_zone_that_nobody_knows_is_refused_at_once(builder: TableBuilder) -> None:
+    with pytest.raises(InvalidArgumentError, match="Europe/Atlantis"):
+        DeltaTable(builder.uri, timezone="Europe/Atlantis")
+
+
 # --- what it says --------------------------------------------------------------------------
 
 
@@ -387,7 +397,17 @@ def test_load_cdf_beyond_the_latest_version_is_empty_or_refused(fed: TableBuilde
     table = DeltaTable(fed.uri)
     with pytest.raises(exceptions.DeltaError):
         table.load_cdf(9)
+    with pytest.raises(exceptions.DeltaError, match="from 2100-01-01 on; the table's latest version is 3"):
+        table.load_cdf(starting_timestamp="2100-01-01")
     assert table.load_cdf(9, allow_out_of_range=True).read_all().num_rows == 0
+
+
+@pytest.mark.peer
+def test_load_cdf_up_to_a_version_that_is_not_there_yet_ends_at_the_latest_as_the_peers(fed: TableBuilder) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    theirs = pa.table(deltalake.DeltaTable(fed.uri).load_cdf(2, 99).read_all())
+    assert _changes(DeltaTable(fed.uri).load_cdf(2, 99)) == [(2, "insert", 2), (1, "delete", 3)]
+    assert sorted(theirs.column("id").to_pylist()) == [1, 2]
 
 
 def test_verb_of_a_feature_that_the_table_lacks_names_the_feature(builder: TableBuilder) -> None:
