@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import deltalake
 import pytest
+
+from delta_core import DeltaTable
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,6 +32,14 @@ def test_quickstart_hides_the_deleted_row_and_plans_one_file() -> None:
     assert [line.split(": ")[1] for line in out.splitlines() if line.startswith("  version")] == [
         "DELETE", "WRITE", "CREATE TABLE",
     ]  # fmt: skip
+
+
+def test_commits_of_the_quickstart_are_found_by_the_times_that_its_history_tells(tmp_path: Path) -> None:
+    _run(str(tmp_path))
+    table = DeltaTable(tmp_path / "weather")
+    for commit in table.history():
+        moment = datetime.fromtimestamp(commit["timestamp"] / 1000, UTC)
+        assert table.snapshot(timestamp=moment).version == commit["version"]
 
 
 @pytest.mark.peer
