@@ -28,8 +28,9 @@ def begin(uri: str) -> Callable[..., Transaction]:
     """Begin a transaction on the table's latest version."""
 
     def make(operation: str = "WRITE", **options: Any) -> Transaction:
-        snapshot = open_snapshot(uri)
-        return Transaction(snapshot.context, snapshot, operation, **options)
+        transaction = open_snapshot(uri).begin(operation, **options)
+        assert isinstance(transaction, Transaction)
+        return transaction
 
     return make
 

@@ -48,6 +48,13 @@ def test_append_becomes_the_next_version_and_its_snapshot_holds_the_file(begin: 
     assert paths(result.snapshot) == paths(open_snapshot(uri))
 
 
+def test_snapshot_begins_transactions_on_its_own_version(uri: str) -> None:
+    old = open_snapshot(uri, 1)
+    transaction = old.begin("MY OPERATION", {"a": "b"}, isolation=IsolationLevel.SERIALIZABLE)
+    assert (transaction.base, transaction.operation, transaction.isolation) == (old, "MY OPERATION", IsolationLevel.SERIALIZABLE)
+    assert transaction.parameters == {"a": "b"}
+
+
 def test_commit_info_says_who_did_what(begin: Begin, uri: str) -> None:
     transaction = begin("WRITE", parameters={"mode": "Append", "partitionBy": ["kind"]})
     transaction.add_files(added("n.parquet"))
