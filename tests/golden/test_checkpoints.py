@@ -9,14 +9,27 @@ from typing import Any
 
 import pytest
 
-from delta_core.errors import DeltaError
+from delta_core.errors import UnsupportedFeatureError
 from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.snapshot import Snapshot, open_snapshot
-from tests.conftest import GOLDEN
+from tests.golden.conftest import is_opened
 
 pytestmark = pytest.mark.golden
 
-TABLES = sorted({p.parent for p in GOLDEN.rglob("_delta_log") if p.is_dir()}) if GOLDEN.exists() else []
+#: A writer feature that no plugin here provides.
+UNWRITABLE = {"delta-rs/table_with_liquid_clustering": "liquid"}
+
+
+def opened(record: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return [(record,)] if is_opened(record) else []
+
+
+def writable(record: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return [] if record["id"] in UNWRITABLE else opened(record)
+
+
+def unwritable(record: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return opened(record) if record["id"] in UNWRITABLE else []
 
 
 def state_of(snapshot: Snapshot) -> Any:
@@ -35,18 +48,16 @@ def numbers(snapshot: Snapshot) -> Any:
     return sorted((r["path"], json.loads(r["stats"] or "{}").get("numRecords")) for r in texts)
 
 
-@pytest.mark.parametrize("table", TABLES, ids=[str(t.relative_to(GOLDEN)) for t in TABLES])
-def test_checkpoint_keeps_the_state(tmp_path: Path, table: Path) -> None:
-    shutil.copytree(table / "_delta_log", tmp_path / "_delta_log")
-    try:
-        snapshot = open_snapshot(str(tmp_path))
-        before, counts = state_of(snapshot), numbers(snapshot)
-    except DeltaError as e:
-        pytest.skip(f"refused: {e}")
-    except ValueError as e:
-        pytest.skip(f"statistics that are no JSON: {e}")
-    if snapshot.plugins.unknown:
-        pytest.skip(f"no plugin for {', '.join(snapshot.plugins.unknown)}")
+@pytest.fixture
+def snapshot(case: tuple[dict[str, Any]], tmp_path: Path, corpus: Any) -> Snapshot:
+    """The table, of which the log alone is there."""
+    shutil.copytree(Path(corpus.uri(case[0])) / "_delta_log", tmp_path / "_delta_log")
+    return open_snapshot(str(tmp_path))
+
+
+@pytest.mark.corpus.with_args(writable)
+def test_checkpoint_keeps_the_state(case: tuple[dict[str, Any]], tmp_path: Path, snapshot: Snapshot) -> None:
+    before, counts = state_of(snapshot), numbers(snapshot)
     # the clock of the table, so that no tombstone has expired
     result = write_checkpoint(snapshot, now_ms=0)
     for file in (tmp_path / "_delta_log").iterdir():
@@ -56,3 +67,14 @@ def test_checkpoint_keeps_the_state(tmp_path: Path, table: Path) -> None:
     assert not found.segment.deltas
     assert state_of(found) == before
     assert numbers(found) == counts
+
+
+@pytest.mark.corpus.with_args(unwritable)
+def test_table_of_an_unknown_writer_feature_gets_no_checkpoint(
+    case: tuple[dict[str, Any]], tmp_path: Path, snapshot: Snapshot
+) -> None:
+    names = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        write_checkpoint(snapshot, now_ms=0)
+    assert caught.value.feature == UNWRITABLE[case[0]["id"]]
+    assert sorted(tmp_path.rglob("*")) == names
