@@ -34,8 +34,6 @@ FEEDS = ("kernel-rs/cdf-table-with-cdc-and-dvs", "kernel-rs/cdf-table-with-dv", 
 @pytest.mark.parametrize("name", FEEDS)
 def test_change_feed_has_the_rows_of_the_arrow_engine(spark: Any, golden: Path, name: str, route: Any) -> None:
     record = next(r for r in json.loads((golden / "manifest.json").read_text())["tables"] if r["id"] == name)
-    if "rows" not in record.get("cdf", {}):
-        pytest.skip("the corpus records no feed of this table")
     uri, feed = str(golden / "tables" / name), record["cdf"]
     found = read_changes(spark, uri, feed["start"], feed["end"], route=route).toArrow()
     expected = DeltaTable(uri).verb("changes")(feed["start"], feed["end"]).to_table()
@@ -137,7 +135,7 @@ def test_template_nests_and_quotes_names() -> None:
 def test_rule_that_would_follow_the_sessions_zone_is_refused_by_name() -> None:
     born = Column(("born",))
     check_zone(Call(">", (born, Literal(datetime(2024, 1, 1, tzinfo=UTC), PrimitiveType("timestamp")))), "Asia/Tokyo", "f")
-    day = Call("=", (Cast(born, PrimitiveType("date")), Literal(datetime(2024, 1, 1).date(), PrimitiveType("date"))))  # noqa: DTZ001
+    day = Call("=", (Cast(born, PrimitiveType("date")), Literal(datetime(2024, 1, 1).date(), PrimitiveType("date"))))
     check_zone(day, "UTC", "f")
     with pytest.raises(UnsupportedExpressionError, match="myFeature"):
         check_zone(day, "Asia/Tokyo", "myFeature")
