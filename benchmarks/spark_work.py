@@ -122,7 +122,7 @@ SIDES: dict[str, Side] = {"ours": Ours(), "peer": Peer(), "plain": Side()}
 def thin(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
     """Count, and sum two columns."""
     del scratch
-    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import functions as F
 
     sums = (F.count(F.lit(1)), F.sum("id"), F.sum("quantity"))
     return Work(lambda: tuple(side.read(spark, table).agg(*sums).collect()[0]))
@@ -131,7 +131,7 @@ def thin(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
 def wide(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
     """Sum the upper half of a hash of all columns: whole hashes would overflow."""
     del scratch
-    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import functions as F
 
     def action() -> int:
         rows = side.read(spark, table)
@@ -174,7 +174,7 @@ def partition_files(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
 def count_partition(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
     """Count one partition's rows, and sum a column so that statistics can't answer."""
     del scratch
-    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import functions as F
 
     sums = (F.count(F.lit(1)), F.sum("id"))
     return Work(lambda: tuple(side.read(spark, table).where(PARTITION).agg(*sums).collect()[0]))

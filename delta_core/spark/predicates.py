@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from delta_core.engines.spark import is_indexed
 from delta_core.engines.spark.expressions import to_sql

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from delta_core.actions import FILE_COLUMNS
@@ -23,7 +23,7 @@ _TASK_BYTES = 128 << 20
 _STORAGE = "storage."
 
 
-class DeltaSource(DataSource):  # type: ignore[misc]
+class DeltaSource(DataSource):  # type: ignore[misc]  # pyspark has no types
     """A table by its path.
 
     Options: ``path``, ``versionAsOf``, ``timestampAsOf``, and ``storage.<name>`` for what the file system takes.
@@ -56,14 +56,14 @@ def _open(options: Any, version: int | None = None) -> Snapshot:
 
 
 @dataclass
-class _Files(InputPartition):  # type: ignore[misc]
+class _Files(InputPartition):  # type: ignore[misc]  # pyspark has no types
     """Files of the version by their number: ``start`` up to, not including, ``stop``."""
 
     start: int
     stop: int
 
 
-class _Reader(DataSourceReader):  # type: ignore[misc]
+class _Reader(DataSourceReader):  # type: ignore[misc]  # pyspark has no types
     def __init__(self, options: dict[str, str], schema: T.StructType, version: int) -> None:
         self._options = options
         self._schema = schema

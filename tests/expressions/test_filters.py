@@ -124,7 +124,7 @@ F = pc.field
         F("d").isin([Decimal("1.50")]),
         F("dt") > dt.date(1960, 1, 1),
         F("ts") <= dt.datetime(1970, 1, 1, tzinfo=dt.UTC),
-        F("ntz") > dt.datetime(2000, 1, 1),  # noqa: DTZ001
+        F("ntz") > dt.datetime(2000, 1, 1),
         F("bin") == b"\xff",
         pc.starts_with(F("s"), "a"),
         pc.ends_with(F("s"), "z"),
@@ -183,7 +183,7 @@ def test_polars_expression_keeps_the_same_rows() -> None:
         c("s").str.starts_with("a"),
         c("dt") > dt.date(1960, 1, 1),
         c("ts") <= dt.datetime(1970, 1, 1, tzinfo=dt.UTC),
-        c("ntz") > dt.datetime(2000, 1, 1),  # noqa: DTZ001
+        c("ntz") > dt.datetime(2000, 1, 1),
         c("d") == Decimal("1.5"),
         c("i").eq_missing(pl.lit(None)),
         c("f").is_nan(),

@@ -87,7 +87,7 @@ def test_text_parses_to_tree(text: str, expected: Expression) -> None:
         ("1e3", 1000.0, "double"), ("9223372036854775808", Decimal(2**63), "decimal(19,0)"), ("true", True, "boolean"),
         ("null", None, None), ("X'0aFF'", b"\x0a\xff", "binary"), ("date '2020-02-29'", dt.date(2020, 2, 29), "date"),
         ("timestamp '2020-01-01T00:00:00+01:00'", dt.datetime(2019, 12, 31, 23, tzinfo=dt.UTC), "timestamp"),
-        ("timestamp_ntz '2020-01-01 1:2:3.5'", dt.datetime(2020, 1, 1, 1, 2, 3, 500000), "timestamp_ntz"),  # noqa: DTZ001
+        ("timestamp_ntz '2020-01-01 1:2:3.5'", dt.datetime(2020, 1, 1, 1, 2, 3, 500000), "timestamp_ntz"),
         ("'a' 'b'", "ab", "string"), (r"'it\'s \\ \n \% \u00e9'", "it's \\ \n \\% é", "string"),
         ("'it''s'", "it's", "string"),
         ("'a\"\"b'", 'a""b', "string"), ('"a""b"', 'a"b', "string"),

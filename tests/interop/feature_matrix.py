@@ -31,7 +31,7 @@ Row = dict[str, Any]
 #: Ids of each append; the row of id 2 is dropped where a feature drops rows.
 BATCHES = ((1, 2, 3, 4), (5, 6), (7, 8, 9))
 DROPPED = 2
-START = datetime(2024, 1, 31, 23, 30)  # noqa: DTZ001 (the type has no zone)
+START = datetime(2024, 1, 31, 23, 30)
 
 
 def _nothing(uri: str) -> None:

@@ -30,7 +30,7 @@ def test_every_type_has_its_text() -> None:
     low = {
         "l": -5, "f": 0.5, "s": 'a"\n', "day": dt.date(1969, 12, 31), "m": Decimal("-12.300"), "raw": b"x",
         "deep": {"x": True}, "ts": dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, dt.UTC),
-        "ntz": dt.datetime(2024, 2, 29, 1, 2, 3, 4_567),  # noqa: DTZ001
+        "ntz": dt.datetime(2024, 2, 29, 1, 2, 3, 4_567),
     }  # fmt: skip
     (found,) = text_of({"numRecords": 3, "minValues": low, "tightBounds": False})
     assert found == {

@@ -47,14 +47,14 @@ def test_timestamp_without_zone_requires_its_feature_beside_those_of_the_old_ver
     protocol = open_snapshot(uri).protocol
     assert protocol.reader_features == ("timestampNtz",)
     assert protocol.writer_features == ("appendOnly", "invariants", "timestampNtz")
-    moment = dt.datetime(2024, 2, 29, 12, 30, 0, 123_456)  # noqa: DTZ001
+    moment = dt.datetime(2024, 2, 29, 12, 30, 0, 123_456)
     append(uri, pa.table({"id": [1], "s": [{"x": moment}]}))
     assert rows(uri, "s.x") == [{"x": moment}]
 
 
 def test_column_that_is_added_upgrades_the_table(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", FIELDS)
-    moment = dt.datetime(2024, 2, 29)  # noqa: DTZ001
+    moment = dt.datetime(2024, 2, 29)
     append(uri, pa.table({**ROWS, "at": pa.array([moment], pa.timestamp("us"))}), schema_mode="merge")
     assert open_snapshot(uri).protocol.writer_features == ("appendOnly", "invariants", "timestampNtz")
     assert peer_rows(uri) == [(1, "a", moment)]

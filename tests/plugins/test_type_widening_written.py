@@ -50,7 +50,7 @@ def array_of(type_: str) -> dict[str, Any]:
         ("float", "double", 0.5, 1e300), ("integer", "double", 3, 0.25),
         ("byte", "decimal(12,2)", 7, decimal.Decimal("1.25")),
         ("decimal(5,2)", "decimal(8,3)", decimal.Decimal("1.25"), decimal.Decimal("12345.678")),
-        ("date", "timestamp_ntz", dt.date(2020, 1, 2), dt.datetime(2021, 3, 4, 5, 6)),  # noqa: DTZ001
+        ("date", "timestamp_ntz", dt.date(2020, 1, 2), dt.datetime(2021, 3, 4, 5, 6)),
     ],
 )  # fmt: skip
 def test_column_is_widened_and_reads_old_and_new_files(tmp_path: Path, old: str, new: str, narrow: Any, wide: Any) -> None:
@@ -60,7 +60,7 @@ def test_column_is_widened_and_reads_old_and_new_files(tmp_path: Path, old: str,
     change_type(uri, f'"{new}"')
     arrow = open_snapshot(uri).scan().schema.field("a").type
     append(uri, pa.table({"a": pa.array([wide], arrow)}))
-    expected = pa.array([narrow, wide] if old != "date" else [dt.datetime(2020, 1, 2), wide], arrow)  # noqa: DTZ001
+    expected = pa.array([narrow, wide] if old != "date" else [dt.datetime(2020, 1, 2), wide], arrow)
     assert sorted(rows(uri)) == sorted(expected.to_pylist())
     assert field_metadata(uri, "a")[CHANGES] == [{"fromType": old, "toType": new}]
 

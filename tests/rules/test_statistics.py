@@ -101,7 +101,7 @@ def test_every_spelling_of_a_timestamp_bound_is_understood(tmp_path: Path, text:
 
 @pytest.mark.parametrize("text", ["2024-01-01T08:00:00.000", "2024-01-01 08:00:00", "2024-01-01 08:00:00.000000"])
 def test_every_spelling_of_a_zone_less_bound_is_understood(tmp_path: Path, text: str) -> None:
-    value = dt.datetime(2024, 1, 1, 8)  # noqa: DTZ001
+    value = dt.datetime(2024, 1, 1, 8)
     table = one_column(tmp_path, "timestamp_ntz", [value], minValues=text, maxValues=text)
     assert found(table, [("x", "=", value)]) == [value]
     assert planned(table, [("x", ">", value + dt.timedelta(hours=1))]) == 0

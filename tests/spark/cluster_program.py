@@ -19,7 +19,7 @@ from typing import Any
 
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from delta_core.spark import read, write
 from delta_core.testing.table_builder import TableBuilder

@@ -102,7 +102,7 @@ def assert_same_with_variants(frame: Any, expected: pa.Table, schema: Any) -> No
 
     Arrow refuses Spark's rows there: Spark declares a variant's bytes as never null, and sends null for a null variant.
     """
-    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import functions as F
 
     types = {f.name: f.type for f in schema if holds_variant(f.type)}
     texts = {n: F.to_json(F.struct(F.col(f"`{n}`").alias("v")), {"ignoreNullFields": "false"}) for n in types}

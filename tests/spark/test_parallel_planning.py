@@ -146,7 +146,7 @@ def test_plans_hold_no_python_and_joins_are_planned_with_what_is_left(spark: Any
 def test_partition_values_are_typed_and_odd_paths_found(spark: Any, tmp_path: Path) -> None:
     values = {
         "b": True, "y": 1, "l": 4, "f": 1.5, "d": 2.5, "s": "a b=c/%ä+", "bi": b"\x01z", "da": date(2024, 2, 29),
-        "t": datetime(2024, 1, 1, 12, 0, 0, 5, tzinfo=UTC), "n": datetime(2024, 1, 1, 12), "de": Decimal("1.50"),  # noqa: DTZ001
+        "t": datetime(2024, 1, 1, 12, 0, 0, 5, tzinfo=UTC), "n": datetime(2024, 1, 1, 12), "de": Decimal("1.50"),
     }  # fmt: skip
     types = ("boolean", "byte", "long", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz",
              "decimal(10,2)")  # fmt: skip
@@ -171,7 +171,7 @@ def test_statistics_of_every_type_skip_alike_in_any_zone(spark: Any, tmp_path: P
     for k in (1, 2):
         rows = [{
             "i": k, "f": float("nan") if k == 2 else 0.1, "d": k / 3, "de": Decimal(k) / 8, "da": date(1500 + k, 1, 1),
-            "t": datetime(2024, 1, k, 1, tzinfo=UTC), "n": datetime(2024, 1, k, 1), "s": "é" * k,  # noqa: DTZ001
+            "t": datetime(2024, 1, k, 1, tzinfo=UTC), "n": datetime(2024, 1, k, 1), "s": "é" * k,
             "p": datetime(2024, 1, k, 3, tzinfo=UTC),
         }]  # fmt: skip
         made.append(rows)

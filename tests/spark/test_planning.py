@@ -102,7 +102,7 @@ def test_partition_columns_of_every_type_come_typed_and_prune(spark: Any, tmp_pa
     values = {
         "b": True, "y": 1, "sh": 2, "i": 3, "l": 4, "f": 1.5, "d": 2.5, "s": "a b=c/%", "bi": b"\x01z",
         "da": date(2024, 2, 29), "t": datetime(2024, 1, 1, 12, 0, 0, 5, tzinfo=UTC),
-        "n": datetime(2024, 1, 1, 12), "de": Decimal("1.50"),  # noqa: DTZ001 - a time of no zone
+        "n": datetime(2024, 1, 1, 12), "de": Decimal("1.50"),
     }  # fmt: skip
     types = ("boolean", "byte", "short", "integer", "long", "float", "double", "string", "binary", "date", "timestamp",
              "timestamp_ntz", "decimal(10,2)")  # fmt: skip
@@ -147,7 +147,7 @@ def test_every_form_of_vectors_drops_the_same_rows(spark: Any, marked: TableBuil
 
 
 def test_tests_of_rows_stay_within_the_vector(spark: Any) -> None:
-    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import functions as F
 
     from delta_core.engines.spark.private import bit_test, roaring_test
 

@@ -54,16 +54,18 @@ def test_variants_hold_what_the_corpus_records(spark: Any, golden: Path, name: s
     columns = [f.name for f in schema if getattr(f.type, "type", "") in ("variant", "long", "integer", "string")]
     variants = [f.name for f in schema if getattr(f.type, "type", "") == "variant"]
     assert variants
-    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import functions as F
 
     rows = read(spark, uri, columns=columns)
     texts = rows.select([F.to_json(c).alias(c) if c in variants else F.col(c) for c in columns]).toArrow().to_pylist()
     wanted = open_snapshot(uri).scan(columns).to_table()
     from delta_plugins.variant_type.logic import variant_to_json
 
+    def key(text: str | None) -> tuple[bool, str]:
+        return text is not None, json.dumps(json.loads(text), sort_keys=True) if text else ""
+
     for c in variants:
         ours = variant_to_json(wanted.column(c).combine_chunks()).to_pylist()
-        key = lambda t: (t is not None, json.dumps(json.loads(t), sort_keys=True) if t else "")  # noqa: E731
         assert sorted(key(r[c]) for r in texts) == sorted(map(key, ours))
     assert len(texts) == record["versions"][str(record["latest_version"])]["rows"]
 

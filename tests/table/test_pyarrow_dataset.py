@@ -140,7 +140,7 @@ def test_files_that_may_use_the_julian_calendar_are_refused(tmp_path: Path, stat
 
 # --- promises never lose a row -------------------------------------------------------------
 
-TIMES = st.datetimes(dt.datetime(1960, 1, 1), dt.datetime(1980, 1, 1))  # noqa: DTZ001 (timestamp_ntz)
+TIMES = st.datetimes(dt.datetime(1960, 1, 1), dt.datetime(1980, 1, 1))
 VALUES = st.fixed_dictionaries({
     "i": st.none() | st.integers(-3, 3), "f": st.none() | st.sampled_from([-1.0, 0.0, 1.0, math.nan, math.inf]),
     "s": st.none() | st.text("ab\U0001f600", max_size=3), "b": st.none() | st.booleans(),

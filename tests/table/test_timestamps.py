@@ -28,7 +28,7 @@ def test_every_spelling_of_an_instant_gives_its_milliseconds(text: str) -> None:
 def test_time_without_a_zone_is_read_in_the_zone_given() -> None:
     assert parse_ms("2018-01-26T22:30:09") == INSTANT_MS
     assert parse_ms("2018-01-26T23:30:09", "Europe/Berlin") == INSTANT_MS
-    assert parse_ms(datetime(2018, 1, 26, 23, 30, 9), "Europe/Berlin") == INSTANT_MS  # noqa: DTZ001
+    assert parse_ms(datetime(2018, 1, 26, 23, 30, 9), "Europe/Berlin") == INSTANT_MS
 
 
 def test_zone_in_the_value_wins_over_the_zone_given() -> None:

@@ -36,7 +36,7 @@ def converted(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         (pa.array([Decimal("1.5")], pa.decimal256(50, 1)), pa.decimal128(5, 2)),
         (pa.array([Decimal("1.5")], pa.decimal32(5, 1)), pa.decimal128(5, 2)),
         (pa.array([0, 86_400_000], pa.date64()), pa.date32()),
-        (pa.array([dt.datetime(2024, 1, 1)], pa.timestamp("ns")), pa.date32()),  # noqa: DTZ001
+        (pa.array([dt.datetime(2024, 1, 1)], pa.timestamp("ns")), pa.date32()),
         (pa.array([1_000, None], pa.timestamp("ns", "Europe/Paris")), UTC),
         (pa.array([1], pa.timestamp("s")), pa.timestamp("us")),
         (pa.array([None, None], pa.null()), pa.list_(pa.int32())),

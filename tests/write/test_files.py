@@ -66,7 +66,7 @@ EVERY_TYPE: dict[str, Any] = {
     "decimal(38,10)": [Decimal("-12345678901234567890.0123456789"), None, Decimal(1)], "string": ["é", None, ""],
     "binary": [b"\xff", None, b""], "date": [dt.date(1582, 10, 4), None, dt.date(9999, 12, 31)],
     "timestamp": [dt.datetime(2024, 1, 1, 5, 6, 7, 891234, tzinfo=dt.UTC), None, dt.datetime(1, 1, 1, tzinfo=dt.UTC)],
-    "timestamp_ntz": [dt.datetime(2024, 1, 1, 5, 6, 7, 891234), None, dt.datetime(1960, 1, 1)],  # noqa: DTZ001
+    "timestamp_ntz": [dt.datetime(2024, 1, 1, 5, 6, 7, 891234), None, dt.datetime(1960, 1, 1)],
 }  # fmt: skip
 
 

@@ -39,8 +39,8 @@ def test_text_reads_back_as_the_value(name: str, data: st.DataObject) -> None:
     ("name", "value", "text"),
     [
         ("timestamp", dt.datetime(2024, 1, 2, 3, 4, 5, 6, tzinfo=dt.UTC), "2024-01-02T03:04:05.000006Z"),
-        ("timestamp_ntz", dt.datetime(2024, 1, 2, 3, 4, 5), "2024-01-02 03:04:05"),  # noqa: DTZ001
-        ("timestamp_ntz", dt.datetime(1960, 1, 2, 3, 4, 5, 6), "1960-01-02 03:04:05.000006"),  # noqa: DTZ001
+        ("timestamp_ntz", dt.datetime(2024, 1, 2, 3, 4, 5), "2024-01-02 03:04:05"),
+        ("timestamp_ntz", dt.datetime(1960, 1, 2, 3, 4, 5, 6), "1960-01-02 03:04:05.000006"),
         ("boolean", True, "true"), ("double", 1e10, "1.0E10"), ("double", 1.0, "1.0"), ("float", 0.1, "0.1"),
         ("double", float("nan"), "NaN"), ("double", float("-inf"), "-Infinity"), ("decimal(5,2)", Decimal("1.5"), "1.50"),
         ("string", "", None), ("binary", b"", None),

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from delta_core.engine import CheckpointHandle
 from delta_core.expressions.ast import FileStatistic

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from delta_core.engines.spark import private
 from delta_core.engines.spark.expressions import check_zone, to_sql

@@ -12,8 +12,8 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from delta_core.engines.spark.chunks import CHUNK, CHUNK_SCHEMA, WORDS, chunk_table, vector_decoders
 from delta_core.engines.spark.files import PlannedFiles

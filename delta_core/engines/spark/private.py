@@ -13,8 +13,8 @@ from typing import Any
 
 import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from delta_core.engines.spark.driver_classes import class_loader
 from delta_core.engines.spark.failures import remembering
@@ -122,10 +122,10 @@ def file_relation(
 def _table_frame() -> Any:
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-    class TableFrame(ClassicDataFrame):  # type: ignore[misc, valid-type, unused-ignore]
+    class TableFrame(ClassicDataFrame):  # type: ignore[misc, valid-type, unused-ignore]  # where pyspark is not there
         """A DataFrame whose files are named in one call: py4j hands over an array name by name."""
 
-        def inputFiles(self) -> list[str]:  # noqa: N802
+        def inputFiles(self) -> list[str]:  # noqa: N802 (PySpark's name)
             # names are encoded: none has a line's end
             names = _new(self.sparkSession, "Names").joined(self._jdf.inputFiles())
             return str(names).split("\n") if names else []

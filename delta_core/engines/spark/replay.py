@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from delta_core.actions import DELETION_VECTOR
 from delta_core.engine import CheckpointHandle

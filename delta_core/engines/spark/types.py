@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - as everywhere in PySpark
-from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from delta_core.errors import SchemaError, UnsupportedFeatureError
 from delta_core.schema import FIELD_ID, format_path, walk

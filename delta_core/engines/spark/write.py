@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct, field
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.transaction import CommitResult

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import functions as F
 
 from delta_core.engines.spark.write_values import BAD_VALUE
 from delta_core.errors import ConstraintViolationError, DeltaError, SchemaMismatchError
