@@ -82,7 +82,7 @@ def recorded() -> Iterator[Calls]:
         _recorders.remove(calls)
 
 
-class _File(AbstractBufferedFile):  # type: ignore[misc]
+class _File(AbstractBufferedFile):  # type: ignore[misc]  # fsspec has no types
     """A file whose every range is one call."""
 
     def _fetch_range(self, start: int, end: int) -> bytes:
@@ -96,7 +96,7 @@ class _File(AbstractBufferedFile):  # type: ignore[misc]
         return final
 
 
-class LatencyFileSystem(AsyncFileSystem):  # type: ignore[misc]
+class LatencyFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no types
     """Local files behind a delay.
 
     Parameters

@@ -24,13 +24,16 @@ from delta_core.types import TypeDef
 
 __all__ = ["PROJECT", "RESULTS", "hookimpl", "hookspec"]
 
+# a specification has no body: plugins answer
+# mypy: disable-error-code="empty-body"
+
 PROJECT = "delta_core"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 @hookspec
-def primitive_types(features: frozenset[str]) -> Iterable[TypeDef]:  # type: ignore[empty-body]
+def primitive_types(features: frozenset[str]) -> Iterable[TypeDef]:
     """Return the primitive types that the feature adds to schemas.
 
     Set: table. When: before ``schemaString`` is parsed. Result: list; default none.
@@ -38,7 +41,7 @@ def primitive_types(features: frozenset[str]) -> Iterable[TypeDef]:  # type: ign
 
 
 @hookspec
-def functions(features: frozenset[str]) -> Iterable[Function]:  # type: ignore[empty-body]
+def functions(features: frozenset[str]) -> Iterable[Function]:
     """Return functions for expressions.
 
     Set: table. When: once per PluginSet. Result: list; default none.
@@ -46,7 +49,7 @@ def functions(features: frozenset[str]) -> Iterable[Function]:  # type: ignore[e
 
 
 @hookspec
-def required_features(metadata: Metadata) -> Iterable[str]:  # type: ignore[empty-body]
+def required_features(metadata: Metadata) -> Iterable[str]:
     """Return the features that this metadata switches on by a property, type or annotation.
 
     Set: all. When: per create and alter. Result: list; default none.
@@ -54,7 +57,7 @@ def required_features(metadata: Metadata) -> Iterable[str]:  # type: ignore[empt
 
 
 @hookspec
-def prepare_metadata(table: TableState, metadata: Metadata, previous: TableState | None) -> Metadata:  # type: ignore[empty-body]
+def prepare_metadata(table: TableState, metadata: Metadata, previous: TableState | None) -> Metadata:
     """Return the metadata with what the feature assigns: ids, physical names, materialised names.
 
     ``table`` has the metadata as it was given: without physical names yet. ``previous`` is the table that is altered,
@@ -65,7 +68,7 @@ def prepare_metadata(table: TableState, metadata: Metadata, previous: TableState
 
 
 @hookspec
-def prepare_domains(table: TableState, requested: Mapping[str, str]) -> Iterable[DomainMetadata]:  # type: ignore[empty-body]
+def prepare_domains(table: TableState, requested: Mapping[str, str]) -> Iterable[DomainMetadata]:
     """Return the system domains that a change of metadata sets or removes, of those that the feature declares.
 
     ``table`` has the prepared metadata, ``requested`` the properties as they were asked for: what
@@ -86,7 +89,7 @@ def check_metadata(table: TableState, metadata: Metadata, previous: TableState |
 
 
 @hookspec
-def accept_type_change(table: TableState, path: tuple[str, ...], old: Any, new: Any) -> bool:  # type: ignore[empty-body]
+def accept_type_change(table: TableState, path: tuple[str, ...], old: Any, new: Any) -> bool:
     """Return True where the feature allows a column to change its type so.
 
     Set: table. When: per changed field. Result: sole; default refuse.
@@ -112,7 +115,7 @@ def check_read(table: TableState) -> None:
 
 
 @hookspec
-def column_map(table: TableState) -> ColumnMap:  # type: ignore[empty-body]
+def column_map(table: TableState) -> ColumnMap:
     """Return the map from logical to physical names.
 
     Set: table. When: once per snapshot. Result: sole; default the identity.
@@ -120,7 +123,7 @@ def column_map(table: TableState) -> ColumnMap:  # type: ignore[empty-body]
 
 
 @hookspec
-def read_rules(table: TableState, request: ReadRequest) -> Iterable[ReadRule]:  # type: ignore[empty-body]
+def read_rules(table: TableState, request: ReadRequest) -> Iterable[ReadRule]:
     """Return RowSelector, RowFilter, ReadCheck and MetadataColumn rules for a scan.
 
     Set: table. When: once per scan. Result: list; default none. Metadata columns are offered always; the core
@@ -129,7 +132,7 @@ def read_rules(table: TableState, request: ReadRequest) -> Iterable[ReadRule]:  
 
 
 @hookspec
-def commit_timestamps(table: TableState) -> CommitTimestamp:  # type: ignore[empty-body]
+def commit_timestamps(table: TableState) -> CommitTimestamp:
     """Return where commit times stand.
 
     Set: table. When: per time travel, history and change feed. Result: sole; default file times.
@@ -137,7 +140,7 @@ def commit_timestamps(table: TableState) -> CommitTimestamp:  # type: ignore[emp
 
 
 @hookspec
-def checkpoint_sidecars(table: TableState | None, checkpoint: str, actions: pa.Table) -> Iterable[str]:  # type: ignore[empty-body]
+def checkpoint_sidecars(table: TableState | None, checkpoint: str, actions: pa.Table) -> Iterable[str]:
     """Return the names of the files that hold a checkpoint's file actions, from its own actions.
 
     Set: table. When: per checkpoint opened that has ``sidecar`` actions. ``actions`` has the columns ``path``,
@@ -154,7 +157,7 @@ def plan_checkpoint(table: TableState) -> Any:
 
 
 @hookspec
-def write_rules(table: TableState, operation: str) -> Iterable[Any]:  # type: ignore[empty-body]
+def write_rules(table: TableState, operation: str) -> Iterable[Any]:
     """Return FillColumn, HiddenColumn, RowCheck, FileRequirement, RemoveRows and ChangeCapture rules.
 
     Set: table. When: once per transaction. Result: list; default none.
@@ -162,7 +165,7 @@ def write_rules(table: TableState, operation: str) -> Iterable[Any]:  # type: ig
 
 
 @hookspec
-def commit_rules(attempt: Any) -> Iterable[Any]:  # type: ignore[empty-body]
+def commit_rules(attempt: Any) -> Iterable[Any]:
     """Return ActionColumn, ExtraAction and CommitInfoField rules.
 
     Set: table. When: per attempt. Result: list; default none.
@@ -170,7 +173,7 @@ def commit_rules(attempt: Any) -> Iterable[Any]:  # type: ignore[empty-body]
 
 
 @hookspec
-def finish_metadata(attempt: Any, metadata: Metadata) -> Metadata:  # type: ignore[empty-body]
+def finish_metadata(attempt: Any, metadata: Metadata) -> Metadata:
     """Return the metadata with values of this attempt: configuration and identity marks only.
 
     ``metadata`` is the former plugin's answer; ``attempt.table`` still has what the transaction began with.
@@ -188,7 +191,7 @@ def check_commit(attempt: Any) -> None:
 
 
 @hookspec
-def file_references(table: TableState) -> Iterable[FileReference]:  # type: ignore[empty-body]
+def file_references(table: TableState) -> Iterable[FileReference]:
     """Return which files actions name beside their own path.
 
     Set: table. When: per vacuum, clone and verify. Result: list; default none.
@@ -196,7 +199,7 @@ def file_references(table: TableState) -> Iterable[FileReference]:  # type: igno
 
 
 @hookspec
-def retention_limits(table: TableState, cutoff: int) -> Iterable[int]:  # type: ignore[empty-body]
+def retention_limits(table: TableState, cutoff: int) -> Iterable[int]:
     """Return versions from which on cleanup keeps everything; ``cutoff`` is the first that it would like to keep.
 
     Set: table. When: per cleanup. Result: list, the strictest wins; default none.
@@ -204,7 +207,7 @@ def retention_limits(table: TableState, cutoff: int) -> Iterable[int]:  # type: 
 
 
 @hookspec
-def feature_steps(table: TableState, change: str) -> Iterable[Any]:  # type: ignore[empty-body]
+def feature_steps(table: TableState, change: str) -> Iterable[Any]:
     """Return the steps that enable or drop the feature (``change`` is ``enable`` or ``drop``).
 
     Set: the feature's plugin alone. Result: list.
@@ -220,7 +223,7 @@ def committer(table: TableState, commits: Any, storage: Any) -> Any:
 
 
 @hookspec
-def requires_catalog(features: frozenset[str]) -> bool:  # type: ignore[empty-body]
+def requires_catalog(features: frozenset[str]) -> bool:
     """Return True where the table's versions are decided by a catalog, not by listing its log.
 
     Set: table. When: once per snapshot, as soon as the protocol is known. Result: sole; default False.

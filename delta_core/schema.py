@@ -63,7 +63,7 @@ class Schema(StructType):
             ) from e
         return Schema(Field.from_arrow(f) for f in schema)
 
-    def to_arrow(self, as_large_types: bool = False, **kwargs: Any) -> pa.Schema:  # type: ignore[override]
+    def to_arrow(self, as_large_types: bool = False, **kwargs: Any) -> pa.Schema:  # type: ignore[override]  # deltalake's signature
         """Return the Arrow schema; with ``as_large_types`` strings, binaries and lists have 64-bit offsets."""
         schema = pa.schema([f.to_arrow(**kwargs) for f in self.fields])
         return pa.schema([f.with_type(_large(f.type)) for f in schema]) if as_large_types else schema

@@ -45,7 +45,7 @@ class TableState(Struct, frozen=True):
     features: frozenset[str] = frozenset()
     reader_features: frozenset[str] = frozenset()
     active: frozenset[str] = frozenset()
-    column_map: ColumnMap = None  # type: ignore[assignment]
+    column_map: ColumnMap = None  # type: ignore[assignment]  # set in __post_init__
     types: Mapping[str, TypeDef] = field(default_factory=lambda: dict(BASE_TYPES))
     domains: Mapping[str, str] = {}
     functions: Mapping[str, Function] = {}

@@ -258,7 +258,7 @@ class DeltaTable:
             raise InvalidArgumentError("Found both a version and a timestamp, expected one of the two.")
         if timestamp is not None:
             version = self._snapshot.update().version_at(parse_ms(timestamp, self._snapshot.timezone))
-        wanted = parse_version(version)  # type: ignore[arg-type]
+        wanted = parse_version(version)  # type: ignore[arg-type]  # one of both is given
         if wanted == self._snapshot.version:
             return self._snapshot
         return open_snapshot(self._uri, wanted, **self._options)

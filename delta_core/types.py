@@ -104,7 +104,7 @@ class _ArrowExportable:
     __slots__ = ()
 
     def __arrow_c_schema__(self) -> Any:
-        return self.to_arrow().__arrow_c_schema__()  # type: ignore[attr-defined]
+        return self.to_arrow().__arrow_c_schema__()  # type: ignore[attr-defined]  # of the subclass
 
 
 class PrimitiveType(_ArrowExportable, Struct, frozen=True):
@@ -159,7 +159,7 @@ class _IsVariant(type):
 class VariantType(metaclass=_IsVariant):
     """The type ``variant`` under the name that scripts written for `deltalake` use: makes a `PrimitiveType`."""
 
-    def __new__(cls) -> PrimitiveType:  # type: ignore[misc]
+    def __new__(cls) -> PrimitiveType:  # type: ignore[misc]  # makes another class, on purpose
         return PrimitiveType("variant")
 
 

@@ -7,6 +7,7 @@ names, ids and types never change between attempts.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -183,8 +184,7 @@ def _check_paths(adds: pa.Table, removes: pa.Table) -> None:
     """Refuse what no reader could reconcile: two adds of one path, or an add and a remove of one logical file."""
     paths = adds.column("path")
     if len(paths) > 1 and len(paths.unique()) < len(paths):
-        seen: set[str] = set()
-        twice = next(p for p in paths.to_pylist() if p in seen or seen.add(p))  # type: ignore[func-returns-value]
+        twice = next(p for p, count in Counter(paths.to_pylist()).items() if count > 1)
         raise InvalidArgumentError(f"The transaction adds {twice} twice; a file is added once.", path=twice)
     if not adds.num_rows or not removes.num_rows:
         return

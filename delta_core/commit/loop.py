@@ -62,7 +62,7 @@ def commit_loop(
         outcome = publish(attempt)
         if isinstance(outcome, Committed):
             return Won(base, attempt, outcome)
-        sleep(random.uniform(0.0, longest_pause(lost, time.monotonic() - started)))  # noqa: S311
+        sleep(random.uniform(0.0, longest_pause(lost, time.monotonic() - started)))  # noqa: S311 (no secret)
         started = time.monotonic()
         # after the pause: who looks before it comes back with a version that is taken
         base = advance(base, outcome)

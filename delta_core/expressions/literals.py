@@ -238,7 +238,7 @@ def parse_timestamp(text: str, target: DataType) -> dt.datetime:
         if match is None:
             raise _invalid(text, spark_name(target))
         found = match.groupdict()
-        local = dt.datetime(  # noqa: DTZ001
+        local = dt.datetime(  # noqa: DTZ001 (wall clock, until its zone is known)
             int(found["year"]), int(found["month"] or 1), int(found["day"] or 1), int(found["hour"] or 0),
             int(found["minute"] or 0), int(found["second"] or 0), int(((found["fraction"] or "") + "000000")[:6]),
         )  # fmt: skip

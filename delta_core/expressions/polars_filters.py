@@ -136,7 +136,7 @@ def _literal(body: Any) -> Literal:
 def _datetime(count: int, unit: str, zone: Any) -> Literal:
     if unit != "Microseconds" or zone not in (None, "UTC", {"inner": "UTC"}):
         raise _UntranslatableError(unit)
-    time = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=count)  # noqa: DTZ001
+    time = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=count)  # noqa: DTZ001 (the zone is set below)
     return Literal(time if zone is None else time.replace(tzinfo=dt.UTC))
 
 

@@ -183,7 +183,7 @@ def _decimal(value: Any) -> str:
 
 
 def _timestamp(value: Any, word: str) -> str:
-    time = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=to_microseconds(value))  # noqa: DTZ001
+    time = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=to_microseconds(value))  # noqa: DTZ001 (UTC, printed below)
     zone = "Z" if word == "TIMESTAMP" else ""
     return f"{word} '{time.isoformat(sep=' ')}{zone}'"
 

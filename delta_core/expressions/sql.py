@@ -54,12 +54,12 @@ def _parser() -> tuple[Any, Any]:
     base = Spark.parser_class if hasattr(Spark, "parser_class") else Spark.Parser
     kept = {name: base.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT", "TRIM")}
 
-    class ByNameParser(base):  # type: ignore[misc, valid-type]
+    class ByNameParser(base):  # type: ignore[misc, valid-type]  # a class by sqlglot's version
         """Spark's grammar with all functions left as they are written."""
 
-        FUNCTIONS: dict[str, Any] = {}  # noqa: RUF012
+        FUNCTIONS: dict[str, Any] = {}  # noqa: RUF012 (sqlglot declares no ClassVar)
         FUNCTION_PARSERS = kept
-        NO_PAREN_FUNCTIONS: dict[Any, Any] = {}  # noqa: RUF012
+        NO_PAREN_FUNCTIONS: dict[Any, Any] = {}  # noqa: RUF012 (as above)
         STRICT_CAST = True
 
     return Spark(), ByNameParser

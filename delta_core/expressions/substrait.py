@@ -110,7 +110,7 @@ def _signed(value: int) -> int:
 
 # --- messages ------------------------------------------------------------------------------
 
-_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 (of timestamp_ntz)
 
 
 def _micros(value: int) -> dt.datetime:

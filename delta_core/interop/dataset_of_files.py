@@ -194,7 +194,7 @@ def _between(f: Field, low: pa.Scalar, high: pa.Scalar, nulls: pa.Scalar) -> ds.
 # --- storage as a pyarrow file system -------------------------------------------------------
 
 
-class _Files(pafs.FileSystemHandler):  # type: ignore[misc]
+class _Files(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
     """The engine's storage, to read from."""
 
     def __init__(self, storage: Storage) -> None:
@@ -203,7 +203,7 @@ class _Files(pafs.FileSystemHandler):  # type: ignore[misc]
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Files) and other._storage is self._storage
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as Python says "not hashable"
 
     def get_type_name(self) -> str:
         return "delta_core"

@@ -42,7 +42,7 @@ def read_table(source: ds.Dataset, columns: Sequence[str] | None, filters: Any) 
     return table.select([wanted.index(c) for c in columns])
 
 
-class ScanDataset(ds.Dataset):  # type: ignore[misc]
+class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     """A snapshot as a dataset.
 
     Nothing of pyarrow's own dataset stands behind it: what would need one raises UnsupportedOperationError.

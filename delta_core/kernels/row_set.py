@@ -164,7 +164,7 @@ class RowSet:
 
     def __contains__(self, position: object) -> bool:
         try:
-            at = operator.index(position)  # type: ignore[arg-type]
+            at = operator.index(position)  # type: ignore[arg-type]  # raises on others
         except TypeError:
             return False
         return 0 <= at < 2**63 - 1 and self._rows.num_between(at, at + 1) == 1

@@ -363,7 +363,7 @@ def _ahead(items: Iterator[T]) -> Iterator[T]:
         following = pool.submit(next, items, end)
         while (item := following.result()) is not end:
             following = pool.submit(next, items, end)
-            yield item  # type: ignore[misc]
+            yield item  # type: ignore[misc]  # `end` is no item
 
 
 def _discard(engine: Engine, paths: Sequence[str]) -> None:

@@ -56,8 +56,8 @@ def _all_null_path(e: Expression) -> tuple[str, ...] | None:
     """Return the column of a test that is false only where that is all null."""
     if isinstance(e, Call) and e.function == "!=" and all(isinstance(a, FileStatistic) for a in e.args):
         first, second = e.args
-        if first.kind == "nullCount" and second.kind == "numRecords":  # type: ignore[union-attr]
-            return first.path  # type: ignore[union-attr]
+        if first.kind == "nullCount" and second.kind == "numRecords":  # type: ignore[union-attr]  # by `all`
+            return first.path  # type: ignore[union-attr]  # by `all`
     return None
 
 

@@ -94,6 +94,7 @@ def plan_group_test(expression: Expression, evaluator: Evaluator, exact: bool) -
     if not found or None in paths or not (exact or _is_strict(expression)):
         return None
     known: list[Path] = [p for p in paths if p is not None]
+    # types: leaves of files have one each
     schema = StructType(Field(str(i), leaf.type) for i, leaf in enumerate(found))  # type: ignore[union-attr]
     columns = {leaf: Column((str(i),)) for i, leaf in enumerate(found)}
     over_rows = transform(expression, lambda leaf: columns[leaf])

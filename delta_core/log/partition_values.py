@@ -167,7 +167,7 @@ def _parse_void(distinct: pa.Array, arrow: pa.DataType, zone: str, column: str) 
 def _days(year: int, month: int, day: int) -> int:
     """Return the days since 1970-01-01 in the proleptic Gregorian calendar, any year."""
     cycle, short = divmod(year, 400)
-    return datetime(short or 400, month, day).toordinal() - 719_163 + (cycle - (short == 0)) * 146_097  # noqa: DTZ001
+    return datetime(short or 400, month, day).toordinal() - 719_163 + (cycle - (short == 0)) * 146_097  # noqa: DTZ001 (a date)
 
 
 def _parse_date(distinct: pa.Array, arrow: pa.DataType, zone: str, column: str) -> pa.Array:
@@ -229,7 +229,7 @@ def _instant(value: str, local: tzinfo) -> int:
         return micros - _offset_seconds(zone) * 1_000_000
     # zoneinfo ends at year 9999; beyond, the rules repeat every 400 years.
     cycle = max(0, (micros - _YEAR_9999_US) // (146_097 * _DAY_US) + 1)
-    shifted = datetime(1970, 1, 1) + timedelta(microseconds=micros - cycle * 146_097 * _DAY_US)  # noqa: DTZ001
+    shifted = datetime(1970, 1, 1) + timedelta(microseconds=micros - cycle * 146_097 * _DAY_US)  # noqa: DTZ001 (wall clock)
     offset = shifted.replace(tzinfo=local).utcoffset() or timedelta()
     return micros - offset // timedelta(microseconds=1)
 

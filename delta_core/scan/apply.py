@@ -195,8 +195,8 @@ class _Column:
     def __init__(self, output: Output, plan: ReadPlan, build: Callable[[Expression], Compiled]) -> None:
         value = self._value = output.value
         self._type = output.field.type
-        is_source = isinstance(value, (PhysicalSource, ConstantSource, PositionSource))
-        self._compiled = None if is_source else build(value)  # type: ignore[arg-type]
+        sources = (PhysicalSource, ConstantSource, PositionSource)
+        self._compiled = None if isinstance(value, sources) else build(value)
         self._narrows = False
         if isinstance(value, PhysicalSource):
             stored = plan.logical.field(value.index).type

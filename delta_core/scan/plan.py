@@ -199,6 +199,7 @@ class _Planner:
             return rule
         if not isinstance(rule, (RowFilter, ReadCheck, MetadataColumn)):
             raise HookContractError(f"Hook read_rules returned {rule!r}, expected a read rule.", hook="read_rules")
+        # type: a plan knows nothing of functions, but hands them on
         expression = bind(rule.expression, self.table.schema, self.functions)  # type: ignore[arg-type]
         return replace(rule, expression=expression)
 
@@ -378,6 +379,6 @@ class _Planner:
             t: DataType = find(self.pruned, leaf.path)[1].type if leaf.path[0] in self.positions else find(
                 self.table.schema, leaf.path)[1].type  # fmt: skip
         else:
-            t = PrimitiveType("long") if isinstance(leaf, RowPosition) else leaf.type  # type: ignore[union-attr]
+            t = PrimitiveType("long") if isinstance(leaf, RowPosition) else leaf.type  # type: ignore[union-attr]  # others are typed
         return arrow_schema(StructType([Field("x", t)]), self.table.types).field(0).type
 

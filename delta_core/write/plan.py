@@ -137,7 +137,7 @@ def plan_write(
 
 def _sole(rules: Sequence[R]) -> R | None:
     if len(rules) > 1:
-        names = " and ".join(r.feature for r in rules)  # type: ignore[attr-defined]
+        names = " and ".join(r.feature for r in rules)  # type: ignore[attr-defined]  # R is a rule
         raise PluginConflictError(
             f"Features {names} both give the rule {type(rules[0]).__name__}; one is allowed."
         )

@@ -77,7 +77,7 @@ class CatalogCommitter:
     def _find_out(self, proposal: Proposal, staged: StagedCommit, cause: Exception) -> bool:
         try:
             found = self._has_won(proposal, staged)
-        except Exception:  # noqa: BLE001
+        except Exception:  # noqa: BLE001  (as above)
             found = None
         if found is None:
             raise CommitStateUnknownError(

@@ -107,7 +107,7 @@ def _read(f: Field) -> Identity:
             f"Column {f.name} has {STEP}={values[STEP]} and {EXPLICIT}={explicit!r}; expected a step other than 0, and "
             "true or false.", column=f.name,
         )  # fmt: skip
-    return Identity(f.name, values[START], values[STEP], values[MARK], explicit)  # type: ignore[arg-type]
+    return Identity(f.name, values[START], values[STEP], values[MARK], explicit)  # type: ignore[arg-type]  # checked above
 
 
 # --- values --------------------------------------------------------------------------------

@@ -48,8 +48,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
             patch.setattr(sys, "stderr", err)
             patch.delenv("COLUMNS", raising=False)
             code = main([str(a) for a in arguments])
-        data = out.buffer.getvalue()  # type: ignore[attr-defined]
-        return Result(code, data.decode(errors="replace"), err.buffer.getvalue().decode(), data)  # type: ignore[attr-defined]
+        data = out.buffer.getvalue()
+        return Result(code, data.decode(errors="replace"), err.buffer.getvalue().decode(), data)
 
     return call
 

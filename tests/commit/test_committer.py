@@ -145,7 +145,7 @@ def test_state_that_stays_unknown_is_said_and_nothing_deleted(storage: Storage) 
     with pytest.raises(CommitStateUnknownError) as caught:
         StoreCommitter(unreliable).commit(ours)
     assert ours.txn_id in str(caught.value)
-    assert (caught.value.version, caught.value.txn_id) == (0, ours.txn_id)  # type: ignore[attr-defined]
+    assert (caught.value.version, caught.value.txn_id) == (0, ours.txn_id)
     assert unreliable.deleted == []
     unreliable.land()
     assert read(storage, 0) == ours.data, "it lands after all: rightly nobody said that it did not"

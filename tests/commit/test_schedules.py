@@ -96,7 +96,7 @@ class Writer:
     def __init__(self, uri: str) -> None:
         context = open_context(uri)
         self.host = Host(context.log.engine.storage)
-        engine = replace(context.log.engine, storage=self.host)  # type: ignore[arg-type]
+        engine = replace(context.log.engine, storage=self.host)
         self.context = replace(context, log=TableLog(engine, uri))
         self.held: Snapshot = self.context.read(0)
         self.open: tuple[Transaction, Deed, frozenset[str], frozenset[str]] | None = None

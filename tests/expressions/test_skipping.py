@@ -255,7 +255,7 @@ def test_names_are_physical() -> None:
     assert (
         FileStatistic("min", ("col-1", "col-2"), PrimitiveType("integer"))
         in compile_expression(found.statistics, {}).leaves
-    )  # type: ignore[arg-type]
+    )
 
 
 def test_no_predicate_plans_nothing() -> None:

@@ -68,7 +68,7 @@ class ArrowDataFiles:
     def _compile(self, read: FileRead) -> Compiled | None:
         if read.prune is None or self._evaluator is None:
             return None
-        types = {leaf: leaf.type.to_arrow() for leaf in leaves(read.prune)}  # type: ignore[union-attr]
+        types = {leaf: leaf.type.to_arrow() for leaf in leaves(read.prune)}  # type: ignore[union-attr]  # all are typed
         return self._evaluator.compile(read.prune, types)
 
     def row_counts(self, paths: Sequence[str], sizes: Sequence[int | None]) -> list[int]:

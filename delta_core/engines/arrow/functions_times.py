@@ -167,20 +167,21 @@ def _parse_text(call: CallInfo) -> Kernel:
         try:
             if match is None:
                 raise ValueError(text)
-            time = dt.datetime(  # noqa: DTZ001
+            time = dt.datetime(
                 found.get("Y", 1970),
                 found.get("m", 1),
                 found.get("d", 1),
                 found.get("H", 0),
                 found.get("M", 0),
                 found.get("S", 0),
+                tzinfo=dt.UTC,
             )
         except ValueError as e:
             raise ExpressionError(
                 f"The text {text[:60]!r} does not read by the pattern {call.constant(1)!r}.",
                 condition="CANNOT_PARSE_TIMESTAMP",
             ) from e
-        return time.date() if name_of(call.result) == "date" else time.replace(tzinfo=dt.UTC)
+        return time.date() if name_of(call.result) == "date" else time
 
     return by_value(lambda text, _: read(text), into)
 

@@ -60,7 +60,7 @@ class LocalStorage(Elsewhere):
         """List names without asking for sizes: that would cost a call a file."""
         local = self.local_path(directory)
         if local is None:
-            return self._other(directory).list_from(directory, start)  # type: ignore[no-any-return]
+            return self._other(directory).list_from(directory, start)
         try:
             with failing("list", directory, self.root, _MISSING), os.scandir(local) as entries:
                 return Listing(sorted(e.name for e in entries if e.name >= start and not e.is_dir()))
@@ -111,7 +111,7 @@ class LocalStorage(Elsewhere):
         """Write a temporary file and link it to the name."""
         local = self.local_path(path)
         if local is None:
-            return self._other(path).put_if_absent(path, data, durable=durable)  # type: ignore[no-any-return]
+            return self._other(path).put_if_absent(path, data, durable=durable)
         with failing("create", path, self.root):
             return "created" if create_whole(local, data, durable) else "exists"
 

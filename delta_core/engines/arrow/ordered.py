@@ -82,7 +82,7 @@ class _Stream:
                 return None
             try:
                 task = next(self._tasks, None)
-            except BaseException as e:  # noqa: BLE001
+            except BaseException as e:  # noqa: BLE001  (as above)
                 task = _raising(e)
             with self._changed:
                 if task is None:

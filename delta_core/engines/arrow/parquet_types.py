@@ -28,7 +28,8 @@ class UnconvertibleError(Exception):
     def __init__(self, path: Path, found: Any, wanted: Any, why: str = "") -> None:
         self.column = format_path(path)
         self.found, self.wanted, self.why = str(found), str(wanted), why
-        super().__init__(f"column {self.column} holds {found}, expected {wanted}" + (f": {why}" if why else ""))
+        what = f"column {self.column}" if path else "it"
+        super().__init__(f"{what} holds {found}, expected {wanted}" + (f": {why}" if why else ""))
 
 
 class FilePlan(Struct, frozen=True):

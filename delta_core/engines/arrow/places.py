@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from delta_core.engine import Storage
 from delta_core.errors import DeltaError, EngineError, InvalidArgumentError
 
 __all__ = [
@@ -23,7 +24,7 @@ __all__ = [
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 #: A ``file:`` URI's host, where it has one, and its path.
 _FILE = re.compile(r"[A-Za-z]+:(?://([^/]*))?/*(.*)", re.DOTALL)
-Opener = Callable[[str, "dict[str, Any]"], Any]
+Opener = Callable[[str, "dict[str, Any]"], Storage]
 LOCAL_SCHEMES = ("", "file", "local")
 
 
@@ -55,7 +56,7 @@ def absolute_path(uri: str) -> str:
 
     Raises EngineError for the URI of another machine's file.
     """
-    host, path = _FILE.fullmatch(uri).groups()  # type: ignore[union-attr]
+    host, path = _FILE.fullmatch(uri).groups()  # type: ignore[union-attr]  # fits every URI
     if not _is_this_machine(host or ""):
         raise EngineError(
             f"{uri!r} lies on the host {host!r}, which this storage does not serve; file: URIs lead to files of this machine.",
@@ -82,9 +83,9 @@ class Elsewhere:
     def __init__(self, options: dict[str, Any], opener: Opener | None) -> None:
         self.options = options
         self._opener = opener
-        self._others: dict[str, Any] = {}
+        self._others: dict[str, Storage] = {}
 
-    def _other(self, path: str) -> Any:
+    def _other(self, path: str) -> Storage:
         parts = urlsplit(path)
         place = "/" if scheme_of(path) in LOCAL_SCHEMES else f"{parts.scheme}://{parts.netloc}"
         if place not in self._others:

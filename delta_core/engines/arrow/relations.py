@@ -96,7 +96,7 @@ class ArrowRelations:
         compiled = self._evaluator.compile(expression, {leaf: _type(leaf, schema) for leaf in leaves(expression)})
 
         def run(batch: pa.RecordBatch) -> Any:
-            columns = [read_column(batch, leaf.path) for leaf in compiled.leaves]  # type: ignore[union-attr]
+            columns = [read_column(batch, leaf.path) for leaf in compiled.leaves]  # type: ignore[union-attr]  # columns, by `_type`
             return compiled(columns, batch.num_rows)
 
         return run

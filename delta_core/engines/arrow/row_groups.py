@@ -41,7 +41,7 @@ def group_bounds(metadata: Any, stored: Stored, wanted: Sequence[Leaf]) -> list[
 
 
 def _column(groups: list[Any], leaf: Leaf, stored: Stored) -> pa.Array:
-    t = leaf.type.to_arrow()  # type: ignore[union-attr]
+    t = leaf.type.to_arrow()  # type: ignore[union-attr]  # of files: typed
     if not isinstance(leaf, FileStatistic):  # a partition value was asked of the file already
         return pa.nulls(len(groups), t)
     if leaf.kind == "numRecords":

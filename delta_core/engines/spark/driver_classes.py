@@ -26,7 +26,7 @@ def class_loader(spark: Any) -> Any:
     parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     kept = _place(str(spark.version), str(jvm.java.lang.System.getProperty("java.version")))
     if kept is not None and kept.is_file():
-        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped, unused-ignore]
+        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped, unused-ignore]  # where pyspark is not there
 
         urls = spark._sc._gateway.new_array(jvm.java.net.URL, 1)
         urls[0] = jvm.java.io.File(str(kept)).toURI().toURL()
