@@ -199,7 +199,7 @@ def test_unknown_column_without_merge_is_refused_by_name(uri: Path) -> None:
 
 
 def test_wrong_type_is_refused_by_name(uri: Path) -> None:
-    with pytest.raises(SchemaMismatchError, match="x"):
+    with pytest.raises(SchemaMismatchError, match="Column x comes as string"):
         write_deltalake(uri, ROWS.set_column(2, "x", pa.array(["text"] * 6)), mode="append")
 
 
