@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,8 @@ class Server:
     endpoint : str
     folder : Path or None
         Where its files lie on disk, if they do.
+    wrong_options : Mapping
+        What does not open it, for its keys are wrong; empty where it takes any caller.
     """
 
     bucket: str
@@ -51,6 +53,7 @@ class Server:
     endpoint: str = ""
     peer_options: Mapping[str, str] = field(default_factory=dict)
     folder: Path | None = None
+    wrong_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _program(name: str, install: str) -> str:
@@ -127,7 +130,8 @@ def versitygw(folder: Path) -> Iterator[Server]:
     (folder / "data" / "bucket").mkdir(parents=True)
     env = {"ROOT_ACCESS_KEY": "tester", "ROOT_SECRET_KEY": "secret-of-tester"}
     with _running([program, "--port", f"127.0.0.1:{port}", "posix", str(folder / "data")], port, folder, env):
-        yield _s3_server(f"http://127.0.0.1:{port}", folder / "data" / "bucket")
+        server = _s3_server(f"http://127.0.0.1:{port}", folder / "data" / "bucket")
+        yield replace(server, wrong_options={**server.options, "AWS_SECRET_ACCESS_KEY": "wrong"})
 
 
 @contextmanager
@@ -193,7 +197,8 @@ def azurite(folder: Path) -> Iterator[Server]:
             "azure_storage_account_name": "devstoreaccount1", "azure_storage_account_key": AZURE_KEY,
             "azure_endpoint": endpoint, "azure_allow_http": "true",
         }  # fmt: skip
-        yield Server("az://bucket", options, endpoint, peer)
+        wrong = {"connection_string": text.replace(AZURE_KEY, "A" * 86 + "==")}
+        yield Server("az://bucket", options, endpoint, peer, wrong_options=wrong)
 
 
 def _make_bucket(scheme: str, name: str, options: Mapping[str, Any]) -> None:

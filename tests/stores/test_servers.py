@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from delta_core.engine import Storage
 from delta_core.engines.arrow.storage import open_storage
 from delta_core.log.names import commit_name
 from delta_core.testing.storage_contract import StorageContract
+from tests.stores.conftest import place
 from tests.stores.servers import Server
 
 
@@ -21,15 +23,17 @@ class TestServers(StorageContract):
     @pytest.fixture
     def failing_storage(self, server: Server) -> Storage:
         """Keys that the server does not know."""
-        if server.folder is None:
+        if not server.wrong_options:
             pytest.skip("this server takes any caller")
-        return open_storage(server.bucket, {**server.options, "AWS_SECRET_ACCESS_KEY": "wrong"})
+        return open_storage(server.bucket, server.wrong_options)
 
 
-def test_listing_fetches_no_page_below_its_start(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["versitygw", "moto"])
+def test_listing_fetches_no_page_below_its_start(
+    name: str, start_server: Callable[[str], Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """S3 gives 1,000 names a page; the others' emulators give as many as there are."""
-    if not server.bucket.startswith("s3"):
-        pytest.skip("this emulator has no pages of 1,000")
+    server = place(start_server(name))
     storage = open_storage(server.bucket, server.options)
     filesystem = storage._fs  # type: ignore[union-attr]
     filesystem.pipe({f"{storage._key('_delta_log')}/{commit_name(v)}": b"1" for v in range(1_200)})  # type: ignore[union-attr]
@@ -50,9 +54,9 @@ def test_listing_fetches_no_page_below_its_start(server: Server, monkeypatch: py
     assert len(pages) == 2
 
 
-def test_objects_lie_as_files_where_the_server_keeps_them(server: Server) -> None:
-    if server.folder is None:
-        pytest.skip("this server keeps objects in memory")
+def test_objects_lie_as_files_where_the_server_keeps_them(start_server: Callable[[str], Server]) -> None:
+    server = place(start_server("versitygw"))
+    assert server.folder is not None
     storage = open_storage(server.bucket, server.options)
     storage.put_if_absent("_delta_log/0.json", b"{}")
     file = server.folder / server.bucket.rpartition("/")[2] / "_delta_log" / "0.json"
