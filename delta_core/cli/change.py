@@ -143,13 +143,14 @@ def write(
       delta-core cat other -f arrow | delta-core write sales -
     """
     exists = DeltaTable.is_deltatable(target.uri, target.storage_options or None)
-    columns = None
+    columns, filled = None, frozenset[str]()
     if exists and mode in ("append", "overwrite") and schema_mode is None:
         snapshot = target.snapshot()
         columns = arrow_schema(snapshot.schema, snapshot.state.types)
+        filled = frozenset(rule.column[0] for rule in snapshot.begin("WRITE").plan.fills)
     with _progress() as advance:
         delta_core.write_deltalake(
-            target.uri, _counted(open_rows(sources, kind, columns), advance), mode=mode, partition_by=partition_by or None,
+            target.uri, _counted(open_rows(sources, kind, columns, filled), advance), mode=mode, partition_by=partition_by or None,
             name=name, description=description, configuration=properties or None, schema_mode=schema_mode,
             storage_options=target.storage_options or None, predicate=replace_where, target_file_size=target_file_size,
             partition_overwrite="dynamic" if replace_partitions else "static", cluster_by=cluster_by,

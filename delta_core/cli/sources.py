@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import io
+import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_core.cli.sinks import format_of
 from delta_core.errors import InvalidArgumentError, SchemaMismatchError
@@ -16,10 +21,12 @@ from delta_core.errors import InvalidArgumentError, SchemaMismatchError
 __all__ = ["open_rows", "read_schema"]
 
 STDIN = "-"
+#: What is looked at to know which columns JSON lines have.
+_HEAD = 1 << 20
 
 
 def open_rows(
-    sources: Sequence[str], kind: str | None, columns: pa.Schema | None = None
+    sources: Sequence[str], kind: str | None, columns: pa.Schema | None = None, filled: Collection[str] = ()
 ) -> pa.RecordBatchReader:
     """Return the rows of files, one after the other; ``-`` is standard input.
 
@@ -29,10 +36,17 @@ def open_rows(
         The format of every source; otherwise the ending of its name says it, and standard input is Arrow.
     columns : pyarrow.Schema, optional
         The table's columns: CSV and JSON, which say no types, are read as these.
+    filled : collection of str
+        Those that the table fills where rows lack them: they are not brought as nulls.
+
+    Raises InvalidArgumentError for a source that can't be read, also while it is read.
     """
-    readers = (
-        _open(s, kind or (format_of(s, None, "arrow") if s != STDIN else "arrow"), columns) for s in sources
-    )
+
+    def opened(source: str) -> _Rows:
+        of = kind or (format_of(source, None, "arrow") if source != STDIN else "arrow")
+        return _open(source, of, columns, filled)
+
+    readers = (opened(s) for s in sources)
     first = next(readers, None)
     if first is None:
         raise InvalidArgumentError("Name at least one file to read, or - for standard input.")
@@ -42,6 +56,7 @@ def open_rows(
         yield from first
         for source, reader in zip(sources[1:], readers, strict=False):
             if reader.schema.names != schema.names:
+                reader.close()
                 raise SchemaMismatchError(
                     f"{source} has the columns {reader.schema.names}, expected {schema.names} as in {sources[0]}."
                 )
@@ -51,17 +66,102 @@ def open_rows(
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def _open(source: str, kind: str, columns: pa.Schema | None) -> Any:
-    stream: BinaryIO | Path = sys.stdin.buffer if source == STDIN else Path(source)
-    try:
-        return _READERS[kind](stream, columns)
-    except FileNotFoundError as e:
-        raise InvalidArgumentError(f"There is no file {source!r}.", path=source) from e
-    except (pa.ArrowException, OSError) as e:
-        raise InvalidArgumentError(f"{source!r} can't be read as {kind}: {e}.", path=source) from e
+class _Rows:
+    """A source's schema and batches; what goes wrong later is told as what goes wrong at once."""
+
+    def __init__(self, source: str, kind: str, columns: pa.Schema | None, filled: Collection[str]) -> None:
+        self._source, self._kind = source, kind
+        self._opened: BinaryIO | None = None
+        try:
+            self._reader = _READERS[kind](self._stream(), columns, filled)
+        except FileNotFoundError as e:
+            raise InvalidArgumentError(f"There is no file {source!r}.", path=source) from e
+        except (pa.ArrowException, OSError) as e:
+            self.close()
+            raise self._error(e) from e
+        self._as_table = _as_table(self._reader.schema, columns) if kind in ("csv", "json") else None
+        self.schema: pa.Schema = self._reader.schema if self._as_table is None else self._as_table[0]
+
+    def _stream(self) -> Any:
+        """Return what the format's reader takes; Parquet and CSV open their files themselves."""
+        if self._source == STDIN:
+            return sys.stdin.buffer
+        if self._kind in ("parquet", "csv"):
+            return Path(self._source)
+        self._opened = Path(self._source).open("rb")  # noqa: SIM115  (`close` closes it)
+        return self._opened
+
+    def close(self) -> None:
+        """Close what was opened here."""
+        if self._opened is not None:
+            self._opened.close()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in self._reader:
+                if self._as_table is None:
+                    yield batch
+                else:
+                    schema, convert = self._as_table
+                    columns = [c if f is None else f(c) for f, c in zip(convert, batch.columns, strict=True)]
+                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        except (pa.ArrowException, OSError) as e:
+            raise self._error(e) from e
+        finally:
+            self.close()
+
+    def _error(self, error: Exception) -> InvalidArgumentError:
+        what = "Standard input" if self._source == STDIN else repr(self._source)
+        hint = " Say with --format what it is." if self._source == STDIN else ""
+        return InvalidArgumentError(f"{what} can't be read as {self._kind}: {error}.{hint}", path=self._source)
 
 
-def _parquet(stream: BinaryIO | Path, columns: pa.Schema | None) -> pa.RecordBatchReader:
+def _open(source: str, kind: str, columns: pa.Schema | None, filled: Collection[str] = ()) -> _Rows:
+    return _Rows(source, kind, columns, filled)
+
+
+# --- values that CSV and JSON hold as text -------------------------------------------------
+
+
+def _as_text(t: pa.DataType) -> pa.DataType:
+    """Return the type as which a column is read: text for dates and bytes, which Arrow's readers do not take as such."""
+    if pa.types.is_date(t) or pa.types.is_binary(t):
+        return pa.string()
+    if pa.types.is_struct(t):
+        return pa.struct([f.with_type(_as_text(f.type)) for f in t])
+    if pa.types.is_list(t):
+        return pa.list_(t.value_field.with_type(_as_text(t.value_type)))
+    return t
+
+
+def _as_table(found: pa.Schema, columns: pa.Schema | None) -> tuple[pa.Schema, list[Callable[[Any], Any] | None]]:
+    """Return the schema with the table's types where text stands for them, and what makes values of the text."""
+    wanted = {} if columns is None else {f.name.lower(): f.type for f in columns}
+    types = [wanted.get(f.name.lower(), f.type) for f in found]
+    given = [f.type.equals(_as_text(t)) and not f.type.equals(t) for f, t in zip(found, types, strict=True)]
+    schema = [f.with_type(t) if text else f for f, t, text in zip(found, types, given, strict=True)]
+    convert = [_from_text(f.name, t) if text else None for f, t, text in zip(found, types, given, strict=True)]
+    return pa.schema(schema), convert
+
+
+def _from_text(name: str, t: pa.DataType) -> Callable[[Any], Any]:
+    if not pa.types.is_binary(t):
+        return lambda column: pc.cast(column, t)
+
+    def decode(column: Any) -> Any:
+        try:
+            found = [None if text is None else base64.b64decode(text, validate=True) for text in column.to_pylist()]
+        except (binascii.Error, ValueError) as e:
+            raise pa.ArrowInvalid(f"column {name!r} of bytes holds no base64 ({e})") from e
+        return pa.array(found, t)
+
+    return decode
+
+
+# --- formats -------------------------------------------------------------------------------
+
+
+def _parquet(stream: BinaryIO | Path, columns: pa.Schema | None, filled: Collection[str]) -> pa.RecordBatchReader:
     import pyarrow.parquet as pq
 
     # a Parquet file is read from its end
@@ -70,33 +170,61 @@ def _parquet(stream: BinaryIO | Path, columns: pa.Schema | None) -> pa.RecordBat
     return pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches())
 
 
-def _csv(stream: BinaryIO | Path, columns: pa.Schema | None) -> Any:
+def _csv(stream: BinaryIO | Path, columns: pa.Schema | None, filled: Collection[str]) -> Any:
     from pyarrow import csv
 
-    types = None if columns is None else {f.name: f.type for f in columns}
+    # dates are read as such, and whatever is no base64 would be taken for bytes
+    types = {f.name: pa.string() if pa.types.is_binary(f.type) else f.type for f in columns or ()}
+    # null is the empty field alone: by default texts such as NA would be too
     convert = csv.ConvertOptions(
-        column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False
+        column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
     )
     return csv.open_csv(stream, convert_options=convert)
 
 
-def _json(stream: BinaryIO | Path, columns: pa.Schema | None) -> Any:
-    from pyarrow import json
+def _json(stream: BinaryIO, columns: pa.Schema | None, filled: Collection[str]) -> Any:
+    from pyarrow import json as arrow_json
 
-    options = json.ParseOptions(explicit_schema=columns) if columns is not None else None
-    return json.open_json(stream, parse_options=options)
+    if columns is None:
+        return arrow_json.open_json(stream)
+    head = _begin(stream)
+    names = {key.lower(): key for line in head.splitlines() for key in _keys(line)}
+    asked = [
+        pa.field(names.get(f.name.lower(), f.name), _as_text(f.type))
+        for f in columns if f.name.lower() in names or f.name not in filled
+    ]  # fmt: skip
+    options = arrow_json.ParseOptions(explicit_schema=pa.schema(asked))
+    return arrow_json.open_json(io.BufferedReader(_Joined(head, stream)), parse_options=options)
 
 
-def _arrow(stream: BinaryIO | Path, columns: pa.Schema | None) -> Any:
-    source: Any = stream.open("rb") if isinstance(stream, Path) else stream
-    head = source.read(6)
+def _begin(source: BinaryIO) -> bytes:
+    """Return whole lines, or all that there is."""
+    head = b""
+    while b"\n" not in head:
+        more = source.read(_HEAD)
+        head += more
+        if not more:
+            break
+    return head
+
+
+def _keys(line: bytes) -> Sequence[str]:
+    try:
+        found = json.loads(line)
+    except ValueError:  # cut, or broken: whoever parses all of it says so
+        return ()
+    return list(found) if isinstance(found, dict) else ()
+
+
+def _arrow(stream: BinaryIO, columns: pa.Schema | None, filled: Collection[str]) -> Any:
+    head = stream.read(6)
     if head == b"ARROW1":
-        rest = head + source.read()
+        rest = head + stream.read()
         file = pa.ipc.open_file(pa.BufferReader(rest))
         return pa.RecordBatchReader.from_batches(
             file.schema, (file.get_batch(i) for i in range(file.num_record_batches))
         )
-    return pa.ipc.open_stream(io.BufferedReader(_Joined(head, source)))
+    return pa.ipc.open_stream(io.BufferedReader(_Joined(head, stream)))
 
 
 class _Joined(io.RawIOBase):
@@ -124,6 +252,5 @@ def read_schema(path: str) -> pa.Schema | str:
         text = Path(path).read_text(encoding="utf-8")
         if '"fields"' in text:
             return text
-    reader = _open(path, format_of(path, None, "parquet"), None)
-    schema: pa.Schema = reader.schema
-    return schema
+    with closing(_open(path, format_of(path, None, "parquet"), None)) as rows:
+        return rows.schema

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
-from delta_core import DeltaTable
+from delta_core import DeltaTable, Field, Schema, write_deltalake
 
 CSV = "id,day,x\n1,2024-01-01,1.5\n2,2024-01-02,\n"
 
@@ -41,6 +44,55 @@ def test_write_appends_to_a_table_that_exists_and_reads_csv_as_its_types(run: An
     assert [str(r) for r in _rows(tmp_path / "t")] == [
         "(1, '2024-01-01', Decimal('1.50'))", "(2, '2024-01-02', None)",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["json", "csv", "parquet", "arrow"])
+def test_rows_that_cat_wrote_are_written_again(run: Any, tmp_path: Path, ending: str) -> None:
+    rows = pa.table({
+        "id": [1, 2], "day": pa.array([dt.date(2024, 5, 1), None]), "raw": pa.array([b"\xff\x00", None]),
+        "price": pa.array([Decimal("1.20"), None], pa.decimal128(10, 2)), "text": ["NA", "null"],
+    })  # fmt: skip
+    if ending != "csv":
+        rows = rows.append_column("s", pa.array([{"day": dt.date(1, 1, 1)}, None], pa.struct([("day", pa.date32())])))
+    write_deltalake(tmp_path / "t", rows)
+    run("cat", tmp_path / "t", "-o", tmp_path / f"rows.{ending}")
+    DeltaTable.create(tmp_path / "u", rows.schema)
+    assert run("write", tmp_path / "u", tmp_path / f"rows.{ending}").code == 0
+    assert _rows(tmp_path / "u") == _rows(tmp_path / "t")
+
+
+def test_only_the_empty_field_of_csv_is_null(run: Any, tmp_path: Path) -> None:
+    run("write", tmp_path / "t", _source(tmp_path, 'id,country\n1,NA\n2,null\n3,\n4,""\n'))
+    assert _rows(tmp_path / "t") == [(1, "NA"), (2, "null"), (3, None), (4, "")]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "filled"),
+    [
+        ({"CURRENT_DEFAULT": "7"}, [7, 7]), ({"delta.generationExpression": "id * 2"}, [2, 4]),
+        ({"delta.identity.start": 5, "delta.identity.step": 1}, [5, 6]),
+    ],
+    ids=["default", "generated", "identity"],
+)  # fmt: skip
+@pytest.mark.parametrize("ending", ["json", "csv"])
+def test_column_that_the_table_fills_may_be_left_out(
+    run: Any, tmp_path: Path, ending: str, metadata: dict[str, Any], filled: list[int]
+) -> None:
+    """Read by the table's schema, JSON brought nulls for it."""
+    fields = [Field("id", "long"), Field("x", "long", metadata=metadata), Field("s", "string")]  # type: ignore[arg-type]
+    DeltaTable.create(tmp_path / "t", Schema(fields))
+    text = {"json": '{"id": 1}\n{"id": 2}\n', "csv": "id\n1\n2\n"}[ending]
+    assert run("write", tmp_path / "t", _source(tmp_path, text, f"rows.{ending}")).code == 0
+    assert _rows(tmp_path / "t") == [(1, filled[0], None), (2, filled[1], None)]
+
+
+def test_source_that_breaks_late_is_named_and_nothing_is_left(run: Any, tmp_path: Path) -> None:
+    DeltaTable.create(tmp_path / "t", pa.schema([("id", pa.int64())]))
+    before = sorted((tmp_path / "t").rglob("*"))
+    result = run("write", tmp_path / "t", _source(tmp_path, "id\n" + "1\n" * 1_000_000 + "x\n"))
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "rows.csv' can't be read as csv" in result.err
+    assert sorted((tmp_path / "t").rglob("*")) == before
 
 
 def test_write_reads_arrow_from_standard_input(tmp_path: Path) -> None:
