@@ -194,7 +194,11 @@ def _append(table: pa.Table, name: str, columns: dict[Path, pa.Array], flatten: 
         for path, values in columns.items():
             table = table.append_column(".".join((name, *path)), values)
         return table
-    return table.append_column(name, _nest(columns, table.num_rows))
+    nested = _nest(columns, table.num_rows)
+    if name != "partition":  # a file that says nothing of them has none, and no struct of nulls
+        known = np.logical_or.reduce([is_valid(c) for c in columns.values()])
+        nested = pa.StructArray.from_arrays(nested.flatten(), fields=list(nested.type), mask=bool_array(~known))
+    return table.append_column(name, nested)
 
 
 def _nest(columns: dict[Path, pa.Array], count: int) -> pa.Array:

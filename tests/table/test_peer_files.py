@@ -149,3 +149,12 @@ def test_statistics_columns_are_those_of_the_tables_properties(
     made.append([{"a": 1, "s": {"x": 2, "y": "z"}, "b": "c"}])
     found = DeltaTable(made.uri).get_add_actions(flatten=True).column_names
     assert [n.removeprefix("min.") for n in found if n.startswith("min.")] == columns
+
+
+def test_nested_statistics_of_a_file_that_has_none_are_null_as_the_peers(tmp_path: Path) -> None:
+    made = TableBuilder(tmp_path / "t").create({"id": "long", "s": "string"})
+    made.append([{"id": 1, "s": "a"}]).append([{"id": 2, "s": None}], statistics=False)
+    ours, theirs = (pa.table(t(made.uri).get_add_actions()).sort_by("path") for t in (DeltaTable, deltalake.DeltaTable))
+    for name in ("null_count", "min", "max"):
+        assert ours.column(name).to_pylist() == theirs.column(name).to_pylist()
+        assert ours.column(name).null_count == 1
