@@ -23,7 +23,7 @@ from delta_core.schema import Schema
 from delta_core.snapshot import open_context, open_snapshot
 
 __all__ = [
-    "PAIRS", "RECIPES", "REFUSED", "Recipe", "Row", "append", "make", "model", "recipe_of",
+    "OURS", "OWN_PAIRS", "PAIRS", "RECIPES", "REFUSED", "WITHOUT_RECIPE", "Recipe", "Row", "append", "make", "model", "recipe_of",
     "schema_of", "set_domain",
 ]  # fmt: skip
 
@@ -155,7 +155,34 @@ RECIPES: dict[str, Recipe] = {
     ),
 }
 
+#: Features that no peer knows, or of which none is left: they are held to their rows by this reader alone.
+OURS: dict[str, Recipe] = {
+    "icebergCompatV3": Recipe(
+        [("l", {"type": "array", "elementType": "long", "containsNull": True})], {"delta.enableIcebergCompatV3": "true"},
+        given=lambda i: {"l": [i, None]},
+    ),
+    "icebergWriterCompatV1": Recipe(
+        [("l", {"type": "array", "elementType": "long", "containsNull": True})],
+        {"delta.enableIcebergWriterCompatV1": "true"}, given=lambda i: {"l": [i, None]},
+    ),
+    "variantShredding": Recipe(
+        [("x", "variant")], {"delta.enableVariantShredding": "true"}, given=lambda i: {"x": None}
+    ),
+    "columnMappingUsageTracking": Recipe(
+        [WORD], {"delta.columnMapping.mode": "name"}, ["columnMappingUsageTracking"], given=lambda i: {"v": f"v{i}"}
+    ),
+    "collations": Recipe([WORD], features=["collations"], given=lambda i: {"v": f"v{i}"}),
+    "rowIds": Recipe([WORD], {"delta_core.writeDrafts": "true"}, ["rowIds"], given=lambda i: {"v": f"v{i}"}),
+    "coordinatedCommits-preview": Recipe([WORD], features=["coordinatedCommits-preview"], given=lambda i: {"v": f"v{i}"}),
+}
+#: Bundled features without a recipe, and why.
+WITHOUT_RECIPE: dict[str, str] = {
+    "catalogManaged": "a table is its catalog's: tests/plugins/test_catalog_managed_written.py",
+    "icebergWriterCompatV3": "no text says what to write; a table that uses it is refused",
+}
+
 PAIRS = [(a, a) for a in RECIPES] + list(itertools.combinations(RECIPES, 2))
+OWN_PAIRS = [(a, a) for a in OURS] + list(itertools.combinations(OURS, 2)) + list(itertools.product(OURS, RECIPES))
 
 #: Pairs that the protocol does not allow, and what the refusal names.
 REFUSED: dict[frozenset[str], str] = {
@@ -167,12 +194,26 @@ REFUSED: dict[frozenset[str], str] = {
     frozenset(("clustering", "materializePartitionColumns")): "(?i)partition",
     frozenset(("icebergCompatV1", "variantType")): "variant.*icebergCompatV1",
     frozenset(("icebergCompatV2", "variantType")): "variant.*icebergCompatV2",
+    frozenset(("icebergCompatV3", "icebergCompatV1")): "one version at a time",
+    frozenset(("icebergCompatV3", "icebergCompatV2")): "one version at a time",
+    frozenset(("icebergWriterCompatV1", "icebergCompatV1")): "one version at a time",
+    frozenset(("variantShredding", "icebergCompatV1")): "variant.*icebergCompatV1",
+    frozenset(("variantShredding", "icebergCompatV2")): "variant.*icebergCompatV2",
+    **{
+        frozenset(("icebergWriterCompatV1", other)): "IcebergWriterCompatV1=true needs"
+        for other in (
+            "allowColumnDefaults", "changeDataFeed", "checkConstraints", "checkpointProtection", "collations",
+            "columnMapping by name", "columnMappingUsageTracking", "coordinatedCommits-preview", "deletionVectors",
+            "generatedColumns", "icebergCompatV3", "identityColumns", "invariants", "materializePartitionColumns", "rowIds",
+            "rowTracking", "variantShredding", "variantType",
+        )
+    },
 }
 
 
 def recipe_of(first: str, second: str) -> Recipe:
     """Join two recipes into that of one table; of a column that both have, the first counts."""
-    a, b = RECIPES[first], RECIPES[second]
+    a, b = ({**RECIPES, **OURS}[name] for name in (first, second))
     if a is b:
         return a
     names = {f[0] for f in a.fields}

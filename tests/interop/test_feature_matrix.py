@@ -10,8 +10,20 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import DeltaError
+from delta_core.plugins import default_registry
 from delta_core.snapshot import open_snapshot
-from tests.interop.feature_matrix import PAIRS, RECIPES, REFUSED, Row, make, model, recipe_of
+from tests.interop.feature_matrix import (
+    OURS,
+    OWN_PAIRS,
+    PAIRS,
+    RECIPES,
+    REFUSED,
+    WITHOUT_RECIPE,
+    Row,
+    make,
+    model,
+    recipe_of,
+)
 
 #: What keeps deltalake 1.6.6 from reading a table, as its error says.
 PEER_LACKS = {"vacuumProtocolCheck": "VacuumProtocolCheck", "typeWidening": "TypeWidening"}
@@ -23,9 +35,16 @@ def by_id(table: pa.Table) -> list[Row]:
 
 
 def test_every_pair_is_there() -> None:
-    count = len(RECIPES)
-    assert len(set(map(frozenset, PAIRS))) == count * (count + 1) // 2
-    assert all(names <= RECIPES.keys() for names in REFUSED)
+    count = len(RECIPES) + len(OURS)
+    assert len(set(map(frozenset, PAIRS + OWN_PAIRS))) == count * (count + 1) // 2
+    assert all(names <= {*RECIPES, *OURS} for names in REFUSED)
+
+
+def test_every_bundled_feature_has_a_recipe_or_a_reason() -> None:
+    registry = default_registry()
+    features = registry.everything.features.values()
+    bundled = {f.name for f in features if registry.load(f.name).__name__.startswith("delta_plugins.")}  # type: ignore[union-attr]
+    assert {name.partition(" ")[0] for name in RECIPES} | OURS.keys() | WITHOUT_RECIPE.keys() == bundled
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +60,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], st
     return write
 
 
-@pytest.mark.parametrize(("first", "second"), PAIRS, ids=lambda name: name.replace(" ", "-"))
+@pytest.mark.parametrize(("first", "second"), PAIRS + OWN_PAIRS, ids=lambda name: name.replace(" ", "-"))
 def test_features_together_give_back_their_rows(
     written: Callable[[str, str], str], first: str, second: str
 ) -> None:
