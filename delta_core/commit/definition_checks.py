@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from delta_core.actions import Metadata
-from delta_core.errors import InvalidArgumentError, SchemaError
+from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaError
+from delta_core.properties import read_property
 from delta_core.schema import ColumnMap, Schema, format_path, walk
 from delta_core.state import TableState
 
-__all__ = ["check_names", "check_partition_columns", "check_required", "check_texts"]
+__all__ = ["check_names", "check_partition_columns", "check_required", "check_statistics_columns", "check_texts"]
 
 #: What Spark lets no column's name hold where files have columns under the same names.
 _SPECIAL = " ,;{}()\n\t="
+_STATISTICS_COLUMNS = "delta.dataSkippingStatsColumns"
 
 
 def check_texts(metadata: Metadata) -> None:
@@ -18,6 +20,20 @@ def check_texts(metadata: Metadata) -> None:
     for what, found in (("name", metadata.name), ("description", metadata.description)):
         if found is not None and not isinstance(found, str):
             raise InvalidArgumentError(f"Found {what}={found!r} of the table, expected text.")
+
+
+def check_statistics_columns(previous: TableState | None, table: TableState) -> None:
+    """Refuse a new list of statistics columns that names one which the table lacks. Raises ColumnNotFoundError."""
+    text = table.property(_STATISTICS_COLUMNS)
+    if text is None or previous is not None and previous.property(_STATISTICS_COLUMNS) == text:
+        return
+    there = {tuple(part.lower() for part in path) for path, _ in walk(table.schema)}
+    for path in read_property(table.configuration, _STATISTICS_COLUMNS):
+        if tuple(part.lower() for part in path) not in there:
+            raise ColumnNotFoundError(
+                f"Table property {_STATISTICS_COLUMNS} names the column {format_path(path)}, which the table does not have; "
+                f"its columns are: {', '.join(table.schema.names[:20])}.", column=format_path(path),
+            )  # fmt: skip
 
 
 def check_partition_columns(metadata: Metadata) -> None:

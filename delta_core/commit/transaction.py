@@ -22,6 +22,7 @@ from delta_core.commit.definition_checks import (
     check_names,
     check_partition_columns,
     check_required,
+    check_statistics_columns,
     check_texts,
 )
 from delta_core.commit.intents import READ_FILE, Intents, Reads, RowRemoval, changes_data, counted
@@ -183,6 +184,7 @@ class Transaction:
             self.intents.system_domains.update(domains)
             state, plugins = self._define(protocol, prepared)
         check_names(previous, state)
+        check_statistics_columns(previous, state)
         if previous is not None and not replaces:
             check_type_changes(previous, state, plugins)
             check_required(previous, state)

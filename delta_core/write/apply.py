@@ -182,7 +182,11 @@ class _CompiledRows:
         build = partial(_compile, plan, evaluator, {**self.types, **{n: extra[n] for n in self._carried}})
         old = changes or kept
         fills = () if old else [r for r in plan.fills if r.when != "absent" or r.column[0] not in given]
-        self.fills = [(r, build(r.expression)) for r in fills]
+        self.fills = []
+        for r in fills:
+            # constants are computed here already, and may fail
+            with _naming(f"Column {r.column[0]} can't be filled"):
+                self.fills.append((r, build(r.expression)))
         self.schema_checks = {} if old else schema_checks(table.schema)
         if not old:
             self._check_given(given)

@@ -15,6 +15,7 @@ import pytest
 
 from delta_core import CommitProperties, DeltaTable, Field, Schema, write_deltalake
 from delta_core.errors import (
+    ColumnNotFoundError,
     DataFileNotFoundError,
     InvalidArgumentError,
     SchemaError,
@@ -108,6 +109,20 @@ def test_switch_is_true_or_false(tmp_path: Path, name: str, text: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"{name} is {text!r}; expected true or false"):
         DeltaTable.create(tmp_path / "t", ROWS.schema, configuration={name: text})
     assert not (tmp_path / "t").exists()
+
+
+def test_list_of_statistics_columns_names_columns_that_are_there(tmp_path: Path) -> None:
+    schema = pa.schema([("a", pa.int64()), ("s", pa.struct([("x y", pa.int64())])), ("p", pa.string())])
+    name = "delta.dataSkippingStatsColumns"
+    with pytest.raises(ColumnNotFoundError, match=r"names the column s\.z"):
+        DeltaTable.create(
+            tmp_path / "t", schema, configuration={name: "A,s.z", "delta.columnMapping.mode": "name"}
+        )
+    assert not (tmp_path / "t").exists()
+    DeltaTable.create(tmp_path / "t", schema, configuration={name: "A,s.`x y`,s", "delta.columnMapping.mode": "name"})
+    # a schema that comes later need not have them
+    write_deltalake(tmp_path / "t", pa.table({"p": ["x"]}), mode="overwrite", schema_mode="overwrite")
+    assert DeltaTable(tmp_path / "t").version() == 1
 
 
 def test_name_of_a_property_is_text(tmp_path: Path) -> None:
