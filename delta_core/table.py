@@ -468,11 +468,13 @@ class DeltaTable:
         types_mapper: Callable[[pa.DataType], Any] | None = None,
     ) -> pd.DataFrame:
         """Read rows into a pandas data frame; the arguments are `to_pyarrow_table`'s."""
+        interop.require("pandas")
         table = self.to_pyarrow_table(partitions, columns, filesystem, filters)
         return table.to_pandas(types_mapper=types_mapper)
 
     def to_polars(self) -> pl.LazyFrame:
         """Return a Polars lazy frame that pushes columns, predicate and limit into the scan."""
+        interop.require("polars")
         return interop.scan_polars(self._snapshot)
 
     def load_cdf(

@@ -6,7 +6,10 @@ Names are resolved on first use, since each needs a third-party module that open
 from __future__ import annotations
 
 import importlib
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+from delta_core.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     from delta_core.interop.changes import read_changes
@@ -26,13 +29,21 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_actions", "file_table", "file_uris", "keep_masks", "parquet_dataset", "partition_values", "read_changes",
-    "read_table", "root_uri", "row_count", "scan_dataset", "scan_polars", "sizes",
+    "read_table", "require", "root_uri", "row_count", "scan_dataset", "scan_polars", "sizes",
 ]  # fmt: skip
 
 _HOME = {
     **dict.fromkeys(__all__, "file_tables"), "parquet_dataset": "dataset_of_files", "scan_polars": "polars_source",
     "read_changes": "changes", "read_table": "dataset_of_scan", "scan_dataset": "dataset_of_scan",
 }  # fmt: skip
+
+
+def require(package: str) -> None:
+    """Raise MissingDependencyError for a package that is not installed, which the extra of its name brings."""
+    if find_spec(package) is None:
+        raise MissingDependencyError(
+            f"This call needs {package}, which is not installed. Run: pip install 'delta_core[{package}]'", package=package
+        )
 
 
 def __getattr__(name: str) -> Any:

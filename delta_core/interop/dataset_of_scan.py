@@ -1,7 +1,8 @@
 """A `pyarrow.dataset.Dataset` that scans through this library.
 
 DuckDB and DataFusion recognise the class and push columns and filters into `scanner`. The filter keeps pyarrow's
-semantics: it is evaluated by pyarrow on every batch, and only what certainly means the same prunes files.
+semantics: it is evaluated by pyarrow on every batch, and only what certainly means the same prunes files. DataFusion,
+which reads fragments, gets its own meaning of NaN.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from delta_core.errors import UnsupportedOperationError
-from delta_core.interop.predicates import all_filters, file_filter, prunable, referenced_columns
+from delta_core.expressions.ast import Expression
+from delta_core.interop.predicates import (
+    all_filters, compares_floats, file_filter, prunable, referenced_columns,
+)  # fmt: skip
 from delta_core.snapshot import Snapshot
 
 __all__ = ["ScanDataset", "read_table", "scan_dataset"]
@@ -76,18 +80,27 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
     def scanner(self, columns: Columns = None, filter: ds.Expression | None = None, **options: Any) -> ds.Scanner:
         """Return a scanner; options of pyarrow's own Parquet reader have no meaning here."""
-        reader = self._reader(columns, filter)
+        reader = self._reader(columns, filter, None if filter is None else prunable(self._snapshot, filter))
         return ds.Scanner.from_batches(reader, columns=columns, filter=filter)
 
-    def _reader(self, columns: Columns, filter: ds.Expression | None) -> pa.RecordBatchReader:
+    def scanner_ranking_nan(self, columns: Columns, filter: ds.Expression | None) -> ds.Scanner:
+        """Return a scanner whose filter takes NaN for equal to itself and greater than every number.
+
+        A filter that is not about floats, or does not translate, keeps pyarrow's semantics.
+        """
+        test = None if filter is None else compares_floats(self._snapshot, filter)
+        if test is None:
+            return self.scanner(columns, filter)
+        return ds.Scanner.from_batches(self._reader(columns, None, test), columns=columns)
+
+    def _reader(self, columns: Columns, filter: ds.Expression | None, pushed: Expression | None) -> pa.RecordBatchReader:
         names = self.schema.names
         if columns is not None:
             needed = set() if isinstance(columns, Mapping) else set(columns)
             asked = [*(columns.values() if isinstance(columns, Mapping) else ()), *(() if filter is None else (filter,))]
             needed |= referenced_columns(asked, self.schema)
             names = [n for n in names if n in needed]
-        pruned = None if filter is None else prunable(self._snapshot, filter)
-        predicate = all_filters(self._snapshot, self._predicate, pruned)
+        predicate = all_filters(self._snapshot, self._predicate, pushed)
         return self._snapshot.scan([(n,) for n in names or self.schema.names[:1]], predicate=predicate).to_reader()
 
     def get_fragments(self, filter: ds.Expression | None = None) -> Iterator[Any]:
@@ -163,5 +176,9 @@ class _Fragment:
     def scanner(
         self, schema: pa.Schema | None = None, columns: Columns = None, filter: ds.Expression | None = None, **options: Any
     ) -> ds.Scanner:
-        """Return a scanner of the dataset."""
-        return self._dataset.scanner(columns, filter)
+        """Return a scanner of the dataset.
+
+        DataFusion leaves its filters to fragments and looks at no row again. To it NaN is above all numbers, while to
+        pyarrow, in whose expressions it words them, NaN fails every comparison.
+        """
+        return self._dataset.scanner_ranking_nan(columns, filter)

@@ -18,7 +18,7 @@ from delta_core.snapshot import Snapshot
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-__all__ = ["all_filters", "exact_parts", "file_filter", "plan_files", "prunable", "referenced_columns"]
+__all__ = ["all_filters", "compares_floats", "exact_parts", "file_filter", "plan_files", "prunable", "referenced_columns"]
 
 #: What means the same to Spark, Arrow, Polars, DuckDB and DataFusion, for columns that hold no NaN.
 _SHARED = frozenset(("and", "or", "not", "=", "!=", "<", "<=", ">", ">=", "in", "isnull", "isnotnull"))
@@ -74,6 +74,17 @@ def prunable(snapshot: Snapshot, filter: ds.Expression) -> Expression | None:
         return exact_parts(snapshot, all_filters(snapshot, filter))
     except ExpressionError:
         return None
+
+
+def compares_floats(snapshot: Snapshot, filter: ds.Expression) -> Expression | None:
+    """Return a pyarrow expression as one of ours if it asks float columns, None if it does not or can't be translated."""
+    try:
+        found = all_filters(snapshot, filter)
+    except ExpressionError:
+        return None
+    asked = () if found is None else leaves(found)
+    floats = any(isinstance(leaf, Column) and _type_of(snapshot, leaf) in _FLOATING for leaf in asked)
+    return found if floats else None
 
 
 def exact_parts(snapshot: Snapshot, expression: Expression | None) -> Expression | None:

@@ -109,6 +109,23 @@ def test_datafusion_counts_rows_without_columns(wide: TableBuilder, fusion: Any)
     assert fusion.sql("SELECT count(*) AS n FROM sales").to_arrow_table().to_pylist() == [{"n": 11}]
 
 
+@pytest.mark.parametrize("test", [
+    "price > 5", "price >= 1", "price <> 1", "NOT price < 1", "NOT (price <= 1)", "price = 1", "price < 5", "price IS NULL",
+    "price IN (1.0, 2.0)", "price > 5 AND id > 30", "price > 5 OR id = 20", "price BETWEEN 0 AND 9", "id > 30",
+])  # fmt: skip
+def test_datafusion_keeps_its_own_meaning_of_nan(wide: TableBuilder, fusion: Any, test: str) -> None:
+    table = DeltaTable(wide.uri)
+    fusion.register_table("ours", table.dataset())
+    fusion.from_arrow(table, "own")
+    found, expected = (
+        sorted(fusion.sql(f"SELECT id FROM {name} WHERE {test}").to_arrow_table().column("id").to_pylist())
+        for name in ("ours", "own")
+    )
+    assert found == expected
+    query = QueryBuilder(engine="datafusion").register("t", table).execute(f"SELECT id FROM t WHERE {test}")
+    assert sorted(query.read_all().column("id").to_pylist()) == expected
+
+
 # --- SQL over either -----------------------------------------------------------------------
 
 
@@ -153,6 +170,15 @@ def test_query_builder_without_an_engine_says_what_to_install(monkeypatch: pytes
     monkeypatch.setattr("delta_core.query.find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match="pip install datafusion"):
         QueryBuilder()
+
+
+@pytest.mark.parametrize(("package", "call"), [("pandas", "to_pandas"), ("polars", "to_polars")])
+def test_library_that_is_not_installed_is_named_with_its_extra(
+    builder: TableBuilder, monkeypatch: pytest.MonkeyPatch, package: str, call: str
+) -> None:
+    monkeypatch.setattr("delta_core.interop.find_spec", lambda name: None)
+    with pytest.raises(MissingDependencyError, match=rf"pip install 'delta_core\[{package}\]'"):
+        getattr(DeltaTable(builder.uri), call)()
 
 
 # --- Polars and pandas ---------------------------------------------------------------------
