@@ -248,7 +248,7 @@ class Field(_ArrowExportable, Struct, frozen=True):
     name: str
     type: DataType
     nullable: bool = True
-    metadata: Mapping[str, Any] = {}
+    metadata: Mapping[str, Any] = None  # type: ignore[assignment]  # the peer's default; never None once made
 
     if TYPE_CHECKING:
 
