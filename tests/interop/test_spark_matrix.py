@@ -13,7 +13,6 @@ import pytest
 from delta_core.snapshot import open_snapshot
 from delta_core.types import PrimitiveType
 from tests.interop.feature_matrix import PAIRS, REFUSED, Recipe, Row, append, make, model, recipe_of
-from tests.interop.test_spark_tables import spark  # noqa: F401  (fixture)
 
 pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -61,7 +60,7 @@ def without(rows: list[Row], names: set[str]) -> list[Row]:
 
 
 @pytest.mark.parametrize(("first", "second"), ALLOWED, ids=lambda name: name.replace(" ", "-"))
-def test_spark_reads_and_changes_features_together(spark: Any, tmp_path: Path, first: str, second: str) -> None:  # noqa: F811
+def test_spark_reads_and_changes_features_together(spark: Any, tmp_path: Path, first: str, second: str) -> None:
     recipe = recipe_of(first, second)
     uri = str(tmp_path / "t")
     make(uri, recipe)
@@ -83,7 +82,7 @@ def test_spark_reads_and_changes_features_together(spark: Any, tmp_path: Path, f
 
 
 @pytest.mark.parametrize(("first", "second"), ALLOWED, ids=lambda name: name.replace(" ", "-"))
-def test_tables_that_spark_makes_are_appended_to(spark: Any, tmp_path: Path, first: str, second: str) -> None:  # noqa: F811
+def test_tables_that_spark_makes_are_appended_to(spark: Any, tmp_path: Path, first: str, second: str) -> None:
     recipe = recipe_of(first, second)
     like, uri = str(tmp_path / "like"), str(tmp_path / "t")
     make(like, recipe)

@@ -23,8 +23,8 @@ from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.operations.create import create_table
 from delta_core.operations.write import WriteOptions, write_table
 from delta_core.snapshot import open_context, open_snapshot
+from tests.interop.conftest import Made, plain
 from tests.interop.feature_matrix import schema_of, set_domain
-from tests.interop.test_spark_tables import Made, plain, spark, table  # noqa: F401  (fixtures)
 
 pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.filterwarnings("ignore")]
 
@@ -242,7 +242,7 @@ def ours(uri: str, case: Case) -> list[str]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_spark_reads_changes_and_compacts_what_we_wrote(table: Made, name: str) -> None:  # noqa: F811
+def test_spark_reads_changes_and_compacts_what_we_wrote(table: Made, name: str) -> None:
     case = CASES[name]
     uri = make(table.path, case)
     snapshot = open_snapshot(uri)
@@ -283,7 +283,7 @@ def protocol(row: Any) -> tuple[int, int, list[str]]:
 
 
 @pytest.mark.parametrize("name", PROPERTIES)
-def test_protocol_is_the_one_that_spark_makes(table: Made, tmp_path: Path, name: str) -> None:  # noqa: F811
+def test_protocol_is_the_one_that_spark_makes(table: Made, tmp_path: Path, name: str) -> None:
     table.create("id BIGINT", f"'{name}' = '{PROPERTIES[name]}'")
     uri = str(tmp_path / "ours")
     create_table(open_context(uri), schema_of([ID]), properties={name: PROPERTIES[name]})

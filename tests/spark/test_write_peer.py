@@ -20,7 +20,7 @@ def run(program: str, *arguments: str) -> str:
     env.pop("SPARK_REMOTE", None)
     command = [sys.executable, "-m", f"tests.spark.{program}", *arguments]
     done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
-    if "NO SE" in done.stdout:
+    if "NO SESSION" in done.stdout:
         pytest.skip(done.stdout.strip())
     assert done.stdout.strip().endswith("SAME"), done.stdout[-2000:] + done.stderr[-6000:]
     return done.stdout
