@@ -123,7 +123,8 @@ def _reason(error: Exception) -> str:
     details = getattr(error.__cause__ or error, "errors", None) or [{}]
     found = details[0]
     if found.get("description"):
-        return f"{found['description']} at line {found.get('line')}, column {found.get('col')}"
+        said = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", found["description"])
+        return f"{said} at line {found.get('line')}, column {found.get('col')}"
     return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0].rstrip(".")
 
 

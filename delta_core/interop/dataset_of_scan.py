@@ -16,7 +16,11 @@ import pyarrow.dataset as ds
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import Expression
 from delta_core.interop.predicates import (
-    all_filters, compares_floats, file_filter, prunable, referenced_columns,
+    all_filters,
+    compares_floats,
+    file_filter,
+    prunable,
+    referenced_columns,
 )  # fmt: skip
 from delta_core.snapshot import Snapshot
 

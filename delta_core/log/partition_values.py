@@ -134,7 +134,7 @@ def _each(distinct: pa.Array, arrow: pa.DataType, column: str, parse: Callable[[
             out.append(None if value is None else parse(value))
         except (ValueError, OverflowError) as e:
             raise LogError(
-                f"Partition column {column!r} has the value {value!r}, which is not a {arrow}. "
+                f"Partition column {column!r} has the value {value!r}, which is not a value of its type. "
                 "The commit that added the file is wrong.", column=column, value=value,
             ) from e  # fmt: skip
     return pa.array(out, arrow)

@@ -120,7 +120,7 @@ def test_timestamp_ntz_keeps_the_wall_clock():
     ("type", "bad"), [("date", "x"), ("timestamp", "2020-13-01 00:00:00"), ("boolean", "maybe"), ("double", "1,5")]
 )
 def test_text_that_is_no_value_is_refused(type, bad):
-    with pytest.raises(LogError, match="not a"):
+    with pytest.raises(LogError, match=f"the value {bad!r}, which is not a value of its type"):
         parse([bad], type)
 
 
