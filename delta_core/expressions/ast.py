@@ -7,12 +7,14 @@ its functions by lower-case name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Union
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from delta_core.errors import ExpressionError
 from delta_core.types import DataType
 
 __all__ = [
@@ -20,6 +22,10 @@ __all__ = [
     "PhysicalColumn", "RowPosition", "TaskIndex", "TaskRow", "all_of", "any_of", "column", "conjuncts", "leaves",
     "literal", "negate", "transform", "uses",
 ]  # fmt: skip
+
+
+#: A part of a name in backticks, to the dot behind it or the end.
+_QUOTED = re.compile(r"`((?:[^`]|``)*)`(?:\.|\Z)")
 
 
 class Literal(Struct, frozen=True):
@@ -129,19 +135,24 @@ Expression = Union[Leaf, Literal, Call, Cast]
 
 
 def column(name: str) -> Column:
-    """Return the column of a dotted name; backticks keep dots: ``a.`b.c```."""
+    """Return the column of a dotted name; backticks keep dots: ``a.`b.c```, and a doubled one is the character itself.
+
+    Raises ExpressionError for a name that opens a backtick and does not close it.
+    """
     parts: list[str] = []
     rest = name
     while rest:
         if rest.startswith("`"):
-            end = rest.index("`", 1)
-            part, rest = rest[1:end], rest[end + 1 :]
+            found = _QUOTED.match(rest)
+            if found is None:
+                raise ExpressionError(
+                    f"The column name {name!r} has a backtick too many; expected pairs around a part, such as a.`b.c`.", name=name
+                )
+            parts.append(found[1].replace("``", "`"))
+            rest = rest[found.end() :]
         else:
             part, _, rest = rest.partition(".")
             parts.append(part)
-            continue
-        parts.append(part)
-        rest = rest.removeprefix(".")
     return Column(tuple(parts))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
-from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of, any_of
+from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of, any_of, column
 from delta_core.expressions.binding import ResultOf, bind_typed
 from delta_core.expressions.coercion import VOID, spark_name
 from delta_core.expressions.sql import parse_sql
@@ -69,14 +69,14 @@ def _read(predicate: Any, schema: StructType) -> Expression | None:
     if is_pyarrow(predicate):
         return from_pyarrow(predicate, schema)
     if isinstance(predicate, (list, tuple)):
-        return from_filters(predicate)
+        return from_filters(predicate, schema)
     raise UnsupportedExpressionError(
         f"Found a predicate of type {type(predicate).__name__}; expected Spark SQL text, a list of (column, operator, "
         "value), an expression of delta_core or a pyarrow expression."
     )
 
 
-def from_filters(filters: Sequence[Any]) -> Expression | None:
+def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Expression | None:
     """Return filters in disjunctive normal form as an expression that is not bound yet; None if empty.
 
     Parameters
@@ -84,20 +84,22 @@ def from_filters(filters: Sequence[Any]) -> Expression | None:
     filters : list of (column, operator, value), or list of such lists
         Operators: ``= == != < <= > >= in``, ``not in``, ``like``, ``not like``, ``is`` and ``is not`` (null).
         A column may be a dotted path.
+    schema : StructType, optional
+        Whose columns' own names go before what dots and backticks in them would mean.
     """
     if not filters:
         return None
     if _is_test(filters):
-        return _test(filters)
+        return _test(filters, schema)
     if all(_is_test(f) for f in filters):
-        return all_of([_test(f) for f in filters])
+        return all_of([_test(f, schema) for f in filters])
     groups = []
     for group in filters:
         if not isinstance(group, (list, tuple)) or not group or not all(_is_test(f) for f in group):
             raise ExpressionError(
                 f"Found filters {filters!r}; expected a list of (column, operator, value), or a list of such lists."
             )
-        groups.append(all_of([_test(f) for f in group]))
+        groups.append(all_of([_test(f, schema) for f in group]))
     return any_of([g for g in groups if g is not None])
 
 
@@ -105,15 +107,16 @@ def _is_test(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and len(value) == 3 and all(isinstance(v, str) for v in value[:2])
 
 
-def _test(test: Sequence[Any]) -> Expression:
+def _test(test: Sequence[Any], schema: StructType | None) -> Expression:
     name, operator, value = test
-    column, symbol = Column((name,)), " ".join(operator.lower().split())
+    is_quoted = "`" in name and (schema is None or schema.get(name) is None)
+    asked, symbol = column(name) if is_quoted else Column((name,)), " ".join(operator.lower().split())
     make = _OPERATORS.get(symbol)
     if make is None:
         raise UnsupportedExpressionError(
             f"Operator {operator!r} of filter {test!r} is not one of: {', '.join(_OPERATORS)}."
         )
-    return make(column, value)
+    return make(asked, value)
 
 
 def _comparison(operator: str) -> Callable[[Column, Any], Expression]:

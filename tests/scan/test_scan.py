@@ -13,6 +13,7 @@ from delta_core.errors import (
     ColumnNotFoundError,
     DataFileError,
     DataFileNotFoundError,
+    ExpressionError,
     HookContractError,
     InvalidArgumentError,
     PluginConflictError,
@@ -337,6 +338,21 @@ def test_predicates_choose_the_rows_for_which_they_are_true(with_vectors, text):
         ({"id": i, "kind": k, "text": t} for i, k, t in expected), key=str
     )
     assert scan(with_vectors, predicate=text).count() == len(expected)
+
+
+def test_names_with_dots_and_backticks_are_asked_for_in_backticks(tmp_path):
+    inner = pa.struct([("x.y", pa.int64()), ("z`", pa.int64())])
+    schema = pa.schema([("a.b", pa.int64()), ("`q`", pa.int64()), ("s", inner)])
+    table = TableBuilder(tmp_path / "t").create(schema, column_mapping="name").append([{"a.b": 1, "`q`": 2, "s": {"x.y": 3, "z`": 4}}])
+    snapshot = open_snapshot(table.uri)
+    asked = ["`a.b`", "```q```", "s.`x.y`", "s.`z```"]
+    assert snapshot.scan(asked).to_table().to_pylist() == [{"a.b": 1, "`q`": 2, "s": {"x.y": 3, "z`": 4}}]
+    for name, value in zip(asked, (1, 2, 3, 4), strict=True):
+        assert snapshot.scan(predicate=f"{name} = {value}").count() == 1
+        assert snapshot.scan(predicate=[(name, "=", value)]).count() == 1
+    for broken in ("`a", "`a`b", "s.`x.y"):
+        with pytest.raises(ExpressionError, match="a backtick too many"):
+            snapshot.scan([broken])
 
 
 def test_files_lists_what_is_planned(with_vectors):
