@@ -23,8 +23,9 @@ from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.plans import ReadRequest
 from delta_core.plugins import PluginSet
+from delta_core.rules import MetadataColumn
 from delta_core.scan.apply import Apply, FileContext
-from delta_core.scan.plan import LOCATION, ReadPlan, plan_scan, resolve_columns
+from delta_core.scan.plan import FILE_PATH, LOCATION, ROW_INDEX, ReadPlan, plan_scan, resolve_columns
 from delta_core.scan.vectors import Vectors
 from delta_core.schema import Path
 from delta_core.state import TableState
@@ -98,7 +99,7 @@ class Scan:
         self._purpose: Literal["rows", "changes"] = purpose
         bound = self._predicate = to_expression(predicate, state.schema, plugins.functions)
         request = ReadRequest(
-            None if columns is None else resolve_columns(state.schema, columns),
+            None if columns is None else _find_columns(source, columns),
             tuple(dict.fromkeys(metadata)), bound, purpose, tuple(constants or ()),
         )  # fmt: skip
         rules = plugins.collect("read_rules", table=state, request=request)
@@ -247,6 +248,20 @@ class Scan:
             yield from engine.data.read(read, apply)
         finally:
             inputs.vectors.close()
+
+
+def _find_columns(source: ScanSource, columns: Sequence[str | Path]) -> tuple[Path, ...]:
+    try:
+        return resolve_columns(source.state.schema, columns)
+    except ColumnNotFoundError:
+        rules = source.plugins.collect("read_rules", table=source.state, request=ReadRequest())
+        offered = {FILE_PATH, ROW_INDEX, *(r.name for r in rules if isinstance(r, MetadataColumn))}
+        asked = next((c for c in columns if c in offered), None)
+        if asked is None:
+            raise
+        raise ColumnNotFoundError(
+            f"{asked} is no column of the table but a metadata column: ask for it in metadata, not in columns.", column=asked
+        ) from None
 
 
 class _Inputs:

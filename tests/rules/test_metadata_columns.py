@@ -98,3 +98,12 @@ def test_unknown_metadata_column_is_refused(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).create({"id": "long"})
     with pytest.raises(DeltaError, match="_nothing"):
         read(table, "_nothing")
+
+
+@pytest.mark.parametrize("name", ["_file_path", "_file_row_index", "_row_id"])
+def test_metadata_column_among_the_columns_is_sent_to_where_it_belongs(tmp_path: Path, name: str) -> None:
+    snapshot = open_snapshot(tracked(tmp_path).uri)
+    with pytest.raises(DeltaError, match=f"{name} is no column of the table but a metadata column"):
+        snapshot.scan(["id", name])
+    with pytest.raises(DeltaError, match="nope is not in the table"):
+        snapshot.scan(["nope", name.upper()])
