@@ -35,7 +35,7 @@ def format_partition_values(values: pa.Array, type: DataType, column: str = "") 
     Raises
     ------
     SchemaMismatchError
-        A binary value that is no UTF-8: the log's text can't hold it.
+        A binary value or a text that is no UTF-8: the log's text can't hold it.
     """
     name = type.type
     if not isinstance(type, PrimitiveType) or name in ("void", "variant"):
@@ -54,8 +54,9 @@ def format_partition_values(values: pa.Array, type: DataType, column: str = "") 
         return [None if v is None else _float(kind(v)) for v in values.to_pylist()]
     if name == "boolean":
         return [None if v is None else str(v).lower() for v in values.to_pylist()]
-    if name == "binary":
-        return [_utf8(v, column) or None if v is not None else None for v in values.to_pylist()]
+    if name in ("binary", "string"):  # Arrow holds texts to nothing
+        bytes_ = values.cast(pa.binary()).to_pylist()
+        return [_utf8(v, column) or None if v is not None else None for v in bytes_]
     return [None if v is None else str(v) or None for v in values.to_pylist()]
 
 

@@ -63,6 +63,12 @@ def test_bytes_that_are_no_text_are_refused() -> None:
         format_partition_values(pa.array([b"\xff"]), PrimitiveType("binary"), "p")
 
 
+def test_text_that_is_no_utf8_is_refused() -> None:
+    broken = pa.Array.from_buffers(pa.string(), 1, [None, pa.array([0, 2], pa.int32()).buffers()[1], pa.py_buffer(b"\xff\xfe")])
+    with pytest.raises(SchemaMismatchError, match=r"'c'.*UTF-8"):
+        format_partition_values(broken, PrimitiveType("string"), "c")
+
+
 def test_type_that_can_not_partition_is_refused() -> None:
     with pytest.raises(UnsupportedOperationError, match="variant"):
         format_partition_values(pa.array([None]), PrimitiveType("variant"), "p")
