@@ -695,6 +695,16 @@ def test_groups_that_the_footer_rules_out_are_not_read(
         assert sorted(found.to_pylist(), key=str) == sorted(kept, key=str)
 
 
+def test_checkpoint_brings_the_checksum_that_its_version_lacks(tmp_path: Path) -> None:
+    TableBuilder(tmp_path).create({"id": "long"}).append([{"id": 1}])
+    write_checkpoint(open_snapshot(str(tmp_path)), checksum=False)
+    assert log_names(tmp_path, "*.crc") == []
+    write_checkpoint(open_snapshot(str(tmp_path)))
+    assert log_names(tmp_path, "*.crc") == [f"{1:020d}.crc"]
+    told = json.loads((tmp_path / "_delta_log" / f"{1:020d}.crc").read_text())
+    assert told["numFiles"] == 1
+
+
 # --- other readers ---------------------------------------------------------------------------
 
 
