@@ -91,7 +91,7 @@ def test_retries_are_no_fewer_than_none() -> None:
         CommitProperties(max_commit_retries=-1)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}], ids=repr)
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}], ids=["nan", "inf", "object", "set"])
 def test_metadata_that_json_has_no_text_for_is_refused(uri: Path, value: Any) -> None:
     """JSON has no NaN: a commit that holds one is one that nobody can read."""
     before = files(uri)
