@@ -86,7 +86,8 @@ def test_table_of_plain_columns_is_read_by_the_plan_of_its_bare_files(spark: Any
     made = TableBuilder(tmp_path / "t").create({"id": "long", "s": "string"}).append([{"id": 1, "s": "a"}])
 
     def shown(frame: Any) -> str:
-        return re.sub(r"#\d+L?|plan_id=\d+|Location: .*?\]", "", plan(frame.groupBy("s").sum("id")))
+        # Spark cuts a long location off, with its bracket
+        return re.sub(r"#\d+L?|plan_id=\d+|Location: .*?(?=, PartitionFilters)", "", plan(frame.groupBy("s").sum("id")))
 
     assert shown(read(spark, made.uri)) == shown(spark.read.parquet(made.uri))
 
