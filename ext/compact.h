@@ -87,17 +87,20 @@ static inline __m256i permuted(const uint8_t *from, const uint8_t *lanes) {
     return _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i *)from), order);
 }
 
-// Whole words only: 32 bytes are read and written at once. Returns how many values were kept.
-__attribute__((target("avx2,popcnt")))
-static int64_t compact_words_32(const uint8_t *source, const uint64_t *keep, int64_t words, uint8_t *out) {
+// Whole words only: 32 bytes are read and written at once. Returns how many values were kept. `width`, a constant to each
+// caller, is 4 or 8, and `lanes` its table.
+__attribute__((target("avx2,popcnt"), always_inline))
+static inline int64_t compact_words(const uint8_t *source, int width, const uint8_t (*lanes)[8], const uint64_t *keep,
+                                    int64_t words, uint8_t *out) {
+    const int step = 32 / width;
     int64_t k = 0;
     for (int64_t w = 0; w < words; w++) {
         uint64_t word = keep[w];
-        const uint8_t *from = source + 256 * w;
-        if (!~word) { memcpy(out + 4 * k, from, 256); k += 64; continue; }
-        for (int i = 0; i < 64; i += 8) {
-            uint8_t m = (uint8_t)(word >> i);
-            _mm256_storeu_si256((__m256i *)(out + 4 * k), permuted(from + 4 * i, lanes_of_32[m]));
+        const uint8_t *from = source + 64 * w * width;
+        if (!~word) { memcpy(out + k * width, from, (size_t)(64 * width)); k += 64; continue; }
+        for (int i = 0; i < 64; i += step) {
+            unsigned m = word >> i & ((1u << step) - 1);
+            _mm256_storeu_si256((__m256i *)(out + k * width), permuted(from + i * width, lanes[m]));
             k += __builtin_popcount(m);
         }
     }
@@ -105,19 +108,13 @@ static int64_t compact_words_32(const uint8_t *source, const uint64_t *keep, int
 }
 
 __attribute__((target("avx2,popcnt")))
+static int64_t compact_words_32(const uint8_t *source, const uint64_t *keep, int64_t words, uint8_t *out) {
+    return compact_words(source, 4, (const uint8_t (*)[8])lanes_of_32, keep, words, out);
+}
+
+__attribute__((target("avx2,popcnt")))
 static int64_t compact_words_64(const uint8_t *source, const uint64_t *keep, int64_t words, uint8_t *out) {
-    int64_t k = 0;
-    for (int64_t w = 0; w < words; w++) {
-        uint64_t word = keep[w];
-        const uint8_t *from = source + 512 * w;
-        if (!~word) { memcpy(out + 8 * k, from, 512); k += 64; continue; }
-        for (int i = 0; i < 64; i += 4) {
-            unsigned m = word >> i & 15;
-            _mm256_storeu_si256((__m256i *)(out + 8 * k), permuted(from + 8 * i, lanes_of_64[m]));
-            k += __builtin_popcount(m);
-        }
-    }
-    return k;
+    return compact_words(source, 8, (const uint8_t (*)[8])lanes_of_64, keep, words, out);
 }
 #else
 static void compact_prepare(void) {}

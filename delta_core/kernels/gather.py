@@ -20,7 +20,6 @@ from delta_core.kernels.nested import empty_rows
 
 __all__ = ["Picks", "check_rows", "gather", "gather_column"]
 
-_WIDTHS = (1, 2, 4, 8, 16)
 Rows = NDArray[np.int32]
 
 
