@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import IO, Any, Literal, Protocol, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -19,6 +19,9 @@ from delta_core.properties import WriterProperties
 from delta_core.rules import Function
 from delta_core.schema import Path
 from delta_core.types import BASE_TYPES, StructType, TypeDef
+
+if TYPE_CHECKING:
+    from delta_core.kernels.gather import Picks
 
 __all__ = [
     "ActionQuery", "CheckpointHandle", "ColumnStatistics", "Compiled", "DataFiles", "Engine", "Evaluator", "FileRead",
@@ -284,8 +287,9 @@ class Evaluator(Protocol):
 
 
 #: Called by the engine, on its worker threads, with the file's number in the read, the physical position of
-#: the batch's first row, and the physical batch; returns the batch to hand out (None: no row left).
-Apply = Callable[[int, int, pa.RecordBatch], "pa.RecordBatch | None"]
+#: the batch's first row, and the physical batch; returns the batch to hand out (None: no row left). An engine that left
+#: rows out by `FileRead.wanted` says by a fourth argument, the answer for the batch's rows, which ones are in the batch.
+Apply = Callable[..., "pa.RecordBatch | None"]
 
 
 class FileRead(Struct, frozen=True):
@@ -317,6 +321,9 @@ class FileRead(Struct, frozen=True):
         What the primitive types' names mean; one with a ``decode`` is read whole and decoded.
     opened : function(int, int), optional
         Called on the worker thread with a file's number and its physical rows, before its first batch.
+    wanted : function(int, int, int), optional
+        From a file's number, a row's position and a number of rows, which of these are wanted at all (None: all). For an
+        engine that can leave out rows as it decodes; ``apply`` drops the others of one that can't.
     """
 
     paths: list[str]
@@ -329,6 +336,7 @@ class FileRead(Struct, frozen=True):
     encoded: bool = False
     types: Mapping[str, TypeDef] = field(default_factory=lambda: BASE_TYPES)
     opened: Callable[[int, int], None] | None = None
+    wanted: Callable[[int, int, int], Picks | None] | None = None
 
 
 #: Called by the engine, on its worker threads, with the number of the batch's first row in the whole write and a batch

@@ -16,7 +16,7 @@ static inline uint64_t mask_word(const uint64_t *keep, int64_t w, int64_t n) {
 }
 
 // How many of n values the mask keeps.
-static int64_t mask_count(const uint64_t *keep, int64_t n) {
+static inline int64_t mask_count(const uint64_t *keep, int64_t n) {
     int64_t total = 0;
     for (int64_t w = 0; 64 * w < n; w++) total += __builtin_popcountll(mask_word(keep, w, n));
     return total;
@@ -25,7 +25,7 @@ static int64_t mask_count(const uint64_t *keep, int64_t n) {
 /* ---- indices ------------------------------------------------------------------------------------------------- */
 
 // Writes the indices of the kept values; out has one place more than there are.
-static void mask_indices(const uint64_t *keep, int64_t n, int32_t *out) {
+static inline void mask_indices(const uint64_t *keep, int64_t n, int32_t *out) {
     int64_t k = 0;
     for (int64_t w = 0; 64 * w < n; w++) {
         uint64_t word = mask_word(keep, w, n);
@@ -42,11 +42,13 @@ static void mask_indices(const uint64_t *keep, int64_t n, int32_t *out) {
 
 typedef struct { uint64_t low, high; } wide_value;
 
-// What lies behind the kept values is scribbled on: out has places for all n.
+// A value may lie anywhere, as those of a page do.
 #define COMPACT(T) \
-    { const T *from = (const T *)source + 64 * w; T *to = (T *)out; \
-      if (!~word) { memcpy(to + k, from, 64 * sizeof(T)); k += 64; } \
-      else if (word) for (int64_t i = 0; i < bits; i++) { to[k] = from[i]; k += word >> i & 1; } }
+    { const uint8_t *from = source + 64 * w * (int64_t)sizeof(T); \
+      if (!~word) { memcpy(out + k * (int64_t)sizeof(T), from, 64 * sizeof(T)); k += 64; } \
+      else if (word) for (int64_t i = 0; i < bits; i++) { \
+          T value; memcpy(&value, from + i * (int64_t)sizeof(T), sizeof(T)); \
+          memcpy(out + k * (int64_t)sizeof(T), &value, sizeof(T)); k += word >> i & 1; } }
 
 static inline int64_t compact_word(const uint8_t *source, int width, uint64_t word, int64_t w, int64_t bits, int64_t k,
                                    uint8_t *out) {
@@ -60,7 +62,7 @@ static inline int64_t compact_word(const uint8_t *source, int width, uint64_t wo
     return k;
 }
 
-static void compact_plain(const uint8_t *source, int width, const uint64_t *keep, int64_t n, uint8_t *out) {
+static inline void compact_plain(const uint8_t *source, int width, const uint64_t *keep, int64_t n, uint8_t *out) {
     int64_t k = 0;
     for (int64_t w = 0; 64 * w < n; w++) {
         int64_t bits = n - 64 * w < 64 ? n - 64 * w : 64;
@@ -72,7 +74,7 @@ static void compact_plain(const uint8_t *source, int width, const uint64_t *keep
 // For each byte of a mask: the numbers of its set bits, then anything; and pairs of numbers for each half of a byte.
 static uint8_t lanes_of_32[256][8], lanes_of_64[16][8];
 
-static void compact_prepare(void) {
+static inline void compact_prepare(void) {
     for (int m = 0; m < 256; m++)
         for (int i = 0, k = 0; i < 8; i++)
             if (m >> i & 1) lanes_of_32[m][k++] = (uint8_t)i;
@@ -108,20 +110,20 @@ static inline int64_t compact_words(const uint8_t *source, int width, const uint
 }
 
 __attribute__((target("avx2,popcnt")))
-static int64_t compact_words_32(const uint8_t *source, const uint64_t *keep, int64_t words, uint8_t *out) {
+static inline int64_t compact_words_32(const uint8_t *source, const uint64_t *keep, int64_t words, uint8_t *out) {
     return compact_words(source, 4, (const uint8_t (*)[8])lanes_of_32, keep, words, out);
 }
 
 __attribute__((target("avx2,popcnt")))
-static int64_t compact_words_64(const uint8_t *source, const uint64_t *keep, int64_t words, uint8_t *out) {
+static inline int64_t compact_words_64(const uint8_t *source, const uint64_t *keep, int64_t words, uint8_t *out) {
     return compact_words(source, 8, (const uint8_t (*)[8])lanes_of_64, keep, words, out);
 }
 #else
-static void compact_prepare(void) {}
+static inline void compact_prepare(void) {}
 #endif
 
-// Keeps values of 1, 2, 4, 8 or 16 bytes; out has places for all n, though only those kept are filled.
-static int compact_fixed(const uint8_t *source, int width, const uint64_t *keep, int64_t n, uint8_t *out) {
+// Keeps values of 1, 2, 4, 8 or 16 bytes. Up to 32 bytes behind those kept are scribbled on.
+static inline int compact_fixed(const uint8_t *source, int width, const uint64_t *keep, int64_t n, uint8_t *out) {
     if (width != 1 && width != 2 && width != 4 && width != 8 && width != 16) return 0;
 #ifdef COMPACT_AVX2
     if ((width == 4 || width == 8) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt")) {
@@ -156,11 +158,11 @@ static inline uint64_t extract_plain(uint64_t word, uint64_t mask) {
 
 #ifdef COMPACT_AVX2
 __attribute__((target("bmi2")))
-static uint64_t extract_hardware(uint64_t word, uint64_t mask) { return _pext_u64(word, mask); }
+static inline uint64_t extract_hardware(uint64_t word, uint64_t mask) { return _pext_u64(word, mask); }
 #endif
 
 // Returns how many of the kept bits are set; out has 8 bytes more than the kept bits fill, and bits behind them are zero.
-static int64_t compact_bits(const uint8_t *bits, int64_t offset, const uint64_t *keep, int64_t n, uint8_t *out) {
+static inline int64_t compact_bits(const uint8_t *bits, int64_t offset, const uint64_t *keep, int64_t n, uint8_t *out) {
     uint64_t pending = 0;
     int64_t set = 0, filled = 0;
 #ifdef COMPACT_AVX2

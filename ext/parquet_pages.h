@@ -4,6 +4,9 @@
 // ends in `unsupported`: the caller then reads the column by a complete reader, which says what is wrong, if anything.
 // Every buffer that is read from has SLACK readable bytes behind its end, every one that is written to has SLACK
 // writable ones, so that short copies may be made in blocks.
+//
+// A chunk may be read with a mask of its rows (compact.h): those that are not kept are left out page by page, while a page
+// is in a core's cache.
 #pragma once
 
 #include <unistd.h>
@@ -13,6 +16,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+
+#include "compact.h"
 
 namespace delta_parquet {
 
@@ -47,10 +52,10 @@ class Scratch {
 
 // What one chunk after the other is read in.
 struct Workspace {
-    Scratch chunk, page, dictionary_page, dictionary, dictionary_ends, codes, levels;
+    Scratch chunk, page, dictionary_page, dictionary, dictionary_ends, codes, levels, mask, spread;
     size_t size() const {
         return chunk.size() + page.size() + dictionary_page.size() + dictionary.size() + dictionary_ends.size() +
-               codes.size() + levels.size();
+               codes.size() + levels.size() + mask.size() + spread.size();
     }
 };
 
@@ -348,9 +353,12 @@ inline void spread(T *values, int64_t num_values, const uint32_t *levels, uint32
 // Reads pages one by one: `next_page` decodes what needs no output, then `append` writes the page's rows.
 class ChunkReader {
    public:
-    // `data` has SLACK bytes behind `size`; `width` is the bytes of a value, 0 for strings.
-    ChunkReader(Workspace &space, const uint8_t *data, int64_t size, int codec, int width, int most_level, int64_t num_rows)
-        : space_(space), in_(data), end_(data + size), codec_(codec), width_(width), most_(most_level), left_(num_rows) {}
+    // `data` has SLACK bytes behind `size`; `width` is the bytes of a value, 0 for strings; `keep` is nullptr or a mask of
+    // the chunk's rows.
+    ChunkReader(Workspace &space, const uint8_t *data, int64_t size, int codec, int width, int most_level, int64_t num_rows,
+                const uint64_t *keep)
+        : space_(space), in_(data), end_(data + size), codec_(codec), width_(width), most_(most_level),
+          num_rows_(num_rows), keep_(keep), left_(num_rows) {}
 
     Status next_page() {
         while (left_ > 0) {
@@ -366,7 +374,8 @@ class ChunkReader {
                 if ((status = dictionary_page(page, body)) != PAGE) return status;
             } else if (page.type == DATA_PAGE || page.type == DATA_PAGE_V2) {
                 if (page.num_values == 0) continue;
-                if ((status = data_page(page, body)) == PAGE) left_ -= rows_;
+                if ((status = data_page(page, body)) == PAGE) status = find_kept();
+                left_ -= rows_;
                 return status;
             }  // pages of other types hold no rows
         }
@@ -375,6 +384,8 @@ class ChunkReader {
 
     int64_t rows() const { return rows_; }
     int64_t nulls() const { return rows_ - values_; }
+    // How many of the page's rows are kept.
+    int64_t kept() const { return kept_; }
     // Whether the page's values are codes of the dictionary.
     bool is_coded() const { return codes_; }
     int64_t dictionary_length() const { return dictionary_length_; }
@@ -382,7 +393,7 @@ class ChunkReader {
     const int32_t *dictionary_offsets() const { return dictionary_offsets_; }
     const uint8_t *dictionary_data() const { return dictionary_; }
 
-    // Bytes of the page's strings.
+    // Bytes of the page's strings, those that are not kept included.
     int64_t text_bytes() {
         if (!codes_) return end_of_values_ - values_at_ - 4 * values_;
         const uint32_t *const code = codes();
@@ -392,53 +403,16 @@ class ChunkReader {
     }
 
     // Write the page's values of `width` bytes; rows without one are 0.
-    bool append_fixed(uint8_t *out) {
-        return width_ == 4 ? fixed(reinterpret_cast<uint32_t *>(out)) : fixed(reinterpret_cast<uint64_t *>(out));
-    }
+    bool append_fixed(uint8_t *out) { return width_ == 4 ? append_numbers<uint32_t>(out) : append_numbers<uint64_t>(out); }
 
     // Write the page's codes.
-    void append_codes(uint32_t *out) {
-        std::memcpy(out, codes(), values_ * sizeof(uint32_t));
-        if (values_ < rows_) spread(out, values_, levels(), most_, rows_);
-    }
+    bool append_codes(uint8_t *out) { return append_rows<uint32_t>(code_scratch_, out); }
 
-    // Write the page's strings to `data + used`, and the end of each row's to `offsets[1 ...]`.
-    bool append_text(int32_t *offsets, uint8_t *data, int64_t used) {
-        int32_t *const ends = offsets + 1;
-        uint8_t *out = data + used;
-        if (codes_) {
-            const uint32_t *const code = codes();
-            for (int64_t i = 0; i < values_; i++) {
-                const int32_t start = dictionary_offsets_[code[i]], size = dictionary_offsets_[code[i] + 1] - start;
-                copy_blocks(out, dictionary_ + start, size);
-                out += size;
-                ends[i] = static_cast<int32_t>(out - data);
-            }
-        } else {
-            const uint8_t *in = values_at_;
-            for (int64_t i = 0; i < values_; i++) {
-                if (end_of_values_ - in < 4) return false;
-                const uint32_t size = load<uint32_t>(in);
-                in += 4;
-                // as many bytes are left as all strings that follow have, or fewer
-                if (size > static_cast<uint64_t>(end_of_values_ - in) - 4 * static_cast<uint64_t>(values_ - i - 1)) return false;
-                copy_blocks(out, in, size);
-                in += size;
-                out += size;
-                ends[i] = static_cast<int32_t>(out - data);
-            }
-            if (in != end_of_values_) return false;
-        }
-        if (values_ < rows_) {
-            const uint32_t *const level = levels();
-            int64_t from = values_;
-            // an empty row ends where the one before it does
-            for (int64_t i = rows_ - 1; i >= 0; i--) {
-                ends[i] = from > 0 ? ends[from - 1] : static_cast<int32_t>(used);
-                if (level[i] == static_cast<uint32_t>(most_)) from--;
-            }
-        }
-        return true;
+    // Write the page's strings to `data + used`, and the end of each row's to `offsets[1 ...]`; return where the last one
+    // ends, -1 where the page is damaged.
+    int64_t append_text(int32_t *offsets, uint8_t *data, int64_t used) {
+        uint8_t *const end = codes_ ? coded_text(offsets + 1, data, data + used) : plain_text(offsets + 1, data, data + used);
+        return end ? end - data : -1;
     }
 
     // Set the page's bits of a bitmap, after `first` rows of which `nulls` are null; before the first null nothing is
@@ -462,18 +436,123 @@ class ChunkReader {
     uint32_t *codes() { return reinterpret_cast<uint32_t *>(code_scratch_); }
     uint32_t *levels() { return reinterpret_cast<uint32_t *>(level_scratch_); }
 
+    // Write a number for each kept row, from one for each value; they may lie anywhere.
     template <class T>
-    bool fixed(T *out) {
-        if (codes_) {
-            const uint32_t *const code = codes();
-            const T *const dictionary = reinterpret_cast<const T *>(dictionary_);
-            for (int64_t i = 0; i < values_; i++) out[i] = dictionary[code[i]];
-        } else {
-            if (end_of_values_ - values_at_ != values_ * static_cast<int64_t>(sizeof(T))) return false;
-            std::memcpy(out, values_at_, values_ * sizeof(T));
+    bool append_rows(const uint8_t *values, uint8_t *out) {
+        const bool all = kept_ == rows_;
+        if (values_ < rows_) {
+            uint8_t *const rows = all ? out : space_.spread.room(rows_ * sizeof(T));
+            if (!rows) return false;
+            if (rows != values) std::memcpy(rows, values, values_ * sizeof(T));
+            spread(reinterpret_cast<T *>(rows), values_, levels(), most_, rows_);
+            values = rows;
         }
-        if (values_ < rows_) spread(out, values_, levels(), most_, rows_);
+        if (!all) {
+            compact_fixed(values, sizeof(T), mask_, rows_, out);
+        } else if (values != out) {
+            std::memcpy(out, values, rows_ * sizeof(T));
+        }
         return true;
+    }
+
+    template <class T>
+    bool append_numbers(uint8_t *out) {
+        if (!codes_) return end_of_values_ - values_at_ == values_ * static_cast<int64_t>(sizeof(T)) && append_rows<T>(values_at_, out);
+        if (kept_ < rows_ && values_ == rows_) {  // looked up for those that are kept
+            uint8_t *const kept = space_.spread.room(kept_ * sizeof(uint32_t));
+            if (!kept) return false;
+            compact_fixed(code_scratch_, sizeof(uint32_t), mask_, rows_, kept);
+            look_up<T>(kept, kept_, out);
+            return true;
+        }
+        uint8_t *const values = kept_ == rows_ ? out : space_.spread.room(rows_ * sizeof(T));
+        if (!values) return false;
+        look_up<T>(code_scratch_, values_, values);
+        return values_ == rows_ || append_rows<T>(values, out);
+    }
+
+    template <class T>
+    void look_up(const uint8_t *codes, int64_t n, uint8_t *out) {
+        const uint32_t *const code = reinterpret_cast<const uint32_t *>(codes);
+        const T *const dictionary = reinterpret_cast<const T *>(dictionary_);
+        T *const values = reinterpret_cast<T *>(out);
+        for (int64_t i = 0; i < n; i++) values[i] = dictionary[code[i]];
+    }
+
+    // Write the strings of the kept rows, of which `next(text, size)` gives one value after the other; nullptr where it fails.
+    template <class Next>
+    uint8_t *append_strings(Next next, int32_t *ends, uint8_t *data, uint8_t *out) {
+        const bool all = kept_ == rows_;
+        if (values_ == rows_) {
+            return all ? append_strings<false, false>(next, ends, data, out) : append_strings<false, true>(next, ends, data, out);
+        }
+        return all ? append_strings<true, false>(next, ends, data, out) : append_strings<true, true>(next, ends, data, out);
+    }
+
+    template <bool nulls, bool masked, class Next>
+    uint8_t *append_strings(Next &next, int32_t *ends, uint8_t *data, uint8_t *out) {
+        const uint32_t *const level = levels(), most = most_;
+        for (int64_t i = 0, k = 0; i < rows_; i++) {
+            const bool keep = !masked || (mask_[i >> 6] >> (i & 63) & 1);
+            if (!nulls || level[i] == most) {
+                const uint8_t *text;
+                size_t size;
+                if (!next(text, size)) return nullptr;
+                if (keep) {
+                    copy_blocks(out, text, size);
+                    out += size;
+                }
+            }
+            ends[k] = static_cast<int32_t>(out - data);
+            k += keep;
+        }
+        return out;
+    }
+
+    uint8_t *coded_text(int32_t *ends, uint8_t *data, uint8_t *out) {
+        const uint32_t *code = codes();
+        const auto next = [&](const uint8_t *&text, size_t &size) {
+            const int32_t start = dictionary_offsets_[*code];
+            text = dictionary_ + start;
+            size = dictionary_offsets_[*code + 1] - start;
+            code++;
+            return true;
+        };
+        return append_strings(next, ends, data, out);
+    }
+
+    uint8_t *plain_text(int32_t *ends, uint8_t *data, uint8_t *out) {
+        const uint8_t *in = values_at_;
+        int64_t left = values_;
+        const auto next = [&](const uint8_t *&text, size_t &size) {
+            if (end_of_values_ - in < 4) return false;
+            size = load<uint32_t>(in);
+            text = in += 4;
+            left--;
+            // as many bytes are left as all strings that follow have, or fewer
+            if (size > static_cast<uint64_t>(end_of_values_ - in) - 4 * static_cast<uint64_t>(left)) return false;
+            in += size;
+            return true;
+        };
+        out = append_strings(next, ends, data, out);
+        return in == end_of_values_ ? out : nullptr;
+    }
+
+    // Find which of the page's rows are kept.
+    Status find_kept() {
+        kept_ = rows_;
+        if (!keep_) return PAGE;
+        const int64_t first = num_rows_ - left_;
+        mask_ = keep_ + first / 64;
+        if (first % 64) {
+            uint64_t *const words = reinterpret_cast<uint64_t *>(space_.mask.room((rows_ + 63) / 64 * 8));
+            if (!words) return NO_MEMORY;
+            const uint8_t *const bits = reinterpret_cast<const uint8_t *>(keep_);
+            for (int64_t i = 0; i < rows_; i += 64) words[i / 64] = bits_from(bits, first + i, first + rows_);
+            mask_ = words;
+        }
+        kept_ = mask_count(mask_, rows_);
+        return PAGE;
     }
 
     // Return the plain bytes of (a part of) a page's body, nullptr where they can't be had.
@@ -595,9 +674,12 @@ class ChunkReader {
     Workspace &space_;
     const uint8_t *in_, *const end_;
     const int codec_, width_, most_;
+    const int64_t num_rows_;
+    const uint64_t *const keep_;
     int64_t left_;
     // the page at hand
-    int64_t rows_ = 0, values_ = 0;
+    int64_t rows_ = 0, values_ = 0, kept_ = 0;
+    const uint64_t *mask_ = nullptr;
     bool codes_ = false;
     const uint8_t *values_at_ = nullptr, *end_of_values_ = nullptr;
     uint8_t *code_scratch_ = nullptr, *level_scratch_ = nullptr;
@@ -610,30 +692,32 @@ class ChunkReader {
 // --- a whole chunk ---
 
 struct Rows {
-    int64_t done = 0, nulls = 0;
+    int64_t done = 0, nulls = 0, kept = 0;  // nulls: of all rows
 };
 
-// Read every page of a chunk of numbers. `bits` may be nullptr where nothing is null.
+inline void count_page(ChunkReader &reader, uint8_t *bits, int64_t num_rows, Rows &rows) {
+    if (bits) reader.append_validity(bits, rows.done, rows.nulls, num_rows);
+    rows.nulls += reader.nulls();
+    rows.done += reader.rows();
+    rows.kept += reader.kept();
+}
+
+// Read every page of a chunk of numbers. `bits`, for all rows, may be nullptr where nothing is null.
 inline Status read_values(ChunkReader &reader, int width, int64_t num_rows, uint8_t *out, uint8_t *bits, Rows &rows) {
     Status status;
     while ((status = reader.next_page()) == PAGE) {
-        if (!reader.append_fixed(out + rows.done * width)) return UNSUPPORTED;
-        if (bits) reader.append_validity(bits, rows.done, rows.nulls, num_rows);
-        rows.nulls += reader.nulls();
-        rows.done += reader.rows();
+        if (!reader.append_fixed(out + rows.kept * width)) return UNSUPPORTED;
+        count_page(reader, bits, num_rows, rows);
     }
     return status;
 }
 
 // Read every page of a chunk of strings as codes.
-inline Status read_codes(ChunkReader &reader, int64_t num_rows, uint32_t *out, uint8_t *bits, Rows &rows) {
+inline Status read_codes(ChunkReader &reader, int64_t num_rows, uint8_t *out, uint8_t *bits, Rows &rows) {
     Status status;
     while ((status = reader.next_page()) == PAGE) {
-        if (!reader.is_coded()) return UNSUPPORTED;
-        reader.append_codes(out + rows.done);
-        if (bits) reader.append_validity(bits, rows.done, rows.nulls, num_rows);
-        rows.nulls += reader.nulls();
-        rows.done += reader.rows();
+        if (!reader.is_coded() || !reader.append_codes(out + rows.kept * sizeof(uint32_t))) return UNSUPPORTED;
+        count_page(reader, bits, num_rows, rows);
     }
     return status;
 }
@@ -646,11 +730,10 @@ inline Status read_text(ChunkReader &reader, int64_t num_rows, int32_t *ends, ui
         has_page = false;
         more = reader.text_bytes();
         if (used + more > room) return PAGE;
-        if (!reader.append_text(ends + rows.done, data, used)) return UNSUPPORTED;
-        used += more;
-        if (bits) reader.append_validity(bits, rows.done, rows.nulls, num_rows);
-        rows.nulls += reader.nulls();
-        rows.done += reader.rows();
+        const int64_t end = reader.append_text(ends + rows.kept, data, used);
+        if (end < 0) return UNSUPPORTED;
+        used = end;
+        count_page(reader, bits, num_rows, rows);
     }
     return status;
 }

@@ -1,12 +1,13 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet_pages.h
+# distutils: depends = ext/parquet_pages.h ext/compact.h
 """Pages of Parquet column chunks as Arrow buffers; `delta_core.kernels.parquet_pages` is its face."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.memory import allocate
 
 
@@ -24,7 +25,7 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         size_t size()
     cdef cppclass ChunkReader:
         ChunkReader(WorkspaceBytes& space, const uint8_t* data, int64_t size, int codec, int width, int most_level,
-                    int64_t num_rows)
+                    int64_t num_rows, const uint64_t* keep)
         Status next_page()
         int64_t rows()
         int64_t nulls()
@@ -33,18 +34,25 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         const int32_t* dictionary_offsets()
         const uint8_t* dictionary_data()
         int64_t text_bytes()
-        bint append_text(int32_t* offsets, uint8_t* data, int64_t used)
+        int64_t append_text(int32_t* offsets, uint8_t* data, int64_t used)
         void append_validity(uint8_t* bits, int64_t first, int64_t nulls, int64_t num_rows)
     ctypedef struct Rows:
         int64_t done
         int64_t nulls
+        int64_t kept
     const uint8_t* read_file(WorkspaceBytes& space, int file, int64_t offset, int64_t size)
     Status read_values(ChunkReader& reader, int width, int64_t num_rows, uint8_t* out, uint8_t* bits, Rows& rows)
-    Status read_codes(ChunkReader& reader, int64_t num_rows, uint32_t* out, uint8_t* bits, Rows& rows)
+    Status read_codes(ChunkReader& reader, int64_t num_rows, uint8_t* out, uint8_t* bits, Rows& rows)
     Status read_text(ChunkReader& reader, int64_t num_rows, int32_t* ends, uint8_t* data, int64_t room, uint8_t* bits,
                      Rows& rows, int64_t& used, int64_t& more, bint has_page)
     bint snappy_decompress(const uint8_t* data, size_t n, uint8_t* out, size_t size)
 
+cdef extern from "compact.h" nogil:
+    void compact_prepare()
+    int64_t mask_count(const uint64_t*, int64_t)
+    int64_t compact_bits(const uint8_t*, int64_t, const uint64_t*, int64_t, uint8_t*)
+
+compact_prepare()
 
 #: The strings of a column chunk are refused beyond so many bytes.
 cdef int64_t MOST_TEXT = 256 << 20
@@ -110,20 +118,32 @@ cdef class Column:
         A file descriptor, or bytes that start where the file does.
     offset, size
         Where the chunk lies.
+    keep : uint64[n], optional
+        A mask of its rows: the others are left out.
     """
 
     cdef ChunkReader* reader
     cdef Workspace space
     cdef int width
     cdef int64_t num_rows
+    cdef readonly int64_t num_kept
     cdef bint nullable
+    cdef const uint64_t[::1] mask
+    cdef const uint64_t* keep
 
     def __cinit__(self, Workspace space not None, source, int64_t offset, int64_t size, int codec, int width,
-                  int most_level, int64_t num_rows):
+                  int most_level, int64_t num_rows, const uint64_t[::1] keep=None):
         cdef const uint8_t* data
         self.space, self.width, self.num_rows, self.nullable = space, width, num_rows, most_level > 0
+        self.mask, self.num_kept = keep, num_rows
+        self.keep = NULL
+        if keep is not None and num_rows > 0:
+            if keep.shape[0] < (num_rows + 63) // 64:
+                raise InvalidArgumentError(f"a mask of {num_rows} rows is longer than {keep.shape[0]} words")
+            self.keep = &keep[0]
+            self.num_kept = mask_count(self.keep, num_rows)
         data = self._fill(source, offset, size)
-        self.reader = new ChunkReader(space.bytes[0], data, size, codec, width, most_level, num_rows)
+        self.reader = new ChunkReader(space.bytes[0], data, size, codec, width, most_level, num_rows, self.keep)
 
     def __dealloc__(self):
         del self.reader
@@ -154,39 +174,40 @@ cdef class Column:
 
     def values(self):
         """Return (validity or None, nulls, data) of a column of numbers."""
-        cdef Block out = Block(self.num_rows * self.width), bitmap = self._bitmap(self.num_rows)
+        cdef Block out = Block(self.num_kept * self.width), bitmap = self._bitmap(self.num_rows)
         cdef uint8_t* bits = data_of(bitmap)
-        cdef Rows rows = Rows(0, 0)
+        cdef Rows rows = Rows(0, 0, 0)
         cdef Status status
         with nogil:
             status = read_values(self.reader[0], self.width, self.num_rows, out.data, bits, rows)
-        return self._validity(status, rows, bitmap), rows.nulls, out.cut(self.num_rows * self.width)
+        valid, nulls = self._validity(status, rows, bitmap)
+        return valid, nulls, out.cut(out.size)
 
     def codes(self):
         """Return (validity or None, nulls, codes, offsets, data, length) of a column of which all pages are coded."""
-        cdef Block out = Block(self.num_rows * 4), bitmap = self._bitmap(self.num_rows), ends, text
+        cdef Block out = Block(self.num_kept * 4), bitmap = self._bitmap(self.num_rows), ends, text
         cdef uint8_t* bits = data_of(bitmap)
-        cdef Rows rows = Rows(0, 0)
+        cdef Rows rows = Rows(0, 0, 0)
         cdef Status status
         cdef int64_t length
         with nogil:
-            status = read_codes(self.reader[0], self.num_rows, <uint32_t*>out.data, bits, rows)
-        valid = self._validity(status, rows, bitmap)
+            status = read_codes(self.reader[0], self.num_rows, out.data, bits, rows)
+        valid, nulls = self._validity(status, rows, bitmap)
         length = self.reader.dictionary_length()
         ends, text = Block((length + 1) * 4), Block(self.reader.dictionary_bytes())
         memset(ends.data, 0, ends.size)
         if length:
             memcpy(ends.data, self.reader.dictionary_offsets(), ends.size)
             memcpy(text.data, self.reader.dictionary_data(), text.size)
-        return valid, rows.nulls, out.cut(self.num_rows * 4), ends.cut(ends.size), text.cut(text.size), length
+        return valid, nulls, out.cut(out.size), ends.cut(ends.size), text.cut(text.size), length
 
     def text(self, int64_t expected):
         """Return (validity or None, nulls, offsets, data) of a column of strings of about `expected` bytes."""
-        cdef Block ends = Block((self.num_rows + 1) * 4), data = Block(expected), bitmap, bigger
+        cdef Block ends = Block((self.num_kept + 1) * 4), data = Block(expected), bitmap, bigger
         cdef uint8_t* bits
         cdef int64_t used = 0, more = 0
         cdef bint has_page = False
-        cdef Rows rows = Rows(0, 0)
+        cdef Rows rows = Rows(0, 0, 0)
         cdef Status status
         bitmap = self._bitmap(self.num_rows)
         bits = data_of(bitmap)
@@ -201,7 +222,8 @@ cdef class Column:
             bigger = Block(2 * (used + more))
             memcpy(bigger.data, data.data, used)
             data, has_page = bigger, True
-        return self._validity(status, rows, bitmap), rows.nulls, ends.cut(ends.size), data.cut(used)
+        valid, nulls = self._validity(status, rows, bitmap)
+        return valid, nulls, ends.cut(ends.size), data.cut(used)
 
     def text_page(self):
         """Return (rows, validity or None, nulls, offsets, data) of the next page of strings; None at the end."""
@@ -220,7 +242,7 @@ cdef class Column:
         ends, data, bitmap = Block((rows + 1) * 4), Block(size), self._bitmap(rows)
         (<int32_t*>ends.data)[0] = 0
         with nogil:
-            good = self.reader.append_text(<int32_t*>ends.data, data.data, 0)
+            good = self.reader.append_text(<int32_t*>ends.data, data.data, 0) == size
             if nulls:
                 self.reader.append_validity(bitmap.data, 0, 0, rows)
         self._check(PAGE if good else UNSUPPORTED)
@@ -240,11 +262,20 @@ cdef class Column:
         return 0
 
     cdef object _validity(self, Status status, Rows rows, Block bitmap):
-        """Check that the whole chunk was read, and return its bitmap, if anything is null."""
+        """Check that the whole chunk was read, and return the kept rows' bitmap, if any of them is null, and how many are."""
+        cdef Block kept
+        cdef int64_t nulls
         self._check(status)
         if rows.done != self.num_rows:
             raise UnsupportedPagesError(f"the chunk has {rows.done} rows, expected {self.num_rows}")
-        return bitmap.cut(bitmap.size) if rows.nulls else None
+        if not rows.nulls:
+            return None, 0
+        if self.keep is NULL:
+            return bitmap.cut(bitmap.size), rows.nulls
+        kept = Block((self.num_kept + 7) // 8)
+        with nogil:
+            nulls = self.num_kept - compact_bits(bitmap.data, 0, self.keep, self.num_rows, kept.data)
+        return (kept.cut(kept.size), nulls) if nulls else (None, 0)
 
 
 def decompress_snappy(const uint8_t[::1] data, int64_t size):

@@ -1,4 +1,6 @@
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 class UnsupportedPagesError(Exception): ...
 
@@ -7,9 +9,11 @@ class Workspace:
     def is_small(self) -> bool: ...
 
 class Column:
+    @property
+    def num_kept(self) -> int: ...
     def __init__(
         self, space: Workspace, source: int | bytes | memoryview, offset: int, size: int, codec: int, width: int, most_level: int,
-        num_rows: int,
+        num_rows: int, keep: NDArray[np.uint64] | None = None,
     ) -> None: ...  # fmt: skip
     def values(self) -> tuple[pa.Buffer | None, int, pa.Buffer]: ...
     def codes(self) -> tuple[pa.Buffer | None, int, pa.Buffer, pa.Buffer, pa.Buffer, int]: ...

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.errors import DataFileError
+from delta_core.errors import DataFileError, InvalidArgumentError
 from delta_core.kernels import _gather
 from delta_core.kernels.arrow_buffers import number_array, values_of
 from delta_core.kernels.memory import allocate
@@ -30,13 +30,16 @@ class Picks:
     rows is several times faster.
     """
 
-    __slots__ = ("_indices", "_mask", "_num_rows", "count")
+    __slots__ = ("_indices", "count", "mask", "num_rows")
 
     def __init__(self, num_rows: int, count: int, mask: NDArray[np.uint64] | None, indices: Rows | None) -> None:
-        self._num_rows = num_rows
-        self._mask = mask
-        self._indices = indices
+        #: Rows of the batch.
+        self.num_rows = num_rows
+        #: Rows that are wanted.
         self.count = count
+        #: Which ones, by bits; None where they were given as indices.
+        self.mask = mask
+        self._indices = indices
 
     @classmethod
     def of_mask(cls, mask: NDArray[np.uint64], num_rows: int) -> Picks:
@@ -50,9 +53,7 @@ class Picks:
         num_rows : int
             Of the batch; InvalidArgumentError where the mask has fewer bits.
         """
-        count = _gather.count_kept(mask, num_rows)
-        few = 2 * count < num_rows
-        return cls(num_rows, count, None if few else mask, _gather.kept_indices(mask, num_rows) if few else None)
+        return cls(num_rows, _gather.count_kept(mask, num_rows), mask, None)
 
     @classmethod
     def of_flags(cls, flags: NDArray[np.bool_]) -> Picks:
@@ -71,17 +72,18 @@ class Picks:
     def __len__(self) -> int:
         return self.count
 
-    @property
-    def mask(self) -> NDArray[np.uint64] | None:
-        """The mask; None where the rows are held as indices."""
-        return self._mask
+    def part(self, start: int, stop: int) -> Picks:
+        """Return those among the rows ``start`` (a multiple of 64) to ``stop`` of a mask, as rows of a batch of these."""
+        if self.mask is None or start % 64 or not 0 <= start <= stop <= self.num_rows:
+            raise InvalidArgumentError(f"rows {start} to {stop} are no part of a mask of {self.num_rows} rows")
+        return Picks.of_mask(self.mask[start // 64 : (stop + 63) // 64], stop - start)
 
     @property
     def indices(self) -> Rows:
         """Indices of the rows, **shape (n,)**."""
         if self._indices is None:
-            assert self._mask is not None
-            self._indices = _gather.kept_indices(self._mask, self._num_rows)
+            assert self.mask is not None
+            self._indices = _gather.kept_indices(self.mask, self.num_rows)
         return self._indices
 
 
@@ -120,7 +122,8 @@ def gather_column(array: pa.Array[Any], picks: Picks | Rows | None, decode: bool
     ``decode`` false leaves dictionary encoded strings as they are.
     """
     if isinstance(picks, Picks):
-        if picks.mask is not None and len(array):
+        # few are picked sooner by their indices
+        if picks.mask is not None and 2 * picks.count >= picks.num_rows > 0:
             return _keep(array, picks, picks.mask, decode)
         return _take(array, picks.indices, decode)
     return _take(array, picks, decode)

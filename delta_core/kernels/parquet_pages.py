@@ -11,8 +11,10 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from delta_core.kernels._parquet_pages import Column, UnsupportedPagesError, Workspace
 
@@ -50,7 +52,9 @@ class ColumnChunk(Struct, frozen=True):
     plain_bytes: int
 
 
-def read_chunk(source: Source, chunk: ColumnChunk, coded: bool = False) -> pa.Array[Any]:
+def read_chunk(
+    source: Source, chunk: ColumnChunk, coded: bool = False, keep: NDArray[np.uint64] | None = None
+) -> pa.Array[Any]:
     """Decode a column chunk.
 
     Parameters
@@ -59,10 +63,13 @@ def read_chunk(source: Source, chunk: ColumnChunk, coded: bool = False) -> pa.Ar
         A descriptor of the file, or its bytes.
     coded : bool
         Return strings as ``dictionary<int32, string>``.
+    keep : uint64, **shape (n,)**, optional
+        Bit ``i % 64``, least significant first, of word ``i // 64`` = row ``i`` is wanted; the others are left out as the
+        pages are decoded, which is cheaper than to drop them afterwards.
 
     Returns
     -------
-    pyarrow.Array, **num_rows values**
+    pyarrow.Array, **num_rows values**, or as many as are kept
         Null where the value, or a struct around it, is.
 
     Raises
@@ -72,13 +79,13 @@ def read_chunk(source: Source, chunk: ColumnChunk, coded: bool = False) -> pa.Ar
     """
     space = getattr(_kept, "space", None) or Workspace()
     _kept.space = None  # whatever goes wrong, nobody else gets it
-    array = _read(_open(source, chunk, space), chunk, coded)
+    array = _read(_open(source, chunk, space, keep), chunk, coded)
     _kept.space = space if space.is_small else None
     return array
 
 
 def _read(column: Column, chunk: ColumnChunk, coded: bool) -> pa.Array[Any]:
-    n = chunk.num_rows
+    n = column.num_kept
     if not is_text(chunk.type):
         valid, nulls, data = column.values()
         return pa.Array.from_buffers(chunk.type, n, [valid, data], nulls)
@@ -99,7 +106,7 @@ def text_pages(source: Source, chunk: ColumnChunk) -> Iterator[pa.Array[Any]]:
         yield pa.Array.from_buffers(chunk.type, rows, [valid, offsets, data], nulls)
 
 
-def _open(source: Source, chunk: ColumnChunk, space: Workspace) -> Column:
+def _open(source: Source, chunk: ColumnChunk, space: Workspace, keep: NDArray[np.uint64] | None = None) -> Column:
     width = 0 if is_text(chunk.type) else chunk.type.bit_width // 8
     return Column(
         space,
@@ -110,6 +117,7 @@ def _open(source: Source, chunk: ColumnChunk, space: Workspace) -> Column:
         width,
         chunk.most_level,
         chunk.num_rows,
+        keep,
     )
 
 

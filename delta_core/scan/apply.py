@@ -49,8 +49,8 @@ class FileContext:
         self.dropped = dropped
         self.kept = kept
 
-    def rows(self, file: int, first: int, num_rows: int) -> Picks | None:
-        """Return which rows of a batch are wanted, None for all."""
+    def wanted(self, file: int, first: int, num_rows: int) -> Picks | None:
+        """Return which of some rows of a file are wanted, None for all. See `engine.FileRead`."""
         dropped = self.dropped(file)
         if self.kept is not None and file in self.kept:
             mask = self.kept[file].mask(num_rows, first)
@@ -89,16 +89,18 @@ class Apply:
             and all(o.field.type.equals(f.type) for o, f in zip(plan.outputs, plan.logical, strict=True))
         )  # fmt: skip
 
-    def __call__(self, file: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+    def __call__(
+        self, file: int, first: int, batch: pa.RecordBatch, picked: Picks | None = None
+    ) -> pa.RecordBatch | None:
         """Return the rows of a batch that are wanted, None where there are none. See `engine.Apply`."""
-        picks = self._files.rows(file, first, batch.num_rows)
-        if picks is not None and not len(picks):
+        picks = self._files.wanted(file, first, batch.num_rows) if picked is None else None
+        if not batch.num_rows or (picks is not None and not len(picks)):
             return None
         if self._is_plain:
             kept = gather(batch, picks)
             self._check_required(file, kept.columns)
             return relabel(kept, self._plan.schema)
-        view = _View(self, file, first, batch, picks)
+        view = _View(self, file, first, batch, picks, picked)
         for check, compiled in self._checks:
             self._run_check(check, compiled, view)
         if self._filter is not None:
@@ -139,13 +141,17 @@ class _View:
     """Rows of one batch under evaluation: columns, constants and positions, each made when first asked for.
 
     Columns are picked from the whole batch, so that what a filter drops is copied for the filter's own columns only.
+    ``picked`` says which rows of the file, from ``first`` on, the batch has; None: each one.
     """
 
-    def __init__(self, owner: Apply, file: int, first: int, batch: pa.RecordBatch, picks: Picks | None) -> None:
+    def __init__(
+        self, owner: Apply, file: int, first: int, batch: pa.RecordBatch, picks: Picks | None, picked: Picks | None
+    ) -> None:
         self._owner = owner
         self.file = file
         self._first = first
         self._picks = picks
+        self._picked = picked
         self._batch = batch
         self._columns: dict[int, pa.Array] = {}
         self.num_rows: int = batch.num_rows if picks is None else len(picks)
@@ -157,12 +163,15 @@ class _View:
         picks = (
             Picks.of_flags(flags) if given is None else Picks.of_indices(given.indices[flags], self._batch.num_rows)
         )
-        return _View(self._owner, self.file, self._first, self._batch, picks)
+        return _View(self._owner, self.file, self._first, self._batch, picks, self._picked)
 
     def positions(self) -> pa.Array:
-        if self._picks is None:
+        rows = None if self._picked is None else self._picked.indices
+        if self._picks is not None:
+            rows = self._picks.indices if rows is None else rows[self._picks.indices]
+        if rows is None:
             return number_array(np.arange(self._first, self._first + self.num_rows, dtype=np.int64))
-        return number_array(self._picks.indices.astype(np.int64) + self._first)
+        return number_array(rows.astype(np.int64) + self._first)
 
     def physical(self, source: PhysicalSource, decode: bool = True) -> pa.Array:
         """Return a physical column; strings may stay dictionary encoded unless they are to be decoded."""

@@ -236,12 +236,13 @@ class Scan:
 
     def _read(self, inputs: _Inputs) -> Iterator[pa.RecordBatch]:
         plan, engine = self.plan, self._source.engine
-        apply = Apply(plan, inputs.context(), engine.evaluator, self._source.plugins.functions)
+        context = inputs.context()
+        apply = Apply(plan, context, engine.evaluator, self._source.plugins.functions)
         # a file that is read at all is checked whole
         prune = None if plan.checks else self._skipping.row_groups
         read = FileRead(
             inputs.paths, inputs.sizes, plan.columns, plan.match, plan.physical, prune, encoded=True,
-            types=self._source.state.types, opened=inputs.opened,
+            types=self._source.state.types, opened=inputs.opened, wanted=context.wanted,
         )  # fmt: skip
         inputs.vectors.start()
         try:

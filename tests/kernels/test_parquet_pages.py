@@ -6,13 +6,16 @@ import io
 from datetime import UTC
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.engines.arrow.parquet_columns import find_chunk
+from delta_core.errors import InvalidArgumentError
 from delta_core.kernels._parquet_pages import decompress_snappy
 from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk, text_pages
 
@@ -101,6 +104,77 @@ def test_coded_strings_are_the_column_or_given_back(column: pa.Array, form: dict
     found.validate(full=True)
     assert found.type == pa.dictionary(pa.int32(), pa.string())
     assert found.dictionary_decode().equals(column)
+
+
+@st.composite
+def masks(draw: st.DrawFn, n: int) -> np.ndarray:
+    """Flags of rows, in runs."""
+    runs = draw(st.lists(st.tuples(st.booleans(), st.sampled_from([1, 2, 3, 60, 64, 65, 200])), min_size=1, max_size=20))
+    flags = np.concatenate([np.full(length, kept) for kept, length in runs])
+    return np.resize(flags, n)
+
+
+def words_of(flags: np.ndarray, tail: bool) -> np.ndarray:
+    """The mask of flags; its bits behind the last row are `tail`."""
+    padded = np.full(-len(flags) % 64, tail)
+    return np.packbits(np.concatenate([flags, padded]), bitorder="little").view(np.uint64)
+
+
+@given(column=columns(), form=FORMS, structs=st.integers(0, 2), data=st.data())
+def test_kept_rows_are_those_of_the_whole_chunk(
+    column: pa.Array, form: dict[str, Any], structs: int, data: st.DataObject
+) -> None:
+    file, _, chunk = written(column, form, structs)
+    assert chunk is not None
+    flags = data.draw(masks(len(column)))
+    keep = words_of(flags, data.draw(st.booleans()))
+    found = read_chunk(file, chunk, keep=keep)
+    found.validate(full=True)
+    expected = flat(column).filter(pa.array(flags))
+    assert found.equals(expected)
+    assert found.null_count == expected.null_count
+
+
+@given(column=columns(("string",)), form=FORMS, data=st.data())
+def test_kept_codes_are_those_of_the_whole_chunk(column: pa.Array, form: dict[str, Any], data: st.DataObject) -> None:
+    file, _, chunk = written(column, form)
+    assert chunk is not None
+    flags = data.draw(masks(len(column)))
+    try:
+        whole = read_chunk(file, chunk, coded=True)
+    except UnsupportedPagesError:
+        with pytest.raises(UnsupportedPagesError):
+            read_chunk(file, chunk, True, words_of(flags, False))
+        return
+    found = read_chunk(file, chunk, True, words_of(flags, False))
+    found.validate(full=True)
+    assert found.equals(whole.filter(pa.array(flags)))
+
+
+@pytest.mark.parametrize("nullable", [False, True])
+@pytest.mark.parametrize("kind", ["int32", "int64", "coded", "plain"])
+def test_kept_rows_of_many_pages(kind: str, nullable: bool) -> None:
+    n = 100_003
+    rng = np.random.default_rng(7)
+    values = rng.integers(0, 50, n)
+    numbers = {"int32": np.int32, "int64": np.int64}
+    column = pa.array(values.astype(numbers[kind])) if kind in numbers else pa.array([f"v{v}" * (v % 4) for v in values])
+    if nullable:
+        column = pc.if_else(pa.array(rng.random(n) < 0.9), column, None)
+    form = {"use_dictionary": kind in ("int32", "coded"), "data_page_size": 9_000, "write_batch_size": 977}
+    file, _, chunk = written(column, form)
+    assert chunk is not None
+    for flags in (rng.random(n) < 0.9, rng.random(n) < 0.01, np.arange(n) // 10_000 % 2 == 0, np.zeros(n, bool)):
+        found = read_chunk(file, chunk, keep=words_of(flags, True))
+        found.validate(full=True)
+        assert found.equals(column.filter(pa.array(flags)))
+
+
+def test_mask_that_is_too_short_is_refused() -> None:
+    file, _, chunk = written(pa.array(range(129)), {})
+    assert chunk is not None
+    with pytest.raises(InvalidArgumentError, match="129 rows is longer than 2 words"):
+        read_chunk(file, chunk, keep=np.zeros(2, np.uint64))
 
 
 def pages_of(metadata: Any) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from delta_core.engines.arrow.data_writer import write_files
 from delta_core.engines.arrow.legacy_calendar import Calendar, read_calendar
 from delta_core.engines.arrow.measure import footer_statistics, leaves_of
 from delta_core.engines.arrow.ordered import Task, run_ordered
-from delta_core.engines.arrow.parquet_columns import GroupReader
+from delta_core.engines.arrow.parquet_columns import Batch, GroupReader
 from delta_core.engines.arrow.parquet_types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
 from delta_core.engines.arrow.prefetch import Prefetch
 from delta_core.engines.arrow.row_groups import kept_groups
@@ -212,29 +212,30 @@ class _Job:
         try:
             reader = GroupReader(file, self._local[index], plan.leaves)
             for first, run in self._runs(file.metadata, plan, groups):
-                for position, batch in self._batches(path, file, reader, plan, first, run):
-                    out = self._apply(index, position, batch)
+                for position, batch, picked in self._batches(index, file, reader, plan, first, run):
+                    out = self._apply(index, position, batch) if picked is None else self._apply(index, position, batch, picked)
                     if out is not None and out.num_rows:
                         yield out
         finally:
             file.close(force=True)
 
     def _batches(
-        self, path: str, file: Any, reader: GroupReader, plan: FilePlan, first: int, run: list[int]
-    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        self, index: int, file: Any, reader: GroupReader, plan: FilePlan, first: int, run: list[int]
+    ) -> Iterator[Batch]:
+        wanted = None if self._read.wanted is None else partial(self._read.wanted, index)
         if plan.leaves:
-            stream = reader.batches(run, self._read.batch_rows)
+            stream = reader.batches(run, first, self._read.batch_rows, wanted)
         else:
             rows = sum(file.metadata.row_group(g).num_rows for g in run)
-            stream = _empty_batches(rows, self._read.batch_rows)
+            stream = _empty_batches(rows, first, self._read.batch_rows)
         while True:
-            with _naming(path):
-                batch = next(stream, None)
-                physical = None if batch is None else plan.convert(batch)
-            if physical is None:
-                return
-            yield first, physical
-            first += physical.num_rows
+            with _naming(self._read.paths[index]):
+                found = next(stream, None)
+                if found is None:
+                    return
+                position, batch, picked = found
+                physical = plan.convert(batch)
+            yield position, physical, picked
 
     def _runs(self, metadata: Any, plan: FilePlan, groups: list[int] | None) -> Iterator[tuple[int, list[int]]]:
         """Yield runs of neighbouring row groups that are not pruned, each with its first row's position."""
@@ -322,7 +323,7 @@ def _worth_encoding(file: Any, plan: FilePlan) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _empty_batches(rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _empty_batches(rows: int, first: int, batch_rows: int) -> Iterator[Batch]:
     """Yield batches without columns that still count their rows."""
     for start in range(0, rows, batch_rows):
-        yield empty_rows(min(batch_rows, rows - start))
+        yield first + start, empty_rows(min(batch_rows, rows - start)), None

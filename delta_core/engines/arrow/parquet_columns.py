@@ -6,18 +6,25 @@ On a local disk only: elsewhere the network takes the time.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from delta_core.engines.arrow.parquet_types import is_encoded_string, num_leaves
+from delta_core.kernels.gather import Picks
 from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk
 
-__all__ = ["GroupReader", "find_chunk", "opened", "read_chunks"]
+__all__ = ["Batch", "GroupReader", "find_chunk", "opened", "read_chunks"]
 
 Key = TypeVar("Key")
+#: The position of a batch's first row, the batch, and which of the rows from there on it has; None: each one.
+Batch = tuple[int, pa.RecordBatch, "Picks | None"]
+#: From a position and a number of rows: which of them are wanted, None for all.
+Wanted = Callable[[int, int], "Picks | None"]
 
 _CODECS = {"UNCOMPRESSED": False, "SNAPPY": True}
 _ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
@@ -48,24 +55,55 @@ class GroupReader:
         self._schema: pa.Schema = file.schema_arrow
         self._flat = {} if path is None else _flat_columns(self._schema, frozenset(leaves))
 
-    def batches(self, groups: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of row groups."""
-        streamed: list[int] = []
-        for group in groups:
-            chunks = self._chunks(group)
-            if not chunks:
-                streamed.append(group)
-                continue
-            yield from self._stream(streamed, batch_rows)
-            streamed = []
-            yield from self._read(group, chunks).to_batches(batch_rows)
-        yield from self._stream(streamed, batch_rows)
+    def batches(self, groups: Sequence[int], first: int, batch_rows: int, wanted: Wanted | None = None) -> Iterator[Batch]:
+        """Yield the rows of neighbouring row groups, of which the first begins at a position.
 
-    def _stream(self, groups: Sequence[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        Rows that are not wanted are left out where that is cheap; a batch that lacks some comes with those it has.
+        """
+        streamed: list[int] = []
+        start = first
+        for group in groups:
+            rows = self._file.metadata.row_group(group).num_rows
+            chunks = self._chunks(group)
+            if chunks:
+                yield from self._stream(streamed, start, batch_rows)
+                yield from self._whole(group, first, chunks, batch_rows, wanted)
+                streamed, start = [], first + rows
+            else:
+                streamed.append(group)
+            first += rows
+        yield from self._stream(streamed, start, batch_rows)
+
+    def _stream(self, groups: Sequence[int], first: int, batch_rows: int) -> Iterator[Batch]:
         if groups:
-            yield from self._file.reader.iter_batches(
+            for batch in self._file.reader.iter_batches(
                 batch_rows, row_groups=groups, column_indices=self._leaves, use_threads=False
-            )
+            ):
+                yield first, batch, None
+                first += batch.num_rows
+
+    def _whole(
+        self, group: int, first: int, chunks: dict[int, ColumnChunk], batch_rows: int, wanted: Wanted | None
+    ) -> Iterator[Batch]:
+        rows = self._file.metadata.row_group(group).num_rows
+        picks = wanted(first, rows) if wanted is not None and len(chunks) == len(self._leaves) else None
+        if picks is not None and not picks.count:
+            return
+        found = self._decoded(chunks, picks)
+        if picks is None or len(found) < len(chunks):
+            if picks is not None:  # some are PyArrow's, which knows no masks
+                found = self._decoded(chunks, None)
+            for batch in self._completed(group, found).to_batches(batch_rows):
+                yield first, batch, None
+                first += batch.num_rows
+            return
+        (kept,) = self._completed(group, found).to_batches()
+        step = max(batch_rows // 64 * 64, 64)
+        at = 0
+        for start in range(0, rows, step):
+            part = picks.part(start, min(start + step, rows))
+            yield first + start, kept.slice(at, part.count), part
+            at += part.count
 
     def _chunks(self, group: int) -> dict[int, ColumnChunk]:
         """Return the chunks of a row group that our own decoder reads, by leaf; none where the group is big."""
@@ -81,12 +119,15 @@ class GroupReader:
         # numbers and codes may take no more than a few bits as they are stored
         return found if size + sum(8 * c.num_rows for c in found.values()) <= GROUP_BYTES else {}
 
-    def _read(self, group: int, chunks: dict[int, ColumnChunk]) -> pa.Table:
-        """Read a row group as a whole: those columns through our own decoder, the others through PyArrow."""
+    def _decoded(self, chunks: dict[int, ColumnChunk], picks: Picks | None) -> dict[int, pa.Array]:
+        """Read the chunks that turn out to be ours."""
         assert self._path is not None
-        fields = {leaf: self._schema.field(self._flat[leaf]) for leaf in chunks}
-        found = read_chunks(self._path, chunks, [leaf for leaf, f in fields.items() if is_encoded_string(f.type)])
-        columns: dict[str, Any] = {fields[leaf].name: array for leaf, array in found.items()}
+        coded = [leaf for leaf in chunks if is_encoded_string(self._schema.field(self._flat[leaf]).type)]
+        return read_chunks(self._path, chunks, coded, None if picks is None else picks.mask)
+
+    def _completed(self, group: int, found: dict[int, pa.Array]) -> pa.Table:
+        """Return all columns of a row group: those that were found, the others through PyArrow."""
+        columns: dict[str, Any] = {self._schema.field(self._flat[leaf]).name: array for leaf, array in found.items()}
         others = [leaf for leaf in self._leaves if leaf not in found]
         if others:
             table = self._file.reader.read_row_group(group, column_indices=others, use_threads=False)
@@ -116,19 +157,27 @@ def opened(path: str) -> Iterator[int]:
         os.close(file)
 
 
-def read_chunks(path: str, chunks: Mapping[Key, ColumnChunk], coded: Collection[Key] = ()) -> dict[Key, pa.Array]:
+def read_chunks(
+    path: str, chunks: Mapping[Key, ColumnChunk], coded: Collection[Key] = (), keep: NDArray[np.uint64] | None = None
+) -> dict[Key, pa.Array]:
     """Decode column chunks of a file on a local disk; those that are PyArrow's to read are left out.
 
     Parameters
     ----------
     coded : collection
         Chunks whose strings are wanted as dictionary codes.
+    keep : uint64, **shape (n,)**, optional
+        A mask of the chunks' rows, see `kernels.parquet_pages.read_chunk`; with one, the first chunk that is PyArrow's ends
+        the work.
     """
     found: dict[Key, pa.Array] = {}
     with opened(path) as file:
         for key, chunk in chunks.items():
-            with suppress(UnsupportedPagesError):
-                found[key] = read_chunk(file, chunk, coded=key in coded)
+            try:
+                found[key] = read_chunk(file, chunk, key in coded, keep)
+            except UnsupportedPagesError:
+                if keep is not None:
+                    break
     return found
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from delta_core.engines.arrow import parquet_columns
 from delta_core.engines.arrow.parquet_columns import GroupReader
-from delta_core.kernels.parquet_pages import read_chunk
+from delta_core.kernels.gather import Picks, gather
+from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk
 
 ROWS = 1_000
 TABLE = pa.table({
@@ -27,7 +30,10 @@ TABLE = pa.table({
 def read(path: Path, leaves: list[int], dictionary: list[str] | None = None, rows: int = 300) -> pa.Table:
     with pq.ParquetFile(path, read_dictionary=dictionary, pre_buffer=False) as file:
         groups = list(range(file.metadata.num_row_groups))
-        return pa.Table.from_batches(GroupReader(file, str(path), leaves).batches(groups, rows))
+        found = list(GroupReader(file, str(path), leaves).batches(groups, 0, rows))
+    assert [first for first, *_ in found] == list(accumulate([b.num_rows for _, b, _ in found], initial=0))[:-1]
+    assert all(picked is None for *_, picked in found)
+    return pa.Table.from_batches([batch for _, batch, _ in found])
 
 
 @pytest.fixture
@@ -77,3 +83,62 @@ def test_damaged_column_raises_what_pyarrow_says(tmp_path: Path) -> None:
     path.write_bytes(damaged)
     with pytest.raises((OSError, pa.ArrowException), match=r"(?i)snappy|page|thrift"):
         read(path, [0])
+
+
+def kept(path: Path, leaves: list[int], flags: np.ndarray, rows: int = 130) -> tuple[list[int], pa.Table, int]:
+    """Read wanted rows; return the rows' positions, their table, and how many batches came with rows left out."""
+    positions: list[int] = []
+    batches = []
+    with pq.ParquetFile(path, pre_buffer=False) as file:
+        groups = list(range(file.metadata.num_row_groups))
+        wanted = lambda first, n: Picks.of_flags(flags[first : first + n])  # noqa: E731
+        reduced = 0
+        for first, batch, picked in GroupReader(file, str(path), leaves).batches(groups, 0, rows, wanted):
+            reduced += picked is not None
+            rest = Picks.of_flags(flags[first : first + batch.num_rows]) if picked is None else picked
+            positions += (rest.indices + first).tolist()
+            batches.append(gather(batch, rest) if picked is None else batch)
+        return positions, pa.Table.from_batches(batches), reduced
+
+
+@pytest.mark.parametrize("dropped", [3, 1, 400, 333])
+def test_wanted_rows_keep_their_positions(path: Path, dropped: int) -> None:
+    flags = np.arange(ROWS) // dropped % 2 == 0
+    positions, table, reduced = kept(path, [0, 4, 7], flags)
+    assert positions == np.flatnonzero(flags).tolist()
+    assert table.equals(TABLE.select(["id", "s.x", "none"]).filter(pa.array(flags)))
+    assert reduced > 0
+
+
+def test_columns_of_both_readers_leave_the_dropping_to_the_caller(path: Path) -> None:
+    flags = np.arange(ROWS) % 3 > 0
+    positions, table, reduced = kept(path, list(range(pq.read_metadata(path).num_columns)), flags)
+    assert positions == np.flatnonzero(flags).tolist()
+    assert table.equals(TABLE.filter(pa.array(flags)))
+    assert reduced == 0
+
+
+def test_a_column_that_turns_out_to_be_pyarrows_is_read_with_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(TABLE.select(["id", "s.x"]), path, row_group_size=400)
+
+    def only_the_first(source: int, chunk: ColumnChunk, *rest: object) -> pa.Array:
+        if chunk.type == pa.int32():
+            raise UnsupportedPagesError("not this one")
+        return read_chunk(source, chunk, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(parquet_columns, "read_chunk", only_the_first)
+    flags = np.arange(ROWS) % 3 > 0
+    positions, table, reduced = kept(path, [0, 1], flags)
+    assert positions == np.flatnonzero(flags).tolist()
+    assert table.equals(TABLE.select(["id", "s.x"]).filter(pa.array(flags)))
+    assert reduced == 0
+
+
+def test_row_groups_of_which_nothing_is_wanted_are_not_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(parquet_columns, "read_chunk", lambda *a, **k: asked.append(a) or read_chunk(*a, **k))
+    flags = np.arange(ROWS) >= 800
+    positions, _, _ = kept(path, [0], flags)
+    assert positions == list(range(800, ROWS))
+    assert len(asked) == 1
