@@ -46,6 +46,8 @@ class Case:
         The table's size relative to the run's scale.
     big : bool
         Run only when asked for.
+    beside : str or None
+        A second table that the work reads, of the same size, made beside the first.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Case:
     unit: str = "s"
     shrink: float = 1.0
     big: bool = False
+    beside: str | None = None
 
     @property
     def key(self) -> str:
@@ -79,6 +82,8 @@ CASES = (
     Case("list_files_of_commits", "10,000 JSON commits x 20 adds: open and list", "commits", Ask(20)),
     Case("stream_with_vectors", "stream 20 files x 1,000,000 rows, 10 % deleted by vectors", "rows-with-vectors", Ask(1.5)),
     Case("stream", "the same data without vectors", "rows", Ask(1.0)),
+    Case("cost_of_vectors", "the time with vectors over the time without, in turn, medians of 9", "rows-with-vectors",
+         Ask(at_most=1.1), peer=None, clock="count", unit="x", beside="rows"),
     Case("vectors", "decode 20 vectors of 100,000 scattered rows", "rows-with-vectors", Ask(10), peer="pyroaring"),
     Case("start_up", "fresh process: import + open of 3 commits", "three-commits", Ask(at_most=0.25), clock="process"),
     Case("open_table", "open 100,000 files", "million-json", peer=None, shrink=0.1),

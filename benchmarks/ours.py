@@ -7,6 +7,8 @@ with a number that must be the same for every side.
 
 from __future__ import annotations
 
+import statistics
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -90,6 +92,25 @@ def stream(table: Path, small: Path) -> Work:
 
 
 stream_with_vectors = stream
+
+
+def cost_of_vectors(table: Path, small: Path) -> Work:
+    """Stream the rows with vectors and the same files without, in turn; answer with the ratio of the medians."""
+    plain = table.with_name(table.name.replace("rows-with-vectors", "rows"))
+    streams = [stream(plain, small), stream(table, small)]
+
+    def timed(work: Work) -> float:
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
+
+    def ratio() -> float:
+        for one in streams:  # memory is at hand from here on
+            one()
+        without, with_vectors = zip(*([timed(one) for one in streams] for _ in range(9)), strict=True)
+        return statistics.median(with_vectors) / statistics.median(without)
+
+    return ratio
 
 
 def append_rows(table: Path, small: Path) -> Work:

@@ -104,6 +104,8 @@ def run_case(case: Case, tables: Path, sizes: Sizes, repeat: int, say: Callable[
     small = table_path(tables, case.table, Sizes(SMALLEST))
     table_path(tables, "hooks-one", Sizes(SMALLEST))
     warm(table)
+    if case.beside:
+        warm(table_path(tables, case.beside, Sizes(sizes.scale * case.shrink)))
     modules = ["ours"] + ([f"peers_{case.peer}"] if case.peer else [])
     found: dict[str, list[Side]] = {m: [] for m in modules}
     for i in range(1 if case.clock == "count" else repeat):

@@ -147,8 +147,9 @@ class TableContext(Struct, frozen=True):
     committer: Any = None
     store_committer: Any = None
 
-    def read(self, version: int | None) -> Snapshot:
-        contents = self.log.read(version)
+    def read(self, version: int | None = None, segment: LogSegment | None = None) -> Snapshot:
+        """Open a version, None for the latest; ``segment``: its log files, where they were chosen already."""
+        contents = self.log.read(version, segment=segment)
         while True:
             try:
                 state, plugins = self.state(contents)

@@ -589,30 +589,6 @@ static void rows_positions(const rows_t *rows, int64_t *out) {
     }
 }
 
-/* Indices i < n with start + i not in rows; out has one place more than there are such rows. */
-static int64_t rows_kept(const rows_t *rows, int64_t start, int64_t n, int32_t *out) {
-    uint64_t words[CHUNK_WORDS + 1];
-    int64_t kept = 0;
-    for (int64_t from = 0; from < n; from += CHUNK_ROWS) {
-        int64_t part = min64(n - from, CHUNK_ROWS);
-        rows_fill_bits(rows, start + from, part, (uint8_t *)words, 0);
-        for (int64_t i = 0; i < part; i += 64) {
-            uint64_t dropped = words[i >> 6];
-            int64_t bits = min64(part - i, 64);
-            if (!dropped) {
-                for (int64_t k = 0; k < bits; k++) out[kept + k] = (int32_t)(from + i + k);
-                kept += bits;
-            } else if (~dropped) {
-                for (int64_t k = 0; k < bits; k++) {
-                    out[kept] = (int32_t)(from + i + k);
-                    kept += !(dropped >> k & 1);
-                }
-            }
-        }
-    }
-    return kept;
-}
-
 /* Non-empty chunks of `width` rows (64 to 65,536, a power of two): their number, index and words. */
 static int64_t rows_chunks(const rows_t *rows, int64_t width, int64_t *index, uint64_t *out) {
     uint64_t words[CHUNK_WORDS];

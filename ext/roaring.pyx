@@ -44,7 +44,6 @@ cdef extern from "roaring_format.h" nogil:
     void rows_fill_bytes(const rows_t*, int64_t, int64_t, uint8_t*, int)
     void rows_fill_bits(const rows_t*, int64_t, int64_t, uint8_t*, int)
     void rows_positions(const rows_t*, int64_t*)
-    int64_t rows_kept(const rows_t*, int64_t, int64_t, int32_t*)
     int64_t rows_chunks(const rows_t*, int64_t, int64_t*, uint64_t*)
 
 
@@ -207,15 +206,6 @@ cdef class Rows:
             with nogil:
                 rows_positions(&self.rows, &view[0])
         return out
-
-    def kept(self, int64_t start, int64_t num_rows):
-        check_window(start, num_rows, (1 << 31) - 1)
-        cdef int64_t n = num_rows - rows_count_in(&self.rows, start, start + num_rows)
-        out = np.empty(n + 1, np.int32)
-        cdef int32_t[::1] view = out
-        with nogil:
-            rows_kept(&self.rows, start, num_rows, &view[0])
-        return out[:n]
 
     def chunks(self, int64_t width):
         if width < 64 or width > CHUNK_ROWS or width & (width - 1):

@@ -44,7 +44,7 @@ def open_rows(
 
     def opened(source: str) -> _Rows:
         of = kind or (format_of(source, None, "arrow") if source != STDIN else "arrow")
-        return _open(source, of, columns, filled)
+        return _Rows(source, of, columns, filled)
 
     readers = (opened(s) for s in sources)
     first = next(readers, None)
@@ -69,7 +69,7 @@ def open_rows(
 class _Rows:
     """A source's schema and batches; what goes wrong later is told as what goes wrong at once."""
 
-    def __init__(self, source: str, kind: str, columns: pa.Schema | None, filled: Collection[str]) -> None:
+    def __init__(self, source: str, kind: str, columns: pa.Schema | None, filled: Collection[str] = ()) -> None:
         self._source, self._kind = source, kind
         self._opened: BinaryIO | None = None
         try:
@@ -114,10 +114,6 @@ class _Rows:
         what = "Standard input" if self._source == STDIN else repr(self._source)
         hint = " Say with --format what it is." if self._source == STDIN else ""
         return InvalidArgumentError(f"{what} can't be read as {self._kind}: {error}.{hint}", path=self._source)
-
-
-def _open(source: str, kind: str, columns: pa.Schema | None, filled: Collection[str] = ()) -> _Rows:
-    return _Rows(source, kind, columns, filled)
 
 
 # --- values that CSV and JSON hold as text -------------------------------------------------
@@ -252,5 +248,5 @@ def read_schema(path: str) -> pa.Schema | str:
         text = Path(path).read_text(encoding="utf-8")
         if '"fields"' in text:
             return text
-    with closing(_open(path, format_of(path, None, "parquet"), None)) as rows:
+    with closing(_Rows(path, format_of(path, None, "parquet"), None)) as rows:
         return rows.schema

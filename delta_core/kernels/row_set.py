@@ -19,7 +19,7 @@ from delta_core.kernels._roaring import Rows
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["RowSet", "keep_indices"]
+__all__ = ["RowSet"]
 
 
 class RowSet:
@@ -262,10 +262,6 @@ class RowSet:
         """Write into `out` bit ``i`` = row ``start + i`` is *not* in the set; otherwise as `fill_bits`."""
         self._rows.fill_bits(out, _position(start), _position(num_rows), True)
 
-    def keep_indices(self, start: int, num_rows: int) -> NDArray[np.int32]:
-        """Return the ascending ``i < num_rows`` for which row ``start + i`` is not in the set."""
-        return self._rows.kept(_position(start), _position(num_rows))
-
     def chunks(self, num_rows: int = 4096) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
         """Cut the set into chunks of `num_rows` rows and return those that hold a position.
 
@@ -282,11 +278,6 @@ class RowSet:
             Bit ``i``, least significant first within each word, = row ``c * num_rows + i`` is in the set.
         """
         return self._rows.chunks(num_rows)
-
-
-def keep_indices(rows: RowSet, start: int, num_rows: int) -> NDArray[np.int32]:
-    """Return the indices of the rows to keep in a batch of `num_rows` rows whose first position is `start`."""
-    return rows.keep_indices(start, num_rows)
 
 
 def _position(value: int) -> int:

@@ -97,17 +97,19 @@ class TableLog:
         return list_log(self.engine.storage, start, hint)
 
     def read(
-        self, version: int | None = None, rejected: Sequence[str] = (), failure: CheckpointError | None = None
-    ) -> LogContents:
-        """Find and read what makes a version; None for the latest.
+        self, version: int | None = None, rejected: Sequence[str] = (), failure: CheckpointError | None = None,
+        segment: LogSegment | None = None,
+    ) -> LogContents:  # fmt: skip
+        """Find and read what makes a version; None for the latest. ``segment``: its files, where they were chosen already.
 
         A checkpoint that can't be read is passed over where older files can serve; ``rejected`` ones are not tried.
         """
         rejected = list(rejected)
         while True:
             try:
-                return replace(self._contents(self.segment(version, rejected)), rejected=tuple(rejected))
+                return replace(self._contents(segment or self.segment(version, rejected)), rejected=tuple(rejected))
             except CheckpointError as e:
+                segment = None
                 if failure is not None and str(e) == str(failure):
                     raise
                 failure = e
@@ -181,7 +183,7 @@ class TableLog:
         Two looks at this machine's disk, however long the log. Always False elsewhere: there a listing from the
         version on is one call.
         """
-        if self.catalog is not None or not self._is_local:
+        if self.catalog is not None or not self.is_local:
             return False
         storage = self.engine.storage
         try:
@@ -254,11 +256,12 @@ class TableLog:
         if checkpoint is None:
             return commits()
         tasks = [commits, checkpoint.prefetch]
-        found = self.engine.map(lambda task: task(), tasks) if not self._is_local else [commits()]
+        found = self.engine.map(lambda task: task(), tasks) if not self.is_local else [commits()]
         return found[0]
 
     @property
-    def _is_local(self) -> bool:
+    def is_local(self) -> bool:
+        """Whether the log lies on this machine's disk."""
         return self.engine.storage.local_path("") is not None
 
     def _from_checksum(

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from delta_core.errors import DeltaError
 from delta_core.log.names import LOG_DIRECTORY
-from delta_core.snapshot import Snapshot
+from delta_core.plans import LogSegment
+from delta_core.snapshot import Snapshot, TableContext, open_context
 
-__all__ = ["SETTING", "held_snapshot"]
+__all__ = ["SETTING", "open_latest"]
 
 #: The session's setting: how many bytes of log columns are kept for later reads; 0 keeps nothing.
 SETTING = "spark.delta_core.heldSnapshots.maxBytes"
@@ -41,20 +42,25 @@ _held: dict[Key, _Held] = {}
 _lock = threading.Lock()
 
 
-def held_snapshot(spark: Any, opened: Snapshot, storage_options: Mapping[str, Any] | None) -> Snapshot:
-    """Return a snapshot of the version that was just opened which knows what earlier reads loaded of its log.
+def open_latest(
+    spark: Any, uri: str, storage_options: Mapping[str, Any] | None = None, timezone: str = "UTC"
+) -> Snapshot:
+    """Open the latest version of a table, with what earlier reads loaded of its log; arguments as of `open_snapshot`.
 
-    An earlier one serves where the log files that it was built from are the first of those of this version, each with
-    its size and modification time; later commits are read on top of it. It is kept for the next read.
+    An earlier snapshot serves where the log files that it was built from are the first of those of the latest version, each
+    with its size and modification time; later commits are read on top of it. It is kept for the next read.
     """
+    context = open_context(uri, storage_options, timezone=timezone)
     most = int(spark.conf.get(SETTING, str(MOST_BYTES)))
-    stamps = _stamps(opened) if most > 0 else None
+    segment = context.log.segment()
+    stamps = _stamps(context, segment) if most > 0 else None
     if stamps is None:
-        return opened
-    key = Key(opened.uri, opened.timezone, repr(sorted((storage_options or {}).items())))
+        return context.read(segment=segment)
+    key = Key(uri, timezone, repr(sorted((storage_options or {}).items())))
     with _lock:
         earlier = _held.get(key)
-    found = opened if earlier is None else _advanced(earlier, opened, stamps)
+    found = None if earlier is None else _advanced(earlier, context, segment, stamps)
+    found = found or context.read(segment=segment)
     with _lock:
         _held.pop(key, None)
         _held[key] = _Held(found, stamps)
@@ -63,35 +69,38 @@ def held_snapshot(spark: Any, opened: Snapshot, storage_options: Mapping[str, An
     return found
 
 
-def _stamps(snapshot: Snapshot) -> Stamps | None:
+def _stamps(context: TableContext, segment: LogSegment) -> Stamps | None:
     """Return each log file's size and modification time, which tell its content as its name alone does not."""
-    segment = snapshot.segment
     files = (*segment.deltas, *(segment.checkpoint.files if segment.checkpoint is not None else ()))
     if len(files) > MOST_FILES or any(f.data is not None for f in files):
         return None
     unknown = [f.name for f in files if f.size is None or f.modified_ms is None]
     try:
-        found = snapshot.engine.storage.stat([f"{LOG_DIRECTORY}/{name}" for name in unknown])
-    except DeltaError:  # cleaned up since it was listed: what the files said is read already
+        found = context.log.engine.storage.stat([f"{LOG_DIRECTORY}/{name}" for name in unknown])
+    except DeltaError:  # cleaned up since it was listed
         return None
     return {f.name: (f.size, f.modified_ms) for f in files} | dict(zip(unknown, found, strict=True))
 
 
-def _advanced(earlier: _Held, opened: Snapshot, stamps: Stamps) -> Snapshot:
-    """Return the opened version built on an earlier snapshot; as it was opened where that does not lead there."""
-    old, new = earlier.snapshot.segment, opened.segment
+def _advanced(earlier: _Held, context: TableContext, segment: LogSegment, stamps: Stamps) -> Snapshot | None:
+    """Return the segment's version built on an earlier snapshot; None where that does not lead there."""
+    snapshot = earlier.snapshot
+    old = snapshot.segment
     leads = (
-        earlier.snapshot.registry is opened.registry
-        and earlier.snapshot.metadata.id == opened.metadata.id
-        and old.checkpoint == new.checkpoint
-        and old.deltas == new.deltas[: len(old.deltas)]
+        snapshot.registry is context.registry
+        and old.checkpoint == segment.checkpoint
+        and old.deltas == segment.deltas[: len(old.deltas)]
         and earlier.stamps.items() <= stamps.items()
     )
     if not leads:
-        return opened
-    later = new.deltas[len(old.deltas) :]
-    if not later:
-        return earlier.snapshot
-    versions = list(range(earlier.snapshot.version + 1, opened.version + 1))
-    is_run = all(f.kind == "commit" for f in later) and [f.version for f in later] == versions
-    return earlier.snapshot.with_commits(later) if is_run else opened
+        return None
+    later = segment.deltas[len(old.deltas) :]
+    versions = list(range(snapshot.version + 1, segment.version + 1))
+    if [f.version for f in later] != versions or any(f.kind != "commit" for f in later):
+        return None
+    if not context.log.is_local:
+        # stores tell times in seconds, in which a table can be made anew
+        opened = context.read(segment=segment)
+        if opened.metadata.id != snapshot.metadata.id:
+            return opened
+    return snapshot.with_commits(later) if later else snapshot

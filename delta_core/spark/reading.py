@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_core.engines.spark import Route, frame, private
 from delta_core.engines.spark.failures import convert_failures
 from delta_core.snapshot import open_snapshot
-from delta_core.spark.held import held_snapshot
+from delta_core.spark.held import open_latest
 from delta_core.spark.predicates import condition, files_for, selected
 from delta_core.table import DeltaTable
 
@@ -75,12 +75,13 @@ def read(
     classic Spark, an action raises this library's errors under their own types.
     """
     _prepare(spark)
-    snapshot = open_snapshot(
-        uri, version, timestamp, storage_options=storage_options, commits=commits, plugins=plugins,
-        timezone=timezone or _zone(spark),
-    )  # fmt: skip
+    zone = timezone or _zone(spark)
     if version is None and timestamp is None and commits is None and plugins is None:
-        snapshot = held_snapshot(spark, snapshot, storage_options)
+        snapshot = open_latest(spark, os.fspath(uri), storage_options, zone)
+    else:
+        snapshot = open_snapshot(
+            uri, version, timestamp, storage_options=storage_options, commits=commits, plugins=plugins, timezone=zone
+        )
     if predicate is None:
         return frame(spark, snapshot.scan(columns, metadata), route, vector_bytes, parallel_from)
     files = files_for(spark, snapshot, predicate, route)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import fsspec
 import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.spark import held
-from delta_core.spark.held import SETTING, held_snapshot
+from delta_core.spark.held import SETTING, open_latest
 
 SESSION = SimpleNamespace(conf={})
 COLUMNS = ["path", "size", "stats"]
@@ -30,7 +32,7 @@ def rows(*numbers: int) -> pa.Table:
 
 
 def opened(uri: str, session: Any = SESSION) -> Snapshot:
-    return held_snapshot(session, open_snapshot(uri), None)
+    return open_latest(session, uri)
 
 
 def same_as_fresh(snapshot: Snapshot) -> bool:
@@ -94,6 +96,18 @@ def test_table_that_was_made_anew_is_read_anew(uri: str, tmp_path: Path) -> None
     assert names.isdisjoint(again.files.columns(["path"]).column("path").to_pylist())
 
 
+def test_remote_table_that_was_made_anew_within_its_stores_clock_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = f"memory://held-{uuid.uuid4().hex}/t"
+    monkeypatch.setattr(held, "_stamps", lambda *_: {f"{0:020}.json": (1, 1)})
+    write_deltalake(uri, rows(1, 2))
+    first = opened(uri)
+    assert opened(uri) is first
+    fsspec.filesystem("memory").rm(uri, recursive=True)
+    write_deltalake(uri, rows(1, 2))
+    assert opened(uri).metadata.id != first.metadata.id
+    assert same_as_fresh(opened(uri))
+
+
 def test_commit_that_was_replaced_in_place_is_read_anew(uri: str, tmp_path: Path) -> None:
     write_deltalake(uri, rows(3), mode="append")
     opened(uri).files.columns(COLUMNS)
@@ -106,8 +120,8 @@ def test_commit_that_was_replaced_in_place_is_read_anew(uri: str, tmp_path: Path
 
 def test_other_options_and_zones_have_snapshots_of_their_own(uri: str) -> None:
     first = opened(uri)
-    assert held_snapshot(SESSION, open_snapshot(uri, timezone="Asia/Tokyo"), None) is not first
-    assert held_snapshot(SESSION, open_snapshot(uri), {"auto_mkdir": True}) is not first
+    assert open_latest(SESSION, uri, timezone="Asia/Tokyo") is not first
+    assert open_latest(SESSION, uri, {"auto_mkdir": True}) is not first
     assert opened(uri) is first
 
 

@@ -125,6 +125,9 @@ class _Stages:
         self._zone = str(spark.conf.get("spark.sql.session.timeZone"))
 
     def build(self, rows: DataFrame, row: str) -> DataFrame:
+        same = self._named_anew()
+        if same and private.is_available(rows.sparkSession):
+            return private.select(rows, same)
         direct = self._direct(row)
         if direct is not None:
             return rows.select(*direct)
@@ -134,6 +137,24 @@ class _Stages:
         if self._plan.filter is not None:
             out = out.where(self._expression(self._plan.filter, "a row filter"))
         return out.select(*[self._output(o) for o in self._plan.outputs])
+
+    def _named_anew(self) -> list[tuple[str, str]] | None:
+        """Return each output's column below and its name, None where one is more than a column under another name."""
+        if self._plan.checks or self._plan.filter is not None:
+            return None
+        found = []
+        for output in self._plan.outputs:
+            value = output.value
+            if isinstance(value, PhysicalSource):
+                raw, have = self._raw.fields[value.index], self._logical.fields[value.index].type
+                if narrowed(have, output.field.type) != have or raw.type != have:
+                    return None
+                found.append((raw.name, output.field.name))
+            elif isinstance(value, ConstantSource) and value.index is not None:
+                found.append((constant_name(value.index), output.field.name))
+            else:
+                return None
+        return found
 
     def _direct(self, row: str) -> list[Column] | None:
         """Return the outputs over raw columns, None where there is more to do: each step takes Spark time to analyse."""

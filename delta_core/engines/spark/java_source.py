@@ -1,6 +1,6 @@
-"""Java that runs in the driver alone, compiled there at run time: the file index, and the rule that prunes it.
+"""Java that runs in the driver alone, compiled there at run time: the file index, the rule that prunes it, their maker.
 
-Both touch files, never rows, and are never shipped: what executors run are Spark's own classes.
+All touch files, never rows, and are never shipped: what executors run are Spark's own classes.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ _IMPORTS = """
 package delta_core_driver;
 import java.util.*;
 import org.apache.hadoop.fs.*;
+import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.expressions.objects.*;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.ExpressionUtils;
 import org.apache.spark.sql.execution.datasources.*;
+import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.*;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.jdk.javaapi.CollectionConverters;
@@ -133,10 +137,10 @@ public class TableFiles implements FileIndex {
   private final java.lang.ref.SoftReference[] vectors;
   private long size = -1L;
   // all files of a snapshot, not asked for yet
-  public TableFiles(Path root, StructType schema, Integer vectorColumns, Boolean byFieldId,
+  public TableFiles(Path root, StructType schema, int vectorColumns, boolean byFieldId,
                     java.util.function.Function python) {
-    this.root = root; this.schema = schema; this.vectorColumns = vectorColumns.intValue();
-    this.byFieldId = byFieldId.booleanValue(); this.python = python;
+    this.root = root; this.schema = schema; this.vectorColumns = vectorColumns;
+    this.byFieldId = byFieldId; this.python = python;
     found = null; vectors = null;
   }
   // those that a filter leaves
@@ -549,9 +553,73 @@ public class Step extends scala.runtime.AbstractPartialFunction {
 }
 """
 
-#: An array of names as one text.
-_NAMES = """
-public class Names { public String joined(String[] names) { return String.join("\\n", (CharSequence[]) names); } }
+#: What Python calls. Each call from there takes a fifth of a millisecond, and a read would need two hundred of the small
+#: ones: so a relation, a selection or a test of vectors is made in one.
+_DRIVER = """
+public class Driver {
+  public long heapBytes() { return Runtime.getRuntime().maxMemory(); }
+  private static StructType struct(String json) { return (StructType) DataType$.MODULE$.fromJson(json); }
+  // the rows of files, as Spark's own Parquet reader gives them
+  public Object relation(org.apache.spark.sql.classic.SparkSession session, String root, String columns, String constants,
+                         int vectorColumns, boolean byFieldId, java.util.function.Function python) {
+    PruneFiles.install(session.experimental());
+    StructType schema = struct(constants);
+    TableFiles files = new TableFiles(new Path(root), schema, vectorColumns, byFieldId, python);
+    // a file that is missing or broken is never passed over, whatever the session says
+    HashMap options = new HashMap();
+    options.put("ignoreMissingFiles", "false");
+    options.put("ignoreCorruptFiles", "false");
+    HadoopFsRelation relation = new HadoopFsRelation(files, schema, struct(columns), scala.Option.apply(null),
+      new org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat(),
+      org.apache.spark.api.python.PythonUtils.toScalaMap(options), session);
+    return session.baseRelationToDataFrame(relation);
+  }
+  // columns under other names: of each, its name and the new one, escaped as in a URL
+  public Object select(org.apache.spark.sql.Dataset rows, String names) throws java.io.IOException {
+    String[] parts = names.split("&");
+    Column[] out = new Column[parts.length / 2];
+    for (int i = 0; i < out.length; i++) {
+      String name = java.net.URLDecoder.decode(parts[2 * i], "UTF-8");
+      String wanted = java.net.URLDecoder.decode(parts[2 * i + 1], "UTF-8");
+      Column column = functions.col("`" + name.replace("`", "``") + "`");
+      out[i] = name.equals(wanted) ? column : column.as(wanted);
+    }
+    return rows.select(out);
+  }
+  // names have no line's end: they are encoded
+  public String inputFiles(org.apache.spark.sql.Dataset rows) { return String.join("\\n", (CharSequence[]) rows.inputFiles()); }
+  public Replay replay(InternalRow[] rows, String schema, String kinds) { return new Replay(rows, struct(schema), kinds); }
+  // Whether a row's bit is set, least significant bit first; false beyond the end. The class reads memory without a look
+  // at its bounds: the comparison before it is what keeps it within them.
+  public Column bitTest(Column bitmap, Column row) {
+    Column offset = functions.lit(new Long((long) org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET));
+    Column test = called(org.apache.spark.unsafe.bitset.BitSetMethods.class, DataTypes.BooleanType, "isSet",
+      new Column[]{bitmap, offset, row.cast("int")});
+    Column inside = row.geq(new Integer(0)).and(row.lt(functions.octet_length(bitmap).cast("long").multiply(new Integer(8))));
+    return functions.when(inside, test).otherwise(Boolean.FALSE);
+  }
+  // whether a row is in a 32-bit portable roaring bitmap; false from row 2^31 on
+  public Column roaringTest(Column bitmap, Column row) {
+    Class kind = org.roaringbitmap.buffer.ImmutableRoaringBitmap.class;
+    Column wrapped = called(java.nio.ByteBuffer.class, new ObjectType(java.nio.ByteBuffer.class), "wrap", new Column[]{bitmap});
+    Expression made = NewInstance$.MODULE$.apply(kind, expressions(new Column[]{wrapped}), none(), false, new ObjectType(kind),
+      scala.Option.apply(null));
+    Expression test = new Invoke(made, "contains", DataTypes.BooleanType, expressions(new Column[]{row.cast("int")}), none(),
+      false, false, true);
+    Column inside = row.geq(new Integer(0)).and(row.lt(new Long(2147483648L)));
+    return functions.when(inside, ExpressionUtils.column(test)).otherwise(Boolean.FALSE);
+  }
+  private static Column called(Class kind, DataType type, String method, Column[] arguments) {
+    return ExpressionUtils.column(new StaticInvoke(kind, type, method, expressions(arguments), none(), true, false, true,
+      scala.Option.apply(null)));
+  }
+  private static scala.collection.immutable.Seq expressions(Column[] columns) {
+    ArrayList out = new ArrayList();
+    for (int i = 0; i < columns.length; i++) out.add(ExpressionUtils.expression(columns[i]));
+    return TableFiles.seq(out);
+  }
+  private static scala.collection.immutable.Seq none() { return TableFiles.seq(new ArrayList()); }
+}
 """
 
-SOURCE = _IMPORTS + _NAMES + _FILTER_TEXT + _BIND + _FOUND + _LISTING + _REPLAY + _TABLE_FILES + _STEP + _PRUNE
+SOURCE = _IMPORTS + _FILTER_TEXT + _BIND + _FOUND + _LISTING + _REPLAY + _TABLE_FILES + _STEP + _PRUNE + _DRIVER

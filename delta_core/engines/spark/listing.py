@@ -72,7 +72,10 @@ class Listing:
 
     def size(self) -> int:
         """Return the bytes of all files."""
-        return int(int64_values(PlannedFiles(self._scan, self.files).sizes()).sum())
+        column = self.files.columns(["size"]).column(0)
+        if column.null_count:
+            return int(int64_values(PlannedFiles(self._scan, self.files).sizes()).sum())
+        return sum(int(int64_values(chunk).sum()) for chunk in column.chunks)
 
     def write(self, files: FileSet) -> str:
         """Write files, of these, for the driver, and return the name of what is written."""

@@ -10,25 +10,25 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
+from urllib.parse import quote
 
 import pyspark
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from delta_core.engines.spark.driver_classes import class_loader
 from delta_core.engines.spark.failures import remembering
 from delta_core.engines.spark.java_source import PACKAGE
-from delta_core.errors import InternalError, UnsupportedOperationError
+from delta_core.errors import UnsupportedOperationError
 
 __all__ = [
     "NEWEST", "OLDEST", "ReplayedRows", "bit_test", "check_version", "file_relation", "heap_bytes", "is_available",
-    "register_table_function", "roaring_test", "with_names",
+    "register_table_function", "roaring_test", "select", "with_names",
 ]  # fmt: skip
 
 #: Versions of PySpark that these interfaces were tried on: from the first up to, not including, the second.
 OLDEST, NEWEST = (4, 0, 1), (4, 4, 0)
-_loaders: dict[int, tuple[Any, Any]] = {}
+_drivers: dict[int, tuple[Any, Any, int]] = {}
 
 
 def _version() -> tuple[int, ...]:
@@ -49,26 +49,15 @@ def is_available(spark: SparkSession) -> bool:
     return OLDEST <= _version() < NEWEST and getattr(spark, "_jsparkSession", None) is not None
 
 
-def _compiled(spark: Any, name: str) -> Any:
-    """Return a class of ours; all are loaded once in a driver."""
+def _driver(spark: Any) -> tuple[Any, int]:
+    """Return what makes things of Spark in one call each, `java_source`'s Driver, and the most memory that Java may use."""
     gateway = spark._sc._gateway
-    held, loader = _loaders.get(id(gateway), (None, None))
+    held, driver, heap = _drivers.get(id(gateway), (None, None, 0))
     if held is not gateway:
-        loader = class_loader(spark)
-        _loaders[id(gateway)] = gateway, loader
-    return loader.loadClass(f"{PACKAGE}.{name}")
-
-
-def _call_static(spark: Any, name: str, method: str, *args: Any) -> None:
-    found = next(m for m in _compiled(spark, name).getMethods() if m.getName() == method)
-    found.invoke(None, _objects(spark, args))
-
-
-def _objects(spark: Any, values: Sequence[Any]) -> Any:
-    out = spark._jvm.java.util.ArrayList()
-    for value in values:  # one by one: an array takes no Python function
-        out.add(value)
-    return out.toArray()
+        driver = class_loader(spark).loadClass(f"{PACKAGE}.Driver").getConstructors()[0].newInstance(None)
+        heap = int(driver.heapBytes())
+        _drivers[id(gateway)] = gateway, driver, heap
+    return driver, heap
 
 
 class _Function:
@@ -103,19 +92,17 @@ def file_relation(
     """
     from pyspark.java_gateway import ensure_callback_server_started
 
-    jvm, session = spark._jvm, spark._jsparkSession
     ensure_callback_server_started(spark._sc._gateway)
-    parse = session.parseDataType
-    schema = parse(constants.json())
-    path = jvm.org.apache.hadoop.fs.Path(root)
-    made = _new(spark, "TableFiles", path, schema, vector_columns, by_field_id, _Function(ask))
-    _call_static(spark, "PruneFiles", "install", session.experimental())
-    sources = jvm.org.apache.spark.sql.execution.datasources
-    # a file that is missing or broken is never passed over, whatever the session says
-    options = jvm.PythonUtils.toScalaMap({"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"})
-    parquet, no_buckets = sources.parquet.ParquetFileFormat(), jvm.scala.Option.apply(None)
-    relation = sources.HadoopFsRelation(made, schema, parse(columns.json()), no_buckets, parquet, options, session)
-    return DataFrame(session.baseRelationToDataFrame(relation), spark)
+    made = _driver(spark)[0].relation(
+        spark._jsparkSession, root, columns.json(), constants.json(), vector_columns, by_field_id, _Function(ask)
+    )
+    return DataFrame(made, spark)
+
+
+def select(rows: DataFrame, columns: Sequence[tuple[str, str]]) -> DataFrame:
+    """Return columns of a DataFrame, each found by the first name and given the second one."""
+    text = "&".join(quote(name, safe="") for pair in columns for name in pair)
+    return DataFrame(_driver(rows.sparkSession)[0].select(rows._jdf, text), rows.sparkSession)
 
 
 @cache
@@ -126,8 +113,7 @@ def _table_frame() -> Any:
         """A DataFrame whose files are named in one call: py4j hands over an array name by name."""
 
         def inputFiles(self) -> list[str]:  # noqa: N802 (PySpark's name)
-            # names are encoded: none has a line's end
-            names = _new(self.sparkSession, "Names").joined(self._jdf.inputFiles())
+            names = _driver(self.sparkSession)[0].inputFiles(self._jdf)
             return str(names).split("\n") if names else []
 
         def filter(self, condition: Any) -> DataFrame:
@@ -139,16 +125,6 @@ def _table_frame() -> Any:
 def with_names(frame: DataFrame) -> DataFrame:
     """Return a DataFrame that names its files in one call, and so does what is filtered of it."""
     return _table_frame()(frame._jdf, frame.sparkSession)
-
-
-def _new(spark: Any, name: str, *arguments: Any) -> Any:
-    """Make an object of ours, by the constructor that takes what is given."""
-    values = _objects(spark, arguments)
-    for constructor in _compiled(spark, name).getConstructors():
-        kinds = constructor.getParameterTypes()
-        if len(kinds) == len(values) and all(k.isInstance(v) for k, v in zip(kinds, values, strict=True)):
-            return constructor.newInstance(values)
-    raise InternalError(f"{name} has no constructor of {len(arguments)} such arguments.")
 
 
 class ReplayedRows:
@@ -166,9 +142,8 @@ class ReplayedRows:
 
     def __init__(self, spark: Any, files: DataFrame, kinds: str, constants: T.StructType) -> None:
         rows = files._jdf.queryExecution().executedPlan().executeCollect()
-        schema = spark._jsparkSession.parseDataType(constants.json())
         #: The object that the file index takes.
-        self.java = _new(spark, "Replay", rows, schema, kinds)
+        self.java = _driver(spark)[0].replay(rows, constants.json(), kinds)
 
     def texts(self, column: int) -> list[str]:
         """Return the distinct texts of a constant."""
@@ -198,65 +173,26 @@ class ReplayedRows:
 
 def heap_bytes(spark: Any) -> int:
     """Return the most memory that the driver may use."""
-    return int(spark._jvm.java.lang.Runtime.getRuntime().maxMemory())
+    return _driver(spark)[1]
 
 
 # --- tests within generated code -----------------------------------------------------------
 
 
-def _sequence(spark: Any, *items: Any) -> Any:
-    values = spark._jvm.java.util.ArrayList()
-    for item in items:
-        values.add(item)
-    return spark._jvm.scala.jdk.javaapi.CollectionConverters.asScala(values).toSeq()
-
-
-def _expression(spark: Any, column: Column) -> Any:
-    return spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(column._jc)
-
-
-def _column(spark: Any, expression: Any) -> Column:
-    from pyspark.sql.classic.column import Column as ClassicColumn
-
-    return ClassicColumn(spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
-
-
-def _static(spark: Any, name: str, kind: Any, method: str, *args: Any) -> Any:
-    objects = spark._jvm.org.apache.spark.sql.catalyst.expressions.objects
-    cls = spark._jvm.java.lang.Class.forName(name)
-    option = spark._jvm.scala.Option.apply(None)
-    return objects.StaticInvoke(cls, kind, method, _sequence(spark, *args), _sequence(spark), True, False, True, option)
-
-
 def bit_test(spark: Any, bitmap: Column, row: Column) -> Column:
-    """Whether a row's bit is set in a bitmap, least significant bit first; false beyond its end.
-
-    The class reads memory without a look at its bounds: the comparison before it is what keeps it within them.
-    """
-    kind = spark._jsparkSession.parseDataType(T.BooleanType().json())
-    offset = spark._jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET
-    test = _static(
-        spark, "org.apache.spark.unsafe.bitset.BitSetMethods", kind, "isSet", _expression(spark, bitmap),
-        _expression(spark, F.lit(int(offset)).cast("long")), _expression(spark, row.cast("int")),
-    )  # fmt: skip
-    inside = (row >= 0) & (row < F.octet_length(bitmap).cast("long") * 8)
-    return F.when(inside, _column(spark, test)).otherwise(F.lit(False))
+    """Whether a row's bit is set in a bitmap, least significant bit first; false beyond its end."""
+    return _column(_driver(spark)[0].bitTest(bitmap._jc, row._jc))
 
 
 def roaring_test(spark: Any, bitmap: Column, row: Column) -> Column:
     """Whether a row is in a 32-bit portable roaring bitmap; false from row 2**31 on."""
-    jvm = spark._jvm
-    objects = jvm.org.apache.spark.sql.catalyst.expressions.objects
-    boolean = spark._jsparkSession.parseDataType(T.BooleanType().json())
-    kind, named = jvm.org.apache.spark.sql.types.ObjectType, jvm.java.lang.Class.forName
-    roaring, nothing = named("org.roaringbitmap.buffer.ImmutableRoaringBitmap"), _sequence(spark)
-    buffer = kind(named("java.nio.ByteBuffer"))
-    wrapped = _static(spark, "java.nio.ByteBuffer", buffer, "wrap", _expression(spark, bitmap))
-    new = getattr(objects, "NewInstance$").__getattr__("MODULE$").apply
-    made = new(roaring, _sequence(spark, wrapped), nothing, False, kind(roaring), jvm.scala.Option.apply(None))
-    position = _sequence(spark, _expression(spark, row.cast("int")))
-    test = objects.Invoke(made, "contains", boolean, position, nothing, False, False, True)
-    return F.when((row >= 0) & (row < 2**31), _column(spark, test)).otherwise(F.lit(False))
+    return _column(_driver(spark)[0].roaringTest(bitmap._jc, row._jc))
+
+
+def _column(made: Any) -> Column:
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    return ClassicColumn(made)
 
 
 # --- SQL -----------------------------------------------------------------------------------
