@@ -19,6 +19,11 @@ ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = ("4.0.1", "4.1.1", "4.2.0", "4.3.0")
 #: The environment that has Delta's own Spark library, and what it installs.
 DELTA, DELTA_SPARK = "delta", ("pyspark==4.2.0", "delta-spark==4.4.0")
+#: Fetches that library's jars, which processes that do so at once would spoil for each other.
+FETCH = (
+    "from delta import configure_spark_with_delta_pip as configured; from pyspark.sql import SparkSession; "
+    "configured(SparkSession.builder.master('local[1]')).getOrCreate().stop()"
+)
 #: The version on which Spark Connect is tested too.
 CONNECT = "4.2.0"
 
@@ -39,6 +44,8 @@ def environment(folder: Path, version: str) -> Path:
     (own / "shared.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
     if _version(python) != wanted:
         raise SystemExit(f"{python} finds pyspark {_version(python)}, expected {wanted}")
+    if version == DELTA:
+        subprocess.run([python, "-c", FETCH], env=_clean(), check=True)
     return python
 
 
@@ -58,7 +65,7 @@ def _clean() -> dict[str, str]:
 def run(python: Path, arguments: list[str], version: str, connect: bool) -> int:
     """Run the tests on one version; return pytest's exit code."""
     # PySpark 4.0 leaves sockets to the garbage collector; every other warning stays an error
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore::ResourceWarning"]
+    command = [python, "-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider", "-W", "ignore::ResourceWarning"]
     command += ["-m", "spark and peer" if version == DELTA else "not peer"]
     command += [] if connect or version == DELTA else ["--ignore", "tests/spark/test_connect.py"]
     tests = ["tests/spark", "tests/interop"] if version == DELTA else ["tests/spark"]
