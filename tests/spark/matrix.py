@@ -45,7 +45,9 @@ def environment(folder: Path, version: str) -> Path:
     if _version(python) != wanted:
         raise SystemExit(f"{python} finds pyspark {_version(python)}, expected {wanted}")
     if version == DELTA:
-        subprocess.run([python, "-c", FETCH], env=_clean(), check=True)
+        done = subprocess.run([python, "-c", FETCH], env=_clean(), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(f"delta-spark's jars can't be fetched: {done.stderr[-2000:]}")
     return python
 
 
