@@ -286,10 +286,24 @@ class Evaluator(Protocol):
         ...
 
 
-#: Called by the engine, on its worker threads, with the file's number in the read, the physical position of
-#: the batch's first row, and the physical batch; returns the batch to hand out (None: no row left). An engine that left
-#: rows out by `FileRead.wanted` says by a fourth argument, the answer for the batch's rows, which ones are in the batch.
-Apply = Callable[..., "pa.RecordBatch | None"]
+class Apply(Protocol):
+    """What the core does with a physical batch: called by the engine, on its worker threads."""
+
+    def __call__(
+        self, file: int, first: int, batch: pa.RecordBatch, picked: Picks | None = None, /
+    ) -> pa.RecordBatch | None:
+        """Return the batch to hand out; None: no row left.
+
+        Parameters
+        ----------
+        file : int
+            The file's number in the read.
+        first : int
+            The physical position of the batch's first row.
+        picked : Picks, optional
+            From an engine that left rows out, as `FileRead.wanted` says: which of the rows from ``first`` on the batch has.
+        """
+        ...
 
 
 class FileRead(Struct, frozen=True):
@@ -322,8 +336,8 @@ class FileRead(Struct, frozen=True):
     opened : function(int, int), optional
         Called on the worker thread with a file's number and its physical rows, before its first batch.
     wanted : function(int, int, int), optional
-        From a file's number, a row's position and a number of rows, which of these are wanted at all (None: all). For an
-        engine that can leave out rows as it decodes; ``apply`` drops the others of one that can't.
+        From a file's number, a row's position and a number of rows, a mask of those that are wanted at all (None: all). For
+        an engine that can leave out rows as it decodes; ``apply`` drops them for one that can't.
     """
 
     paths: list[str]

@@ -122,7 +122,7 @@ static inline int64_t compact_words_64(const uint8_t *source, const uint64_t *ke
 static inline void compact_prepare(void) {}
 #endif
 
-// Keeps values of 1, 2, 4, 8 or 16 bytes. Up to 32 bytes behind those kept are scribbled on.
+// Keeps values of 1, 2, 4, 8 or 16 bytes. Up to 32 bytes behind those kept are scribbled on, never behind place n.
 static inline int compact_fixed(const uint8_t *source, int width, const uint64_t *keep, int64_t n, uint8_t *out) {
     if (width != 1 && width != 2 && width != 4 && width != 8 && width != 16) return 0;
 #ifdef COMPACT_AVX2

@@ -354,11 +354,11 @@ inline void spread(T *values, int64_t num_values, const uint32_t *levels, uint32
 class ChunkReader {
    public:
     // `data` has SLACK bytes behind `size`; `width` is the bytes of a value, 0 for strings; `keep` is nullptr or a mask of
-    // the chunk's rows.
+    // the chunk's rows, of which it keeps `num_kept`.
     ChunkReader(Workspace &space, const uint8_t *data, int64_t size, int codec, int width, int most_level, int64_t num_rows,
-                const uint64_t *keep)
+                const uint64_t *keep, int64_t num_kept)
         : space_(space), in_(data), end_(data + size), codec_(codec), width_(width), most_(most_level),
-          num_rows_(num_rows), keep_(keep), left_(num_rows) {}
+          num_rows_(num_rows), keep_(keep), left_(num_rows), kept_left_(num_kept) {}
 
     Status next_page() {
         while (left_ > 0) {
@@ -552,6 +552,9 @@ class ChunkReader {
             mask_ = words;
         }
         kept_ = mask_count(mask_, rows_);
+        // room was made for so many: a mask that somebody writes to meanwhile must not lead beyond it
+        if (kept_ > kept_left_) return UNSUPPORTED;
+        kept_left_ -= kept_;
         return PAGE;
     }
 
@@ -676,7 +679,7 @@ class ChunkReader {
     const int codec_, width_, most_;
     const int64_t num_rows_;
     const uint64_t *const keep_;
-    int64_t left_;
+    int64_t left_, kept_left_;
     // the page at hand
     int64_t rows_ = 0, values_ = 0, kept_ = 0;
     const uint64_t *mask_ = nullptr;

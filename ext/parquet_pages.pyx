@@ -25,7 +25,7 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         size_t size()
     cdef cppclass ChunkReader:
         ChunkReader(WorkspaceBytes& space, const uint8_t* data, int64_t size, int codec, int width, int most_level,
-                    int64_t num_rows, const uint64_t* keep)
+                    int64_t num_rows, const uint64_t* keep, int64_t num_kept)
         Status next_page()
         int64_t rows()
         int64_t nulls()
@@ -143,7 +143,8 @@ cdef class Column:
             self.keep = &keep[0]
             self.num_kept = mask_count(self.keep, num_rows)
         data = self._fill(source, offset, size)
-        self.reader = new ChunkReader(space.bytes[0], data, size, codec, width, most_level, num_rows, self.keep)
+        self.reader = new ChunkReader(space.bytes[0], data, size, codec, width, most_level, num_rows, self.keep,
+                                      self.num_kept)
 
     def __dealloc__(self):
         del self.reader
@@ -203,7 +204,8 @@ cdef class Column:
 
     def text(self, int64_t expected):
         """Return (validity or None, nulls, offsets, data) of a column of strings of about `expected` bytes."""
-        cdef Block ends = Block((self.num_kept + 1) * 4), data = Block(expected), bitmap, bigger
+        cdef Block ends = Block((self.num_kept + 1) * 4), bitmap, other
+        cdef Block data = Block(expected * self.num_kept // self.num_rows if self.num_rows else 0)
         cdef uint8_t* bits
         cdef int64_t used = 0, more = 0
         cdef bint has_page = False
@@ -219,9 +221,13 @@ cdef class Column:
             if status != PAGE:
                 break
             self._check_size(used + more)
-            bigger = Block(2 * (used + more))
-            memcpy(bigger.data, data.data, used)
-            data, has_page = bigger, True
+            other = Block(2 * (used + more))
+            memcpy(other.data, data.data, used)
+            data, has_page = other, True
+        if 4 * used < data.size:  # a slice would hold all of it
+            other = Block(used)
+            memcpy(other.data, data.data, used)
+            data = other
         valid, nulls = self._validity(status, rows, bitmap)
         return valid, nulls, ends.cut(ends.size), data.cut(used)
 

@@ -183,7 +183,7 @@ class TableLog:
         Two looks at this machine's disk, however long the log. Always False elsewhere: there a listing from the
         version on is one call.
         """
-        if self.catalog is not None or not self.is_local:
+        if self.catalog is not None or not self._is_local:
             return False
         storage = self.engine.storage
         try:
@@ -256,12 +256,11 @@ class TableLog:
         if checkpoint is None:
             return commits()
         tasks = [commits, checkpoint.prefetch]
-        found = self.engine.map(lambda task: task(), tasks) if not self.is_local else [commits()]
+        found = self.engine.map(lambda task: task(), tasks) if not self._is_local else [commits()]
         return found[0]
 
     @property
-    def is_local(self) -> bool:
-        """Whether the log lies on this machine's disk."""
+    def _is_local(self) -> bool:
         return self.engine.storage.local_path("") is not None
 
     def _from_checksum(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from delta_core.errors import DeltaError
@@ -21,13 +22,29 @@ MOST_TABLES = 8
 #: A version of more log files is opened anew each time.
 MOST_FILES = 1_000
 
-#: The size and modification time of log files, by name.
-Stamps = dict[str, tuple[int | None, int | None]]
+#: What tells one log file from another of its name, by name.
+Marks = Mapping[str, tuple[int | None, ...]]
+
+
+class Stamps(NamedTuple):
+    """Which log files a version was built from.
+
+    Parameters
+    ----------
+    marks : Marks
+    is_exact : bool
+        Whether no other files can have the same marks. The times of stores, and of some mounted disks, are whole seconds, in
+        which a table can be made anew.
+    """
+
+    marks: Marks
+    is_exact: bool
 
 
 class Key(NamedTuple):
     """What has to be the same for a snapshot to serve another read, beside the files of its log."""
 
+    root: str
     uri: str
     timezone: str
     options: str
@@ -47,8 +64,8 @@ def open_latest(
 ) -> Snapshot:
     """Open the latest version of a table, with what earlier reads loaded of its log; arguments as of `open_snapshot`.
 
-    An earlier snapshot serves where the log files that it was built from are the first of those of the latest version, each
-    with its size and modification time; later commits are read on top of it. It is kept for the next read.
+    An earlier snapshot serves where the log files that it was built from are the very ones that the latest version begins
+    with; later commits are read on top of it. It is kept for the next read.
     """
     context = open_context(uri, storage_options, timezone=timezone)
     most = int(spark.conf.get(SETTING, str(MOST_BYTES)))
@@ -56,7 +73,7 @@ def open_latest(
     stamps = _stamps(context, segment) if most > 0 else None
     if stamps is None:
         return context.read(segment=segment)
-    key = Key(uri, timezone, repr(sorted((storage_options or {}).items())))
+    key = Key(context.log.engine.storage.root, uri, timezone, repr(sorted((storage_options or {}).items())))
     with _lock:
         earlier = _held.get(key)
     found = None if earlier is None else _advanced(earlier, context, segment, stamps)
@@ -70,16 +87,24 @@ def open_latest(
 
 
 def _stamps(context: TableContext, segment: LogSegment) -> Stamps | None:
-    """Return each log file's size and modification time, which tell its content as its name alone does not."""
+    """Return what tells the content of the log files, as their names alone do not; None where nothing does."""
     files = (*segment.deltas, *(segment.checkpoint.files if segment.checkpoint is not None else ()))
     if len(files) > MOST_FILES or any(f.data is not None for f in files):
         return None
-    unknown = [f.name for f in files if f.size is None or f.modified_ms is None]
+    storage = context.log.engine.storage
+    local = [storage.local_path(f"{LOG_DIRECTORY}/{f.name}") for f in files]
     try:
-        found = context.log.engine.storage.stat([f"{LOG_DIRECTORY}/{name}" for name in unknown])
-    except DeltaError:  # cleaned up since it was listed
+        if None not in local:
+            found = [Path(path).stat() for path in local if path is not None]
+            marks = [(s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino) for s in found]
+            # nobody can set the time of a change; a fine clock tells each from any other
+            is_exact = any(s.st_ctime_ns % 1_000_000 for s in found)
+            return Stamps({f.name: m for f, m in zip(files, marks, strict=True)}, is_exact)
+        unknown = [f.name for f in files if f.size is None or f.modified_ms is None]
+        times = storage.stat([f"{LOG_DIRECTORY}/{name}" for name in unknown])
+    except (DeltaError, OSError):  # cleaned up since it was listed
         return None
-    return {f.name: (f.size, f.modified_ms) for f in files} | dict(zip(unknown, found, strict=True))
+    return Stamps({f.name: (f.size, f.modified_ms) for f in files} | dict(zip(unknown, times, strict=True)), False)
 
 
 def _advanced(earlier: _Held, context: TableContext, segment: LogSegment, stamps: Stamps) -> Snapshot | None:
@@ -90,7 +115,7 @@ def _advanced(earlier: _Held, context: TableContext, segment: LogSegment, stamps
         snapshot.registry is context.registry
         and old.checkpoint == segment.checkpoint
         and old.deltas == segment.deltas[: len(old.deltas)]
-        and earlier.stamps.items() <= stamps.items()
+        and earlier.stamps.marks.items() <= stamps.marks.items()
     )
     if not leads:
         return None
@@ -98,8 +123,7 @@ def _advanced(earlier: _Held, context: TableContext, segment: LogSegment, stamps
     versions = list(range(snapshot.version + 1, segment.version + 1))
     if [f.version for f in later] != versions or any(f.kind != "commit" for f in later):
         return None
-    if not context.log.is_local:
-        # stores tell times in seconds, in which a table can be made anew
+    if not stamps.is_exact:
         opened = context.read(segment=segment)
         if opened.metadata.id != snapshot.metadata.id:
             return opened

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -14,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.snapshot import Snapshot, open_context, open_snapshot
 from delta_core.spark import held
-from delta_core.spark.held import SETTING, open_latest
+from delta_core.spark.held import SETTING, Stamps, open_latest
 
 SESSION = SimpleNamespace(conf={})
 COLUMNS = ["path", "size", "stats"]
@@ -96,9 +97,55 @@ def test_table_that_was_made_anew_is_read_anew(uri: str, tmp_path: Path) -> None
     assert names.isdisjoint(again.files.columns(["path"]).column("path").to_pylist())
 
 
+def test_table_made_anew_in_files_of_the_same_sizes_and_times_is_read_anew(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+
+    def made(*numbers: int) -> list[int]:
+        shutil.rmtree(uri, ignore_errors=True)
+        write_deltalake(uri, rows(*numbers))
+        log = sorted((tmp_path / "t" / "_delta_log").iterdir())
+        for file in log:
+            os.utime(file, (1, 1))
+        return [file.stat().st_size for file in log]
+
+    sizes = made(1, 2)
+    first = opened(uri)
+    assert made(3, 4) == sizes
+    again = opened(uri)
+    assert again.metadata.id != first.metadata.id
+    assert same_as_fresh(again)
+
+
+def test_coarse_clock_is_not_trusted(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stat = Path.stat
+
+    def coarse(path: Path) -> Any:
+        found = stat(path)
+        names = ["st_size", "st_mtime_ns", "st_ino"]
+        return SimpleNamespace(**{n: getattr(found, n) for n in names}, st_ctime_ns=10**18)
+
+    context = open_context(uri)
+    segment = context.log.segment()
+    monkeypatch.setattr(held, "Path", lambda path: SimpleNamespace(stat=lambda: coarse(Path(path))))
+    found = held._stamps(context, segment)
+    monkeypatch.undo()
+    assert found is not None
+    assert not found.is_exact
+
+
+def test_relative_place_is_another_table_in_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, number in (("a", 1), ("b", 2)):
+        write_deltalake(str(tmp_path / name / "t"), rows(number))
+    found = []
+    for name in ("a", "b"):
+        monkeypatch.chdir(tmp_path / name)
+        found.append(opened("t").scan(["id"]).to_table().column("id").to_pylist())
+    assert found == [[1], [2]]
+
+
 def test_remote_table_that_was_made_anew_within_its_stores_clock_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     uri = f"memory://held-{uuid.uuid4().hex}/t"
-    monkeypatch.setattr(held, "_stamps", lambda *_: {f"{0:020}.json": (1, 1)})
+    monkeypatch.setattr(held, "_stamps", lambda *_: Stamps({f"{0:020}.json": (1, 1)}, False))
     write_deltalake(uri, rows(1, 2))
     first = opened(uri)
     assert opened(uri) is first

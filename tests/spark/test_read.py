@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from delta_core import write_deltalake
+from delta_core.engines.spark import private
 from delta_core.errors import (
     ColumnNotFoundError,
+    EngineError,
     InvalidArgumentError,
     TableNotFoundError,
     VersionNotFoundError,
@@ -20,8 +26,11 @@ from delta_core.spark import read
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 from tests.spark.conftest import plain
+from tests.spark.threads_program import READS, THREADS
 
 pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).resolve().parents[2]
 
 ROUTES = ("index", "join")
 TABLES = (
@@ -130,6 +139,41 @@ def test_metadata_columns_say_file_and_position(spark: Any, nested: TableBuilder
     names = ["_file_path", "_file_row_index"]
     found = read(spark, nested.uri, columns=["id"], metadata=names, route=route).toArrow()
     assert_same_rows(plain(found), plain(open_snapshot(nested.uri).scan(["id"], names).to_table()))
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_names_of_any_characters_are_those_of_the_table(spark: Any, tmp_path: Path, route: Any) -> None:
+    names = ["a+b %&=`~ü😀\n", "*", "a.*", "`", "%41", " ", "x.y", "", "é&", "last&"]
+    uri = str(tmp_path / "t")
+    table = pa.table({name: [i] for i, name in enumerate(names)})
+    write_deltalake(uri, table, configuration={"delta.columnMapping.mode": "name"})
+    for columns in (table, table.select(names[:8])):  # an empty name stands last, too
+        found = read(spark, uri, columns=[f"`{n.replace('`', '``')}`" for n in columns.column_names], route=route)
+        assert found.columns == columns.column_names
+        assert list(found.collect()[0]) == [c[0].as_py() for c in columns.columns]
+
+
+def test_threads_that_read_first_share_the_drivers_classes(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path / "t").create({"id": "long"}).append([{"id": 1}])
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, "-m", "tests.spark.threads_program", table.uri]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told == {"good": THREADS * READS, "errors": []}
+
+
+def test_plain_route_needs_no_class_of_ours(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = TableBuilder(tmp_path / "t").create({"id": "long"}).append([{"id": 1}])
+
+    def broken(session: Any) -> Any:
+        raise EngineError("this Spark can't compile it")
+
+    monkeypatch.setattr(private, "class_loader", broken)
+    monkeypatch.setattr(private, "_made", {})
+    assert [r.id for r in read(spark, table.uri, route="join").collect()] == [1]
+    with pytest.raises(EngineError, match="can't compile"):
+        read(spark, table.uri)
 
 
 @pytest.mark.parametrize("route", ROUTES)

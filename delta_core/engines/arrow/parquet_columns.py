@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.engines.arrow.parquet_types import is_encoded_string, num_leaves
-from delta_core.kernels.gather import Picks
+from delta_core.kernels.gather import Picks, gather_column
 from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk
 
 __all__ = ["Batch", "GroupReader", "find_chunk", "opened", "read_chunks"]
@@ -33,6 +33,8 @@ MOST_ROWS = 1 << 24
 MOST_BYTES = 256 << 20
 #: A row group that takes more when it is decoded as a whole is streamed by PyArrow.
 GROUP_BYTES = 64 << 20
+#: Rows of a mask's word: a batch of a masked row group begins with one.
+_WORD = 64
 
 
 class GroupReader:
@@ -58,7 +60,8 @@ class GroupReader:
     def batches(self, groups: Sequence[int], first: int, batch_rows: int, wanted: Wanted | None = None) -> Iterator[Batch]:
         """Yield the rows of neighbouring row groups, of which the first begins at a position.
 
-        Rows that are not wanted are left out where that is cheap; a batch that lacks some comes with those it has.
+        Rows that are not wanted are left out of row groups that are read as a whole; a batch that lacks some comes with those
+        that it has.
         """
         streamed: list[int] = []
         start = first
@@ -86,24 +89,22 @@ class GroupReader:
         self, group: int, first: int, chunks: dict[int, ColumnChunk], batch_rows: int, wanted: Wanted | None
     ) -> Iterator[Batch]:
         rows = self._file.metadata.row_group(group).num_rows
-        picks = wanted(first, rows) if wanted is not None and len(chunks) == len(self._leaves) else None
-        if picks is not None and not picks.count:
-            return
-        found = self._decoded(chunks, picks)
-        if picks is None or len(found) < len(chunks):
-            if picks is not None:  # some are PyArrow's, which knows no masks
-                found = self._decoded(chunks, None)
-            for batch in self._completed(group, found).to_batches(batch_rows):
+        picks = wanted(first, rows) if wanted is not None and batch_rows >= _WORD else None
+        if picks is None or picks.mask is None:
+            for batch in self._read(group, chunks, None).to_batches(batch_rows):
                 yield first, batch, None
                 first += batch.num_rows
             return
-        (kept,) = self._completed(group, found).to_batches()
-        step = max(batch_rows // 64 * 64, 64)
+        if not picks.count:
+            return
+        (kept,) = self._read(group, chunks, picks).to_batches()
+        step = batch_rows // _WORD * _WORD
         at = 0
         for start in range(0, rows, step):
             part = picks.part(start, min(start + step, rows))
-            yield first + start, kept.slice(at, part.count), part
-            at += part.count
+            if part.count:
+                yield first + start, kept.slice(at, part.count), part
+                at += part.count
 
     def _chunks(self, group: int) -> dict[int, ColumnChunk]:
         """Return the chunks of a row group that our own decoder reads, by leaf; none where the group is big."""
@@ -119,19 +120,18 @@ class GroupReader:
         # numbers and codes may take no more than a few bits as they are stored
         return found if size + sum(8 * c.num_rows for c in found.values()) <= GROUP_BYTES else {}
 
-    def _decoded(self, chunks: dict[int, ColumnChunk], picks: Picks | None) -> dict[int, pa.Array]:
-        """Read the chunks that turn out to be ours."""
+    def _read(self, group: int, chunks: dict[int, ColumnChunk], picks: Picks | None) -> pa.Table:
+        """Read a row group, or those rows of it: such columns through our own decoder, the others through PyArrow."""
         assert self._path is not None
-        coded = [leaf for leaf in chunks if is_encoded_string(self._schema.field(self._flat[leaf]).type)]
-        return read_chunks(self._path, chunks, coded, None if picks is None else picks.mask)
-
-    def _completed(self, group: int, found: dict[int, pa.Array]) -> pa.Table:
-        """Return all columns of a row group: those that were found, the others through PyArrow."""
-        columns: dict[str, Any] = {self._schema.field(self._flat[leaf]).name: array for leaf, array in found.items()}
+        fields = {leaf: self._schema.field(self._flat[leaf]) for leaf in chunks}
+        coded = [leaf for leaf, f in fields.items() if is_encoded_string(f.type)]
+        found = read_chunks(self._path, chunks, coded, None if picks is None else picks.mask)
+        columns: dict[str, Any] = {fields[leaf].name: array for leaf, array in found.items()}
         others = [leaf for leaf in self._leaves if leaf not in found]
         if others:
             table = self._file.reader.read_row_group(group, column_indices=others, use_threads=False)
-            columns |= zip(table.column_names, table.columns, strict=True)
+            for name, column in zip(table.column_names, table.columns, strict=True):
+                columns[name] = column if picks is None else gather_column(column.combine_chunks(), picks, decode=False)
         return pa.table({name: columns[name] for name in self._schema.names if name in columns})
 
 
@@ -167,17 +167,13 @@ def read_chunks(
     coded : collection
         Chunks whose strings are wanted as dictionary codes.
     keep : uint64, **shape (n,)**, optional
-        A mask of the chunks' rows, see `kernels.parquet_pages.read_chunk`; with one, the first chunk that is PyArrow's ends
-        the work.
+        A mask of the chunks' rows, see `kernels.parquet_pages.read_chunk`.
     """
     found: dict[Key, pa.Array] = {}
     with opened(path) as file:
         for key, chunk in chunks.items():
-            try:
+            with suppress(UnsupportedPagesError):
                 found[key] = read_chunk(file, chunk, key in coded, keep)
-            except UnsupportedPagesError:
-                if keep is not None:
-                    break
     return found
 
 

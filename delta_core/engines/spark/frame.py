@@ -61,11 +61,11 @@ def frame(
         replay = plan_replay(spark, scan, parallel_from)
         if replay is not None and (route == "index" or _fits(replay.facts.largest, replay.facts.stored, most)):
             row = _row_index(raw, _needs_row(plan) or bool(replay.facts.num_vectors))
-            return private.with_names(stages.build(replay.relation(raw, logical, row), row))
+            return private.with_names(stages.build(replay.relation(raw, logical, row), row, True))
         listing = Listing(scan) if Listing.is_possible(scan) else None
         if listing is not None and (route == "index" or _holds(listing, most)):
             row = _row_index(raw, _needs_row(plan) or listing.has_vectors)
-            return private.with_names(stages.build(read_indexed(spark, scan, listing, raw, logical, row), row))
+            return private.with_names(stages.build(read_indexed(spark, scan, listing, raw, logical, row), row, True))
     if route == "index":
         raise UnsupportedOperationError(
             "This session's driver can't be reached from Python (Spark Connect), or its version is not known, or files "
@@ -124,11 +124,13 @@ class _Stages:
         self._logical = logical
         self._zone = str(spark.conf.get("spark.sql.session.timeZone"))
 
-    def build(self, rows: DataFrame, row: str) -> DataFrame:
-        same = self._named_anew()
-        if same and private.is_available(rows.sparkSession):
-            return private.select(rows, same)
-        direct = self._direct(row)
+    def build(self, rows: DataFrame, row: str, in_driver: bool = False) -> DataFrame:
+        """Return the rows as they were asked for; ``in_driver``: its classes may help."""
+        names = [self._column_below(o) for o in self._plan.outputs]
+        if self._is_direct and in_driver and names and None not in names:
+            pairs = zip(names, (o.field.name for o in self._plan.outputs), strict=True)
+            return private.select(rows, list(pairs))  # type: ignore[arg-type]  # none is None
+        direct = self._direct(row) if self._is_direct else None
         if direct is not None:
             return rows.select(*direct)
         out = rows.select(*self._shaped(row))
@@ -138,38 +140,33 @@ class _Stages:
             out = out.where(self._expression(self._plan.filter, "a row filter"))
         return out.select(*[self._output(o) for o in self._plan.outputs])
 
-    def _named_anew(self) -> list[tuple[str, str]] | None:
-        """Return each output's column below and its name, None where one is more than a column under another name."""
-        if self._plan.checks or self._plan.filter is not None:
+    @property
+    def _is_direct(self) -> bool:
+        """Whether outputs may be made of raw columns at once: each step takes Spark time to analyse."""
+        return not self._plan.checks and self._plan.filter is None
+
+    def _column_below(self, output: Output) -> str | None:
+        """Return the name of the raw column or constant that an output is, None where it is more than that."""
+        value = output.value
+        if isinstance(value, ConstantSource):
+            return None if value.index is None else constant_name(value.index)
+        if not isinstance(value, PhysicalSource):
             return None
-        found = []
-        for output in self._plan.outputs:
-            value = output.value
-            if isinstance(value, PhysicalSource):
-                raw, have = self._raw.fields[value.index], self._logical.fields[value.index].type
-                if narrowed(have, output.field.type) != have or raw.type != have:
-                    return None
-                found.append((raw.name, output.field.name))
-            elif isinstance(value, ConstantSource) and value.index is not None:
-                found.append((constant_name(value.index), output.field.name))
-            else:
-                return None
-        return found
+        raw, have = self._raw.fields[value.index], self._logical.fields[value.index].type
+        return raw.name if raw.type == have == narrowed(have, output.field.type) else None
 
     def _direct(self, row: str) -> list[Column] | None:
-        """Return the outputs over raw columns, None where there is more to do: each step takes Spark time to analyse."""
-        if self._plan.checks or self._plan.filter is not None:
-            return None
+        """Return the outputs over raw columns, None where there is more to do."""
         out = []
         for output in self._plan.outputs:
-            name, value = output.field.name, output.value
-            if isinstance(value, PhysicalSource):
+            name, value, below = output.field.name, output.value, self._column_below(output)
+            if below is not None:
+                out.append(_named(below) if below == name else _named(below).alias(name))
+            elif isinstance(value, PhysicalSource):
                 raw, have = self._raw.fields[value.index], self._logical.fields[value.index].type
                 if narrowed(have, output.field.type) != have:
                     return None
-                column = reshape(_named(raw.name), raw.type, have, self._types)
-                same = raw.name == name and raw.type == have
-                out.append(column if same else column.alias(name))
+                out.append(reshape(_named(raw.name), raw.type, have, self._types).alias(name))
             elif isinstance(value, (ConstantSource, PositionSource)):
                 place = self._place_column(value, output.field.type)
                 out.append((F.expr(row) if isinstance(value, PositionSource) else place).alias(name))

@@ -557,7 +557,6 @@ public class Step extends scala.runtime.AbstractPartialFunction {
 #: ones: so a relation, a selection or a test of vectors is made in one.
 _DRIVER = """
 public class Driver {
-  public long heapBytes() { return Runtime.getRuntime().maxMemory(); }
   private static StructType struct(String json) { return (StructType) DataType$.MODULE$.fromJson(json); }
   // the rows of files, as Spark's own Parquet reader gives them
   public Object relation(org.apache.spark.sql.classic.SparkSession session, String root, String columns, String constants,
@@ -576,7 +575,7 @@ public class Driver {
   }
   // columns under other names: of each, its name and the new one, escaped as in a URL
   public Object select(org.apache.spark.sql.Dataset rows, String names) throws java.io.IOException {
-    String[] parts = names.split("&");
+    String[] parts = names.split("&", -1);
     Column[] out = new Column[parts.length / 2];
     for (int i = 0; i < out.length; i++) {
       String name = java.net.URLDecoder.decode(parts[2 * i], "UTF-8");

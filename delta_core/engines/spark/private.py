@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -28,7 +29,8 @@ __all__ = [
 
 #: Versions of PySpark that these interfaces were tried on: from the first up to, not including, the second.
 OLDEST, NEWEST = (4, 0, 1), (4, 4, 0)
-_drivers: dict[int, tuple[Any, Any, int]] = {}
+_made: dict[tuple[int, str], tuple[Any, Any]] = {}
+_lock = threading.RLock()
 
 
 def _version() -> tuple[int, ...]:
@@ -49,15 +51,27 @@ def is_available(spark: SparkSession) -> bool:
     return OLDEST <= _version() < NEWEST and getattr(spark, "_jsparkSession", None) is not None
 
 
-def _driver(spark: Any) -> tuple[Any, int]:
-    """Return what makes things of Spark in one call each, `java_source`'s Driver, and the most memory that Java may use."""
+def _once(spark: Any, what: str, make: Callable[[], Any]) -> Any:
+    """Return what is made once in each driver's JVM.
+
+    Never twice, for two threads either: py4j finds methods by the name of their class, whoever loaded it.
+    """
     gateway = spark._sc._gateway
-    held, driver, heap = _drivers.get(id(gateway), (None, None, 0))
-    if held is not gateway:
-        driver = class_loader(spark).loadClass(f"{PACKAGE}.Driver").getConstructors()[0].newInstance(None)
-        heap = int(driver.heapBytes())
-        _drivers[id(gateway)] = gateway, driver, heap
-    return driver, heap
+    with _lock:
+        held, found = _made.get((id(gateway), what), (None, None))
+        if held is not gateway:
+            found = make()
+            _made[id(gateway), what] = gateway, found
+    return found
+
+
+def _driver(spark: Any) -> Any:
+    """Return `java_source`'s Driver, which makes things of Spark in one call each."""
+
+    def make() -> Any:
+        return class_loader(spark).loadClass(f"{PACKAGE}.Driver").getConstructors()[0].newInstance(None)
+
+    return _once(spark, "driver", make)
 
 
 class _Function:
@@ -93,7 +107,7 @@ def file_relation(
     from pyspark.java_gateway import ensure_callback_server_started
 
     ensure_callback_server_started(spark._sc._gateway)
-    made = _driver(spark)[0].relation(
+    made = _driver(spark).relation(
         spark._jsparkSession, root, columns.json(), constants.json(), vector_columns, by_field_id, _Function(ask)
     )
     return DataFrame(made, spark)
@@ -102,7 +116,7 @@ def file_relation(
 def select(rows: DataFrame, columns: Sequence[tuple[str, str]]) -> DataFrame:
     """Return columns of a DataFrame, each found by the first name and given the second one."""
     text = "&".join(quote(name, safe="") for pair in columns for name in pair)
-    return DataFrame(_driver(rows.sparkSession)[0].select(rows._jdf, text), rows.sparkSession)
+    return DataFrame(_driver(rows.sparkSession).select(rows._jdf, text), rows.sparkSession)
 
 
 @cache
@@ -113,7 +127,7 @@ def _table_frame() -> Any:
         """A DataFrame whose files are named in one call: py4j hands over an array name by name."""
 
         def inputFiles(self) -> list[str]:  # noqa: N802 (PySpark's name)
-            names = _driver(self.sparkSession)[0].inputFiles(self._jdf)
+            names = _driver(self.sparkSession).inputFiles(self._jdf)
             return str(names).split("\n") if names else []
 
         def filter(self, condition: Any) -> DataFrame:
@@ -143,7 +157,7 @@ class ReplayedRows:
     def __init__(self, spark: Any, files: DataFrame, kinds: str, constants: T.StructType) -> None:
         rows = files._jdf.queryExecution().executedPlan().executeCollect()
         #: The object that the file index takes.
-        self.java = _driver(spark)[0].replay(rows, constants.json(), kinds)
+        self.java = _driver(spark).replay(rows, constants.json(), kinds)
 
     def texts(self, column: int) -> list[str]:
         """Return the distinct texts of a constant."""
@@ -173,7 +187,7 @@ class ReplayedRows:
 
 def heap_bytes(spark: Any) -> int:
     """Return the most memory that the driver may use."""
-    return _driver(spark)[1]
+    return int(_once(spark, "heap", lambda: spark._jvm.java.lang.Runtime.getRuntime().maxMemory()))
 
 
 # --- tests within generated code -----------------------------------------------------------
@@ -181,12 +195,12 @@ def heap_bytes(spark: Any) -> int:
 
 def bit_test(spark: Any, bitmap: Column, row: Column) -> Column:
     """Whether a row's bit is set in a bitmap, least significant bit first; false beyond its end."""
-    return _column(_driver(spark)[0].bitTest(bitmap._jc, row._jc))
+    return _column(_driver(spark).bitTest(bitmap._jc, row._jc))
 
 
 def roaring_test(spark: Any, bitmap: Column, row: Column) -> Column:
     """Whether a row is in a 32-bit portable roaring bitmap; false from row 2**31 on."""
-    return _column(_driver(spark)[0].roaringTest(bitmap._jc, row._jc))
+    return _column(_driver(spark).roaringTest(bitmap._jc, row._jc))
 
 
 def _column(made: Any) -> Column:
