@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from delta_core.errors import (
     InvalidArgumentError,
     SchemaError,
     SchemaMismatchError,
+    TableNotFoundError,
     UnsupportedOperationError,
 )  # fmt: skip
 from delta_core.operations.create import create_table
@@ -205,3 +207,14 @@ def test_policy_v2_brings_its_feature_and_its_checkpoints(uri: str) -> None:
     assert "v2Checkpoint" in (open_snapshot(uri).protocol.reader_features or ())
     DeltaTable(uri).create_checkpoint()
     assert list(Path(uri, "_delta_log", "_sidecars").iterdir())
+
+
+def test_commit_to_a_table_that_was_deleted_begins_no_log(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    write_deltalake(uri, pa.table({"id": [1]}))
+    transaction = open_snapshot(uri).begin("MANUAL")
+    transaction.set_transaction("app", 1)
+    shutil.rmtree(uri)
+    with pytest.raises(TableNotFoundError, match="version 1 would follow nothing"):
+        transaction.commit()
+    assert not (tmp_path / "t" / "_delta_log").exists()
