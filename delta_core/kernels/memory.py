@@ -8,10 +8,6 @@ import pyarrow as pa
 
 __all__ = ["POOL_OF_BATCHES", "allocate"]
 
-#: Buffers up to this size come and go with the batches of a stream, made by one thread and dropped by another.
-_SMALL_BYTES = 4 << 20
-
-
 def _pool() -> pa.MemoryPool | None:
     chosen = "ARROW_DEFAULT_MEMORY_POOL" in os.environ
     return pa.jemalloc_memory_pool() if not chosen and "jemalloc" in pa.supported_memory_backends() else None
@@ -24,8 +20,9 @@ POOL_OF_BATCHES = _pool()
 def allocate(size: int) -> pa.Buffer:
     """Return a writable buffer, not initialised.
 
-    Small ones are jemalloc's, where PyArrow has it and nobody chose another allocator (``ARROW_DEFAULT_MEMORY_POOL``): it
-    gives the memory of a dropped batch to the next one. PyArrow's default takes fresh memory from the system instead,
-    which costs as much as the decoding; but for big results it takes huge pages, which cost less than small ones.
+    They are jemalloc's, where PyArrow has it and nobody chose another allocator (``ARROW_DEFAULT_MEMORY_POOL``): it gives
+    the memory of a dropped batch to the next one. PyArrow's default takes fresh memory from the system instead, in huge
+    pages. That is a tenth faster where the machine has them at hand, and takes half as long again on a virtual machine that
+    gave its free memory back to its host: the first work of a process there would wait for it.
     """
-    return pa.allocate_buffer(size, memory_pool=POOL_OF_BATCHES if size <= _SMALL_BYTES else None)
+    return pa.allocate_buffer(size, memory_pool=POOL_OF_BATCHES)
