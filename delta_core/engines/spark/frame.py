@@ -126,24 +126,20 @@ class _Stages:
 
     def build(self, rows: DataFrame, row: str, in_driver: bool = False) -> DataFrame:
         """Return the rows as they were asked for; ``in_driver``: its classes may help."""
-        names = [self._column_below(o) for o in self._plan.outputs]
-        if self._is_direct and in_driver and names and None not in names:
-            pairs = zip(names, (o.field.name for o in self._plan.outputs), strict=True)
-            return private.select(rows, list(pairs))  # type: ignore[arg-type]  # none is None
-        direct = self._direct(row) if self._is_direct else None
-        if direct is not None:
-            return rows.select(*direct)
+        if not self._plan.checks and self._plan.filter is None:  # at once: each step takes Spark time to analyse
+            below = [self._column_below(o) for o in self._plan.outputs]
+            pairs = [(b, o.field.name) for b, o in zip(below, self._plan.outputs, strict=True) if b is not None]
+            if in_driver and pairs and len(pairs) == len(below):
+                return private.select(rows, pairs)
+            direct = self._direct(row)
+            if direct is not None:
+                return rows.select(*direct)
         out = rows.select(*self._shaped(row))
         for check in self._plan.checks:
             out = out.where(self._check(check))
         if self._plan.filter is not None:
             out = out.where(self._expression(self._plan.filter, "a row filter"))
         return out.select(*[self._output(o) for o in self._plan.outputs])
-
-    @property
-    def _is_direct(self) -> bool:
-        """Whether outputs may be made of raw columns at once: each step takes Spark time to analyse."""
-        return not self._plan.checks and self._plan.filter is None
 
     def _column_below(self, output: Output) -> str | None:
         """Return the name of the raw column or constant that an output is, None where it is more than that."""
