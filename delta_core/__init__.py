@@ -41,7 +41,7 @@ def __getattr__(name: str) -> Any:
     if name == "exceptions":
         return importlib.import_module("delta_core.exceptions")
     if name == "__version__":
-        return importlib.import_module("importlib.metadata").version("delta_core")
+        return importlib.import_module("importlib.metadata").version("delta-core-lake")
     if name not in _HOME:
         raise AttributeError(f"module 'delta_core' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"delta_core.{_HOME[name]}"), name)

@@ -18,6 +18,9 @@ from typing import Any, NamedTuple
 __all__ = ["EntryPoint", "entry_groups", "entry_points"]
 
 _OURS = "delta_core."
+#: The name of our distribution, and the one that it had before. Both install the same packages: where both are
+#: installed, metadata of the old one describes files that are gone.
+_NAME, _FORMER_NAME = "delta_core_lake", "delta_core"
 
 
 class EntryPoint(NamedTuple):
@@ -83,12 +86,14 @@ def _standard() -> Iterator[Any]:
     import importlib.metadata
 
     points = importlib.metadata.entry_points()
-    for group in points.groups:
-        yield from points.select(group=group)
+    found = [point for group in points.groups if group.startswith(_OURS) for point in points.select(group=group)]
+    packages = [_normalized(point.dist.name) if point.dist is not None else "" for point in found]
+    left_out = _FORMER_NAME if _NAME in packages else None
+    yield from (point for point, package in zip(found, packages, strict=True) if package != left_out)
 
 
 def _scan(path: tuple[str, ...]) -> Iterator[EntryPoint]:
-    seen: set[str] = set()
+    folders: dict[str, str] = {}
     for place in path:
         try:
             names = os.listdir(place or ".")
@@ -96,10 +101,15 @@ def _scan(path: tuple[str, ...]) -> Iterator[EntryPoint]:
             continue
         for name in names:
             if name.endswith((".dist-info", ".egg-info")):
-                package = re.sub(r"[-_.]+", "_", name[:-10].partition("-")[0]).lower()
-                if package not in seen:
-                    seen.add(package)
-                    yield from _read(os.path.join(place or ".", name))
+                folders.setdefault(_normalized(name[:-10].partition("-")[0]), os.path.join(place or ".", name))
+    if _NAME in folders:
+        folders.pop(_FORMER_NAME, None)
+    for folder in folders.values():
+        yield from _read(folder)
+
+
+def _normalized(package: str) -> str:
+    return re.sub(r"[-_.]+", "_", package).lower()
 
 
 def _read(folder: str) -> Iterator[EntryPoint]:

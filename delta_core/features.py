@@ -105,7 +105,7 @@ def supported_features(protocol: Protocol, legacy: Callable[[str], Iterable[str]
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader not in READER_VERSIONS:
         raise UnsupportedVersionError(
-            f"The table needs reader version {reader}; this release reads 1 to {READER_VERSIONS[-1]}. Upgrade delta_core.",
+            f"The table needs reader version {reader}; this release reads 1 to {READER_VERSIONS[-1]}. Upgrade delta-core-lake.",
             min_reader_version=reader,
         )
     if reader == 3 and writer in WRITER_VERSIONS and writer != 7:

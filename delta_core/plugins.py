@@ -115,7 +115,7 @@ class PluginRegistry:
             raise UnsupportedFeatureError(
                 f"The table needs the reader feature{'s' * (len(missing) > 1)} {', '.join(missing)}, which no installed "
                 f"plugin provides. Install a package with an entry point of that name in the group {FEATURES_GROUP!r}, "
-                "or upgrade delta_core.", feature=missing[0], features=tuple(missing),
+                "or upgrade delta-core-lake.", feature=missing[0], features=tuple(missing),
             )  # fmt: skip
         key = features.all
         if key not in self._sets:

@@ -224,7 +224,7 @@ def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
         _check_names(f.type, path)
     for path, name in unknown_types(schema, types):
         meant = _SQL_NAMES.get(name.lower())
-        what = f"The protocol calls it {meant!r}." if meant else "Install a plugin that provides the type, or upgrade delta_core."
+        what = f"The protocol calls it {meant!r}." if meant else "Install a plugin that provides the type, or upgrade delta-core-lake."
         raise UnsupportedFeatureError(
             f"Column {format_path(path)} has type {name!r}, which no feature of this table provides. {what}",
             column=format_path(path), type=name,

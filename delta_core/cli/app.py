@@ -71,7 +71,7 @@ class _Program(click.Group):
 
 
 @click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="delta_core", prog_name=PROGRAM)
+@click.version_option(package_name="delta-core-lake", prog_name=PROGRAM)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error; may stand anywhere.")
 def cli(debug: bool) -> None:
     """Read and write Delta Lake tables: what they are, what is in them, what changed.

@@ -157,7 +157,7 @@ def _client_of(settings: Settings) -> Any:
                 import boto3
             except ImportError as e:
                 raise MissingDependencyError(
-                    "Committing through DynamoDB needs boto3: pip install 'delta_core[dynamodb]'.",
+                    "Committing through DynamoDB needs boto3: pip install 'delta-core-lake[dynamodb]'.",
                     module="boto3",
                 ) from e
             session = boto3.session.Session(**settings.session)

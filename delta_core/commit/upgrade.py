@@ -110,6 +110,6 @@ def check_writable(protocol: Protocol, registry: PluginRegistry) -> None:
     if unknown:
         raise UnsupportedFeatureError(
             f"The table needs the writer feature{'s' * (len(unknown) > 1)} {', '.join(unknown)}, which no installed plugin "
-            "provides: it can be read, not written. Install a package that provides it, or upgrade delta_core.",
+            "provides: it can be read, not written. Install a package that provides it, or upgrade delta-core-lake.",
             feature=unknown[0], features=tuple(unknown),
         )  # fmt: skip

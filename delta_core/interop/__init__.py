@@ -42,7 +42,7 @@ def require(package: str) -> None:
     """Raise MissingDependencyError for a package that is not installed, which the extra of its name brings."""
     if find_spec(package) is None:
         raise MissingDependencyError(
-            f"This call needs {package}, which is not installed. Run: pip install 'delta_core[{package}]'", package=package
+            f"This call needs {package}, which is not installed. Run: pip install 'delta-core-lake[{package}]'", package=package
         )
 
 

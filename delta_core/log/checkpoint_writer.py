@@ -150,7 +150,7 @@ def _check_writable(snapshot: CheckpointSource) -> None:
     version = snapshot.state.protocol.min_writer_version
     if not 1 <= version <= 7:
         raise UnsupportedVersionError(
-            f"The table needs writer version {version}; this release writes 1 to 7. Upgrade delta_core.",
+            f"The table needs writer version {version}; this release writes 1 to 7. Upgrade delta-core-lake.",
             min_writer_version=version,
         )
     unknown = sorted(snapshot.plugins.unknown)

@@ -36,7 +36,7 @@ def mapping_mode(configuration: Mapping[str, str]) -> str:
     mode = configuration.get(MODE, "none").strip().lower()
     if mode not in ("none", "name", "id"):
         raise UnsupportedFeatureError(
-            f"Table property {MODE} is {mode!r}, expected none, name or id. Upgrade delta_core to read the table.",
+            f"Table property {MODE} is {mode!r}, expected none, name or id. Upgrade delta-core-lake to read the table.",
             feature="columnMapping", mode=mode,
         )  # fmt: skip
     return mode

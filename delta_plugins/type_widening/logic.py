@@ -67,7 +67,7 @@ def _check(column: str, change: Any, now: DataType) -> None:
         raise TypeChangeError(
             f"Column {where} was changed from {old} to {new}, which feature typeWidening does not provide here: files "
             "written before the change can't be read as the new type for certain. Rewrite the table with the engine "
-            "that made the change, or upgrade delta_core.",
+            "that made the change, or upgrade delta-core-lake.",
             feature="typeWidening", column=where, from_type=old, to_type=new,
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What tests are skipped without is brought by the extra that CI installs, or listed here with a reason."""
+"""Extras: tests find what they need in one or list it here with a reason, and texts name the ones that there are."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 
 from tests.architecture.source import ROOT
 
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+#: Texts that install something of ours: the distribution's name is on the public index, `delta_core` is only imported.
+REQUIREMENT = re.compile(r"""(delta[-_]core(?:-lake)?)\[([^\]\n]*)\]|install(?: -\S+)* ["']?(delta[-_]core(?:-lake)?)\b""")
 #: Which listed package brings a module of another name.
 BROUGHT_BY = {"grpc": "pyspark"}
 NOT_BROUGHT = {
@@ -24,7 +30,7 @@ def packages(extra: str) -> Iterator[str]:
     """Yield the names of an extra's packages, and of the extras that it names."""
     for line in EXTRAS[extra]:
         name, _, inner = re.fullmatch(r"([\w-]+)(\[([\w,]+)\])?.*", line).groups()
-        if name == "delta_core":
+        if name == PROJECT["name"]:
             for other in inner.split(","):
                 yield from packages(other)
         else:
@@ -47,3 +53,25 @@ def test_modules_that_tests_are_skipped_without_are_brought() -> None:
     found = needed() - sys.stdlib_module_names
     assert "deltalake" in found
     assert {m for m in found if BROUGHT_BY.get(m, m) not in set(packages("test"))} == set(NOT_BROUGHT)
+
+
+def test_texts_install_the_distribution_by_its_name_and_with_extras_that_it_has() -> None:
+    wrong, found = [], 0
+    folders = ("delta_core", "delta_plugins", "docs", "examples", "tests", "benchmarks")
+    paths = [*ROOT.glob("*.*"), *(p for folder in folders for p in (ROOT / folder).rglob("*.*"))]
+    for path in paths:
+        if path.suffix not in {".py", ".md", ".toml"} or path == Path(__file__):
+            continue
+        for name, extras, plain in REQUIREMENT.findall(path.read_text(encoding="utf-8")):
+            found += 1
+            unknown = [e for e in extras.split(",") if e and not e.startswith("{") and e not in EXTRAS]
+            if (name or plain) != PROJECT["name"] or unknown:
+                wrong.append(f"{path.relative_to(ROOT)}: {name or plain}[{extras}]")
+    assert wrong == []
+    assert found > 5
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples" / "plugins").iterdir()), ids=lambda p: p.name)
+def test_example_plugins_depend_on_the_distribution(example: Path) -> None:
+    project = tomllib.loads((example / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["dependencies"] == [PROJECT["name"]] == ["delta-core-lake"]

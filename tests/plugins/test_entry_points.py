@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from delta_core.entry_points import entry_groups, entry_points
+from delta_core.plugins import PluginRegistry
 
 GROUP = "delta_core.features"
 
@@ -52,3 +53,27 @@ def test_package_in_an_archive_is_found(tmp_path: Path, monkeypatch: pytest.Monk
             archive.write(file, file.relative_to(tmp_path / "folder"))
     monkeypatch.setattr(sys, "path", [str(tmp_path / "packages.zip")])
     assert [p.name for p in entry_points(GROUP)] == ["zipped"]
+
+
+@pytest.mark.parametrize("archived", [False, True], ids=["folder", "archive"])
+def test_former_name_of_the_distribution_is_passed_over_beside_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, archived: bool
+) -> None:
+    _install(tmp_path / "folder", "delta_core", f"[{GROUP}]\nrowIds = delta_plugins.moved\n", "0.1.0")
+    _install(tmp_path / "folder", "delta_core_lake", f"[{GROUP}]\nrowIds = delta_plugins.row_ids\n", "0.2.0")
+    _install(tmp_path / "folder", "plugin", f"[{GROUP}]\nother = os:path\n")
+    place = tmp_path / "folder"
+    if archived:
+        place = tmp_path / "packages.zip"
+        with zipfile.ZipFile(place, "w") as archive:
+            for file in (tmp_path / "folder").rglob("*"):
+                archive.write(file, file.relative_to(tmp_path / "folder"))
+    monkeypatch.setattr(sys, "path", [str(place)])
+    assert {p.name: p.value for p in entry_points(GROUP)} == {"rowIds": "delta_plugins.row_ids", "other": "os:path"}
+    assert PluginRegistry().source("rowIds") == "delta_core_lake 0.2.0"
+
+
+def test_former_name_of_the_distribution_serves_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _install(tmp_path, "delta_core", f"[{GROUP}]\nrowIds = delta_plugins.row_ids\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert [p.name for p in entry_points(GROUP)] == ["rowIds"]

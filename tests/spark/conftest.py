@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-pytest.importorskip("pyspark", reason="pyspark is not installed: pip install delta_core[spark]")
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install delta-core-lake[spark]")
 
 
 @pytest.fixture(scope="package")

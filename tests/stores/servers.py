@@ -67,7 +67,7 @@ def _program(name: str, install: str) -> str:
 
 def _need(module: str, extra: str) -> None:
     if find_spec(module) is None:
-        raise ServerMissingError(f"{module} is not installed: pip install 'delta_core[{extra}]'")
+        raise ServerMissingError(f"{module} is not installed: pip install 'delta-core-lake[{extra}]'")
 
 
 def _free_port() -> int:

@@ -177,7 +177,7 @@ def test_library_that_is_not_installed_is_named_with_its_extra(
     builder: TableBuilder, monkeypatch: pytest.MonkeyPatch, package: str, call: str
 ) -> None:
     monkeypatch.setattr("delta_core.interop.find_spec", lambda name: None)
-    with pytest.raises(MissingDependencyError, match=rf"pip install 'delta_core\[{package}\]'"):
+    with pytest.raises(MissingDependencyError, match=rf"pip install 'delta-core-lake\[{package}\]'"):
         getattr(DeltaTable(builder.uri), call)()
 
 

@@ -40,7 +40,7 @@ def _filesystem_class(scheme: str, root: str) -> Any:
     except ImportError as e:
         extra = _EXTRAS.get(scheme, "all")
         raise MissingDependencyError(
-            f"No filesystem for {scheme}:// is installed: {e}. Install it, e.g. pip install 'delta_core[{extra}]'.",
+            f"No filesystem for {scheme}:// is installed: {e}. Install it, e.g. pip install 'delta-core-lake[{extra}]'.",
             scheme=scheme,
         ) from e
     except ValueError as e:
