@@ -229,7 +229,10 @@ class _Scope:
 
 
 def _weaken(e: Expression, scope: _Scope, positive: bool) -> Expression | None:
-    """Return what follows from the expression (or its negation) and has partition leaves only."""
+    """Return what follows from the expression (or its negation) and has partition leaves only.
+
+    Rows may never reach a cast in it, so it must not fail: what does not cast is null, that is no match.
+    """
     if isinstance(e, Call) and e.function == "not":
         return _weaken(e.args[0], scope, not positive)
     if isinstance(e, Call) and e.function in ("and", "or"):
@@ -239,7 +242,15 @@ def _weaken(e: Expression, scope: _Scope, positive: bool) -> Expression | None:
         known = [p for p in parts if p is not None]
         return any_of(known) if len(known) == len(parts) else None
     exact = scope.as_partition(e)
-    return exact if exact is None or positive else negate(exact)
+    if exact is None:
+        return None
+    return _safely_cast(exact) if positive else negate(_safely_cast(exact))
+
+
+def _safely_cast(e: Expression) -> Expression:
+    if isinstance(e, Cast):
+        return replace(e, arg=_safely_cast(e.arg), safe=True, sql="")
+    return replace(e, args=tuple(map(_safely_cast, e.args)), sql="") if isinstance(e, Call) else e
 
 
 # --- statistics ----------------------------------------------------------------------------

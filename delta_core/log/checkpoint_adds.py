@@ -92,7 +92,7 @@ class AddReader(Struct, frozen=True):
             statistics = dict(zip(self.columns.leaves, loaded, strict=True))
         codes = [_dictionary(found.pop(name)) for name in texts]
         fields = zip(codes, self.columns.partitions, strict=True)
-        typed = [parse_dictionary(c, f.type, self.zone, column=f.name) for c, f in fields]
+        typed = [parse_dictionary(c, f.type, self.zone, column=f.name, rows=alive) for c, f in fields]
         return _Loaded(np.flatnonzero(alive), found, statistics, codes, typed)
 
     # --- ordering ---

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.engine import CheckpointHandle, Evaluator
-from delta_core.errors import InvalidArgumentError
+from delta_core.errors import ExpressionError, InvalidArgumentError
 from delta_core.expressions.ast import (
     Call,
     Expression,
@@ -91,11 +91,36 @@ class FileTest:
         return self._of_groups is None or self._of_groups.keeps(handle, group)
 
     def run(self, chunk: Chunk, rows: Mask | None) -> Mask:
-        """Return which rows of a chunk pass; those outside ``rows`` do not."""
+        """Return which rows of a chunk pass; those outside ``rows`` do not.
+
+        It may raise for a row outside ``rows`` too: then `run_alone` decides.
+        """
         wanted = self._compiled.leaves
         if len(wanted) == 1 and isinstance(wanted[0], PartitionValue):
             passed = self._run_distinct(chunk, wanted[0])
             return passed if rows is None else passed & rows
+        return self._run_rows(chunk, rows)
+
+    def run_alone(self, chunk: Chunk, rows: Mask) -> Mask:
+        """Return which rows of a chunk pass, looking at no value of another row.
+
+        Raises
+        ------
+        LogError
+            A partition value that is not a value of its column's type.
+        ExpressionError
+            The test fails on a value. One that only skips files keeps them instead: reading the rows decides.
+        """
+        if not rows.any():
+            return rows
+        try:
+            return self._run_rows(chunk, rows)
+        except ExpressionError:
+            if self._exact:
+                raise
+            return rows
+
+    def _run_rows(self, chunk: Chunk, rows: Mask | None) -> Mask:
         selected = None if rows is None or rows.all() else rows
         passed = self._passed(self._columns(chunk, selected), chunk.num_rows if selected is None else int(selected.sum()))
         if selected is None:
@@ -117,13 +142,15 @@ class FileTest:
         return [found[leaf] for leaf in wanted]
 
     def _typed(self, leaf: Leaf, column: pa.Array) -> pa.Array:
-        return parse_partition_values(column, leaf.type, self._zone) if isinstance(leaf, PartitionValue) else column
+        if not isinstance(leaf, PartitionValue):
+            return column
+        return parse_partition_values(column, leaf.type, self._zone, column=leaf.name)
 
     def _run_distinct(self, chunk: Chunk, leaf: PartitionValue) -> Mask:
         """Ask each distinct value once."""
         (text,) = chunk.load([PARTITION + leaf.name])
         coded: Any = text if pa.types.is_dictionary(text.type) else text.dictionary_encode()
-        distinct = parse_dictionary(coded, leaf.type, self._zone)
+        distinct = parse_dictionary(coded, leaf.type, self._zone, column=leaf.name)
         # the last row of the table is for null
         passed = self._passed([pa.concat_arrays([distinct, pa.nulls(1, distinct.type)])], len(distinct) + 1)
         codes = values_of(coded)

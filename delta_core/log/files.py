@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from delta_core.actions import FILE_COLUMNS
 from delta_core.engine import Evaluator
-from delta_core.errors import InvalidArgumentError
+from delta_core.errors import ExpressionError, InvalidArgumentError, LogError
 from delta_core.expressions.ast import Expression, FileStatistic
 from delta_core.kernels.arrow_buffers import is_valid
 from delta_core.kernels.dedup import KeySet
@@ -123,7 +123,11 @@ class Part:
             return None
         mask = self.candidates if self.alive is None else self.alive
         for test in tests:
-            mask = test.run(self.chunk, mask)
+            try:
+                mask = test.run(self.chunk, mask)
+            except (LogError, ExpressionError):
+                # a removed file, or one that an earlier test dropped, may have a value that this test can't take
+                mask = test.run_alone(self.chunk, self.mask() if mask is None else mask & self.mask())
             if not mask.any():
                 return None
         if self.alive is None:

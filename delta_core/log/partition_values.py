@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from delta_core.errors import InvalidArgumentError, LogError, SchemaError
 from delta_core.kernels.arrow_buffers import bool_array, is_valid, scalar_of, values_of
@@ -75,14 +76,20 @@ def parse_partition_values(
 
 
 def parse_dictionary(
-    coded: pa.DictionaryArray, type: DataType, zone: str = "UTC", *, column: str = "", types: Mapping[str, TypeDef] = _TYPES
-) -> pa.Array:
+    coded: pa.DictionaryArray, type: DataType, zone: str = "UTC", *, column: str = "",
+    types: Mapping[str, TypeDef] = _TYPES, rows: NDArray[np.bool_] | None = None,
+) -> pa.Array:  # fmt: skip
     """Parse the dictionary of a partition column; see `parse_partition_values`.
+
+    Parameters
+    ----------
+    rows : bool[n], optional
+        The rows that count: a removed file may have a value that the column's type of today can't hold.
 
     Returns
     -------
     pyarrow.Array, **as long as the dictionary**
-        Null where no row has the value: a dictionary may hold another column's texts.
+        Null where no row that counts has the value: a dictionary may hold another column's texts.
     """
     import pyarrow.compute as pc
 
@@ -90,7 +97,8 @@ def parse_dictionary(
         raise _not_partitioning(type, column)
     parse, arrow = _codec(type, types, column)
     used = np.zeros(len(coded.dictionary), np.bool_)
-    used[values_of(coded)[is_valid(coded.indices)]] = True
+    counts = is_valid(coded.indices)
+    used[values_of(coded)[counts if rows is None else counts & rows]] = True
     distinct = coded.dictionary.cast(pa.string())
     wanted = pc.and_(bool_array(used), pc.not_equal(distinct, scalar_of("", pa.string())))
     return parse(pc.if_else(wanted, distinct, pa.nulls(1, pa.string())[0]), arrow, zone, column)

@@ -10,10 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core.errors import CorruptTableError
+from delta_core.errors import CorruptTableError, ExpressionError
 from delta_core.snapshot import open_snapshot
+from delta_core.table import DeltaTable
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
+from delta_core.writer import write_deltalake
 
 VALUES: dict[str, Any] = {
     "boolean": True, "byte": -5, "short": 300, "integer": 2**30, "long": -(2**62), "float": 1.5, "double": -0.25,
@@ -162,3 +164,65 @@ def test_partition_column_between_others_keeps_its_place(tmp_path: Path) -> None
 def test_scan_of_partition_columns_alone_counts_rows(tmp_path: Path) -> None:
     table = partitioned(tmp_path, "string").append([{"id": i, "p": "ab"[i % 2]} for i in range(10)])
     assert_same_rows(open_snapshot(tmp_path).scan(["p"]).to_table(), table.expected().select(["p"]))
+
+
+# --- values of files that are gone, or that no row of the predicate reaches -----------------
+
+
+@pytest.fixture(params=["commits", "checkpoint"])
+def retyped(request: Any, tmp_path: Path) -> DeltaTable:
+    """A table whose partition column was text and is a number now; the log still names the files of then."""
+    texts = pa.table({"id": [1, 2, 3], "p": ["abc", "x", "2"]})
+    write_deltalake(tmp_path, texts, partition_by=["p"])
+    if request.param == "checkpoint":
+        DeltaTable(tmp_path).create_checkpoint()
+    numbers = pa.table({"id": [4, 5], "p": pa.array([2, 3], pa.int32())})
+    write_deltalake(tmp_path, numbers, partition_by=["p"], mode="overwrite", schema_mode="overwrite")
+    return DeltaTable(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "ids"),
+    [
+        ("p = 2", [4]), ("p > 1", [4, 5]), ("p is null", []), ("p + 0 = 3 and id = 5", [5]), ("p < id", [4, 5]),
+        ("p = 2 and id = 4 or p = 3 and id = 5", [4, 5]),
+    ],
+)  # fmt: skip
+def test_filter_looks_at_no_partition_value_of_a_removed_file(retyped: DeltaTable, predicate: str, ids: list[int]) -> None:
+    found = open_snapshot(retyped.table_uri).scan(predicate=predicate).to_table()
+    assert sorted(found.column("id").to_pylist()) == ids
+
+
+def test_checkpoint_and_predicate_overwrite_look_at_no_partition_value_of_a_removed_file(retyped: DeltaTable) -> None:
+    retyped.create_checkpoint()
+    new = pa.table({"id": [9], "p": pa.array([2], pa.int32())})
+    write_deltalake(retyped, new, mode="overwrite", predicate="p = 2")
+    DeltaTable(retyped.table_uri).create_checkpoint()
+    rows = open_snapshot(retyped.table_uri).scan().to_table()
+    assert sorted(rows.column("id").to_pylist()) == [5, 9]
+
+
+def test_cast_fails_on_the_partition_values_of_live_files_only(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1, 2, 3], "p": ["abc", "2", "3"]}), partition_by=["p"])
+    with pytest.raises(ExpressionError, match="'abc'"):
+        open_snapshot(tmp_path).scan(predicate="cast(p as int) = 2").to_table()
+    write_deltalake(tmp_path, pa.table({"id": [4], "p": ["2"]}), mode="overwrite")
+    found = open_snapshot(tmp_path).scan(predicate="cast(p as int) = 2").to_table()
+    assert found.column("id").to_pylist() == [4]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "ids"),
+    [
+        ("p <> 'abc' and cast(p as int) = 2", [2]),
+        ("p = 'abc' or cast(p as int) = 2", [1, 2]),
+        ("case when p = 'abc' then false else cast(p as int) = 2 end", [2]),
+        ("(id = 2 and cast(p as int) = 2) or p = 'abc'", [1, 2]),
+        ("p <> 'abc' and id < cast(p as int) + 1", [2, 3]),
+        ("not (p = 'abc' or cast(p as int) = 2)", [3]),
+    ],
+)
+def test_guard_keeps_a_cast_from_the_partition_values_that_it_excludes(tmp_path: Path, predicate: str, ids: list[int]) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1, 2, 3], "p": ["abc", "2", "3"]}), partition_by=["p"])
+    found = open_snapshot(tmp_path).scan(predicate=predicate).to_table()
+    assert sorted(found.column("id").to_pylist()) == ids

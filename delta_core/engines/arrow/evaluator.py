@@ -62,8 +62,10 @@ class _Batch(Struct, frozen=True):
     num_rows: int
 
     def select(self, mask: pa.Array) -> _Batch:
-        columns = [c if isinstance(c, pa.Scalar) else c.filter(mask) for c in self.columns]
-        return _Batch(columns, mask.true_count)
+        rows = mask.true_count
+        # constants as arrays: where no row is left, no value is looked at
+        columns = [pa.repeat(c, rows) if isinstance(c, pa.Scalar) else c.filter(mask) for c in self.columns]
+        return _Batch(columns, rows)
 
 
 Node = Callable[[_Batch], Any]
