@@ -123,7 +123,9 @@ def _plan(
         if code == "o":
             plan.vector(wanted)
         elif name in wanted or (name == "partitionValues" and partition_keys):
-            index = plan.field(name, code, name if name in wanted else None, required=name == "path")
+            # without its map a file's partition is unknown, where a map without a key means null
+            required = name == "path" or (kind == "add" and name == "partitionValues" and bool(partition_keys))
+            index = plan.field(name, code, name if name in wanted else None, required=required)
             if name == "partitionValues":
                 plan.entries = [(index, key, plan.column(f"partition:{key}", "d")) for key in partition_keys]
     for name in extra:
@@ -151,7 +153,7 @@ class ActionParser:
         Kinds to pass over, such as ``{"commitInfo"}``.
     partition_keys : sequence of str
         Keys of ``partitionValues`` that each become a column ``partition:<key>`` (dictionary of strings), null where
-        the key is absent or its value null.
+        the key is absent or its value null. An ``add`` must then have ``partitionValues``.
     extra_fields : mapping of str to sequence of str
         Further fields of ``add``, ``remove`` or ``cdc``; each becomes a column ``extra:<field>`` with the raw JSON
         text of its value, null where it is absent or null.

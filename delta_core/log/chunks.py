@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from delta_core.actions import DELETION_VECTOR, FILE_COLUMNS, ActionField
 from delta_core.engine import ActionQuery, CheckpointHandle, LogFiles
+from delta_core.errors import CheckpointError
 from delta_core.expressions.ast import FileStatistic
-from delta_core.kernels.arrow_buffers import values_of
+from delta_core.kernels.arrow_buffers import is_valid, values_of
 from delta_core.kernels.dedup import dv_unique_ids
 from delta_core.log.file_columns import (
     PARTITION,
@@ -164,9 +165,25 @@ class CheckpointChunk:
             wanted.append(self._map)
         dictionary = [self._map] if partitions and "partitionValues" not in names else []
         found = dict(zip(wanted, self._handle.read(self._group, wanted, dictionary), strict=True)) if wanted else {}
+        if partitions and self._action == "add":
+            self._check_partitions(found[self._map])
         for name in partitions:
             self._partitions[name] = partition_text(found[self._map], name.removeprefix(PARTITION))
         return [self._column(n, found, self.num_rows) for n in names]
+
+    def _check_partitions(self, values: pa.Array) -> None:
+        """Reject an add without ``partitionValues``: a file's partition is unknown then, where a missing key means null."""
+        if not values.null_count:
+            return
+        (path,) = self._handle.read(self._group, [(self._action, "path")])
+        lacking = np.flatnonzero(is_valid(path) & ~is_valid(values))
+        if len(lacking):
+            name = path[int(lacking[0])].as_py()
+            raise CheckpointError(
+                f"Checkpoint {self._handle.path} names file {name!r} without 'partitionValues', which a partitioned table "
+                "needs. Whatever wrote it is wrong; read a version before it, or write the checkpoint anew.",
+                path=self._handle.path,
+            )
 
     @property
     def nbytes(self) -> int:

@@ -84,10 +84,36 @@ def test_special_characters_survive_hive_and_uri_escapes(tmp_path: Path, text: s
     assert open_snapshot(tmp_path).scan(predicate=[("p", "=", text)]).to_table().num_rows == 1
 
 
-def test_missing_key_is_null(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["commit", "checkpoint"])
+def test_missing_key_is_null(tmp_path: Path, form: str) -> None:
     table = partitioned(tmp_path, "string")
     table.commit(*table.add_actions([{"id": 1, "p": "x"}], partitionValues={}))
+    if form == "checkpoint":
+        table.checkpoint().cleanup_before(table.version)
     assert values(table) == [None]
+    assert open_snapshot(tmp_path).scan(predicate="p is null").files().num_rows == 1
+
+
+@pytest.mark.parametrize("form", ["commit", "checkpoint"])
+@pytest.mark.parametrize("predicate", [None, "p = 'x'", "p is null"])
+def test_file_without_partition_values_is_refused_on_a_partitioned_table(
+    tmp_path: Path, form: str, predicate: str | None
+) -> None:
+    table = partitioned(tmp_path, "string")
+    table.commit(*table.add_actions([{"id": 1, "p": "x"}], partitionValues=None))
+    if form == "checkpoint":
+        table.checkpoint().cleanup_before(table.version)
+    with pytest.raises(CorruptTableError, match="'partitionValues'"):
+        open_snapshot(tmp_path).scan(predicate=predicate).to_table()
+
+
+@pytest.mark.parametrize("form", ["commit", "checkpoint"])
+def test_file_without_partition_values_is_read_where_nothing_is_partitioned(tmp_path: Path, form: str) -> None:
+    table = TableBuilder(tmp_path).create({"id": "long"})
+    table.commit(*table.add_actions([{"id": 1}], partitionValues=None))
+    if form == "checkpoint":
+        table.checkpoint().cleanup_before(table.version)
+    assert open_snapshot(tmp_path).scan().to_table().column("id").to_pylist() == [1]
 
 
 # --- zones ---------------------------------------------------------------------------------
