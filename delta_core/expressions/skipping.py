@@ -7,6 +7,7 @@ file, so a missing statistic never prunes. Both hold for what writers really rec
 - bounds are bounds, not values: text may be cut, bounds may be wide (``tightBounds`` false), and NaN, the greatest
   of all values, is left out, so the maximum of floats bounds nothing unless the predicate shuts NaN out;
 - timestamps are floored to milliseconds, so the maximum is up to a millisecond larger;
+- a column that was FLOAT and is DOUBLE now has bounds in a float's shortest text, which as a double is another number;
 - ``nullCount`` tells something where it is 0 or equal to ``numRecords``; there, bounds mean nothing.
 
 The same predicate serves Parquet row groups, with a group's bounds, null count and rows in place of a file's.
@@ -15,7 +16,7 @@ The same predicate serves Parquet row groups, with a group's bounds, null count 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -198,6 +199,8 @@ class _Scope:
         low: Expression = self.statistic("min", column, t)
         high: Expression = self.statistic("max", column, t)
         if t.type in ("float", "double"):
+            if _was_float(found):
+                low, high = Call("least", (low, _as_float(low, t))), Call("greatest", (high, _as_float(high, t)))
             # Some writers let NaN spoil their bounds.
             low, high = (Call("if", (Call("isnan", (b,)), Literal(None, t), b)) for b in (low, high))
             return _Bounds(low, high, column, may_be_nan=True)
@@ -223,6 +226,19 @@ class _Scope:
             find(self._schema, column.path[: i + 1])[1] for i in range(len(column.path))
         ]
         return any("__COLLATIONS" in f.metadata for f in ancestors)
+
+
+def _was_float(column: Field) -> bool:
+    """Tell whether files may hold floats for a column that is DOUBLE now."""
+    changes = column.metadata.get("delta.typeChanges")
+    if column.type != PrimitiveType("double") or not isinstance(changes, (list, tuple)):
+        return False
+    return any(isinstance(c, Mapping) and c.get("fromType") == "float" for c in changes)
+
+
+def _as_float(bound: Expression, t: DataType) -> Expression:
+    """Return the float that a bound stands for: writers give the float's shortest text, such as -0.1."""
+    return Cast(Cast(bound, PrimitiveType("float")), t)
 
 
 # --- partition values ----------------------------------------------------------------------

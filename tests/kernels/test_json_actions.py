@@ -162,11 +162,18 @@ def test_partition_keys_become_columns():
     text = "".join(
         add(partitionValues=v) for v in ({"a": "x", "b": "1"}, {"a": None}, {}, {"a": "é\n"}, {"a": "x"})
     )
-    table = parse(text + add(), columns=(), partition_keys=["a", "b"]).adds
+    table = parse(text, columns=(), partition_keys=["a", "b"]).adds
     assert table.column_names[3:5] == ["partition:a", "partition:b"]
-    assert table["partition:a"].to_pylist() == ["x", None, None, "é\n", "x", None]
-    assert table["partition:b"].to_pylist() == ["1", None, None, None, None, None]
+    assert table["partition:a"].to_pylist() == ["x", None, None, "é\n", "x"]
+    assert table["partition:b"].to_pylist() == ["1", None, None, None, None]
     assert len(table["partition:a"].chunk(0).dictionary) == 2
+
+
+def test_add_without_partition_values_is_refused_where_their_keys_are_asked_for():
+    for text in (add(), add(partitionValues=None)):
+        with pytest.raises(LogError, match="expected 'partitionValues' in add"):
+            parse(text, partition_keys=["a"])
+        assert parse(text).adds.num_rows == 1
 
 
 def test_many_distinct_partition_values_keep_their_rows():

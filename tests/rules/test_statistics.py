@@ -5,12 +5,17 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import operator as op
+import tempfile
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from delta_core.snapshot import open_snapshot
 from delta_core.table import DeltaTable
@@ -18,6 +23,7 @@ from delta_core.testing.table_builder import TableBuilder
 
 US = dt.timedelta(microseconds=1)
 NAN = float("nan")
+OPERATORS = {"<": op.lt, "<=": op.le, ">": op.gt, ">=": op.ge, "=": op.eq, "!=": op.ne}
 
 
 def one_column(path: Path, kind: str, values: list[Any], **statistics: Any) -> TableBuilder:
@@ -290,3 +296,44 @@ def test_counts_below_zero_count_no_rows(below_zero: TableBuilder) -> None:
     actions = DeltaTable(below_zero.uri).get_add_actions(flatten=True)
     assert sorted(actions.column("num_records").to_pylist(), key=str) == [3, None, None]
     assert sorted(actions.column("null_count.x").to_pylist(), key=str) == [0, None, None]
+
+
+# --- columns that were floats --------------------------------------------------------------
+
+
+def widened(path: Path, old: list[float], new: list[float], form: Any) -> TableBuilder:
+    """A FLOAT column in a file whose bounds are the floats' shortest texts, then DOUBLE in another file."""
+    table = TableBuilder(path).create({"x": "float"}, features=["typeWidening"])
+    low, high = (float(str(np.float32(f(old)))) for f in (min, max))
+    table.append({"x": old}, statistics={"minValues": {"x": low}, "maxValues": {"x": high}})
+    change = {"delta.typeChanges": [{"fromType": "float", "toType": "double"}]}
+    table.alter({"type": "struct", "fields": [{"name": "x", "type": "double", "nullable": True, "metadata": change}]})
+    table.append({"x": new})
+    return table if form is None else table.checkpoint(statistics=form).cleanup_before(table.version)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    old=st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=3), shift=st.sampled_from([0.0, -1e-9, 1e-9]),
+    new=st.lists(st.floats(allow_nan=False), min_size=1, max_size=3), form=st.sampled_from([None, "json", "struct"]),
+)  # fmt: skip
+def test_bounds_of_a_float_that_is_a_double_now_lose_no_row(
+    old: list[float], new: list[float], shift: float, form: Any
+) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        table = widened(Path(place), old, new, form)
+        rows = [x for x in (*map(float, np.array(old, np.float32)), *new)]
+        texts = [float(str(np.float32(x))) for x in old]
+        for bound in {*rows, *texts, *(x * (1 + shift) for x in texts)}:
+            for operator, test in OPERATORS.items():
+                expected = sorted(x for x in rows if test(x, bound))
+                # the second test shuts NaN out, so that the maximum counts
+                predicate = [("x", operator, bound), ("x", "<=", math.inf)]
+                assert sorted(found(table, predicate)) == expected, (operator, bound)
+
+
+def test_bounds_of_a_float_that_is_a_double_now_still_prune(tmp_path: Path) -> None:
+    table = widened(tmp_path, [-0.1, 0.1], [5.0], None)
+    assert planned(table, "x < -0.1") == 1
+    assert planned(table, "x < -0.11") == 0
+    assert planned(table, "x > 0.11 and x < 4") == 0
