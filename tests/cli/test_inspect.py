@@ -103,7 +103,7 @@ def test_features_of_a_table_say_who_serves_them(run: Any, table: TableBuilder) 
         "name": "changeDataFeed", "reader": False, "active": True, "operations": ["changes"],
         "plugin": by_name["deletionVectors"]["plugin"], "summary": by_name["changeDataFeed"]["summary"],
     }  # fmt: skip
-    assert by_name["changeDataFeed"]["plugin"].startswith("delta_core ")
+    assert by_name["changeDataFeed"]["plugin"].startswith("delta-core-lake ")
     assert "readers and writers" in run("features", table.uri).out
 
 
@@ -128,7 +128,7 @@ def test_features_of_a_table_that_nobody_can_read_are_shown_with_what_is_missing
     assert "acme.magic" in found["refused"]
     by_name = {f["name"]: f for f in found["features"]}
     assert (by_name["acme.magic"]["plugin"], by_name["acme.magic"]["reader"], by_name["acme.magic"]["active"]) == (None, True, None)
-    assert by_name["variantType-preview"]["plugin"].startswith("delta_core ")
+    assert by_name["variantType-preview"]["plugin"].startswith("delta-core-lake ")
     assert by_name["variantType-preview"]["summary"]
     assert run("info", made.uri).code == 1
 
