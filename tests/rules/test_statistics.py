@@ -322,7 +322,7 @@ def test_bounds_of_a_float_that_is_a_double_now_lose_no_row(
 ) -> None:
     with tempfile.TemporaryDirectory() as place:
         table = widened(Path(place), old, new, form)
-        rows = [x for x in (*map(float, np.array(old, np.float32)), *new)]
+        rows = [*map(float, np.array(old, np.float32)), *new]
         texts = [float(str(np.float32(x))) for x in old]
         for bound in {*rows, *texts, *(x * (1 + shift) for x in texts)}:
             for operator, test in OPERATORS.items():
