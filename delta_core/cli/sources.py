@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from delta_core.cli.sinks import format_of
 from delta_core.errors import InvalidArgumentError, SchemaMismatchError
+from delta_core.kernels.decimals import read_decimals
 
 __all__ = ["open_rows", "read_schema"]
 
@@ -120,9 +121,14 @@ class _Rows:
 
 
 def _as_text(t: pa.DataType) -> pa.DataType:
-    """Return the type as which a column is read: text for dates and bytes, which Arrow's readers do not take as such."""
+    """Return the type as which a column is read: text for dates and bytes, which Arrow's readers do not take as such.
+
+    Decimals have room for more digits than tables have: in Arrow's readers what does not fit wraps around.
+    """
     if pa.types.is_date(t) or pa.types.is_binary(t):
         return pa.string()
+    if pa.types.is_decimal(t):
+        return pa.decimal256(76, t.scale)
     if pa.types.is_struct(t):
         return pa.struct([f.with_type(_as_text(f.type)) for f in t])
     if pa.types.is_list(t):
@@ -134,13 +140,21 @@ def _as_table(found: pa.Schema, columns: pa.Schema | None) -> tuple[pa.Schema, l
     """Return the schema with the table's types where text stands for them, and what makes values of the text."""
     wanted = {} if columns is None else {f.name.lower(): f.type for f in columns}
     types = [wanted.get(f.name.lower(), f.type) for f in found]
-    given = [f.type.equals(_as_text(t)) and not f.type.equals(t) for f, t in zip(found, types, strict=True)]
+    given = [_stands_for(f.type, t) for f, t in zip(found, types, strict=True)]
     schema = [f.with_type(t) if text else f for f, t, text in zip(found, types, given, strict=True)]
     convert = [_from_text(f.name, t) if text else None for f, t, text in zip(found, types, given, strict=True)]
     return pa.schema(schema), convert
 
 
+def _stands_for(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of one type were read for those of another."""
+    is_text = pa.types.is_string(found) and pa.types.is_decimal(wanted)
+    return not found.equals(wanted) and (is_text or found.equals(_as_text(wanted)))
+
+
 def _from_text(name: str, t: pa.DataType) -> Callable[[Any], Any]:
+    if pa.types.is_decimal(t):
+        return lambda column: _decimals(column, t)
     if not pa.types.is_binary(t):
         return lambda column: pc.cast(column, t)
 
@@ -152,6 +166,11 @@ def _from_text(name: str, t: pa.DataType) -> Callable[[Any], Any]:
         return pa.array(found, t)
 
     return decode
+
+
+def _decimals(column: pa.Array, t: pa.DataType) -> pa.Array:
+    is_text = pa.types.is_string(column.type)
+    return read_decimals(pc.utf8_trim_whitespace(column), t) if is_text else pc.cast(column, t)
 
 
 # --- formats -------------------------------------------------------------------------------
@@ -169,8 +188,9 @@ def _parquet(stream: BinaryIO | Path, columns: pa.Schema | None, filled: Collect
 def _csv(stream: BinaryIO | Path, columns: pa.Schema | None, filled: Collection[str]) -> Any:
     from pyarrow import csv
 
-    # dates are read as such, and whatever is no base64 would be taken for bytes
-    types = {f.name: pa.string() if pa.types.is_binary(f.type) else f.type for f in columns or ()}
+    # dates are read as such, whatever is no base64 would be taken for bytes, and decimals that do not fit wrap around
+    texts = {f.name for f in columns or () if pa.types.is_binary(f.type) or pa.types.is_decimal(f.type)}
+    types = {f.name: pa.string() if f.name in texts else f.type for f in columns or ()}
     # null is the empty field alone: by default texts such as NA would be too
     convert = csv.ConvertOptions(
         column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False

@@ -14,6 +14,7 @@ from delta_core.engine import ActionQuery, CheckpointHandle, LogFiles
 from delta_core.errors import CheckpointError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.arrow_buffers import is_valid, values_of
+from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.dedup import dv_unique_ids
 from delta_core.log.file_columns import (
     PARTITION,
@@ -317,7 +318,7 @@ def conform(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(column.type) and pa.types.is_timestamp(wanted) and column.type.tz != wanted.tz:
         column = column.cast(pa.timestamp(column.type.unit, wanted.tz))
     try:
-        return column.cast(wanted)
+        return checked_cast(column, wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return pa.nulls(len(column), wanted)
 

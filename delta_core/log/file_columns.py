@@ -13,6 +13,7 @@ from delta_core.actions import FILE_COLUMNS
 from delta_core.engine import CheckpointHandle
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array, values_of
+from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.gather import gather_column
 from delta_core.kernels.stats import StatField, parse_stats
 from delta_core.log.group_tests import statistic_path
@@ -156,14 +157,14 @@ def _as(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     if column.type == wanted:
         return column
     try:
-        return column.cast(wanted)
+        return checked_cast(column, wanted)
     except pa.ArrowInvalid:
         return pa.array([_try_cast(v, wanted) for v in column], wanted)
 
 
 def _try_cast(value: Any, wanted: pa.DataType) -> Any:
     try:
-        return value.cast(wanted).as_py()
+        return checked_cast(value, wanted).as_py()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
 

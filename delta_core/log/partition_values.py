@@ -17,7 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.errors import InvalidArgumentError, LogError, SchemaError
-from delta_core.kernels.arrow_buffers import bool_array, is_valid, scalar_of, values_of
+from delta_core.kernels.arrow_buffers import bool_array, is_valid, scalar_of, strings_of, values_of
+from delta_core.kernels.decimals import read_decimals
 from delta_core.types import BASE_TYPES, TIMESTAMP_NTZ, DataType, PrimitiveType, TypeDef, parse_decimal
 
 __all__ = ["parse_dictionary", "parse_partition_values", "time_zone"]
@@ -119,7 +120,7 @@ _Codec = Callable[[pa.Array, pa.DataType, str, str], pa.Array]
 
 def _codec(type: PrimitiveType, types: Mapping[str, TypeDef], column: str) -> tuple[_Codec, pa.DataType]:
     if parse_decimal(type.type) is not None:
-        return _parse_cast, type.to_arrow()
+        return _parse_decimals, type.to_arrow()
     found = types.get(type.type)
     codec = _CODECS.get(found.codec) if found is not None else None
     if found is None or codec is None:
@@ -162,6 +163,13 @@ def _cast_one(value: str, arrow: pa.DataType) -> Any:
         return pa.scalar(value).cast(arrow).as_py()
     except pa.ArrowInvalid as e:
         raise ValueError(str(e)) from e
+
+
+def _parse_decimals(distinct: pa.Array, arrow: pa.DataType, zone: str, column: str) -> pa.Array:
+    try:
+        return read_decimals(distinct, arrow)
+    except pa.ArrowInvalid:
+        return _each(distinct, arrow, column, lambda v: read_decimals(strings_of([v.strip()], pa.string()), arrow)[0].as_py())
 
 
 def _parse_string(distinct: pa.Array, arrow: pa.DataType, zone: str, column: str) -> pa.Array:

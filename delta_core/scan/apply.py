@@ -16,6 +16,7 @@ from delta_core.engine import Compiled, Evaluator
 from delta_core.errors import DataFileError
 from delta_core.expressions.ast import Expression, Leaf
 from delta_core.kernels.arrow_buffers import mask_of, number_array, scalar_of
+from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.gather import Picks, gather, gather_column
 from delta_core.kernels.nested import empty_rows, narrow, reach, relabel
 from delta_core.kernels.row_set import RowSet
@@ -216,7 +217,7 @@ class _Column:
         value = self._value
         if self._compiled is not None:
             array = view.evaluate(self._compiled)
-            return array if array.type.equals(self._type) else array.cast(self._type)
+            return array if array.type.equals(self._type) else checked_cast(array, self._type)
         if isinstance(value, PhysicalSource):
             array = view.physical(value)
             return narrow(_as(array, self._logical), self._type) if self._narrows else array

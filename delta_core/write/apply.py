@@ -33,6 +33,7 @@ from delta_core.expressions.ast import (
     leaves,
 )
 from delta_core.expressions.printing import format_sql
+from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.nested import empty_rows, narrow, reach, relabel
 from delta_core.rules import FillColumn, HiddenColumn, RowCheck
 from delta_core.schema import Path, find
@@ -335,7 +336,7 @@ class _Rows:
 
     def set(self, name: str, array: pa.Array) -> None:
         wanted = self._owner.types.get(name)
-        self._made[name] = array if wanted is None or array.type.equals(wanted) else array.cast(wanted)
+        self._made[name] = array if wanted is None or array.type.equals(wanted) else checked_cast(array, wanted)
 
     def column(self, name: str) -> pa.Array:
         made = self._made.get(name)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.errors import SchemaMismatchError
+from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.nested import rebuild_list, rebuild_map, rebuild_struct
 from delta_core.schema import Path, format_path
 from delta_core.write import compute as pc
@@ -148,11 +149,7 @@ def _to_float(found: pa.DataType, wanted: pa.DataType) -> Convert | None:
 
 
 def _to_decimal(found: pa.DataType, wanted: pa.DataType) -> Convert | None:
-    if _T.is_decimal(found):
-        return lambda x: pc.cast(x, wanted)
-    if _T.is_integer(found):
-        return lambda x: pc.cast(pc.cast(x, pa.decimal128(20, 0)), wanted)
-    return None
+    return (lambda x: checked_cast(x, wanted)) if _T.is_decimal(found) or _T.is_integer(found) else None
 
 
 def _to_date(found: pa.DataType, wanted: pa.DataType) -> Convert | None:

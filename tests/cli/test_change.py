@@ -46,6 +46,16 @@ def test_write_appends_to_a_table_that_exists_and_reads_csv_as_its_types(run: An
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("ending", ["json", "csv"])
+def test_text_with_more_digits_than_a_decimal_holds_is_refused(run: Any, tmp_path: Path, ending: str) -> None:
+    DeltaTable.create(tmp_path / "t", pa.schema([("x", pa.decimal128(38, 24))]))
+    for number, fits in (("12345678901234.000000000000000000000001", True), ("73757908648281148827151332672.2", False)):
+        source = tmp_path / f"rows.{ending}"
+        source.write_text(f"x\n{number}\n" if ending == "csv" else f'{{"x": {number}}}\n')
+        assert (run("write", tmp_path / "t", source).code == 0) is fits
+    assert _rows(tmp_path / "t") == [(Decimal("12345678901234.000000000000000000000001"),)]
+
+
 @pytest.mark.parametrize("ending", ["json", "csv", "parquet", "arrow"])
 def test_rows_that_cat_wrote_are_written_again(run: Any, tmp_path: Path, ending: str) -> None:
     rows = pa.table({

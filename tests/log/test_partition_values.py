@@ -63,6 +63,11 @@ def test_decimal_with_more_digits_than_its_scale_is_refused():
         parse(["1.234"], "decimal(10,2)")
 
 
+def test_decimal_that_does_not_fit_is_refused_also_where_it_would_wrap_around():
+    with pytest.raises(LogError, match="73757908648281148827151332672"):
+        parse(["73757908648281148827151332672.2"], "decimal(38,24)")
+
+
 def test_booleans():
     assert parse(["true", "false", "TRUE"], "boolean") == [True, False, True]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,21 @@ def expected(*tables: pa.Table) -> list[tuple[Any, ...]]:
 
 def data_files(uri: Path) -> set[Path]:
     return {p for p in uri.rglob("*.parquet") if "_delta_log" not in p.parts}
+
+
+def test_decimal_that_gains_a_digit_by_rounding_is_found_and_generated(tmp_path: Path) -> None:
+    schema = pa.schema([
+        ("x", pa.decimal128(10, 2)),
+        pa.field("y", pa.decimal128(12, 1), metadata={"delta.generationExpression": "CAST(x AS DECIMAL(12,1))"}),
+    ])  # fmt: skip
+    DeltaTable.create(tmp_path / "g", schema)
+    numbers = [Decimal("99999999.99"), Decimal("-99999999.95"), Decimal(1)]
+    write_deltalake(tmp_path / "g", pa.table({"x": pa.array(numbers, pa.decimal128(10, 2))}), mode="append")
+    expected = [Decimal("100000000.0"), Decimal("-100000000.0"), Decimal("1.0")]
+    assert DeltaTable(tmp_path / "g").to_pyarrow_table()["y"].to_pylist() == expected
+    for number, rounded in zip(numbers, expected, strict=True):
+        found = DeltaTable(tmp_path / "g").snapshot().scan(predicate=f"CAST(x AS DECIMAL(12,1)) = {rounded}").to_table()
+        assert found["x"].to_pylist() == [number]
 
 
 @pytest.fixture

@@ -89,7 +89,10 @@ def test_double_is_rounded_to_a_float() -> None:
     [
         (pa.array([300]), pa.int8()), (pa.array([2**63], pa.uint64()), pa.int64()), (pa.array([1.5]), pa.int64()),
         (pa.array([1e300]), pa.float32()), (pa.array([2**53 + 1]), pa.float64()),
-        (pa.array([Decimal("1.25")]), pa.decimal128(5, 1)), (pa.array([100_000]), pa.decimal128(5, 2)),
+        (pa.array([Decimal("1.25")]), pa.decimal128(5, 1)),
+        (pa.array([Decimal(105), Decimal(1)], pa.decimal128(38, 0)), pa.decimal128(38, 37)),
+        (pa.array([105, 1]), pa.decimal128(38, 37)), (pa.array([Decimal(105)], pa.decimal256(76, 0)), pa.decimal128(38, 38)),
+        (pa.array([100_000]), pa.decimal128(5, 2)),
         (pa.array([1_001], pa.timestamp("ns")), pa.timestamp("us")),
         (pa.array([1_000], pa.timestamp("us")), pa.date32()), (pa.array([[300]]), pa.list_(pa.int8())),
         (pa.array([float("nan")]), pa.int64()),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,10 @@ from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions import literals
 from delta_core.expressions.coercion import name_of, same_type, spark_name
 from delta_core.expressions.literals import TRIMMED
+from delta_core.kernels.decimals import checked_cast, round_half_up
 from delta_core.types import DataType
 
-__all__ = ["cast_kernel", "fit_decimal", "java_double"]
+__all__ = ["cast_kernel", "java_double"]
 
 _INTEGRAL = ("byte", "short", "integer", "long")
 _SECOND_US = 1_000_000
@@ -92,7 +94,7 @@ def _from_integral(name: str, target: DataType, into: pa.DataType) -> Kernel | N
     if name == "boolean":
         return lambda x: pc.not_equal(x, typed(0, x.type))
     if name == "decimal":
-        return lambda x: pc.cast(pc.cast(x, pa.decimal128(20, 0)), into)
+        return lambda x: checked_cast(x, into)
     if name == "timestamp":
         return lambda x: pc.cast(pc.multiply_checked(pc.cast(x, pa.int64()), _SECOND_US), into)
     return None
@@ -108,7 +110,8 @@ def _from_float(name: str, target: DataType, into: pa.DataType) -> Kernel | None
     if name == "string":
         return _print_floats
     if name == "decimal":
-        return by_value(lambda v: literals.parse_decimal_text(repr(v), target), into)
+        # NaN and the infinities are null, as in Spark, also outside try_cast
+        return by_value(lambda v: literals.parse_decimal_text(repr(v), target) if isfinite(v) else None, into)
     if name == "timestamp":
         # By way of int64, so that NaN and what overflows raise.
         return lambda x: pc.cast(
@@ -134,16 +137,9 @@ def java_double(value: Any) -> str:
     return f"{mantissa}E{int(exponent)}"
 
 
-def fit_decimal(x: Any, into: pa.DataType) -> Any:
-    """Round decimals half up to the scale of a decimal type; raises ArrowInvalid where the digits don't fit."""
-    if x.type.scale > into.scale:
-        x = pc.round(x, ndigits=into.scale, round_mode="half_towards_infinity")
-    return pc.cast(x, into)
-
-
 def _from_decimal(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
     if name == "decimal":
-        return lambda x: fit_decimal(x, into)
+        return lambda x: round_half_up(x, into)
     if name in _INTEGRAL:
         return lambda x: pc.cast(pc.trunc(x), into)
     if name in ("float", "double"):
@@ -160,7 +156,7 @@ def _from_decimal(name: str, target: DataType, into: pa.DataType) -> Kernel | No
 
 def _from_boolean(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
     if name == "decimal":
-        return lambda x: pc.cast(pc.cast(x, pa.int64()), pa.decimal128(20, 0)).cast(into)
+        return lambda x: checked_cast(pc.cast(x, pa.int64()), into)
     return lambda x: pc.cast(x, into)
 
 

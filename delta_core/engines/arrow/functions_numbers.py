@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.engines.arrow import compute as pc
-from delta_core.engines.arrow.casts import fit_decimal
 from delta_core.engines.arrow.compute import (
     CallInfo,
     Kernel,
@@ -25,6 +24,7 @@ from delta_core.engines.arrow.functions_times import shift_months
 from delta_core.errors import ExpressionError
 from delta_core.expressions.coercion import as_decimal, is_integral, is_interval, name_of
 from delta_core.expressions.literals import parse_decimal_text
+from delta_core.kernels.decimals import round_half_up
 
 __all__ = ["MAKERS"]
 
@@ -100,10 +100,10 @@ def _decimal_arithmetic(call: CallInfo) -> Kernel:
     if call.name in ("+", "-") and needed <= 76:
         kernel: Kernel = pc.add if call.name == "+" else pc.subtract
         wide = pa.decimal256(needed - 1, scale)
-        return lambda a, b: fit_decimal(kernel(pc.cast(a, wide), pc.cast(b, wide)), into)
+        return lambda a, b: round_half_up(kernel(pc.cast(a, wide), pc.cast(b, wide)), into)
     if call.name == "*" and p1 + p2 + 1 <= 76:
         left, right = pa.decimal256(p1, s1), pa.decimal256(p2, s2)
-        return lambda a, b: fit_decimal(pc.multiply(pc.cast(a, left), pc.cast(b, right)), into)
+        return lambda a, b: round_half_up(pc.multiply(pc.cast(a, left), pc.cast(b, right)), into)
     return by_value(lambda a, b: _decimal_value(call, a, b), into)
 
 
@@ -143,7 +143,9 @@ def _round(call: CallInfo) -> Kernel:
         return lambda x, _: pc.if_else(pc.is_null(x), x, pa.scalar(None, x.type))
     if name_of(call.result) == "decimal":
         into = pc.arrow_type(call.result)
-        rounded = min(digits, (as_decimal(call.inputs[0]) or (38, 0))[1])
+        precision, scale = as_decimal(call.inputs[0]) or (38, 0)
+        # to more places than a value's digits all are 0, and Arrow raises
+        rounded = max(min(digits, scale), scale - precision - 1)
         return lambda x, _: pc.cast(
             pc.round(pc.cast(x, pa.decimal256(76, x.type.scale)), ndigits=rounded, round_mode=mode), into
         )

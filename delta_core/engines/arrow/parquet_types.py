@@ -13,6 +13,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.engines.arrow.legacy_calendar import Calendar
+from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.nested import rebuild_list, rebuild_map, rebuild_struct, relabel
 from delta_core.schema import FIELD_ID, Path, format_path
 from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef
@@ -365,8 +366,8 @@ def _leaf_step(found: pa.DataType, wanted: pa.DataType) -> Convert | None:
     if t.is_timestamp(wanted):
         return _timestamp_step(found, wanted)
     if t.is_decimal(wanted) and t.is_integer(found):
-        return lambda a: a.cast(pa.int64() if not t.is_uint64(found) else found).cast(pa.decimal128(20, 0)).cast(wanted)
-    return (lambda a: a.cast(wanted)) if _castable(found, wanted) else None
+        return lambda a: checked_cast(a, wanted)
+    return (lambda a: checked_cast(a, wanted)) if _castable(found, wanted) else None
 
 
 def _castable(found: pa.DataType, wanted: pa.DataType) -> bool:

@@ -198,6 +198,7 @@ def test_stored_type_becomes_the_wanted_one(tmp_path, stored, wanted, expected):
         (pa.array([1.0]), "long"),
         (pa.array([Decimal("1.25")], pa.decimal128(5, 2)), "decimal(5,1)"),
         (pa.array([12345], pa.int32()), "decimal(4,0)"),
+        (pa.array([Decimal(105), Decimal(1)], pa.decimal128(38, 0)), "decimal(38,37)"),
         (pa.array([1], pa.timestamp("ns")), "timestamp"),
         (pa.array([b"\xff"]), "string"),
         (pa.array(["1"]), "long"),

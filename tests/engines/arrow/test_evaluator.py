@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import struct
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -200,6 +200,10 @@ def same(a: Any, b: Any) -> bool:
         ("cast(d as string)", ["1.25", "-3.10", None, "99999.99"]),
         ("cast(d as int)", [1, -3, None, 99999]),
         ("cast(d as decimal(8,1))", [Decimal("1.3"), Decimal("-3.1"), None, Decimal("100000.0")]),
+        ("cast(f as decimal(5,1))", [Decimal("1.5"), None, Decimal("0.0"), None]),
+        ("cast(r as decimal(9,8))", [Decimal("1.10000002"), None, Decimal(0), None]),
+        ("cast(double('-inf') as decimal(5,1))", [None] * 4),
+        ("round(d, -80)", [Decimal(0), Decimal(0), None, Decimal(0)]),
         ("cast(-1.9D as int)", [-1] * 4),
         ("cast(2.675 as double)", [2.675] * 4),
         ("cast(l as boolean)", [True, True, None, True]),
@@ -534,6 +538,61 @@ def test_round_is_half_up(value: Decimal, digits: int) -> None:
     expected = value.quantize(Decimal(1).scaleb(-digits), "ROUND_HALF_UP")
     assert run(f"round(x, {digits})", pa.table({"x": pa.array([float(value)])})) == [float(expected)]
     assert run(f"round(x, {digits})", pa.table({"x": pa.array([value], pa.decimal128(9, 3))})) == [expected]
+
+
+DECIMALS = st.integers(1, 38).flatmap(lambda p: st.tuples(st.just(p), st.integers(0, p)))
+#: Each type that casts to decimals: its Arrow type, values, and the text that Spark reads a value as.
+TO_DECIMAL: dict[str, tuple[pa.DataType, Any, Any]] = {
+    "tinyint": (pa.int8(), st.integers(-(2**7), 2**7 - 1), str),
+    "smallint": (pa.int16(), st.integers(-(2**15), 2**15 - 1), str),
+    "int": (pa.int32(), st.integers(-(2**31), 2**31 - 1), str),
+    "bigint": (pa.int64(), st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9), str),
+    "float": (pa.float32(), st.floats(width=32) | st.integers(-999, 999).map(lambda n: n / 8), repr),
+    "double": (pa.float64(), st.floats() | st.decimals(-9999, 9999, places=3).map(float), repr),
+    "boolean": (pa.bool_(), st.booleans(), lambda v: str(int(v))),
+    "string": (pa.string(), st.decimals(-(10**38), 10**38, places=2) | st.decimals(-10, 10, places=40), str),
+    "timestamp": (pa.timestamp("us", "UTC"), st.integers(-(10**16), 10**16), lambda v: str(Decimal(v).scaleb(-6))),
+}
+
+
+@given(st.data(), st.sampled_from([*TO_DECIMAL, "decimal"]), DECIMALS)
+def test_cast_to_decimal_rounds_half_up_and_raises_where_digits_do_not_fit(data: Any, source: str, to: Any) -> None:
+    if source == "decimal":
+        precision, scale = data.draw(DECIMALS)
+        units = st.integers(0, precision).flatmap(lambda n: st.integers(-(10**n) + 1, 10**n - 1))
+        values = units.map(lambda n: Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -scale)))
+        arrow, text = pa.decimal128(precision, scale), str
+    else:
+        arrow, values, text = TO_DECIMAL[source]
+    column = data.draw(st.lists(values, min_size=1, max_size=5))
+    if source == "string":
+        column = [str(v) for v in column]
+    expected = [as_decimal(text(v), *to) if "n" not in text(v) else None for v in column]
+    table = pa.table({"x": pa.array(column, arrow)})
+    kind = "decimal({},{})".format(*to)
+    assert run(f"try_cast(x as {kind})", table) == expected
+    # each value before one that fits: an error of any row counts
+    for value, wanted in zip(column, expected, strict=True):
+        rows = pa.table({"x": pa.array([value, None], arrow)})
+        if wanted is None and not (isinstance(value, float) and not math.isfinite(value)):
+            with pytest.raises(ExpressionError):
+                run(f"cast(x as {kind})", rows)
+        else:
+            assert run(f"cast(x as {kind})", rows) == [wanted, None]
+
+
+def as_decimal(text: str, precision: int, scale: int) -> Decimal | None:
+    """Return what Python's decimals make of a number; None if it has too many digits."""
+    found = Decimal(text).quantize(Decimal(1).scaleb(-scale), "ROUND_HALF_UP", Context(prec=400))
+    return None if found and found.adjusted() >= precision - scale else found
+
+
+def test_rounding_may_add_a_digit_in_any_row() -> None:
+    assert run("cast(x as decimal(12,1)) = 100000000", NEAR_LIMIT) == [True, False]
+    assert run("try_cast(x as decimal(9,1))", NEAR_LIMIT) == [None, Decimal("1.0")]
+
+
+NEAR_LIMIT = pa.table({"x": pa.array([Decimal("99999999.99"), Decimal(1)], pa.decimal128(10, 2))})
 
 
 def test_error_message_shows_the_part() -> None:

@@ -1,0 +1,76 @@
+"""Casts and rounding of decimals in which every value that does not fit raises.
+
+Arrow's own miss some: a decimal of 128 bits that is brought to a larger scale may wrap around, text that is read as a
+decimal too, and what rounding makes too large becomes 0, unless it is the last value of its array.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.kernels.arrow_buffers import array_of
+
+__all__ = ["checked_cast", "read_decimals", "round_half_up"]
+
+#: Digits that every number of 128 and of 256 bits has room for.
+_DIGITS, _WIDE_DIGITS = 38, 76
+
+
+def checked_cast(x: Any, wanted: pa.DataType) -> Any:
+    """Cast an array or scalar as its own ``cast`` does, but so that no decimal wraps around.
+
+    Parameters
+    ----------
+    x : pyarrow.Array, ChunkedArray or Scalar
+        Of any type; integers become decimals of any precision that holds the values.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        A value does not fit.
+    """
+    if not pa.types.is_decimal(wanted):
+        return x.cast(wanted)
+    if pa.types.is_integer(x.type):
+        x = x.cast(pa.decimal128(20, 0))
+    elif not pa.types.is_decimal(x.type):
+        return x.cast(wanted)
+    added = wanted.scale - x.type.scale
+    if added > 0 and x.type.precision + added > _DIGITS:
+        # a value of more digits fits no type of the wanted scale
+        x = x.cast(pa.decimal256(_WIDE_DIGITS - added, x.type.scale))
+    return x.cast(wanted)
+
+
+def round_half_up(x: Any, wanted: pa.DataType) -> Any:
+    """Round decimals half away from zero to the scale of a decimal type; ArrowInvalid where the digits don't fit."""
+    if x.type.scale > wanted.scale:
+        import pyarrow.compute as pc
+
+        if x.type.precision < _WIDE_DIGITS:  # rounding may add a digit
+            x = x.cast(pa.decimal256(_WIDE_DIGITS, x.type.scale))
+        x = pc.round(x, ndigits=wanted.scale, round_mode="half_towards_infinity")
+    return checked_cast(x, wanted)
+
+
+def read_decimals(text: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Read an array of texts as a decimal type, exactly; ArrowInvalid for a text that is no such value."""
+    import pyarrow.compute as pc
+
+    longest = pc.max(pc.binary_length(text)).as_py() or 0
+    if longest <= _DIGITS and not pc.any(pc.match_substring(text, "e", ignore_case=True)).as_py():
+        return text.cast(pa.decimal256(_WIDE_DIGITS, wanted.scale)).cast(wanted)
+    return array_of([None if v is None else _decimal(v) for v in text.to_pylist()], wanted)
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        number = Decimal(text) if text.isascii() and "_" not in text else Decimal("NaN")
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite() or number.adjusted() >= _DIGITS:
+        raise pa.ArrowInvalid(f"{text[:60]!r} is no decimal of at most {_DIGITS} digits")
+    return number
