@@ -7,7 +7,6 @@ A plugin is a module with a ``FEATURE`` and hook implementations, found by an en
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 from typing import Any
 
 import pluggy
@@ -23,6 +22,7 @@ from delta_core.errors import (
 )  # fmt: skip
 from delta_core.features import API_VERSION, SupportedFeatures, TableFeature
 from delta_core.hookspecs import PROJECT, RESULTS
+from delta_core.processes import cached_property
 from delta_core.rules import Function
 from delta_core.types import BASE_TYPES, TypeDef
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, Protocol
@@ -9,9 +10,13 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from delta_core.errors import EngineError, MissingDependencyError
+from delta_core.processes import PerProcess, num_forks
 from delta_core.table import DeltaTable
 
 __all__ = ["QueryBuilder"]
+
+#: How long a forked process waits for DataFusion's first answer, which takes milliseconds.
+PATIENCE_S = 10
 
 
 class QueryBuilder:
@@ -36,16 +41,31 @@ class QueryBuilder:
                 f"SQL needs an engine: {name or 'none'} is not one of datafusion and duckdb, or is not installed. "
                 "Run: pip install datafusion", engine=name,
             )  # fmt: skip
-        self._session = _SESSIONS[name](dict(session_config or {}))
+        self._name = name
+        self._settings = dict(session_config or {})
+        self._tables: dict[str, Any] = {}
+        self._session = PerProcess(self._open)
+        self._session.get()
+
+    def _open(self) -> _Session:
+        session = _SESSIONS[self._name](self._settings)
+        for name, dataset in self._tables.items():
+            session.register(name, dataset)
+        return session
 
     def register(self, table_name: str, delta_table: DeltaTable) -> QueryBuilder:
         """Make a table, at the version that it is on now, known by a name; returns the builder."""
-        self._session.register(table_name, delta_table.dataset())
+        dataset = delta_table.dataset()
+        self._session.get().register(table_name, dataset)
+        self._tables[table_name] = dataset
         return self
 
     def execute(self, sql: str) -> pa.RecordBatchReader:
-        """Run a query and stream its result."""
-        return self._session.execute(sql)
+        """Run a query and stream its result.
+
+        Raises EngineError where the engine can't run it: for one, DataFusion in a forked process whose parent used it.
+        """
+        return self._session.get().execute(sql)
 
 
 class _Session(Protocol):
@@ -71,10 +91,35 @@ class _DataFusion:
             self._context.register_dataset(quoted, dataset)
 
     def execute(self, sql: str) -> pa.RecordBatchReader:
+        if not _has_threads.get():
+            raise EngineError(
+                "DataFusion does not run in this process: the process that forked it used DataFusion, whose threads did not "
+                "come along. Start processes by multiprocessing's 'forkserver' or 'spawn', or use "
+                "QueryBuilder(engine='duckdb').", sql=sql,
+            )  # fmt: skip
         try:
             return pa.RecordBatchReader.from_stream(self._context.sql(sql))
         except Exception as e:
             raise EngineError(f"DataFusion can't run the query: {e}", sql=sql) from e
+
+
+def _answers() -> bool:
+    """Whether DataFusion's threads, one set a process, are there; only forked processes have to try."""
+    if not num_forks():
+        return True
+    import datafusion
+
+    answered = threading.Event()
+
+    def ask() -> None:
+        pa.RecordBatchReader.from_stream(datafusion.SessionContext().sql("SELECT 1")).read_all()
+        answered.set()
+
+    threading.Thread(target=ask, name="delta-probe", daemon=True).start()
+    return answered.wait(PATIENCE_S)
+
+
+_has_threads = PerProcess(_answers)
 
 
 class _DuckDB:

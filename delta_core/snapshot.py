@@ -6,7 +6,6 @@ import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -40,6 +39,7 @@ from delta_core.log.reconcile import Reconciled, reconcile
 from delta_core.log.source import LogContents, TableLog, concat_actions, newest_definition
 from delta_core.plans import Checkpoint, LogFile, LogSegment, ReadRequest
 from delta_core.plugins import PluginRegistry, PluginSet, default_registry
+from delta_core.processes import cached_property
 from delta_core.rules import CommitTimestamp, RowSelector
 from delta_core.schema import Path, Schema
 from delta_core.state import TableState, advance

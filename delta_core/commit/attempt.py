@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from delta_core.errors import (
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
 from delta_core.log.checksum import CommitContent
 from delta_core.plugins import PluginSet
+from delta_core.processes import cached_property
 from delta_core.rules import ActionColumn, CommitInfoField, EveryFile, ExtraAction
 from delta_core.schema import Path, Schema, walk
 from delta_core.snapshot import Snapshot

@@ -16,6 +16,7 @@ from delta_core.commit.outcome import Committed, Conflict, Outcome, Proposal
 from delta_core.engine import PutResult, RangeRequest, Storage
 from delta_core.errors import CommitError, CommitStateUnknownError, EngineError, TableNotFoundError
 from delta_core.log.names import LOG_DIRECTORY, commit_name
+from delta_core.processes import PerProcess
 
 __all__ = ["StoreCommitter", "holds_transaction", "is_refusal", "prove_exclusive"]
 
@@ -29,7 +30,7 @@ _REFUSALS = frozenset(
 )
 
 _proven: set[str] = set()
-_proving = threading.Lock()
+_proving = PerProcess(threading.Lock)
 
 
 class StoreCommitter:
@@ -136,7 +137,7 @@ def prove_exclusive(storage: Storage) -> None:
     """
     if storage.store is None or storage.store in _proven:
         return
-    with _proving:
+    with _proving.get():
         if storage.store in _proven:
             return
         with _probe(storage) as path:

@@ -7,12 +7,14 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
 from delta_core.commit.dynamodb_options import Settings
 from delta_core.errors import EngineError, MissingDependencyError
+from delta_core.processes import PerProcess
 
 __all__ = ["Entry", "EntryTable", "TakenError", "is_refused"]
 
@@ -59,8 +61,13 @@ class EntryTable:
 
     def __init__(self, settings: Settings, path: str) -> None:
         self._settings = settings
+        self._client = PerProcess(partial(_client_of, settings))
         self.path = path
-        self.client: Any = None
+
+    @property
+    def client(self) -> Any:
+        """The client that reaches DynamoDB; this process's own."""
+        return self._client.get()
 
     @property
     def name(self) -> str:
@@ -102,8 +109,6 @@ class EntryTable:
     def _call(self, operation: str, **arguments: Any) -> Any:
         from botocore.exceptions import BotoCoreError, ClientError
 
-        if self.client is None:
-            self.client = _client_of(self._settings)
         client = self.client
         try:
             try:
@@ -144,15 +149,16 @@ def is_refused(error: BaseException | None) -> bool:
     return status < 500 and "Throttl" not in code and "Exceeded" not in code
 
 
-_clients: dict[str, Any] = {}
-_connecting = threading.Lock()
+_clients: PerProcess[dict[str, Any]] = PerProcess(dict)
+_connecting = PerProcess(threading.Lock)
 
 
 def _client_of(settings: Settings) -> Any:
     """Return the client for a way of reaching DynamoDB; making one takes a good part of a second, and threads share it."""
     key = repr((sorted(settings.session.items()), sorted(settings.client.items())))
-    with _connecting:
-        if key not in _clients:
+    clients = _clients.get()
+    with _connecting.get():
+        if key not in clients:
             try:
                 import boto3
             except ImportError as e:
@@ -162,5 +168,5 @@ def _client_of(settings: Settings) -> Any:
                 ) from e
             session = boto3.session.Session(**settings.session)
             region = {"region_name": session.region_name or DEFAULT_REGION}
-            _clients[key] = session.client("dynamodb", **{**region, **settings.client})
-        return _clients[key]
+            clients[key] = session.client("dynamodb", **{**region, **settings.client})
+        return clients[key]

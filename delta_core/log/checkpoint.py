@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from delta_core.log.chunks import BASE_COLUMNS, CheckpointChunk, CommitChunk, js
 from delta_core.log.files import Chunk
 from delta_core.log.names import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from delta_core.plans import Checkpoint, LogFile
+from delta_core.processes import cached_property
 
 __all__ = ["CheckpointReader", "read_removes"]
 

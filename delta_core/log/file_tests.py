@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from delta_core.kernels.arrow_buffers import is_valid, mask_of, values_of
 from delta_core.log.file_columns import PARTITION, Chunk, Mask, pick_all, statistic_type
 from delta_core.log.group_tests import GroupTest, plan_group_test
 from delta_core.log.partition_values import parse_dictionary, parse_partition_values
+from delta_core.processes import cached_property
 
 __all__ = ["FileTest", "plan_tests"]
 

@@ -7,7 +7,6 @@ live rows each. Columns are read only when asked for; what hides a row is asked 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from delta_core.log.file_columns import (
     statistic_type,
 )
 from delta_core.log.file_tests import FileTest, plan_tests
+from delta_core.processes import cached_property
 
 __all__ = ["PARTITION", "Chunk", "FileSet", "Map", "Part", "TableChunk", "json_statistics"]
 

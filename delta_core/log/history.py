@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 from delta_core.actions import ActionField
@@ -11,6 +10,7 @@ from delta_core.errors import VersionNotFoundError
 from delta_core.log.commits import Commit, CommitTimes, read_commits, read_infos
 from delta_core.log.source import TableLog
 from delta_core.plans import LogFile, LogSegment
+from delta_core.processes import cached_property
 from delta_core.rules import CommitTimestamp
 
 __all__ = ["CommitHistory"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, Literal, Protocol
 from urllib.parse import unquote
 
@@ -23,6 +22,7 @@ from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.plans import ReadRequest
 from delta_core.plugins import PluginSet
+from delta_core.processes import cached_property
 from delta_core.rules import MetadataColumn
 from delta_core.scan.apply import Apply, FileContext
 from delta_core.scan.plan import FILE_PATH, LOCATION, ROW_INDEX, ReadPlan, plan_scan, resolve_columns

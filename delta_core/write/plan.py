@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -15,6 +14,7 @@ from delta_core.expressions.binding import bind, bind_typed
 from delta_core.expressions.coercion import same_type
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.plugins import PluginSet
+from delta_core.processes import cached_property
 from delta_core.properties import read_property
 from delta_core.rules import (
     ChangeCapture,

@@ -22,6 +22,7 @@ from delta_core.engine import RangeRequest, Storage
 from delta_core.engines.arrow.storage import open_storage
 from delta_core.errors import CommitError, CommitStateUnknownError, EngineError, InvalidArgumentError
 from delta_core.log.names import commit_name
+from delta_core.processes import PerProcess
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.committer_contract import CommitterContract, proposal
 from tests.stores.conftest import place
@@ -254,7 +255,7 @@ def test_lost_answer_of_dynamodb_is_settled(
 ) -> None:
     monkeypatch.setattr(module, "PAUSE", 0.0)
     made, ours = make_committer(), proposal(0)
-    made._table.client = _Client(client, plan)
+    made._table._client = PerProcess(lambda: _Client(client, plan))
     assert made.commit(ours) == Committed(0, commit_name(0))
     assert read(storage, 0) == ours.data
 
@@ -267,7 +268,7 @@ def test_state_that_stays_unknown_is_said_and_the_bytes_stay(
 ) -> None:
     monkeypatch.setattr(module, "PAUSE", 0.0)
     made = make_committer()
-    made._table.client = _Client(client, ["before"] * module.TRIES)
+    made._table._client = PerProcess(lambda: _Client(client, ["before"] * module.TRIES))
     with pytest.raises(CommitStateUnknownError, match="tempPath"):
         made.commit(proposal(0))
     assert len(storage.list_from("_delta_log/.tmp").names) == 1
@@ -279,7 +280,7 @@ def test_claim_that_can_not_be_looked_up_is_not_called_lost(
     """The put landed, its answer was lost, and then DynamoDB is away."""
     monkeypatch.setattr(module, "PAUSE", 0.0)
     made = make_committer()
-    made._table.client = _Client(client, ["after"])
+    made._table._client = PerProcess(lambda: _Client(client, ["after"]))
     get = made._table.get
 
     def fail_for_ours(name: str) -> Any:
@@ -307,7 +308,7 @@ def test_refusal_of_dynamodb_is_certain(
             found = {"Error": {"Code": "AccessDeniedException"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
             raise ClientError(found, "PutItem")
 
-    made._table.client = Forbidden(client, [])
+    made._table._client = PerProcess(lambda: Forbidden(client, []))
     with pytest.raises(CommitError, match="Nothing was committed") as caught:
         made.commit(proposal(0))
     assert type(caught.value) is CommitError

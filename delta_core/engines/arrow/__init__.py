@@ -6,13 +6,14 @@ What reads data and evaluates is imported at its first use: opening a table and 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from delta_core.engine import Engine
 from delta_core.engines.arrow.log_files import ArrowLogFiles
 from delta_core.engines.arrow.storage import open_storage
+from delta_core.processes import PerProcess
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -65,24 +66,31 @@ class _Late:
 
 def map_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
     """Run a function over items on one thread a core, results in order."""
-    return _map(function, list(items), os.cpu_count() or 1, "delta-arrow")
+    return _map(function, list(items), _cores)
 
 
 def map_threads_wide(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
     """As `map_threads`, for work that waits for a remote store."""
-    return _map(function, list(items), 32, "delta-remote")
+    return _map(function, list(items), _wide)
 
 
-_pools: dict[str, ThreadPoolExecutor] = {}
-_lock = threading.Lock()
-
-
-def _map(function: Callable[[Any], Any], items: list[Any], threads: int, name: str) -> list[Any]:
-    if len(items) < 2:
-        return [function(x) for x in items]
+def _pool(threads: int, name: str) -> ThreadPoolExecutor:
     from concurrent.futures import ThreadPoolExecutor
 
-    with _lock:
-        if name not in _pools:
-            _pools[name] = ThreadPoolExecutor(threads, thread_name_prefix=name)
-    return list(_pools[name].map(function, items))
+    return ThreadPoolExecutor(threads, thread_name_prefix=name)
+
+
+_cores = PerProcess(partial(_pool, os.cpu_count() or 1, "delta-arrow"))
+_wide = PerProcess(partial(_pool, 32, "delta-remote"))
+
+
+def _map(function: Callable[[Any], Any], items: list[Any], pool: PerProcess[ThreadPoolExecutor]) -> list[Any]:
+    if len(items) < 2:
+        return [function(x) for x in items]
+    tasks = [pool.get().submit(function, x) for x in items]
+    try:
+        # what no thread has begun is done here: threads that wait for each other's tasks would wait for ever
+        return [function(x) if task.cancel() else task.result() for task, x in zip(tasks, items, strict=True)]
+    finally:
+        for task in tasks:
+            task.cancel()

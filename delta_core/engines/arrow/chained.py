@@ -6,6 +6,7 @@ import io
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import IO, Any, NoReturn
 
 import pyarrow as pa
@@ -13,8 +14,9 @@ import pyarrow as pa
 from delta_core.engine import PutResult, RangeRequest
 from delta_core.engines.arrow.filesystems import open_chain
 from delta_core.engines.arrow.places import Elsewhere, Opener, failing, scheme_of
-from delta_core.engines.arrow.remote import FsspecStorage
+from delta_core.engines.arrow.remote import FsspecStorage, make_pool
 from delta_core.errors import UnsupportedOperationError
+from delta_core.processes import PerProcess
 
 __all__ = ["LINK", "ChainedStorage"]
 
@@ -37,10 +39,15 @@ class ChainedStorage(FsspecStorage):
         Elsewhere.__init__(self, options, opener)
         self.root = root
         self._scheme = scheme_of(root)
-        self._fs, self._base = open_chain(root, options)
+        self._chain = PerProcess(partial(open_chain, root, options))
+        self._base = self._chain.get()[1]
+        self._pool = PerProcess(make_pool)
         self._lister = None
-        self._pool = None
         self.store = None
+
+    @property
+    def _fs(self) -> Any:
+        return self._chain.get()[0]
 
     def _key(self, path: str) -> str | None:
         if scheme_of(path):

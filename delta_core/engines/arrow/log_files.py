@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from delta_core.kernels.parquet_pages import (
 )
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.plans import LogFile
+from delta_core.processes import cached_property
 
 __all__ = ["ArrowLogFiles", "ParquetCheckpoint"]
 

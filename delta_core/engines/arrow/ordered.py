@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
+from delta_core.errors import EngineError
+from delta_core.processes import num_forks
+
 __all__ = ["run_ordered"]
 
 Task = Callable[[], Iterator[pa.RecordBatch]]
@@ -38,10 +41,11 @@ def run_ordered(tasks: Iterable[Task], workers: int, budget_bytes: int) -> Itera
             thread.start()
         yield from stream.results()
     finally:
-        stream.close()
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join()
+        if stream.is_ours:
+            stream.close()
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join()
 
 
 class _Stream:
@@ -49,6 +53,7 @@ class _Stream:
         self._tasks = tasks
         self._taking = threading.Lock()
         self._changed = threading.Condition()
+        self._process = num_forks()
         self._budget = budget_bytes
         self._queues: dict[int, deque[pa.RecordBatch | BaseException]] = {}
         self._finished: set[int] = set()
@@ -57,6 +62,11 @@ class _Stream:
         self._held = 0
         self._closed = False
         self._exhausted = False
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process began the stream: a forked child has none of its threads, and maybe a lock that one holds."""
+        return self._process == num_forks()
 
     def close(self) -> None:
         with self._changed:
@@ -117,6 +127,11 @@ class _Stream:
 
     def results(self) -> Iterator[pa.RecordBatch]:
         while True:
+            if not self.is_ours:
+                raise EngineError(
+                    "This read was begun by the process that forked this one, whose threads did not come along. Begin a "
+                    "read of its own in each process."
+                )
             with self._changed:
                 item = self._next()
                 if item is None:

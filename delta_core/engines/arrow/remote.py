@@ -6,6 +6,7 @@ import posixpath
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import Lock
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -25,11 +26,12 @@ from delta_core.engines.arrow.object_listing import lister
 from delta_core.engines.arrow.places import Elsewhere, Opener, failed, failing, scheme_of
 from delta_core.engines.arrow.ranges import join_ranges
 from delta_core.errors import DeltaError
+from delta_core.processes import PerProcess
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-__all__ = ["FsspecStorage", "MemoryStorage", "RenameStorage", "open_remote"]
+__all__ = ["FsspecStorage", "MemoryStorage", "RenameStorage", "make_pool", "open_remote"]
 
 #: Calls under way at once on a remote store.
 CONCURRENCY = 64
@@ -65,15 +67,19 @@ class FsspecStorage(Elsewhere):
         super().__init__(options, opener)
         self.root = root
         self._scheme = scheme_of(root)
-        self._fs = open_filesystem(root, options)
+        self._filesystem = PerProcess(partial(open_filesystem, root, options))
         self._base = str(self._fs._strip_protocol(root))
         self._lister = lister(self._fs)
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool = PerProcess(make_pool)
         #: Which store this is: what was proven of one holds for it alone.
         self.store: str | None = f"{self._scheme}://{urlsplit(root).netloc}" + endpoint(self._fs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.root, self.options, self._opener)
+
+    @property
+    def _fs(self) -> Any:
+        return self._filesystem.get()
 
     # --- names ---
 
@@ -285,11 +291,14 @@ class FsspecStorage(Elsewhere):
     def _map(self, function: Any, items: Sequence[Any]) -> list[Any]:
         if len(items) < 2:
             return [function(x) for x in items]
-        if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor
+        return list(self._pool.get().map(function, items))
 
-            self._pool = ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="delta-storage")
-        return list(self._pool.map(function, items))
+
+def make_pool() -> ThreadPoolExecutor:
+    """Return the threads of one storage's calls; none is started yet."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="delta-storage")
 
 
 class RenameStorage(FsspecStorage):
@@ -346,14 +355,14 @@ def _temporary(key: str) -> str:
 class MemoryStorage(FsspecStorage):
     """Files of fsspec's memory filesystem, which is one for the whole process and guards nothing itself."""
 
-    _guard = Lock()
+    _guard = PerProcess(Lock)
 
     def _create(self, key: str, data: bytes) -> bool:
-        with self._guard:
+        with self._guard.get():
             return super()._create(key, data)
 
     def _list_all(self, key: str, start: str) -> Listing:
-        with self._guard:
+        with self._guard.get():
             return super()._list_all(key, start)
 
     def open(self, path: str, size: int | None = None) -> pa.NativeFile:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ from delta_core.kernels.arrow_buffers import int64_values, number_array, values_
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.files import FileSet, Part
 from delta_core.log.partition_values import parse_partition_values
+from delta_core.processes import cached_property
 from delta_core.rules import RowSelector
 from delta_core.scan.plan import LOCATION
 from delta_core.scan.scan import Scan, decode_paths

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 
 import numpy as np
 from msgspec.structs import replace
@@ -13,6 +12,7 @@ from delta_core.engines.spark.files import PlannedFiles, Rows
 from delta_core.engines.spark.handover import is_flat, write_files
 from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.log.files import FileSet, Part, TableChunk
+from delta_core.processes import cached_property
 from delta_core.scan.scan import Scan
 
 __all__ = ["Listing"]

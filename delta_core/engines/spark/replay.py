@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -48,6 +47,7 @@ from delta_core.expressions.ast import Column as ColumnLeaf
 from delta_core.expressions.skipping import SkippingPlan
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
+from delta_core.processes import cached_property
 from delta_core.scan.plan import LOCATION
 from delta_core.scan.scan import Scan, decode_paths
 from delta_core.scan.vectors import read_row_sets
