@@ -290,7 +290,7 @@ class Apply(Protocol):
     """What the core does with a physical batch: called by the engine, on its worker threads."""
 
     def __call__(
-        self, file: int, first: int, batch: pa.RecordBatch, picked: Picks | None = None, /
+        self, file: int, first: int, batch: pa.RecordBatch, picked: Picks | None = None, is_tested: bool = False, /
     ) -> pa.RecordBatch | None:
         """Return the batch to hand out; None: no row left.
 
@@ -302,8 +302,27 @@ class Apply(Protocol):
             The physical position of the batch's first row.
         picked : Picks, optional
             From an engine that left rows out, as `FileRead.wanted` says: which of the rows from ``first`` on the batch has.
+        is_tested : bool
+            Whether the engine has run `FileRead.tests`.
         """
         ...
+
+
+class RowTest(Struct, frozen=True):
+    """One condition on the rows of a read, for an engine that can test rows before it decodes their other columns.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        The physical columns that it needs, by their number in `FileRead.columns`.
+    select : function(int, int, Mapping of int to Array, int, Picks or None) -> Picks or None
+        From a file's number, the position of a row, these columns (as ``apply`` gets them) of some rows from there on, how
+        many rows these are, and which ones (None: each one): those of them that pass, None for all. Raises what a failed
+        check of the table raises.
+    """
+
+    columns: tuple[int, ...]
+    select: Callable[[int, int, Mapping[int, pa.Array], int, Picks | None], Picks | None]
 
 
 class FileRead(Struct, frozen=True):
@@ -338,6 +357,11 @@ class FileRead(Struct, frozen=True):
     wanted : function(int, int, int), optional
         From a file's number, a row's position and a number of rows, a mask of those that are wanted at all (None: all). For
         an engine that can leave out rows as it decodes; ``apply`` drops them for one that can't.
+    tests : tuple of RowTest
+        Conditions on the rows that are wanted, in the order in which they are to run: each sees those rows alone that passed the
+        ones before. An engine that runs them says so to ``apply``, which otherwise runs them itself.
+    tested_only : frozenset of int
+        Physical columns that nothing but ``tests`` looks at: whoever runs those may hand over nulls in their place.
     """
 
     paths: list[str]
@@ -351,6 +375,8 @@ class FileRead(Struct, frozen=True):
     types: Mapping[str, TypeDef] = field(default_factory=lambda: BASE_TYPES)
     opened: Callable[[int, int], None] | None = None
     wanted: Callable[[int, int, int], Picks | None] | None = None
+    tests: tuple[RowTest, ...] = ()
+    tested_only: frozenset[int] = frozenset()
 
 
 #: Called by the engine, on its worker threads, with the number of the batch's first row in the whole write and a batch

@@ -189,3 +189,38 @@ static inline int64_t compact_bits(const uint8_t *bits, int64_t offset, const ui
     memcpy(out, &pending, 8);
     return set;
 }
+
+static inline uint64_t deposit_plain(uint64_t word, uint64_t mask) {
+    uint64_t out = 0;
+    for (; mask; mask &= mask - 1, word >>= 1) if (word & 1) out |= mask & -mask;
+    return out;
+}
+
+#ifdef COMPACT_AVX2
+__attribute__((target("bmi2")))
+static inline uint64_t deposit_hardware(uint64_t word, uint64_t mask) { return _pdep_u64(word, mask); }
+#endif
+
+// Narrows a mask of n values: of those that it keeps, the k-th stays where bit k of `inner` is set. `inner` has `count` bits.
+// Returns how many stay; out, of as many words, may be the mask itself.
+static inline int64_t mask_narrow(const uint64_t *keep, int64_t n, const uint64_t *inner, int64_t count, uint64_t *out) {
+    int64_t at = 0, total = 0;
+#ifdef COMPACT_AVX2
+    int fast = __builtin_cpu_supports("bmi2");
+#endif
+    for (int64_t w = 0; 64 * w < n; w++) {
+        uint64_t mask = mask_word(keep, w, n), found = 0;
+        if (mask && at < count) {
+            uint64_t word = bits_from((const uint8_t *)inner, at, count);
+#ifdef COMPACT_AVX2
+            found = fast ? deposit_hardware(word, mask) : deposit_plain(word, mask);
+#else
+            found = deposit_plain(word, mask);
+#endif
+        }
+        at += __builtin_popcountll(mask);
+        total += __builtin_popcountll(found);
+        out[w] = found;
+    }
+    return total;
+}

@@ -39,6 +39,7 @@ cdef extern from "compact.h" nogil:
     void mask_indices(const uint64_t*, int64_t, int32_t*)
     int compact_fixed(const uint8_t*, int, const uint64_t*, int64_t, uint8_t*)
     int64_t compact_bits(const uint8_t*, int64_t, const uint64_t*, int64_t, uint8_t*)
+    int64_t mask_narrow(const uint64_t*, int64_t, const uint64_t*, int64_t, uint64_t*)
 
 compact_prepare()
 
@@ -126,6 +127,18 @@ def count_kept(const uint64_t[::1] keep, int64_t length):
     with nogil:
         found = mask_count(mask, length)
     return found
+
+
+def narrow(const uint64_t[::1] keep, int64_t length, const uint64_t[::1] inner, int64_t count):
+    """Return the mask of those rows that a mask of `length` rows keeps and a mask of these `count` kept rows keeps, too."""
+    cdef const uint64_t* mask = mask_pointer(keep, length)
+    cdef const uint64_t* second = mask_pointer(inner, count)
+    out = np.empty(keep.shape[0], np.uint64)
+    cdef uint64_t[::1] view = out
+    if length:
+        with nogil:
+            mask_narrow(mask, length, second, count, &view[0])
+    return out
 
 
 def kept_indices(const uint64_t[::1] keep, int64_t length):

@@ -374,15 +374,21 @@ class ChunkReader {
                 if ((status = dictionary_page(page, body)) != PAGE) return status;
             } else if (page.type == DATA_PAGE || page.type == DATA_PAGE_V2) {
                 if (page.num_values == 0) continue;
-                if ((status = data_page(page, body)) == PAGE) status = find_kept();
+                if (page.num_values < 0 || page.num_values > left_) return UNSUPPORTED;
+                rows_ = page.num_values;
+                if ((status = find_kept()) != PAGE) return status;
+                if (kept_) status = data_page(page, body);
                 left_ -= rows_;
-                return status;
+                // a page of which no row is kept is not even decompressed
+                if (kept_ || status != PAGE) return status;
             }  // pages of other types hold no rows
         }
         return DONE;
     }
 
     int64_t rows() const { return rows_; }
+    // How many rows of the chunk are passed, the page's own included.
+    int64_t done() const { return num_rows_ - left_; }
     int64_t nulls() const { return rows_ - values_; }
     // How many of the page's rows are kept.
     int64_t kept() const { return kept_; }
@@ -605,8 +611,6 @@ class ChunkReader {
     }
 
     Status data_page(const PageHeader &page, const uint8_t *body) {
-        if (page.num_values < 0 || page.num_values > left_) return UNSUPPORTED;
-        rows_ = page.num_values;
         const uint8_t *in, *end, *levels_at = nullptr, *levels_end = nullptr;
         if (page.type == DATA_PAGE_V2) {
             if (page.repetition_bytes != 0 || page.definition_bytes < 0 || page.definition_bytes > page.compressed ||
@@ -695,13 +699,12 @@ class ChunkReader {
 // --- a whole chunk ---
 
 struct Rows {
-    int64_t done = 0, nulls = 0, kept = 0;  // nulls: of all rows
+    int64_t done = 0, nulls = 0, kept = 0;  // nulls: of all rows of pages that have a kept one
 };
 
 inline void count_page(ChunkReader &reader, uint8_t *bits, int64_t num_rows, Rows &rows) {
-    if (bits) reader.append_validity(bits, rows.done, rows.nulls, num_rows);
+    if (bits) reader.append_validity(bits, reader.done() - reader.rows(), rows.nulls, num_rows);
     rows.nulls += reader.nulls();
-    rows.done += reader.rows();
     rows.kept += reader.kept();
 }
 
@@ -712,6 +715,7 @@ inline Status read_values(ChunkReader &reader, int width, int64_t num_rows, uint
         if (!reader.append_fixed(out + rows.kept * width)) return UNSUPPORTED;
         count_page(reader, bits, num_rows, rows);
     }
+    rows.done = reader.done();
     return status;
 }
 
@@ -722,6 +726,7 @@ inline Status read_codes(ChunkReader &reader, int64_t num_rows, uint8_t *out, ui
         if (!reader.is_coded() || !reader.append_codes(out + rows.kept * sizeof(uint32_t))) return UNSUPPORTED;
         count_page(reader, bits, num_rows, rows);
     }
+    rows.done = reader.done();
     return status;
 }
 
@@ -738,6 +743,7 @@ inline Status read_text(ChunkReader &reader, int64_t num_rows, int32_t *ends, ui
         used = end;
         count_page(reader, bits, num_rows, rows);
     }
+    rows.done = reader.done();
     return status;
 }
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from delta_core.errors import DataFileError, InvalidArgumentError
 from delta_core.kernels import _gather
-from delta_core.kernels.arrow_buffers import number_array, values_of
+from delta_core.kernels.arrow_buffers import mask_of, number_array, values_of
 from delta_core.kernels.memory import allocate
 from delta_core.kernels.nested import empty_rows
 
@@ -64,6 +64,20 @@ class Picks:
         return cls.of_mask(mask, len(flags))
 
     @classmethod
+    def where(cls, condition: pa.BooleanArray) -> Picks:
+        """Pick the rows for which a condition is true, neither false nor null."""
+        if condition.offset % 8 or not len(condition):
+            return cls.of_flags(mask_of(condition))
+        mask = np.zeros((len(condition) + 63) // 64, np.uint64)
+        packed = mask.view(np.uint8)[: (len(condition) + 7) // 8]
+        start = condition.offset // 8
+        valid, values = condition.buffers()
+        packed[:] = np.frombuffer(values, np.uint8)[start : start + len(packed)]
+        if valid is not None and condition.null_count:
+            packed &= np.frombuffer(valid, np.uint8)[start : start + len(packed)]
+        return cls.of_mask(mask, len(condition))
+
+    @classmethod
     def of_indices(cls, indices: Rows, num_rows: int) -> Picks:
         """Pick rows by int32 indices, **shape (n,)**; InvalidArgumentError for one that is no row of the batch."""
         check_rows(indices, num_rows)
@@ -73,10 +87,30 @@ class Picks:
         return self.count
 
     def part(self, start: int, stop: int) -> Picks:
-        """Return those among the rows ``start`` (a multiple of 64) to ``stop`` of a mask, as rows of a batch of these."""
-        if self.mask is None or start % 64 or not 0 <= start <= stop <= self.num_rows:
-            raise InvalidArgumentError(f"rows {start} to {stop} are no part of a mask of {self.num_rows} rows")
+        """Return those among the rows ``start`` to ``stop``, as rows of a batch of these; cheapest at multiples of 64."""
+        if not 0 <= start <= stop <= self.num_rows:
+            raise InvalidArgumentError(f"rows {start} to {stop} are no part of {self.num_rows} rows")
+        if self.mask is None or start % 64:
+            return Picks.of_flags(self.flags()[start:stop])
         return Picks.of_mask(self.mask[start // 64 : (stop + 63) // 64], stop - start)
+
+    def narrowed(self, inner: Picks) -> Picks:
+        """Return those of the picked rows that a second selection, of as many rows as are picked, keeps."""
+        if inner.num_rows != self.count:
+            raise InvalidArgumentError(f"a selection of {inner.num_rows} rows does not fit {self.count} picked rows")
+        if self.mask is not None and inner.mask is not None:
+            words = _gather.narrow(self.mask, self.num_rows, inner.mask, self.count)
+            return Picks(self.num_rows, inner.count, words, None)
+        return Picks(self.num_rows, inner.count, None, self.indices[inner.indices])
+
+    def flags(self) -> NDArray[np.bool_]:
+        """Return whether each row is picked, **shape (num_rows,)**."""
+        if self.mask is not None:
+            bits = np.unpackbits(self.mask.view(np.uint8), count=self.num_rows, bitorder="little")
+            return bits.view(np.bool_)
+        out = np.zeros(self.num_rows, np.bool_)
+        out[self._indices] = True
+        return out
 
     @property
     def indices(self) -> Rows:

@@ -6,24 +6,29 @@ strings decoded for the kept rows only), what is left is checked, then filtered,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engine import Compiled, Evaluator
+from delta_core.engine import Compiled, Evaluator, RowTest
 from delta_core.errors import DataFileError
-from delta_core.expressions.ast import Expression, Leaf
+from delta_core.expressions.ast import Expression, Leaf, leaves
 from delta_core.kernels.arrow_buffers import mask_of, number_array, scalar_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.gather import Picks, gather, gather_column
 from delta_core.kernels.nested import empty_rows, narrow, reach, relabel
 from delta_core.kernels.row_set import RowSet
 from delta_core.rules import Function, ReadCheck
+from delta_core.scan.order import test_order
 from delta_core.scan.plan import ConstantSource, Output, PhysicalSource, PositionSource, ReadPlan
 
 __all__ = ["Apply", "FileContext"]
+
+#: Physical columns by their number in the read.
+Columns = Mapping[int, pa.Array]
 
 
 class FileContext:
@@ -82,6 +87,7 @@ class Apply:
 
         self._checks = [(check, build(check.expression)) for check in plan.checks]
         self._filter = None if plan.filter is None else build(plan.filter)
+        self._build = build
         self._outputs = [_Column(o, plan, build) for o in plan.outputs]
         self._required = [(i, o.field) for i, o in enumerate(plan.outputs) if not o.field.nullable]
         sources = [o.value for o in plan.outputs]
@@ -90,8 +96,44 @@ class Apply:
             and all(o.field.type.equals(f.type) for o, f in zip(plan.outputs, plan.logical, strict=True))
         )  # fmt: skip
 
+    def tests(self) -> tuple[RowTest, ...]:
+        """Return checks and filter as steps, for an engine that decodes other columns of the rows that are left only."""
+        parts = [] if self._filter is None else test_order(self._plan.filter, self._plan.types)
+        conditions = [self._filter] if len(parts) == 1 else [self._build(p) for p in parts]
+        checks = [RowTest(self._columns(c), partial(self._checked, rule, c)) for rule, c in self._checks]
+        return (*checks, *(RowTest(self._columns(c), partial(self._passing, c)) for c in conditions if c is not None))
+
+    def tested_only(self) -> frozenset[int]:
+        """Return the physical columns that checks and filter alone look at."""
+        used: set[int] = set()
+        for output in self._plan.outputs:
+            value = output.value
+            if isinstance(value, PhysicalSource):
+                used.add(value.index)
+            elif not isinstance(value, (ConstantSource, PositionSource)):
+                used.update(self._columns_of(leaves(value)))
+        return frozenset(range(len(self._plan.columns.fields))) - used
+
+    def _columns(self, compiled: Compiled) -> tuple[int, ...]:
+        return self._columns_of(compiled.leaves)
+
+    def _columns_of(self, used: Iterable[Leaf]) -> tuple[int, ...]:
+        sources = (self._plan.sources[leaf] for leaf in used)
+        return tuple(dict.fromkeys(s.index for s in sources if isinstance(s, PhysicalSource)))
+
+    def _checked(
+        self, check: ReadCheck, compiled: Compiled, file: int, first: int, columns: Columns, num_rows: int, picked: Picks | None
+    ) -> None:
+        self._run_check(check, compiled, _View(self, file, first, columns, num_rows, None, picked))
+
+    def _passing(
+        self, compiled: Compiled, file: int, first: int, columns: Columns, num_rows: int, picked: Picks | None
+    ) -> Picks | None:
+        mask = _View(self, file, first, columns, num_rows, None, picked).evaluate(compiled)
+        return None if mask.true_count == num_rows else Picks.where(mask)
+
     def __call__(
-        self, file: int, first: int, batch: pa.RecordBatch, picked: Picks | None = None
+        self, file: int, first: int, batch: pa.RecordBatch, picked: Picks | None = None, is_tested: bool = False
     ) -> pa.RecordBatch | None:
         """Return the rows of a batch that are wanted, None where there are none. See `engine.Apply`."""
         picks = self._files.wanted(file, first, batch.num_rows) if picked is None else None
@@ -101,10 +143,12 @@ class Apply:
             kept = gather(batch, picks)
             self._check_required(file, kept.columns)
             return relabel(kept, self._plan.schema)
-        view = _View(self, file, first, batch, picks, picked)
-        for check, compiled in self._checks:
-            self._run_check(check, compiled, view)
-        if self._filter is not None:
+        columns = dict(enumerate(batch.columns))
+        view = _View(self, file, first, columns, batch.num_rows, picks, picked)
+        if not is_tested:
+            for check, compiled in self._checks:
+                self._run_check(check, compiled, view)
+        if self._filter is not None and not is_tested:
             mask = view.evaluate(self._filter)
             if not mask.true_count:
                 return None
@@ -146,25 +190,27 @@ class _View:
     """
 
     def __init__(
-        self, owner: Apply, file: int, first: int, batch: pa.RecordBatch, picks: Picks | None, picked: Picks | None
-    ) -> None:
+        self, owner: Apply, file: int, first: int, columns: Columns, stored_rows: int, picks: Picks | None,
+        picked: Picks | None,
+    ) -> None:  # fmt: skip
         self._owner = owner
         self.file = file
         self._first = first
         self._picks = picks
         self._picked = picked
-        self._batch = batch
+        self._stored = columns
+        self._stored_rows = stored_rows
         self._columns: dict[int, pa.Array] = {}
-        self.num_rows: int = batch.num_rows if picks is None else len(picks)
+        self.num_rows: int = stored_rows if picks is None else len(picks)
 
     def filtered(self, mask: pa.BooleanArray) -> _View:
         """Return the rows where the mask is true."""
         flags = mask_of(mask)
         given = self._picks
         picks = (
-            Picks.of_flags(flags) if given is None else Picks.of_indices(given.indices[flags], self._batch.num_rows)
+            Picks.of_flags(flags) if given is None else Picks.of_indices(given.indices[flags], self._stored_rows)
         )
-        return _View(self._owner, self.file, self._first, self._batch, picks, self._picked)
+        return _View(self._owner, self.file, self._first, self._stored, self._stored_rows, picks, self._picked)
 
     def positions(self) -> pa.Array:
         rows = None if self._picked is None else self._picked.indices
@@ -178,7 +224,7 @@ class _View:
         """Return a physical column; strings may stay dictionary encoded unless they are to be decoded."""
         column = self._columns.get(source.index)
         if column is None or (decode and pa.types.is_dictionary(column.type)):
-            column = gather_column(self._batch.column(source.index), self._picks, decode)
+            column = gather_column(self._stored[source.index], self._picks, decode)
             self._columns[source.index] = column
         return reach(column, source.path)
 

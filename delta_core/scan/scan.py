@@ -242,7 +242,8 @@ class Scan:
         prune = None if plan.checks else self._skipping.row_groups
         read = FileRead(
             inputs.paths, inputs.sizes, plan.columns, plan.match, plan.physical, prune, encoded=True,
-            types=self._source.state.types, opened=inputs.opened, wanted=context.wanted,
+            types=self._source.state.types, opened=inputs.opened, wanted=context.wanted, tests=apply.tests(),
+            tested_only=apply.tested_only(),
         )  # fmt: skip
         inputs.vectors.start()
         try:

@@ -141,14 +141,14 @@ def test_kept_codes_are_those_of_the_whole_chunk(column: pa.Array, form: dict[st
     assert chunk is not None
     flags = data.draw(masks(len(column)))
     try:
-        whole = read_chunk(file, chunk, coded=True)
+        found = read_chunk(file, chunk, True, words_of(flags, False))
     except UnsupportedPagesError:
+        # pages of which no row is kept are not looked at: the whole chunk has at least as many that are not coded
         with pytest.raises(UnsupportedPagesError):
-            read_chunk(file, chunk, True, words_of(flags, False))
+            read_chunk(file, chunk, coded=True)
         return
-    found = read_chunk(file, chunk, True, words_of(flags, False))
     found.validate(full=True)
-    assert found.equals(whole.filter(pa.array(flags)))
+    assert found.dictionary_decode().equals(column.filter(pa.array(flags)))
 
 
 @pytest.mark.parametrize("nullable", [False, True])

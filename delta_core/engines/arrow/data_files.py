@@ -17,16 +17,16 @@ import pyarrow as pa
 
 from delta_core.engine import Apply, Compiled, Evaluator, FileRead, FileWrite, Split, Storage, WrittenFile
 from delta_core.engines.arrow.data_writer import write_files
+from delta_core.engines.arrow.filtered_groups import Batch, FilteredGroups
 from delta_core.engines.arrow.legacy_calendar import Calendar, read_calendar
 from delta_core.engines.arrow.measure import footer_statistics, leaves_of
 from delta_core.engines.arrow.ordered import Task, run_ordered
-from delta_core.engines.arrow.parquet_columns import Batch, GroupReader
+from delta_core.engines.arrow.parquet_columns import GroupReader
 from delta_core.engines.arrow.parquet_types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
 from delta_core.engines.arrow.prefetch import Prefetch
 from delta_core.engines.arrow.row_groups import kept_groups
 from delta_core.errors import DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
 from delta_core.expressions.ast import leaves
-from delta_core.kernels.nested import empty_rows
 from delta_core.schema import Path, Schema
 
 __all__ = ["ArrowDataFiles"]
@@ -210,32 +210,23 @@ class _Job:
         if self._read.opened is not None:
             self._read.opened(index, file.metadata.num_rows)
         try:
-            reader = GroupReader(file, self._local[index], plan.leaves)
+            groups_of = FilteredGroups(GroupReader(file, self._local[index], plan.leaves), plan, self._read, index)
+            is_tested = bool(self._read.tests)
             for first, run in self._runs(file.metadata, plan, groups):
-                for position, batch, picked in self._batches(index, file, reader, plan, first, run):
-                    out = self._apply(index, position, batch) if picked is None else self._apply(index, position, batch, picked)
+                for position, batch, picked in self._batches(path, groups_of.batches(run, first)):
+                    out = self._apply(index, position, batch, picked, is_tested)
                     if out is not None and out.num_rows:
                         yield out
         finally:
             file.close(force=True)
 
-    def _batches(
-        self, index: int, file: Any, reader: GroupReader, plan: FilePlan, first: int, run: list[int]
-    ) -> Iterator[Batch]:
-        wanted = None if self._read.wanted is None else partial(self._read.wanted, index)
-        if plan.leaves:
-            stream = reader.batches(run, first, self._read.batch_rows, wanted)
-        else:
-            rows = sum(file.metadata.row_group(g).num_rows for g in run)
-            stream = _empty_batches(rows, first, self._read.batch_rows)
+    def _batches(self, path: str, stream: Iterator[Batch]) -> Iterator[Batch]:
         while True:
-            with _naming(self._read.paths[index]):
+            with _naming(path):
                 found = next(stream, None)
-                if found is None:
-                    return
-                position, batch, picked = found
-                physical = plan.convert(batch)
-            yield position, physical, picked
+            if found is None:
+                return
+            yield found
 
     def _runs(self, metadata: Any, plan: FilePlan, groups: list[int] | None) -> Iterator[tuple[int, list[int]]]:
         """Yield runs of neighbouring row groups that are not pruned, each with its first row's position."""
@@ -321,9 +312,3 @@ def _worth_encoding(file: Any, plan: FilePlan) -> tuple[str, ...]:
         if chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size < ENCODED_BYTES * chunk.num_values:
             found.append(stored)
     return tuple(found)
-
-
-def _empty_batches(rows: int, first: int, batch_rows: int) -> Iterator[Batch]:
-    """Yield batches without columns that still count their rows."""
-    for start in range(0, rows, batch_rows):
-        yield first + start, empty_rows(min(batch_rows, rows - start)), None

@@ -6,7 +6,7 @@ On a local disk only: elsewhere the network takes the time.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -18,14 +18,9 @@ from delta_core.engines.arrow.parquet_types import is_encoded_string, num_leaves
 from delta_core.kernels.gather import Picks, gather_column
 from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk
 
-__all__ = ["Batch", "GroupReader", "find_chunk", "opened", "read_chunks"]
+__all__ = ["GROUP_BYTES", "GroupReader", "find_chunk", "opened", "read_chunks"]
 
 Key = TypeVar("Key")
-#: The position of a batch's first row, the batch, and which of the rows from there on it has; None: each one.
-Batch = tuple[int, pa.RecordBatch, "Picks | None"]
-#: From a position and a number of rows: which of them are wanted, None for all.
-Wanted = Callable[[int, int], "Picks | None"]
-
 _CODECS = {"UNCOMPRESSED": False, "SNAPPY": True}
 _ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
 #: A footer that claims more may be damaged, and room is made by what it says.
@@ -33,12 +28,12 @@ MOST_ROWS = 1 << 24
 MOST_BYTES = 256 << 20
 #: A row group that takes more when it is decoded as a whole is streamed by PyArrow.
 GROUP_BYTES = 64 << 20
-#: Rows of a mask's word: a batch of a masked row group begins with one.
-_WORD = 64
+#: Rows that are decoded at once where few of them are kept.
+_BATCH_ROWS = 131_072
 
 
 class GroupReader:
-    """Reads row groups of one data file as batches of its top-level columns, in the file's order.
+    """Reads row groups of one data file: batches of all rows, or columns of some rows; columns in the file's order.
 
     Parameters
     ----------
@@ -57,82 +52,99 @@ class GroupReader:
         self._schema: pa.Schema = file.schema_arrow
         self._flat = {} if path is None else _flat_columns(self._schema, frozenset(leaves))
 
-    def batches(self, groups: Sequence[int], first: int, batch_rows: int, wanted: Wanted | None = None) -> Iterator[Batch]:
-        """Yield the rows of neighbouring row groups, of which the first begins at a position.
+    @property
+    def metadata(self) -> Any:
+        """The file's footer."""
+        return self._file.metadata
 
-        Rows that are not wanted are left out of row groups that are read as a whole; a batch that lacks some comes with those
-        that it has.
-        """
+    def batches(self, groups: Sequence[int], first: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield all rows of neighbouring row groups, of which the first begins at a position, each batch with its own."""
         streamed: list[int] = []
         start = first
         for group in groups:
             rows = self._file.metadata.row_group(group).num_rows
-            chunks = self._chunks(group)
-            if chunks:
-                yield from self._stream(streamed, start, batch_rows)
-                yield from self._whole(group, first, chunks, batch_rows, wanted)
+            chunks = self._chunks(group, self._leaves)
+            if chunks and self.plain_bytes(group, self._leaves) <= GROUP_BYTES:
+                yield from self.stream(streamed, start, batch_rows)
+                at = first
+                for batch in self._table(group, self._leaves, chunks).to_batches(batch_rows):
+                    yield at, batch
+                    at += batch.num_rows
                 streamed, start = [], first + rows
             else:
                 streamed.append(group)
             first += rows
-        yield from self._stream(streamed, start, batch_rows)
+        yield from self.stream(streamed, start, batch_rows)
 
-    def _stream(self, groups: Sequence[int], first: int, batch_rows: int) -> Iterator[Batch]:
+    def stream(
+        self, groups: Sequence[int], first: int, batch_rows: int, leaves: Sequence[int] | None = None
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield all rows of neighbouring row groups through PyArrow, in the memory of a batch."""
         if groups:
-            for batch in self._file.reader.iter_batches(
-                batch_rows, row_groups=groups, column_indices=self._leaves, use_threads=False
-            ):
-                yield first, batch, None
+            wanted = self._leaves if leaves is None else list(leaves)
+            for batch in self._file.reader.iter_batches(batch_rows, row_groups=groups, column_indices=wanted, use_threads=False):
+                yield first, batch
                 first += batch.num_rows
 
-    def _whole(
-        self, group: int, first: int, chunks: dict[int, ColumnChunk], batch_rows: int, wanted: Wanted | None
-    ) -> Iterator[Batch]:
-        rows = self._file.metadata.row_group(group).num_rows
-        picks = wanted(first, rows) if wanted is not None and batch_rows >= _WORD else None
-        if picks is None or picks.mask is None:
-            for batch in self._read(group, chunks, None).to_batches(batch_rows):
-                yield first, batch, None
-                first += batch.num_rows
-            return
-        if not picks.count:
-            return
-        (kept,) = self._read(group, chunks, picks).to_batches()
-        step = batch_rows // _WORD * _WORD
-        at = 0
-        for start in range(0, rows, step):
-            part = picks.part(start, min(start + step, rows))
-            if part.count:
-                yield first + start, kept.slice(at, part.count), part
-                at += part.count
+    def columns(self, group: int, leaves: Sequence[int], picks: Picks | None) -> dict[str, pa.Array]:
+        """Return the top-level columns of some leaves, by name: the picked rows of a row group."""
+        chunks = self._chunks(group, leaves)
+        table = self._table(group, leaves, chunks, picks)
+        return {name: _one_array(column) for name, column in zip(table.column_names, table.columns, strict=True)}
 
-    def _chunks(self, group: int) -> dict[int, ColumnChunk]:
-        """Return the chunks of a row group that our own decoder reads, by leaf; none where the group is big."""
-        metadata = self._file.metadata
-        found = {}
-        for leaf, place in self._flat.items():
-            t = self._schema.field(place).type
-            chunk = find_chunk(metadata, group, leaf, t.value_type if is_encoded_string(t) else t)
-            if chunk is not None:
-                found[leaf] = chunk
-        columns = metadata.row_group(group)
-        size = sum(columns.column(leaf).total_uncompressed_size for leaf in self._leaves) if found else 0
+    def plain_bytes(self, group: int, leaves: Sequence[int]) -> int:
+        """Return what columns of a row group take in memory, about."""
+        columns = self._file.metadata.row_group(group)
+        size = sum(columns.column(leaf).total_uncompressed_size for leaf in leaves)
         # numbers and codes may take no more than a few bits as they are stored
-        return found if size + sum(8 * c.num_rows for c in found.values()) <= GROUP_BYTES else {}
+        return int(size + 8 * columns.num_rows * sum(leaf in self._flat for leaf in leaves))
 
-    def _read(self, group: int, chunks: dict[int, ColumnChunk], picks: Picks | None) -> pa.Table:
-        """Read a row group, or those rows of it: such columns through our own decoder, the others through PyArrow."""
-        assert self._path is not None
+    def _chunks(self, group: int, leaves: Sequence[int]) -> dict[int, ColumnChunk]:
+        """Return the chunks of a row group that our own decoder reads, by leaf."""
+        found = {}
+        for leaf in leaves:
+            place = self._flat.get(leaf)
+            if place is not None:
+                t = self._schema.field(place).type
+                chunk = find_chunk(self._file.metadata, group, leaf, t.value_type if is_encoded_string(t) else t)
+                if chunk is not None:
+                    found[leaf] = chunk
+        return found
+
+    def _table(
+        self, group: int, leaves: Sequence[int], chunks: dict[int, ColumnChunk], picks: Picks | None = None
+    ) -> pa.Table:
+        """Read columns of a row group, or the picked rows of them: such chunks through our own decoder, others through PyArrow."""
         fields = {leaf: self._schema.field(self._flat[leaf]) for leaf in chunks}
         coded = [leaf for leaf, f in fields.items() if is_encoded_string(f.type)]
-        found = read_chunks(self._path, chunks, coded, None if picks is None else picks.mask)
+        mask = None if picks is None else picks.mask
+        found = {} if self._path is None or not chunks else read_chunks(self._path, chunks, coded, mask)
         columns: dict[str, Any] = {fields[leaf].name: array for leaf, array in found.items()}
-        others = [leaf for leaf in self._leaves if leaf not in found]
+        others = [leaf for leaf in leaves if leaf not in found]
         if others:
-            table = self._file.reader.read_row_group(group, column_indices=others, use_threads=False)
-            for name, column in zip(table.column_names, table.columns, strict=True):
-                columns[name] = column if picks is None else gather_column(column.combine_chunks(), picks, decode=False)
+            columns.update(self._others(group, others, picks))
         return pa.table({name: columns[name] for name in self._schema.names if name in columns})
+
+    def _others(self, group: int, leaves: list[int], picks: Picks | None) -> dict[str, Any]:
+        """Read columns through PyArrow; of few rows of a big row group, in the memory of a batch."""
+        if picks is None or self.plain_bytes(group, leaves) <= GROUP_BYTES:
+            table = self._file.reader.read_row_group(group, column_indices=leaves, use_threads=False)
+            columns = dict(zip(table.column_names, table.columns, strict=True))
+            return columns if picks is None else {n: gather_column(_one_array(c), picks, decode=False) for n, c in columns.items()}
+        flags = picks.flags()
+        parts: dict[str, list[pa.Array]] = {}
+        for at, batch in self.stream([group], 0, _BATCH_ROWS, leaves):
+            part = Picks.of_flags(flags[at : at + batch.num_rows])
+            for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                parts.setdefault(name, []).append(gather_column(column, part, decode=False))
+        return {name: _one_array(pa.chunked_array(arrays)) for name, arrays in parts.items()}
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks()
+    if not isinstance(found, pa.ChunkedArray):
+        return found
+    return pa.concat_arrays(found.chunks) if found.num_chunks else pa.nulls(0, found.type)
 
 
 def _flat_columns(schema: pa.Schema, leaves: frozenset[int]) -> dict[int, int]:

@@ -6,6 +6,7 @@ stored type that does not hold the wanted values exactly is refused. Protocol: C
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from delta_core.kernels.nested import rebuild_list, rebuild_map, rebuild_struct,
 from delta_core.schema import FIELD_ID, Path, format_path
 from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef
 
-__all__ = ["FilePlan", "UnconvertibleError", "is_encoded_string", "num_leaves", "plan_file"]
+__all__ = ["ColumnSource", "FilePlan", "UnconvertibleError", "is_encoded_string", "num_leaves", "plan_file"]
 
 Convert = Callable[[pa.Array], pa.Array]
 
@@ -33,6 +34,24 @@ class UnconvertibleError(Exception):
         super().__init__(f"{what} holds {found}, expected {wanted}" + (f": {why}" if why else ""))
 
 
+class ColumnSource(Struct, frozen=True):
+    """Where one wanted column comes from.
+
+    Parameters
+    ----------
+    name : str or None
+        The file's top-level column; None where the file lacks it.
+    leaves : tuple of int
+        The Parquet columns of it to decode, ascending.
+    convert : function(pyarrow.Array) -> pyarrow.Array, or None
+        To the wanted type, but for names within it; None: nothing to do.
+    """
+
+    name: str | None
+    leaves: tuple[int, ...]
+    convert: Convert | None
+
+
 class FilePlan(Struct, frozen=True):
     """How to read one file's columns.
 
@@ -44,6 +63,8 @@ class FilePlan(Struct, frozen=True):
         The numbers of the wanted columns that the file has, each with the first of its leaves.
     convert : function(pyarrow.RecordBatch) -> pyarrow.RecordBatch
         From a batch of the leaves to one of ``schema``.
+    sources : tuple of ColumnSource
+        Where each of the wanted columns comes from.
     schema : pyarrow.Schema
         The wanted one, with strings that may stay dictionary encoded.
     stored : Mapping of Path to (int, pyarrow.DataType)
@@ -53,6 +74,7 @@ class FilePlan(Struct, frozen=True):
     leaves: tuple[int, ...]
     found: tuple[tuple[int, int], ...]
     convert: Callable[[pa.RecordBatch], pa.RecordBatch]
+    sources: tuple[ColumnSource, ...]
     schema: pa.Schema
     stored: Mapping[Path, tuple[int, pa.DataType]]
 
@@ -111,7 +133,21 @@ def plan_file(
         ])  # fmt: skip
     plain = [p for p, _ in picks] == list(range(len(kept))) and all(c is None for _, c in picks)
     convert = _Plain(schema) if plain else _Converting(picks, schema)
-    return FilePlan(leaves, first, convert, schema, matcher.stored)
+    return FilePlan(leaves, first, convert, _sources(found, top, leaves), schema, matcher.stored)
+
+
+def _sources(
+    found: pa.Schema, top: Sequence[tuple[int | None, Convert | None, int]], leaves: tuple[int, ...]
+) -> tuple[ColumnSource, ...]:
+    out = []
+    for index, convert, first in top:
+        if index is None:
+            out.append(ColumnSource(None, (), None))
+        else:
+            f = found.field(index)
+            start, stop = bisect_left(leaves, first), bisect_left(leaves, first + num_leaves(f.type))
+            out.append(ColumnSource(f.name, leaves[start:stop], convert))
+    return tuple(out)
 
 
 class _Plain(Struct, frozen=True):

@@ -40,7 +40,7 @@ def with_id(name, type, field_id):
     return Field(name, type, True, {FIELD_ID: field_id})
 
 
-def read(root, names, columns, match="name", apply=lambda file, first, batch: batch, **options):
+def read(root, names, columns, match="name", apply=lambda file, first, batch, *_: batch, **options):
     schema = arrow_schema(columns, TYPES)
     sizes = [(root / n).stat().st_size if (root / n).exists() else None for n in names]
     request = FileRead(list(names), sizes, columns, match, schema, **options)
@@ -353,7 +353,7 @@ def test_torn_file_is_refused(tmp_path):
 
 
 def positions(seen):
-    def apply(file, first, batch):
+    def apply(file, first, batch, *_):
         seen.append((file, first, batch.num_rows))
         return batch
 
@@ -398,7 +398,7 @@ def test_statistics_that_are_not_there_prune_nothing(tmp_path):
 def test_apply_may_drop_batches_and_change_their_columns(tmp_path):
     name = write(tmp_path, pa.table({"x": range(10)}), row_group_size=5)
 
-    def apply(file, first, batch):
+    def apply(file, first, batch, *_):
         return None if first == 0 else pa.RecordBatch.from_arrays([pa.array(["a"] * batch.num_rows)], ["y"])
 
     assert read(tmp_path, [name], struct(x="long"), apply=apply, batch_rows=5).to_pydict() == {"y": ["a"] * 5}
@@ -408,7 +408,7 @@ def test_error_of_apply_is_raised_as_it_is_and_in_its_turn(tmp_path):
     names = [write(tmp_path, pa.table({"x": [k]}), f"{k}") for k in range(4)]
     request = FileRead(names, [None] * 4, struct(x="long"), "name", arrow_schema(struct(x="long"), TYPES))
 
-    def apply(file, first, batch):
+    def apply(file, first, batch, *_):
         if file == 2:
             raise ZeroDivisionError
         return batch
@@ -460,7 +460,7 @@ def test_file_without_a_column_that_the_one_before_kept_encoded(tmp_path):
     tables = [pa.table({"id": range(9000), "few": few}), pa.table({"id": range(9000)})] * 2
     names = [write(tmp_path, t, f"{k}") for k, t in enumerate(tables)]
     seen = []
-    read(tmp_path, names, struct(few="string"), encoded=True, apply=lambda *batch: seen.append(batch))
+    read(tmp_path, names, struct(few="string"), encoded=True, apply=lambda *batch: seen.append(batch[:3]))
     # files are read on several threads
     ordered = [batch for _, _, batch in sorted(seen, key=lambda s: s[:2])]
     found = [v for batch in ordered for v in batch.column(0).to_pylist()]

@@ -60,7 +60,7 @@ def read(store, names=None, sizes=None):
     names = sorted(store.files) if names is None else names
     sizes = [len(store.files.get(n, b"?")) for n in names] if sizes is None else sizes
     request = FileRead(names, sizes, COLUMNS, "name", arrow_schema(COLUMNS, BASE_TYPES))
-    return ArrowDataFiles(store).read(request, lambda file, first, batch: batch)
+    return ArrowDataFiles(store).read(request, lambda file, first, batch, *_: batch)
 
 
 def values(batches):

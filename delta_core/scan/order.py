@@ -1,0 +1,77 @@
+"""In which order the conjuncts of a filter run on rows: cheap ones first, those that may raise where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.expressions.ast import (
+    Call,
+    Cast,
+    Expression,
+    FileConstant,
+    Leaf,
+    Literal,
+    PartitionValue,
+    all_of,
+    conjuncts,
+    leaves,
+)
+
+__all__ = ["test_order"]
+
+#: Functions of a boolean result that raise for no value, each with the cost of one row beside that of a comparison.
+_TOTAL = {
+    "=": 1, "!=": 1, "<": 1, "<=": 1, ">": 1, ">=": 1, "<=>": 2, "isnull": 0, "isnotnull": 0, "in": 3, "and": 0, "or": 0, "not": 0,
+    "like": 8, "startswith": 4, "endswith": 4, "contains": 6,
+}  # fmt: skip
+#: What decoding and comparing one value of a type costs, about.
+_NUMBER, _TEXT, _NESTED = 1, 4, 16
+
+
+def test_order(condition: Expression | None, types: Mapping[Leaf, pa.DataType]) -> list[Expression]:
+    """Return the conjuncts of a condition in the order in which they are to run, those of the same columns as one.
+
+    Parameters
+    ----------
+    condition : Expression or None
+        Bound. A conjunct that may raise (a cast, a division) stays behind all those that stand before it, since these may keep
+        it from the rows for which it does.
+    types : Mapping of Leaf to pyarrow.DataType
+        Of its leaves.
+    """
+    total: dict[frozenset[Leaf], list[Expression]] = {}
+    partial: list[Expression] = []
+    for part in conjuncts(condition):
+        if _is_total(part):
+            total.setdefault(frozenset(leaves(part)), []).append(part)
+        else:
+            partial.append(part)
+    joined = [joint for parts in total.values() if (joint := all_of(parts)) is not None]
+    joined.sort(key=lambda e: _cost(e, types))  # stable: as they stand where the costs are the same
+    return joined + partial
+
+
+def _is_total(e: Expression) -> bool:
+    """Whether an expression raises for no value of its leaves."""
+    if isinstance(e, Call):
+        return e.function in _TOTAL and all(_is_total(a) for a in e.args)
+    return not isinstance(e, Cast)
+
+
+def _cost(e: Expression, types: Mapping[Leaf, pa.DataType]) -> int:
+    return _work(e) + sum(_leaf_cost(leaf, types.get(leaf)) for leaf in leaves(e))
+
+
+def _work(e: Expression) -> int:
+    return _TOTAL.get(e.function, 0) + sum(_work(a) for a in e.args if isinstance(a, Call)) if isinstance(e, Call) else 0
+
+
+def _leaf_cost(leaf: Leaf, t: Any) -> int:
+    if isinstance(leaf, (FileConstant, PartitionValue, Literal)):
+        return 0
+    if t is None or pa.types.is_nested(t):
+        return _NESTED
+    return _TEXT if pa.types.is_string(t) or pa.types.is_binary(t) else _NUMBER

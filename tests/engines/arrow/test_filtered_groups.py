@@ -1,0 +1,230 @@
+"""Rows that selectors and tests leave come out the same, whichever reader decodes which column and in which parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_core.engine import FileRead, RowTest
+from delta_core.engines.arrow import filtered_groups, parquet_columns
+from delta_core.engines.arrow.filtered_groups import FilteredGroups
+from delta_core.engines.arrow.parquet_columns import GroupReader
+from delta_core.engines.arrow.parquet_types import plan_file
+from delta_core.kernels.gather import Picks
+from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk
+from delta_core.types import Field, StructType, arrow_to_type
+
+ROWS = 1_000
+TABLE = pa.table({
+    "id": pa.array(range(ROWS)),
+    "name": pa.array([None if i % 7 == 0 else f"name {i % 5}" for i in range(ROWS)]),
+    "s": pa.array([{"x": i, "name": str(i)} for i in range(ROWS)]),
+    "s.x": pa.array([-i for i in range(ROWS)], pa.int32()),
+    "flag": pa.array([i % 3 == 0 for i in range(ROWS)]),
+    "list": pa.array([[i] * (i % 3) for i in range(ROWS)]),
+    "none": pa.nulls(ROWS, pa.float64()),
+})  # fmt: skip
+NUMBERS = [2, 3, 61, 64, 97]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("groups") / "x.parquet"
+    pq.write_table(
+        TABLE, path, row_group_size=400, compression={"id": "snappy", "name": "zstd"}, store_schema=False, data_page_size=256
+    )
+    return path
+
+
+def kept(path: Path, names: list[str], flags: np.ndarray, rows: int = 130) -> tuple[list[int], pa.Table, int]:
+    """Read wanted rows; return the rows' positions, their table, and how many batches came with rows left out."""
+    return filtered(path, names, rows, wanted=lambda _, first, n: Picks.of_flags(flags[first : first + n]))
+
+
+def filtered(
+    path: Path, names: list[str], rows: int = 130, local: bool = True, **options: Any
+) -> tuple[list[int], pa.Table, int]:
+    positions: list[int] = []
+    batches = []
+    reduced = 0
+    with pq.ParquetFile(path, pre_buffer=False) as file:
+        schema = pa.schema([_plain(file.schema_arrow.field(n)) for n in names])
+        columns = StructType([Field(f.name, arrow_to_type(f.type)) for f in schema])
+        plan = plan_file(file.schema_arrow, schema, columns)
+        read = FileRead([str(path)], [None], columns, "name", schema, batch_rows=rows, **options)
+        reader = GroupReader(file, str(path) if local else None, plan.leaves)
+        groups = range(file.metadata.num_row_groups)
+        for first, batch, picked in FilteredGroups(reader, plan, read, 0).batches(groups, 0):
+            assert 0 < batch.num_rows <= rows
+            reduced += picked is not None
+            chosen = np.arange(batch.num_rows) if picked is None else picked.indices
+            assert len(chosen) == batch.num_rows
+            positions += (chosen + first).tolist()
+            batches.append(batch)
+    return positions, pa.Table.from_batches(batches, schema), reduced
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    """Return a field without the ids that the file gives to those within it."""
+    kind = TABLE.schema.field(field.name).type if field.name in TABLE.column_names else field.type
+    return pa.field(field.name, kind)
+
+
+def assert_kept(path: Path, names: list[str], flags: np.ndarray, whole: pa.Table) -> None:
+    """Check that the reader leaves out rows, and gives those of the whole table that are wanted, at their positions."""
+    positions, table, reduced = kept(path, names, flags)
+    assert positions == np.flatnonzero(flags).tolist()
+    assert table.equals(whole.filter(pa.array(flags)))
+    assert reduced > 0
+
+
+@pytest.mark.parametrize("dropped", [3, 1, 400, 333])
+def test_wanted_rows_keep_their_positions(path: Path, dropped: int) -> None:
+    flags = np.arange(ROWS) // dropped % 2 == 0
+    assert_kept(path, ["id", "s.x", "none"], flags, TABLE.select(["id", "s.x", "none"]))
+
+
+def test_columns_of_both_readers_keep_the_same_rows(path: Path) -> None:
+    flags = np.arange(ROWS) % 3 > 0
+    assert_kept(path, TABLE.column_names, flags, TABLE)
+
+
+def test_a_column_that_turns_out_to_be_pyarrows_keeps_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(TABLE.select(["id", "s.x", "name"]), path, row_group_size=400, store_schema=False)
+
+    def only_longs(source: int, chunk: ColumnChunk, *rest: object) -> pa.Array:
+        if chunk.type != pa.int64():
+            raise UnsupportedPagesError("not this one")
+        return read_chunk(source, chunk, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(parquet_columns, "read_chunk", only_longs)
+    flags = np.arange(ROWS) % 3 > 0
+    names = ["id", "s.x", "name"]
+    assert_kept(path, names, flags, TABLE.select(names))
+
+
+def test_batches_that_are_smaller_than_a_word_stay_small(path: Path) -> None:
+    flags = np.arange(ROWS) % 3 > 0
+    positions, table, _ = kept(path, ["id"], flags, 10)
+    assert positions == np.flatnonzero(flags).tolist()
+    assert table.column("id").to_pylist() == positions
+
+
+def test_few_strings_hold_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x": [f"{i:060}" for i in range(100_000)]}), path, use_dictionary=False)
+    flags = np.arange(100_000) % 10_000 == 0
+    before = pa.total_allocated_bytes()
+    positions, table, _ = kept(path, ["x"], flags, 100_000)
+    assert positions == np.flatnonzero(flags).tolist()
+    assert table.num_rows == 10
+    assert pa.total_allocated_bytes() - before < 1_000_000
+
+
+def test_row_groups_of_which_nothing_is_wanted_are_not_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(parquet_columns, "read_chunk", lambda *a, **k: asked.append(a) or read_chunk(*a, **k))
+    flags = np.arange(ROWS) >= 800
+    positions, _, _ = kept(path, ["id"], flags)
+    assert positions == list(range(800, ROWS))
+    assert len(asked) == 1
+
+
+# --- tests of rows ---
+
+Rows = Mapping[int, pa.Array]
+
+
+def divides(column: int, number: int, seen: list[list[int]] | None = None) -> RowTest:
+    """Return a test that keeps rows whose number, in a column of ids, is no multiple of another."""
+
+    def select(file: int, first: int, columns: Rows, rows: int, picked: Picks | None) -> Picks | None:
+        ids = np.abs(np.array(columns[column].to_pylist(), np.int64))
+        assert len(ids) == rows
+        positions = np.arange(rows) if picked is None else picked.indices
+        assert (ids == positions + first).all()  # rows and their positions belong together
+        if seen is not None:
+            seen.append(ids.tolist())
+        flags = ids % number != 0
+        return None if flags.all() else Picks.of_flags(flags)
+
+    return RowTest((column,), select)
+
+
+SMALL_GROUPS: list[Callable[[pytest.MonkeyPatch], None]] = [
+    lambda patch: None,
+    lambda patch: patch.setattr(filtered_groups, "GROUP_BYTES", 0),
+    lambda patch: patch.setattr(parquet_columns, "GROUP_BYTES", 0),
+    lambda patch: patch.setattr(filtered_groups, "GROUP_BYTES", 4_000),
+]
+
+
+@pytest.mark.parametrize("shrink", SMALL_GROUPS, ids=["whole", "in parts", "pyarrow in parts", "some in parts"])
+@pytest.mark.parametrize("local", [True, False])
+@given(
+    numbers=st.lists(st.sampled_from(NUMBERS), max_size=3), dropped=st.sampled_from([None, 5, 400]),
+    rows=st.sampled_from([7, 64, 130, 1_000]),
+)  # fmt: skip
+def test_rows_that_pass_all_tests_are_those_of_a_full_read(
+    path: Path, shrink: Callable[[pytest.MonkeyPatch], None], local: bool, numbers: list[int], dropped: int | None, rows: int
+) -> None:
+    flags = np.full(ROWS, True) if dropped is None else np.arange(ROWS) // dropped % 2 == 0
+    wanted = None if dropped is None else lambda _, first, n: Picks.of_flags(flags[first : first + n])
+    tests = tuple(divides(k % 2 * 3, n) for k, n in enumerate(numbers))
+    with pytest.MonkeyPatch.context() as patch:
+        shrink(patch)
+        positions, table, _ = filtered(path, TABLE.column_names, rows, local, wanted=wanted, tests=tests)
+    for n in numbers:
+        flags = flags & (np.arange(ROWS) % n != 0)
+    assert positions == np.flatnonzero(flags).tolist()
+    assert table.equals(TABLE.filter(pa.array(flags)))
+
+
+def test_each_test_sees_only_rows_that_passed_those_before(path: Path) -> None:
+    first: list[list[int]] = []
+    second: list[list[int]] = []
+    filtered(path, ["id", "s.x"], tests=(divides(0, 2, first), divides(1, 3, second)))
+    assert list(chain.from_iterable(first)) == list(range(ROWS))
+    assert list(chain.from_iterable(second)) == list(range(1, ROWS, 2))
+
+
+def test_of_a_group_without_a_passing_row_other_columns_are_not_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    columns = GroupReader.columns
+    monkeypatch.setattr(
+        GroupReader, "columns", lambda self, group, leaves, picks: read.append((group, leaves)) or columns(self, group, leaves, picks)
+    )
+    last = RowTest((0,), lambda file, first, columns, rows, picked: Picks.of_flags(np.array(columns[0]) >= 900))
+    positions, table, _ = filtered(path, ["id", "name"], tests=(last,))
+    assert positions == list(range(900, ROWS))
+    assert read == [(0, [0]), (1, [0]), (2, [0]), (2, [1])]
+    assert table.equals(TABLE.select(["id", "name"]).slice(900))
+
+
+def test_columns_that_only_tests_need_come_as_nulls(path: Path) -> None:
+    _, table, _ = filtered(path, ["id", "s.x"], tests=(divides(0, 2),), tested_only=frozenset([0]))
+    assert table.column("id").null_count == table.num_rows == 500
+    assert table.column("s.x").to_pylist() == [-i for i in range(1, ROWS, 2)]
+
+
+def test_pages_without_a_kept_row_are_not_decompressed(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x": pa.array(range(10_000))}), path, use_dictionary=False, data_page_size=1_000, store_schema=False)
+    damaged = bytearray(path.read_bytes())
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    end = chunk.data_page_offset + chunk.total_compressed_size
+    damaged[end - 2_000 : end - 1_600] = b"\xff" * 400  # within the values of a late page
+    path.write_bytes(damaged)
+    flags = np.arange(10_000) < 1_000
+    positions, table, _ = kept(path, ["x"], flags, 10_000)
+    assert table.column("x").to_pylist() == positions == list(range(1_000))
