@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -13,6 +12,7 @@ import pyarrow as pa
 from delta_core.actions import FILE_COLUMNS
 from delta_core.engine import ActionQuery, ParquetForm, RangeRequest, Storage
 from delta_core.engines.arrow.log_writer import write_lines, write_parquet
+from delta_core.engines.arrow.measure import parquet_leaves
 from delta_core.engines.arrow.parquet_columns import find_chunk, opened, read_chunks
 from delta_core.engines.arrow.row_groups import group_bounds
 from delta_core.errors import CheckpointError, DeltaError, LogError
@@ -140,7 +140,7 @@ class ParquetCheckpoint:
 
     def all_null(self, group: int, path: Path) -> bool:
         """Whether the footer proves that a field is null in every row of a group, or the file lacks it."""
-        leaf = self._leaf_index.get(".".join(path))
+        leaf = self._leaf_index.get(path)
         if leaf is None:
             return self.arrow_type(path) is None
         statistics = self._metadata.row_group(group).column(leaf).statistics
@@ -149,16 +149,14 @@ class ParquetCheckpoint:
 
     def group_bounds(self, wanted: Sequence[FileStatistic]) -> list[pa.Array]:
         """Return what the footer says of nested fields, one value a group; null where it says nothing."""
-        paths = {w.path: self._leaf_index.get(".".join(w.path)) for w in wanted if w.path}
+        paths = {w.path: self._leaf_index.get(w.path) for w in wanted if w.path}
         stored = {p: (i, t) for p, i in paths.items() if i is not None and (t := self.arrow_type(p)) is not None}
         return group_bounds(self._metadata, stored, wanted)
 
     @cached_property
-    def _leaf_index(self) -> dict[str, int]:
-        columns = [(i, self._metadata.schema.column(i)) for i in range(self._metadata.num_columns)]
-        # a dot may be part of a name: a path that two columns share tells neither
-        shared = Counter(c.path for _, c in columns)
-        return {c.path: i for i, c in columns if c.max_repetition_level == 0 and shared[c.path] == 1}
+    def _leaf_index(self) -> dict[Path, int]:
+        columns = self._metadata.schema
+        return {p: i for p, _, i in parquet_leaves(self._schema) if columns.column(i).max_repetition_level == 0}
 
     def read(self, group: int, columns: Sequence[Path], dictionary: Sequence[Path] = ()) -> list[pa.Array]:
         """Read paths of one group, an array each; an absent path gives nulls.
@@ -192,7 +190,7 @@ class ParquetCheckpoint:
 
     def _chunk(self, group: int, path: Path) -> ColumnChunk | None:
         """Return the column chunk of a path, where it is one that our own decoder reads."""
-        leaf = self._leaf_index.get(".".join(path))
+        leaf = self._leaf_index.get(path)
         found = self.arrow_type(path)
         if leaf is None or found is None or self._local is None:
             return None

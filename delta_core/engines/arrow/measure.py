@@ -42,25 +42,29 @@ class Leaf(Struct, frozen=True):
     column: int | None
 
 
-def parquet_leaves(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType, int]]:
-    """Yield (dotted path as Parquet spells it, type, column number) of every leaf column of a file."""
+def parquet_leaves(schema: pa.Schema) -> Iterator[tuple[Path, pa.DataType, int]]:
+    """Yield (path, type, column number) of every leaf column of a file; within lists and maps Parquet's names are used.
+
+    Joined by dots, paths of different columns may be equal.
+    """
     numbers = iter(range(1 << 31))
 
-    def visit(f: pa.Field, path: str) -> Iterator[tuple[str, pa.DataType, int]]:
-        t = f.type
-        if pa.types.is_struct(t):
+    def visit(t: pa.DataType, path: Path) -> Iterator[tuple[Path, pa.DataType, int]]:
+        if isinstance(t, pa.BaseExtensionType):
+            yield from visit(t.storage_type, path)
+        elif pa.types.is_struct(t):
             for i in range(t.num_fields):
-                yield from visit(t.field(i), f"{path}.{t.field(i).name}")
+                yield from visit(t.field(i).type, (*path, t.field(i).name))
         elif pa.types.is_map(t):
-            yield from visit(t.key_field, f"{path}.key_value.key")
-            yield from visit(t.item_field, f"{path}.key_value.value")
-        elif pa.types.is_list(t):
-            yield from visit(t.value_field, f"{path}.list.element")
+            yield from visit(t.key_type, (*path, "key_value", "key"))
+            yield from visit(t.item_type, (*path, "key_value", "value"))
+        elif pa.types.is_nested(t):
+            yield from visit(t.value_type, (*path, "list", "element"))
         else:
             yield path, t, next(numbers)
 
     for f in schema:
-        yield from visit(f, f.name)
+        yield from visit(f.type, (f.name,))
 
 
 def leaves_of(schema: pa.Schema, paths: Sequence[Path]) -> tuple[Leaf, ...]:
@@ -75,7 +79,7 @@ def leaves_of(schema: pa.Schema, paths: Sequence[Path]) -> tuple[Leaf, ...]:
         for part in path[1:]:
             places.append(t.get_field_index(part))
             t = t.field(places[-1]).type
-        found.append(Leaf(path, tuple(places), t, None if pa.types.is_nested(t) else numbers[".".join(path)]))
+        found.append(Leaf(path, tuple(places), t, None if pa.types.is_nested(t) else numbers[path]))
     return tuple(found)
 
 

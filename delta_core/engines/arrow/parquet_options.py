@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,9 +21,12 @@ def parquet_options(schema: pa.Schema, properties: WriterProperties, statistics:
     Only strings are dictionary encoded unless asked otherwise: for numbers it costs more than it saves. Footers have
     statistics of every column that the table's log needs, whatever the properties say.
     """
-    columns = {path: t for path, t, _ in parquet_leaves(schema)}
+    # pyarrow takes columns by their paths joined by dots, which several columns may share
+    columns: dict[str, list[pa.DataType]] = {}
+    for path, t, _ in parquet_leaves(schema):
+        columns.setdefault(".".join(path), []).append(t)
     chosen = _by_leaf(columns, properties)
-    dictionary = [p for p, t in columns.items() if _uses_dictionary(t, chosen[p])]
+    dictionary = [p for p, types in columns.items() if all(_uses_dictionary(t, chosen[p]) for t in types)]
     needed = {".".join(p) for p in statistics}
     bounds = [p for p in columns if p in needed or (chosen[p].statistics_enabled or "CHUNK").upper() != "NONE"]
     options: dict[str, Any] = {
@@ -46,7 +49,7 @@ def parquet_options(schema: pa.Schema, properties: WriterProperties, statistics:
     return options
 
 
-def _by_leaf(columns: Mapping[str, pa.DataType], properties: WriterProperties) -> dict[str, ColumnProperties]:
+def _by_leaf(columns: Collection[str], properties: WriterProperties) -> dict[str, ColumnProperties]:
     default = properties.default_column_properties or ColumnProperties()
     given = dict(properties.column_properties or {})
     found = {}
