@@ -1,12 +1,16 @@
 """List the compiled extensions; everything else about the package is in pyproject.toml."""
 
+import os
 from pathlib import Path
 
 import numpy
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 SOURCES = sorted(Path("ext").glob("*.pyx"))
+#: Cython's code for memory views, compiled once for all extensions: it takes longer to compile than most of them.
+SHARED = "delta_core.kernels._cyutility"
 
 EXTENSIONS = [
     Extension(
@@ -14,7 +18,7 @@ EXTENSIONS = [
         [str(source)],
         include_dirs=["ext", numpy.get_include()],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
-        extra_compile_args=["-O3"],
+        extra_compile_args=["-O3", "-g0"],
     )
     for source in SOURCES
 ]
@@ -28,4 +32,19 @@ DIRECTIVES = {
     "initializedcheck": False,
 }
 
-setup(ext_modules=cythonize(EXTENSIONS, build_dir="build/cython", compiler_directives=DIRECTIVES))
+
+class ParallelBuild(build_ext):
+    """Compile the extensions on all cores."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+
+setup(
+    ext_modules=cythonize(
+        [*EXTENSIONS, Extension(SHARED, [], extra_compile_args=["-g0"])], build_dir="build/cython", compiler_directives=DIRECTIVES,
+        nthreads=os.cpu_count() or 1, shared_utility_qualified_name=SHARED,
+    ),
+    cmdclass={"build_ext": ParallelBuild},
+)  # fmt: skip
