@@ -532,6 +532,17 @@ class Snapshot:
 
     # --- reading rows ---
 
+    def redefined(self, state: TableState, plugins: PluginSet) -> Snapshot:
+        """Return this version's files as another definition reads them: that of a transaction on it."""
+        if state is self.state:
+            return self
+        snapshot = Snapshot(self.context, self._contents, state, plugins)
+        if snapshot.action_fields == self.action_fields:
+            snapshot._later = self._later
+            if "files" in self.__dict__:
+                snapshot.__dict__["files"] = self.files
+        return snapshot
+
     def begin(self, operation: str, parameters: Mapping[str, Any] | None = None, **options: Any) -> Any:
         """Begin a transaction on this version.
 

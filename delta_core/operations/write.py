@@ -208,7 +208,8 @@ class TableWrite:
         try:
             self._write_rows(predicate)
             if options.mode == "overwrite" and self.base is not None:
-                self._replace(self.base, predicate)
+                # what stays and what changes is read as the table will be, with the columns and types that this write adds
+                self._replace(self.base.redefined(self.transaction.table, self.transaction.plugins), predicate)
             for app_id, version in options.transactions.items():
                 transaction.set_transaction(app_id, version)
             self._measure()

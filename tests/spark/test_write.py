@@ -161,6 +161,15 @@ def test_schema_merge_adds_columns_behind(spark: Any, tmp_path: Path) -> None:
         ds.write(frame(spark, "SELECT 1L AS a, 2 AS c"), tmp_path, "append")
 
 
+def test_columns_that_spell_the_path_of_another_have_their_own_bounds(spark: Any, tmp_path: Path) -> None:
+    row = "named_struct('b', 1L) AS a, 20L AS `a.b`, array(3L) AS z, 40L AS `z.list.element`"
+    ds.write(frame(spark, f"SELECT {row}"), tmp_path)
+    (add,) = adds(tmp_path)
+    assert json.loads(add["stats"])["maxValues"] == {"a": {"b": 1}, "a.b": 20, "z.list.element": 40}
+    for condition in ("a.b = 1", "`a.b` = 20", "`z.list.element` = 40"):
+        assert ds.read(spark, tmp_path).where(condition).count() == 1
+
+
 def test_schema_overwrite_takes_the_rows_schema(spark: Any, tmp_path: Path) -> None:
     ds.write(frame(spark, "SELECT 1L AS a"), tmp_path)
     new = frame(spark, "SELECT 'x' AS b, DATE'2020-02-02' AS d")
