@@ -6,6 +6,7 @@ A message says what was found, what was expected, where, and what to do. The fac
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 __all__ = [
@@ -48,7 +49,20 @@ __all__ = [
     "UnsupportedOperationError",
     "UnsupportedVersionError",
     "VersionNotFoundError",
+    "did_you_mean",
 ]
+
+#: Among more names than this, a search for similar ones would take longer than a second.
+_MOST_NAMES = 20_000
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `` Did you mean 'x'?`` for the known name that is most similar, empty if none is."""
+    import difflib
+
+    by_lower = {k.lower(): k for k in known}
+    close = difflib.get_close_matches(name.lower(), by_lower, 1, 0.7) if len(by_lower) <= _MOST_NAMES else []
+    return f" Did you mean {by_lower[close[0]]!r}?" if close else ""
 
 
 class DeltaError(Exception):

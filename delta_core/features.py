@@ -57,6 +57,11 @@ class TableFeature(Struct, frozen=True):
         Whether metadata switches it on; asked only where it is supported.
     verbs : Mapping of str to str
         Operations of its own: ``{"changes": "package.module:function"}``.
+    enabling : tuple of str
+        Those of its operations that add the feature to a table which lacks it, and can be called there too.
+    remedies : Mapping of str to str
+        What to do against a rejection that the feature avoids, for messages: of ``column_names`` (special characters)
+        or ``row_removal`` (removing rows without rewriting files). ``set the table property ...``.
     """
 
     name: str
@@ -77,6 +82,8 @@ class TableFeature(Struct, frozen=True):
     permits: tuple[str, ...] = ()
     active: Callable[[TableState], bool] = _always
     verbs: Mapping[str, str] = {}
+    enabling: tuple[str, ...] = ()
+    remedies: Mapping[str, str] = {}
 
 
 class SupportedFeatures(Struct, frozen=True):

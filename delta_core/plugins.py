@@ -123,6 +123,10 @@ class PluginRegistry:
             self._sets[key] = PluginSet(plugins, frozenset(n for n in key if self.load(n) is None))
         return self._sets[key]
 
+    def remedies(self, kind: str) -> str:
+        """Return what features offer against a rejection, as the end of a sentence: ``, or set ...``; empty for nothing."""
+        return "".join(f", or {f.remedies[kind]}" for f in self.everything.features.values() if kind in f.remedies)
+
     @cached_property
     def everything(self) -> PluginSet:
         """The set of every installed plugin, for the hooks that ask all."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.errors import ColumnNotFoundError, SchemaError, UnsupportedFeatureError
+from delta_core.errors import ColumnNotFoundError, SchemaError, UnsupportedFeatureError, did_you_mean
 from delta_core.types import (
     ArrayType,
     DataType,
@@ -136,10 +136,11 @@ def _part(t: DataType, part: str, schema: StructType, path: Path) -> DataType:
 
 
 def _not_found(schema: StructType, path: Path) -> ColumnNotFoundError:
+    column = format_path(path)
     names = ", ".join(schema.names[:20])
-    return ColumnNotFoundError(
-        f"Column {format_path(path)} is not in the table; its columns are: {names}.", column=format_path(path)
-    )
+    known = schema.names if len(path) == 1 else [format_path(p) for p, _ in walk(schema)]
+    text = f"Column {column} is not in the table; its columns are: {names}.{did_you_mean(column, known)}"
+    return ColumnNotFoundError(text, column=column)
 
 
 def find(schema: StructType, path: Path) -> tuple[Path, Field]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex
 
@@ -27,7 +27,9 @@ from delta_core.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
     VersionNotFoundError,
+    did_you_mean,
 )  # fmt: skip
+from delta_core.features import TableFeature
 from delta_core.plugins import default_registry
 from delta_core.schema import Schema
 from delta_core.snapshot import Snapshot, open_context, open_snapshot
@@ -516,13 +518,19 @@ class DeltaTable:
     def verb(self, name: str) -> Callable[..., Any]:
         """Return a feature's own operation, bound to the snapshot that is loaded.
 
+        An operation that adds its feature to the table, such as ``add_constraint``, is there for every table.
+
         Raises UnsupportedOperationError naming the feature that would bring it, where the table has none.
         """
         served = {
             verb: target for f in self._snapshot.plugins.features.values() for verb, target in f.verbs.items()
         }
         if name not in served:
-            raise _no_verb(name, served, self._options["plugins"])
+            everything = (self._options["plugins"] or default_registry()).everything.features.values()
+            enabling = {verb: f.verbs[verb] for f in everything for verb in f.enabling}
+            if name not in enabling:
+                raise _no_verb(name, {**served, **enabling}, everything)
+            served = enabling
         module, _, function = served[name].partition(":")
         operation = getattr(importlib.import_module(module), function)
         return lambda *args, **kwargs: operation(self._snapshot, *args, **kwargs)
@@ -534,19 +542,15 @@ def _one_of(older: Any, newer: Any) -> Any:
     return newer if older is None else older
 
 
-def _no_verb(name: str, served: Mapping[str, str], plugins: Any) -> UnsupportedOperationError:
-    everything = (plugins or default_registry()).everything.features.values()
+def _no_verb(
+    name: str, served: Mapping[str, str], everything: Iterable[TableFeature]
+) -> UnsupportedOperationError:
     feature = next((f.name for f in everything if name in f.verbs), None)
-    why = (
-        f"it comes with the feature {feature}, which the table does not have"
-        if feature
-        else "no plugin brings it"
-    )
+    why = f"it comes with the feature {feature}, which the table does not have" if feature else "no plugin provides it"
     there = ", ".join(sorted(served)) or "none"
+    hint = "" if feature else did_you_mean(name, [verb for f in everything for verb in f.verbs])
     return UnsupportedOperationError(
-        f"The table has no operation {name!r}: {why}. Operations of its features: {there}.",
-        verb=name,
-        feature=feature,
+        f"The table has no operation {name!r}: {why}. Operations that it has: {there}.{hint}", verb=name, feature=feature
     )
 
 

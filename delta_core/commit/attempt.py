@@ -264,7 +264,8 @@ def _check_permitted(intents: Intents, rules: Sequence[Any], plugins: PluginSet)
     if missing:
         raise UnsupportedFeatureError(
             f"The transaction stages the action {missing[0]}, which no feature of the table permits "
-            f"({', '.join(plugins.features) or 'it has none'}). Add the feature to the table first.", action=missing[0],
+            f"({', '.join(plugins.features) or 'it has none'}). Add the feature first: "
+            "transaction.set_metadata(transaction.table.metadata, features=[...]).", action=missing[0],
         )  # fmt: skip
 
 

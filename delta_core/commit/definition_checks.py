@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from delta_core.actions import Metadata
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaError
+from delta_core.plugins import PluginRegistry
 from delta_core.properties import read_property
 from delta_core.schema import ColumnMap, Schema, format_path, walk
 from delta_core.state import TableState
@@ -48,7 +49,7 @@ def check_partition_columns(metadata: Metadata) -> None:
         )
 
 
-def check_names(previous: TableState | None, table: TableState) -> None:
+def check_names(previous: TableState | None, table: TableState, registry: PluginRegistry) -> None:
     """Refuse new columns whose names Spark would refuse: empty, or with a special character.
 
     Only where files have them under the same names: mapped columns may be named at will. Columns that are there already
@@ -66,7 +67,7 @@ def check_names(previous: TableState | None, table: TableState) -> None:
         what = "has an empty name" if not f.name else f"has {found!r} in its name"
         raise SchemaError(
             f"Column {format_path(path)!r} {what}, which Delta on Spark refuses; not allowed are empty names and any of "
-            f"{_SPECIAL!r}. Name it otherwise, or let a feature map columns to names of their own in files.",
+            f"{_SPECIAL!r}. Name it otherwise{registry.remedies('column_names')}.",
             column=format_path(path),
         )
 

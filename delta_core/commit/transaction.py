@@ -14,7 +14,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.actions import DomainMetadata, Metadata, Protocol
+from delta_core.actions import DOMAIN_METADATA, DomainMetadata, Metadata, Protocol
 from delta_core.commit.attempt import Attempt, CommitHeader, build_attempt
 from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.conflict import IsolationLevel, check_conflicts
@@ -33,7 +33,7 @@ from delta_core.commit.post import follow_up
 from delta_core.commit.requested import requested
 from delta_core.commit.row_removal import Resolved, rebase, resolve
 from delta_core.commit.type_changes import check_type_changes
-from delta_core.commit.upgrade import NEW_TABLE, check_writable, upgraded
+from delta_core.commit.upgrade import NEW_TABLE, check_writable, features_that_permit, upgraded
 from delta_core.errors import (
     CommitError,
     CommitStateUnknownError,
@@ -172,6 +172,8 @@ class Transaction:
             *features,
         ]
         protocol = upgraded(NEW_TABLE if self._target is None else self._target[0].protocol, wanted, registry)
+        if self.intents.domains:
+            protocol = upgraded(protocol, self._needed_for_domains(protocol), registry)
         check_writable(protocol, registry)
         state, plugins = self._define(protocol, given, prepared=False)
         prepared = plugins.fold("prepare_metadata", "metadata", given, table=state, previous=previous)
@@ -183,16 +185,22 @@ class Transaction:
         if domains:
             self.intents.system_domains.update(domains)
             state, plugins = self._define(protocol, prepared)
-        check_names(previous, state)
+        check_names(previous, state, registry)
         check_statistics_columns(previous, state)
         if previous is not None and not replaces:
             check_type_changes(previous, state, plugins)
             check_required(previous, state)
         plugins.check("check_metadata", table=state, metadata=prepared, previous=previous)
         self.intents.metadata = prepared
-        self.intents.protocol = protocol if self.base is None or protocol != self.base.protocol else None
+        self._stage_protocol(protocol)
         self._target, self._plan = (state, plugins), None
         return state
+
+    def _needed_for_domains(self, protocol: Protocol) -> list[str]:
+        return features_that_permit(DOMAIN_METADATA.name, protocol, self.context.registry)
+
+    def _stage_protocol(self, protocol: Protocol) -> None:
+        self.intents.protocol = protocol if self.base is None or protocol != self.base.protocol else None
 
     def _define(
         self, protocol: Protocol, metadata: Metadata, prepared: bool = True
@@ -237,7 +245,8 @@ class Transaction:
         """
         if self.plan.remove_rows is None:
             raise InvalidArgumentError(
-                "The table has no feature active that drops rows without rewriting files."
+                "The table has no feature active that drops rows without rewriting files: overwrite the rows that stay"
+                f"{self.context.registry.remedies('row_removal')}."
             )
         if isinstance(file, str) or not set(READ_FILE) <= set(file.column_names):
             file = self._live_file(file if isinstance(file, str) else file.column("path")[0].as_py())
@@ -259,12 +268,17 @@ class Transaction:
         self.intents.cdcs.append(files)
 
     def set_domain(self, domain: str, configuration: str | None) -> None:
-        """Stage a domain's configuration; None removes it."""
+        """Stage a domain's configuration; None removes it. The feature that domains need is added to a table without it."""
+        if configuration is None and (self._target is None or self._needed_for_domains(self._target[0].protocol)):
+            self.intents.domains.pop(domain, None)  # the table can't have it: there is nothing to remove
+            return
         self.intents.domains[domain] = configuration
         if self._target is not None:
             # a feature may be switched on by its domain
             state = self._target[0]
-            self._target, self._plan = self._define(state.protocol, state.metadata), None
+            protocol = upgraded(state.protocol, self._needed_for_domains(state.protocol), self.context.registry)
+            self._target, self._plan = self._define(protocol, state.metadata), None
+            self._stage_protocol(protocol)
 
     def set_transaction(self, app_id: str, version: int) -> None:
         """Stage the version that an application reached, for writes that happen once."""

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from delta_core.actions import Protocol
-from delta_core.errors import FeatureRequirementError, UnsupportedFeatureError, UnsupportedVersionError
+from delta_core.errors import (
+    FeatureRequirementError,
+    UnsupportedFeatureError,
+    UnsupportedVersionError,
+    did_you_mean,
+)
 from delta_core.features import TableFeature, supported_features
 from delta_core.plugins import PluginRegistry
 
-__all__ = ["NEW_TABLE", "check_writable", "upgraded"]
+__all__ = ["NEW_TABLE", "check_writable", "features_that_permit", "upgraded"]
 
 #: What a table is created with when nothing asks for more.
 NEW_TABLE = Protocol(1, 2)
@@ -35,6 +40,15 @@ def upgraded(protocol: Protocol, wanted: Iterable[str], registry: PluginRegistry
     return _normalised(reader, set(names), registry)
 
 
+def features_that_permit(kind: str, protocol: Protocol, registry: PluginRegistry) -> list[str]:
+    """Return the features to add to a table before it can have a kind of action: none where it can have it already."""
+    have = supported_features(protocol, registry.legacy)
+    present = [plugin.FEATURE for n in have.all if (plugin := registry.load(n)) is not None]
+    if any(kind in f.permits for f in present):
+        return []
+    return [name for name, f in registry.everything.features.items() if kind in f.permits][:1]
+
+
 def _is_present(name: str, names: Iterable[str], registry: PluginRegistry) -> bool:
     aliases = {name, *_feature(name, registry).aliases, _feature(name, registry).name}
     return any(n in aliases for n in names)
@@ -58,7 +72,8 @@ def _feature(name: str, registry: PluginRegistry) -> TableFeature:
     plugin = registry.load(name)
     if plugin is None:
         raise UnsupportedFeatureError(
-            f"Feature {name!r} can't be added: no installed plugin provides it. Installed: {', '.join(registry.names())}.",
+            f"Feature {name!r} can't be added: no installed plugin provides it.{did_you_mean(name, registry.names())} "
+            f"Installed: {', '.join(registry.names())}.",
             feature=name,
         )
     feature: TableFeature = plugin.FEATURE

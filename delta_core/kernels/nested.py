@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["empty_rows", "narrow", "rebuild_list", "rebuild_map", "rebuild_struct", "relabel", "reach"]
+__all__ = ["empty_rows", "narrow", "null_rows", "rebuild_list", "rebuild_map", "rebuild_struct", "relabel", "reach"]
 
 
 class _Relabelled:
@@ -29,6 +29,11 @@ def relabel(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def empty_rows(num_rows: int) -> pa.RecordBatch:
     """Return a batch without columns that still counts its rows."""
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), num_rows, [None]))
+
+
+def null_rows(num_rows: int, type: pa.DataType) -> pa.Array:
+    """Return nulls of a type. Parts that are not nullable have values below them, as Parquet's writer expects."""
+    return pa.array([None], type).take(pa.repeat(0, num_rows)) if pa.types.is_struct(type) else pa.nulls(num_rows, type)
 
 
 def rebuild_struct(array: pa.Array, names: Sequence[str], children: Sequence[pa.Array]) -> pa.Array:

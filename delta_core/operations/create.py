@@ -14,7 +14,7 @@ from delta_core.actions import Metadata
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import CommitResult, Transaction
-from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaError
+from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaError, did_you_mean
 from delta_core.properties import normalize_properties
 from delta_core.schema import Schema
 from delta_core.snapshot import Snapshot, TableContext
@@ -53,7 +53,8 @@ def partition_columns(schema: StructType, names: Sequence[str]) -> tuple[str, ..
         found = schema.get(column)
         if found is None:
             raise ColumnNotFoundError(
-                f"Partition column {column!r} is not in the schema; its columns are: {', '.join(schema.names[:20])}.",
+                f"Partition column {column!r} is not in the schema; its columns are: {', '.join(schema.names[:20])}."
+                f"{did_you_mean(column, schema.names)}",
                 column=column,
             )
         if not isinstance(found.type, PrimitiveType) or found.type.type in ("void", "variant"):

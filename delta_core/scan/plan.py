@@ -18,6 +18,7 @@ from delta_core.errors import (
     HookContractError,
     InvalidArgumentError,
     PluginConflictError,
+    did_you_mean,
 )
 from delta_core.expressions.ast import (
     Call,
@@ -199,9 +200,11 @@ class _Planner:
             return rule
         if not isinstance(rule, (RowFilter, ReadCheck, MetadataColumn)):
             raise HookContractError(f"Hook read_rules returned {rule!r}, expected a read rule.", hook="read_rules")
-        # type: a plan knows nothing of functions, but hands them on
-        expression = bind(rule.expression, self.table.schema, self.functions)  # type: ignore[arg-type]
-        return replace(rule, expression=expression)
+        return replace(rule, expression=self._bind(rule.expression))
+
+    def _bind(self, expression: Expression) -> Expression:
+        # a plan looks at no function, it only hands them on
+        return bind(expression, self.table.schema, self.functions)  # type: ignore[arg-type]
 
     def plan(
         self, constants: Mapping[str, tuple[str | Expression, DataType]], limit: int | None, prunes_files: bool
@@ -211,7 +214,7 @@ class _Planner:
         pruning = all_of([*([self.request.predicate] if self.request.predicate is not None else []), *filters])
         parts = [p for p in conjuncts(pruning) if not (prunes_files and self._is_of_partitions(p))]
         condition = all_of(parts)
-        extra = {n: (FileConstant(v, t) if isinstance(v, str) else v, t) for n, (v, t) in constants.items()}
+        extra = {n: (FileConstant(v, t) if isinstance(v, str) else self._bind(v), t) for n, (v, t) in constants.items()}
         extra |= self._metadata()
         wanted = self._output_columns()
         for path in wanted:
@@ -266,8 +269,9 @@ class _Planner:
                 )  # fmt: skip
             if name not in offered:
                 raise ColumnNotFoundError(
-                    f"Metadata column {name!r} is not offered; this table has: {', '.join(sorted(offered))}.", column=name
-                )
+                    f"Metadata column {name!r} is not offered; this table has: {', '.join(sorted(offered))}."
+                    f"{did_you_mean(name, offered)}", column=name,
+                )  # fmt: skip
             found[name] = (offered[name].expression, offered[name].type)
         return found
 

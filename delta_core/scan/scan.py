@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from delta_core.actions import FILE_COLUMNS
 from delta_core.engine import Engine, FileRead
-from delta_core.errors import ColumnNotFoundError, CorruptTableError, DataFileError, InvalidArgumentError
+from delta_core.errors import (
+    ColumnNotFoundError,
+    CorruptTableError,
+    DataFileError,
+    InvalidArgumentError,
+    did_you_mean,
+)
 from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, PartitionValue
 from delta_core.expressions.filters import to_expression
 from delta_core.expressions.skipping import SkippingPlan, plan_skipping
@@ -172,8 +178,9 @@ class Scan:
     def _check_file_column(self, name: str) -> None:
         declared = [f.name for feature in self._source.plugins.features.values() for f in feature.fields]
         if name not in FILE_COLUMNS and name not in declared and not name.startswith("partition:"):
-            known = ", ".join([*FILE_COLUMNS, *declared])
-            raise ColumnNotFoundError(f"Files have no column {name!r}; they have: {known}.", column=name)
+            known = [*FILE_COLUMNS, *declared]
+            text = f"Files have no column {name!r}; they have: {', '.join(known)}.{did_you_mean(name, known)}"
+            raise ColumnNotFoundError(text, column=name)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream of batches, in bounded memory; files in order, rows in file order."""

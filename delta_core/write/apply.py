@@ -21,6 +21,7 @@ from delta_core.errors import (
     ExpressionError,
     InvalidArgumentError,
     SchemaMismatchError,
+    did_you_mean,
 )
 from delta_core.expressions.ast import (
     Column,
@@ -34,7 +35,7 @@ from delta_core.expressions.ast import (
 )
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels.decimals import checked_cast
-from delta_core.kernels.nested import empty_rows, narrow, reach, relabel
+from delta_core.kernels.nested import empty_rows, narrow, null_rows, reach, relabel
 from delta_core.rules import FillColumn, HiddenColumn, RowCheck
 from delta_core.schema import Path, find
 from delta_core.write import compute as pc
@@ -272,7 +273,8 @@ def _match(schema: pa.Schema, wanted: Mapping[str, pa.DataType]) -> dict[str, in
         if own is None:
             raise SchemaMismatchError(
                 f"The rows have a column {name!r}, which the table does not have; its columns are: "
-                f"{', '.join(list(wanted)[:20])}. Leave it out, or let the write extend the schema.", column=name,
+                f"{', '.join(list(wanted)[:20])}.{did_you_mean(name, wanted)} Leave it out, or add it to the table with "
+                "schema_mode='merge'.", column=name,
             )  # fmt: skip
         if own in given:
             raise SchemaMismatchError(f"The rows have two columns {own!r} (case does not count).", column=own)
@@ -343,7 +345,7 @@ class _Rows:
         if made is None:
             source = self._owner.sources.get(name)
             if source is None:
-                made = pa.nulls(self.num_rows, self._owner.types.get(name, pa.string()))
+                made = null_rows(self.num_rows, self._owner.types.get(name, pa.string()))
             else:
                 place, convert = source
                 made = self._batch.column(place)

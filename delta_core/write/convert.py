@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from delta_core.errors import SchemaMismatchError
 from delta_core.kernels.decimals import checked_cast
-from delta_core.kernels.nested import rebuild_list, rebuild_map, rebuild_struct
+from delta_core.kernels.nested import null_rows, rebuild_list, rebuild_map, rebuild_struct
 from delta_core.schema import Path, format_path
 from delta_core.write import compute as pc
 
@@ -44,7 +44,7 @@ def conversion(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert |
     if _T.is_run_end_encoded(found):
         return _then(pc.run_end_decode, conversion(found.value_type, wanted, path))
     if _T.is_null(found):
-        return None if _T.is_null(wanted) else lambda x: pa.nulls(len(x), wanted)
+        return None if _T.is_null(wanted) else lambda x: null_rows(len(x), wanted)
     if _T.is_struct(wanted) and _T.is_struct(found):
         return _struct(found, wanted, path)
     if _T.is_map(wanted):
@@ -212,7 +212,7 @@ def _struct(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | No
     def convert(x: pa.Array) -> pa.Array:
         parts = x.flatten() if x.null_count else [x.field(i) for i in range(found.num_fields)]
         children = [
-            pa.nulls(len(x), wanted.field(i).type) if place is None else _applied(inner, parts[place])
+            null_rows(len(x), wanted.field(i).type) if place is None else _applied(inner, parts[place])
             for i, (place, inner) in enumerate(plans)
         ]
         for i in required:

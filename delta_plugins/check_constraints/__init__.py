@@ -26,6 +26,7 @@ FEATURE = TableFeature(
     properties={"delta.constraints.<name>": "a condition in Spark SQL"},
     active=_is_active,
     verbs={"add_constraint": "delta_plugins.check_constraints.verbs:add_constraint"},
+    enabling=("add_constraint",),
 )
 
 

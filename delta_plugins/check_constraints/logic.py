@@ -89,5 +89,8 @@ def validation(attempt: AttemptView) -> list[EveryFile]:
     before = constraints(attempt.previous.configuration)
     new = [name for name, text in constraints(attempt.table.configuration).items() if before.get(name) != text]
     names = ", ".join(new)
-    message = f"would stay whose rows nobody held against the CHECK constraint {names}. Use the verb add_constraint."
+    message = (
+        f"would stay whose rows were not checked against the CHECK constraint {names}. Leave it out of the metadata, and add "
+        "it with table.verb('add_constraint')({'name': 'condition'}), which checks them first."
+    )
     return [EveryFile(NAME, "", message)] if new else []

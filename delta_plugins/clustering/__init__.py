@@ -23,6 +23,7 @@ FEATURE = TableFeature(
     domains=(DOMAIN,),
     active=_is_active,
     verbs={"cluster_by": "delta_plugins.clustering.verbs:cluster_by"},
+    enabling=("cluster_by",),
 )
 
 

@@ -31,6 +31,7 @@ FEATURE = TableFeature(
     },
     kept=(logic.MAX_ID,),
     active=_is_active,
+    remedies={"column_names": f"set the table property {logic.MODE}=name"},
 )  # fmt: skip
 
 

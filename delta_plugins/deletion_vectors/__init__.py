@@ -34,6 +34,7 @@ FEATURE = TableFeature(
         write.INLINE_BELOW: "vectors of fewer bytes are put into the log, of up to 65536; none unless given",
     },
     active=methodcaller("flag", write.SWITCH),
+    remedies={"row_removal": f"set the table property {write.SWITCH}=true"},
 )
 
 

@@ -181,7 +181,7 @@ def test_condition_that_comes_as_a_property_is_refused_while_there_are_rows(uri:
         return transaction.commit().version
 
     append(uri, {"id": [1], "s": ["a"]})
-    with pytest.raises(UnsupportedOperationError, match="1 file would stay whose rows nobody held against"):
+    with pytest.raises(UnsupportedOperationError, match="1 file would stay whose rows were not checked against"):
         alter()
     overwrite(uri, {"id": pa.array([], pa.int64()), "s": pa.array([], pa.string())})
     assert alter() == 3
@@ -207,6 +207,23 @@ def test_verb_is_found_by_name(uri: str) -> None:
     table = DeltaTable(uri)
     assert table.verb("add_constraint")({"more": "id < 100"}) == 1
     assert add_constraint(Face(), {"most": "id < 1000"}) == 2
+
+
+def test_operation_adds_its_feature_to_a_table_without_it(tmp_path: Path) -> None:
+    from delta_core import DeltaTable
+
+    plain = create(tmp_path / "plain", [{"name": "id", "type": "long"}])
+    append(plain, {"id": [1]})
+    table = DeltaTable(plain)
+    transaction = table.snapshot().begin("SET TBLPROPERTIES")
+    transaction.set_metadata(replace(transaction.table.metadata, configuration={"delta.constraints.low": "id > 0"}))
+    with pytest.raises(UnsupportedOperationError, match=r"table\.verb\('add_constraint'\)"):
+        transaction.commit()
+    with pytest.raises(ConstraintViolationError, match="low"):
+        table.verb("add_constraint")({"low": "id > 1"})
+    assert table.verb("add_constraint")({"low": "id > 0"}) == 2
+    with pytest.raises(ConstraintViolationError, match="low"):
+        append(plain, {"id": [0]})
 
 
 # --- types ---------------------------------------------------------------------------------

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from delta_core.errors import UnsupportedFeatureError, UnsupportedOperationError
-from delta_core.snapshot import open_snapshot
+from delta_core.actions import Metadata
+from delta_core.commit.transaction import Transaction
+from delta_core.errors import UnsupportedOperationError
+from delta_core.snapshot import open_context, open_snapshot
 from delta_core.testing.feature_contract import FeatureContract, attempt_view, table_state
 from tests.plugins.written import append, begin, create, peer_rows
 
@@ -58,8 +61,40 @@ def test_system_domain_is_refused_and_nothing_is_committed(uri: str) -> None:
     assert open_snapshot(uri).version == 0
 
 
-def test_domain_on_a_table_without_the_feature_is_refused(tmp_path: Path) -> None:
-    transaction = begin(create(tmp_path / "plain", ID))
+def test_domain_adds_its_feature_to_a_table_without_it(tmp_path: Path) -> None:
+    uri = create(tmp_path / "plain", ID)
+    transaction = begin(uri, "SET DOMAIN")
     transaction.set_domain("com.example", "x")
-    with pytest.raises(UnsupportedFeatureError, match="domainMetadata"):
-        transaction.commit()
+    snapshot = transaction.commit().snapshot
+    assert snapshot.domains() == open_snapshot(uri).domains() == {"com.example": "x"}
+    assert snapshot.protocol.writer_features == ("appendOnly", "domainMetadata", "invariants")
+    append(uri, {"id": [1]})
+    assert peer_rows(uri) == [(1,)]
+
+
+@pytest.mark.parametrize("domain_first", [True, False])
+def test_domain_of_a_new_table_adds_its_feature(tmp_path: Path, domain_first: bool) -> None:
+    transaction = Transaction(open_context(str(tmp_path / "t")), None, "CREATE TABLE")
+    metadata = Metadata(id="a", schema_string=table_state(fields=ID).schema.to_json())
+    if domain_first:
+        transaction.set_domain("com.example", "x")
+    transaction.set_metadata(metadata)
+    if not domain_first:
+        transaction.set_domain("com.example", "x")
+    transaction.commit()
+    assert open_snapshot(str(tmp_path / "t")).domains() == {"com.example": "x"}
+
+
+def test_change_of_metadata_keeps_the_feature_of_a_staged_domain(tmp_path: Path) -> None:
+    uri = create(tmp_path / "t", ID)
+    transaction = begin(uri, "ALTER TABLE")
+    transaction.set_domain("com.example", "x")
+    transaction.set_metadata(replace(transaction.table.metadata, description="d"))
+    assert transaction.commit().snapshot.domains() == {"com.example": "x"}
+
+
+def test_removal_of_a_domain_that_can_not_be_there_changes_nothing(tmp_path: Path) -> None:
+    uri = create(tmp_path / "plain", ID)
+    transaction = begin(uri, "SET DOMAIN")
+    transaction.set_domain("com.example", None)
+    assert transaction.commit().snapshot.protocol == open_snapshot(uri, 0).protocol

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_core import DeltaTable, Field, PrimitiveType, Schema, StructType, write_deltalake
 from delta_core.errors import SchemaError
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.feature_contract import FeatureContract, table_state
@@ -96,3 +97,20 @@ def test_variant_can_not_cluster(tmp_path: Path) -> None:
 def test_switch_of_shredding_brings_both_features(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", FIELDS[:1], properties={"delta.enableVariantShredding": "true"})
     assert protocol(uri) == (3, 7, ("variantShredding", "variantType"))
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["column", "field of a struct"])
+@pytest.mark.parametrize("given", ["nothing", "nulls"])
+def test_rows_that_leave_a_variant_out_have_null_there(tmp_path: Path, nested: bool, given: str) -> None:
+    variant = PrimitiveType("variant")
+    kind = StructType([Field("n", "long"), Field("v", variant)]) if nested else variant
+    DeltaTable.create(tmp_path / "t", Schema([Field("id", "long"), Field("c", kind)]))
+    rows = [pa.table({"id": [1]}) if given == "nothing" else pa.table({"id": [1], "c": pa.nulls(1)})]
+    rows += [pa.table({"id": [2], "c": [{"n": 5}]})] if nested else []
+    for part in rows:
+        write_deltalake(tmp_path / "t", part, mode="append")
+    found = DeltaTable(tmp_path / "t").to_pyarrow_table()
+    expected = {1: None, 2: {"n": 5, "v": None}}
+    assert {r["id"]: r["c"] for r in found.to_pylist()} == {i: expected[i] for i in range(1, len(rows) + 1)}
+    write_deltalake(tmp_path / "t", found, mode="overwrite")
+    assert DeltaTable(tmp_path / "t").to_pyarrow_table().num_rows == len(rows)

@@ -1,6 +1,7 @@
 """Scans end to end over built tables: projection, rules, metadata columns, limits, counts, vectors, streams."""
 
 import threading
+from pathlib import Path
 
 import duckdb
 import polars
@@ -493,3 +494,13 @@ def test_empty_table_has_its_schema(tmp_path):
     table = TableBuilder(tmp_path).create({"id": "long"})
     assert scan(table).to_table() == pa.table({"id": pa.array([], pa.int64())})
     assert scan(table).count() == 0
+
+
+def test_constant_names_columns_ignoring_case_and_rejects_unknown_ones(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path / "t").create({"id": "long"}).append([{"id": 7}])
+    snapshot = open_snapshot(table.uri)
+    long = PrimitiveType("long")
+    found = snapshot.scan(columns=[], constants={"x": (Column(("ID",)), long)}).to_table()
+    assert found.to_pydict() == {"x": [7]}
+    with pytest.raises(ColumnNotFoundError, match="Did you mean 'id'"):
+        snapshot.scan(constants={"x": (Column(("idd",)), long)})

@@ -415,6 +415,8 @@ def test_verb_of_a_feature_that_the_table_lacks_names_the_feature(builder: Table
         DeltaTable(builder.uri).load_cdf()
     with pytest.raises(UnsupportedOperationError, match="no plugin"):
         DeltaTable(builder.uri).verb("fly")
+    with pytest.raises(UnsupportedOperationError, match="Did you mean 'add_constraint'"):
+        DeltaTable(builder.uri).verb("add_constraints")
 
 
 def test_verb_is_bound_to_the_version_that_is_loaded(fed: TableBuilder) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.engines.arrow.measure import parquet_leaves
-from delta_core.errors import ColumnNotFoundError, InvalidArgumentError
+from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, did_you_mean
 from delta_core.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.schema import Path
 
@@ -60,7 +60,7 @@ def _by_leaf(columns: Collection[str], properties: WriterProperties) -> dict[str
     if unknown:
         raise ColumnNotFoundError(
             f"Writer properties name the column {unknown[0]!r}, which the data files do not have; they have: "
-            f"{', '.join(list(columns)[:20])}.", column=unknown[0],
+            f"{', '.join(list(columns)[:20])}.{did_you_mean(unknown[0], columns)}", column=unknown[0],
         )  # fmt: skip
     return found
 
