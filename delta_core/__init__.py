@@ -17,20 +17,22 @@ if TYPE_CHECKING:
     from delta_core.table import DeltaTable, Metadata, ProtocolVersions, open_table
     from delta_core.transaction import CommitProperties, PostCommitHookProperties, Transaction
     from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, VariantType
-    from delta_core.writer import write_deltalake
+    from delta_core.unavailable import TableFeatures
+    from delta_core.writer import convert_to_deltalake, write_deltalake
 
     __version__: str
 
 __all__ = [
     "ArrayType", "BloomFilterProperties", "ColumnProperties", "CommitProperties", "DataType", "DeltaTable", "Field",
     "MapType", "Metadata", "PostCommitHookProperties", "PrimitiveType", "ProtocolVersions", "QueryBuilder", "Schema",
-    "StructType", "Transaction", "VariantType", "WriterProperties", "__version__", "exceptions", "open_table",
-    "write_deltalake",
+    "StructType", "TableFeatures", "Transaction", "VariantType", "WriterProperties", "__version__", "convert_to_deltalake",
+    "exceptions", "open_table", "write_deltalake",
 ]  # fmt: skip
 
 _HOME = {
     "DeltaTable": "table", "Metadata": "table", "ProtocolVersions": "table", "open_table": "table",
-    "QueryBuilder": "query", "Schema": "schema", "write_deltalake": "writer",
+    "QueryBuilder": "query", "Schema": "schema", "TableFeatures": "unavailable",
+    **dict.fromkeys(("convert_to_deltalake", "write_deltalake"), "writer"),
     **dict.fromkeys(("BloomFilterProperties", "ColumnProperties", "WriterProperties"), "properties"),
     **dict.fromkeys(("CommitProperties", "PostCommitHookProperties", "Transaction"), "transaction"),
     **dict.fromkeys(("ArrayType", "DataType", "Field", "MapType", "PrimitiveType", "StructType", "VariantType"), "types"),

@@ -35,12 +35,15 @@ from delta_core.schema import Schema
 from delta_core.snapshot import Snapshot, open_context, open_snapshot
 from delta_core.timestamps import parse_ms, parse_version
 from delta_core.types import StructType
+from delta_core.unavailable import TableAlterer, TableMerger, TableOptimizer, UnavailableCalls
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions", "open_table"]
+__all__ = [
+    "DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions", "TableAlterer", "TableMerger", "TableOptimizer", "open_table",
+]  # fmt: skip
 
 FORMATS_GROUP = "delta_core.formats"
 
@@ -77,7 +80,7 @@ class Metadata(Struct, frozen=True):
         return f"Metadata({parts})"
 
 
-class DeltaTable:
+class DeltaTable(UnavailableCalls):
     """One version of a Delta table.
 
     Parameters

@@ -12,11 +12,12 @@ from delta_core.operations.write import WriteOptions, write_table
 from delta_core.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.snapshot import open_context
 from delta_core.transaction import CommitProperties, PostCommitHookProperties
+from delta_core.unavailable import convert_to_deltalake
 
 if TYPE_CHECKING:
     from delta_core.table import DeltaTable
 
-__all__ = ["BloomFilterProperties", "ColumnProperties", "WriterProperties", "write_deltalake"]
+__all__ = ["BloomFilterProperties", "ColumnProperties", "WriterProperties", "convert_to_deltalake", "write_deltalake"]
 
 
 def write_deltalake(

@@ -1,86 +1,36 @@
-"""Make a small Delta table by hand, then read it: ``python examples/quickstart.py [FOLDER]``.
+"""Make a small Delta table and read it: ``python examples/quickstart.py [FOLDER]``.
 
-Nothing but PyArrow and a local folder is needed. The table has a partition column, three commits, and a row
-deleted by a deletion vector, which is a reader feature: it is served by a plugin, as every table feature is.
+Nothing but PyArrow and a local folder is needed. The table has a partition column, three commits, and a row that was
+deleted.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import tempfile
+from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from delta_core import DeltaTable
-from delta_core.kernels.roaring import encode_dv_payload, format_dv_block
-from delta_core.kernels.row_set import RowSet
+from delta_core import DeltaTable, write_deltalake
 
-SCHEMA = {"type": "struct", "fields": [
-    {"name": "city", "type": "string", "nullable": True, "metadata": {}},
-    {"name": "day", "type": "date", "nullable": True, "metadata": {}},
-    {"name": "celsius", "type": "double", "nullable": True, "metadata": {}},
-]}  # fmt: skip
-NOON = 1_700_000_000_000
+MONDAY, TUESDAY = date(2024, 5, 6), date(2024, 5, 7)
 
 
-def write_commit(table: Path, version: int, operation: str, *actions: dict[str, Any]) -> None:
-    """Write one commit of the log: a line of JSON for each action."""
-    info = {"commitInfo": {"timestamp": NOON + version * 60_000, "operation": operation}}
-    lines = [json.dumps(action) for action in (info, *actions)]
-    commit = table / "_delta_log" / f"{version:020}.json"
-    commit.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    when = (NOON + version * 60_000) / 1000
-    os.utime(commit, (when, when))  # time travel goes by the files' times
+def measurements(day: date, celsius: dict[str, float]) -> pa.Table:
+    """Return one day's rows."""
+    return pa.table({"city": list(celsius), "day": [day] * len(celsius), "celsius": list(celsius.values())})
 
 
-def add_file(table: Path, name: str, day: str, cities: list[str], celsius: list[float]) -> dict[str, Any]:
-    """Write a data file of one day and return its ``add`` action."""
-    (table / name).parent.mkdir(exist_ok=True)
-    pq.write_table(pa.table({"city": cities, "celsius": celsius}), table / name)
-    stats = {
-        "numRecords": len(cities), "nullCount": {"city": 0, "celsius": 0},
-        "minValues": {"city": min(cities), "celsius": min(celsius)},
-        "maxValues": {"city": max(cities), "celsius": max(celsius)},
-    }  # fmt: skip
-    return {
-        "path": name, "partitionValues": {"day": day}, "size": (table / name).stat().st_size,
-        "modificationTime": NOON, "dataChange": True, "stats": json.dumps(stats),
-    }  # fmt: skip
+def make_table(uri: str) -> None:
+    """Write three commits: one creates the table, one appends, one deletes a row."""
+    write_deltalake(uri, measurements(MONDAY, {"Oslo": 9.5, "Rome": 21.0, "Lima": 18.25}), partition_by=["day"])
+    write_deltalake(uri, measurements(TUESDAY, {"Oslo": 11.0, "Rome": 22.5}), mode="append")
 
-
-def delete_rows(table: Path, add: dict[str, Any], *positions: int) -> list[dict[str, Any]]:
-    """Write a deletion vector for a file; return the actions that put it in place."""
-    payload = encode_dv_payload(RowSet.from_positions(positions))
-    file = table / "deleted.bin"
-    file.write_bytes(b"\x01" + format_dv_block(payload))
-    vector = {
-        "storageType": "p", "pathOrInlineDv": file.resolve().as_uri(), "offset": 1,
-        "sizeInBytes": len(payload), "cardinality": len(positions),
-    }  # fmt: skip
-    removed = {"path": add["path"], "deletionTimestamp": NOON, "dataChange": True}
-    return [{"remove": removed}, {"add": add | {"deletionVector": vector}}]
-
-
-def make_table(table: Path) -> None:
-    """Write three commits: create with one file, append another, delete one row of the first."""
-    (table / "_delta_log").mkdir(parents=True)
-    features = ["deletionVectors"]
-    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
-    metadata = {
-        "id": "c3a1d2b4-0000-4000-8000-000000000001", "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps(SCHEMA), "partitionColumns": ["day"], "createdTime": NOON,
-        "configuration": {"delta.enableDeletionVectors": "true"},
-    }  # fmt: skip
-    monday = add_file(table, "day=2024-05-06/a.parquet", "2024-05-06", ["Oslo", "Rome", "Lima"], [9.5, 21.0, 18.25])
-    tuesday = add_file(table, "day=2024-05-07/b.parquet", "2024-05-07", ["Oslo", "Rome"], [11.0, 22.5])
-    write_commit(table, 0, "CREATE TABLE", {"protocol": protocol}, {"metaData": metadata}, {"add": monday})
-    write_commit(table, 1, "WRITE", {"add": tuesday})
-    write_commit(table, 2, "DELETE", *delete_rows(table, monday, 1))
+    table = DeltaTable(uri)
+    no_rows = table.schema().to_arrow().empty_table()
+    write_deltalake(table, no_rows, mode="overwrite", predicate="city = 'Rome' and day = '2024-05-06'")
 
 
 def read_table(uri: str) -> None:
@@ -103,10 +53,10 @@ def read_table(uri: str) -> None:
 
 
 def main() -> None:
-    """Make the table in the folder given, or in a temporary one, and read it."""
+    """Make the table in the folder that was given, or in a temporary one, and read it."""
     with tempfile.TemporaryDirectory() as scratch:
         table = Path(sys.argv[1] if len(sys.argv) > 1 else scratch) / "weather"
-        make_table(table)
+        make_table(str(table))
         read_table(str(table))
         if len(sys.argv) > 1:
             print(f"\nNow try: delta-core head {table}")

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 import delta_core
+from delta_core.errors import UnsupportedOperationError
+from delta_core.unavailable import TODAY
 
 deltalake = pytest.importorskip("deltalake")
 pytestmark = pytest.mark.peer
@@ -89,7 +91,7 @@ def test_the_peer_is_the_version_that_the_list_describes() -> None:
 
 @pytest.mark.parametrize("name", PEER)
 def test_public_name_is_here_or_listed_with_a_reason(name: str) -> None:
-    if name in ABSENT:
+    if name in LISTED["never"]:
         assert _ours(name) is None, f"{name} exists now: take it off the list"
     else:
         assert _ours(name) is not None, f"{name} is neither here nor listed"
@@ -122,6 +124,47 @@ def test_call_forms_of_the_peer_are_taken(name: str) -> None:
             assert by_name[p.name].default == default, f"{name}({p.name}=) has another default"
     required = [p.name for p in ours if p.default is inspect.Parameter.empty and p.kind in positional]
     assert len(required) <= len([p for p in theirs if p.default is inspect.Parameter.empty])
+
+
+def _later() -> Iterator[tuple[str, Any]]:
+    """Yield every call of the peer that is not available yet, with what makes the call here."""
+    table = object.__new__(delta_core.DeltaTable)
+    for name in LISTED["later"]:
+        holder, _, member = name.rpartition(".")
+        if holder in ("", "writer"):
+            yield name, _ours(name)
+        elif holder == "table":
+            parts = {"TableAlterer": table.alter, "TableOptimizer": table.optimize}
+            peer = getattr(deltalake.table, member)
+            if member not in parts:
+                yield member, _ours(name)
+            else:
+                yield from ((f"{member}.{call}", getattr(parts[member], call)) for call in _members(peer))
+        elif not isinstance(inspect.getattr_static(deltalake.DeltaTable, member), property):
+            yield name, getattr(table, member)
+
+
+LATER = dict(_later())
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_call_that_is_not_available_yet_raises_an_error_with_what_works_today(name: str) -> None:
+    call = (lambda: LATER[name].AppendOnly) if name == "TableFeatures" else LATER[name]
+    with pytest.raises(UnsupportedOperationError) as caught:
+        call()
+    known = name.removeprefix("writer.")
+    assert str(caught.value) == f"{known} is not available in delta_core yet. Today: {TODAY[known]}."
+
+
+def test_page_lists_every_call_that_is_not_available_yet() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "moving-from-deltalake.md").read_text(encoding="utf-8")
+    named = {
+        name.replace("DeltaTable.", "table.").replace("TableAlterer.", "table.alter.")
+        .replace("TableOptimizer.", "table.optimize.").removeprefix("writer.")
+        for name in LATER
+    }  # fmt: skip
+    assert [name for name in named if f"`{name}`" not in page] == []
+    assert set(TODAY) == {name.removeprefix("writer.") for name in LATER}
 
 
 def test_listed_issues_are_known_and_listed_names_are_the_peers() -> None:

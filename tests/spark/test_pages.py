@@ -1,0 +1,50 @@
+"""Every Python block of the pages about Spark runs as it stands, but for the paths, which are the test's."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from delta_core import DeltaTable
+from delta_core.testing.table_builder import TableBuilder
+from tests.docs.blocks import ROOT, blocks, run_python
+
+pytestmark = pytest.mark.spark
+
+DAY = dt.date(2024, 5, 1)
+ADDRESS = {"type": "struct", "fields": [{"name": "city", "type": "string", "nullable": True, "metadata": {}}]}
+
+
+def _run(page: str, folder: str, names: dict[str, Any]) -> dict[str, Any]:
+    found = [b for b in blocks(ROOT / page) if b.language == "python" and not b.not_run]
+    assert found
+    for block in found:
+        code = block.code.replace('/data/', f"{folder}/").replace("s3a://lake/", f"{folder}/")
+        run_python(block._replace(code=code), names)
+    return names
+
+
+def test_blocks_about_reading_run_in_order(spark: Any, tmp_path: Path) -> None:
+    # the page reads as of 2024-05-01, versions up to 7, and the changes of a table with a change feed
+    schema = {"id": "long", "customer": "string", "day": "date", "amount": "double", "address": ADDRESS}
+    for name in ("orders", "customers"):
+        table = TableBuilder(tmp_path / name, start_ms=1_700_000_000_000).create(
+            schema, partition_by=["day"], features=["changeDataFeed"], properties={"delta.enableChangeDataFeed": "true"}
+        )  # fmt: skip
+        for i in range(8):
+            table.append([{"id": i, "customer": "a", "day": DAY, "amount": 100.0 + i, "address": {"city": "Oslo"}}])
+    names = _run("docs/spark.md", str(tmp_path), {"spark": spark})
+    assert names["frame"].where("amount > 100").count() == 7
+    assert spark.table("orders").count() == 8
+
+
+def test_blocks_about_writing_run_in_order(spark: Any, tmp_path: Path) -> None:
+    frame = spark.sql("SELECT 1L AS id, 1L AS version, DATE'2024-05-01' AS day")
+    uri = str(tmp_path / "orders")
+    _run("docs/spark-write.md", str(tmp_path), {"spark": spark, "df": frame, "uri": uri, "batch": 7})
+    table = DeltaTable(uri)
+    assert table.version() == 4
+    assert table.transaction_version("orders") == 7
