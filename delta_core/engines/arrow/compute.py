@@ -6,13 +6,14 @@ get only scalars may return a scalar. Attributes that are not defined here are p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
+from delta_core.engines.arrow.result_size import limited, spread, take
 from delta_core.errors import UnsupportedExpressionError
 from delta_core.expressions.ast import Expression, Literal
 from delta_core.expressions.literals import to_microseconds
@@ -104,20 +105,25 @@ def named(name: str) -> Maker:
 def on_arrays(kernel: Kernel) -> Kernel:
     """Let a kernel over arrays of one length take scalars too."""
 
-    def spread(*values: Any) -> Any:
+    def spread_all(*values: Any) -> Any:
         lengths = [len(v) for v in values if not isinstance(v, pa.Scalar)]
         length = lengths[0] if lengths else 1
-        out = kernel(*(pa.repeat(v, length) if isinstance(v, pa.Scalar) else v for v in values))
+        out = kernel(*(spread(v, length) if isinstance(v, pa.Scalar) else v for v in values))
         return out if lengths else out[0]
 
-    return spread
+    return spread_all
 
 
-def by_value(function: Callable[..., Any], result: pa.DataType) -> Kernel:
+def by_value(function: Callable[..., Any], result: pa.DataType, name: str = "a function") -> Kernel:
     """Make a kernel of a Python function: called once a distinct value, or once a row for two columns.
 
     For functions that are rare or that no vectorised kernel computes as Spark does. Null in, null out.
+    ``name`` is what an error calls it whose texts grow too large.
     """
+    is_text = result in (pa.string(), pa.binary())
+
+    def collect(values: Iterable[Any]) -> pa.Array:
+        return array_of(list(limited(values, name) if is_text else values), result)
 
     def apply(*values: Any) -> Any:
         return None if any(v is None for v in values) else function(*values)
@@ -128,14 +134,16 @@ def by_value(function: Callable[..., Any], result: pa.DataType) -> Kernel:
             return typed(apply(*(v.as_py() for v in values)), result)
         if len(columns) > 1:
             rows = zip(*on_list(values), strict=True)
-            return array_of([apply(*row) for row in rows], result)
+            return collect(apply(*row) for row in rows)
         coded = values[columns[0]].dictionary_encode()
         constants = [v.as_py() if isinstance(v, pa.Scalar) else None for v in values]
-        out = []
-        for item in coded.dictionary.to_pylist():
-            constants[columns[0]] = item
-            out.append(apply(*constants))
-        return array_of(out, result).take(coded.indices)
+
+        def each() -> Iterator[Any]:
+            for item in coded.dictionary.to_pylist():
+                constants[columns[0]] = item
+                yield apply(*constants)
+
+        return take(collect(each()), coded.indices, name)
 
     return kernel
 

@@ -28,6 +28,7 @@ from delta_core.engines.arrow import (
     compute as pc,
 )
 from delta_core.engines.arrow.compute import CallInfo, Kernel, Maker, arrow_type, scalar_of, typed
+from delta_core.engines.arrow.result_size import choose, spread, take
 from delta_core.errors import ExpressionError, InternalError, PluginError, UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, leaves
 from delta_core.expressions.binding import leaf_type, resolve, resolve_args
@@ -123,7 +124,9 @@ class CompiledExpression(Struct, frozen=True):
         except ExpressionError:
             return None
         codes = values_of(column)
-        return out.take(number_array(np.where(is_valid(column.indices), codes, len(kept)) if column.null_count else codes))
+        if column.null_count:
+            codes = np.where(is_valid(column.indices), codes, len(kept))
+        return take(out, number_array(codes), "an expression")
 
 
 class ArrowEvaluator:
@@ -233,7 +236,7 @@ def _as_array(value: Any, num_rows: int, target: pa.DataType) -> pa.Array:
         value = value.combine_chunks()
     if not isinstance(value, pa.Scalar):
         return value
-    return pa.repeat(value, num_rows) if value.is_valid else pa.nulls(num_rows, target)
+    return spread(value, num_rows) if value.is_valid else pa.nulls(num_rows, target)
 
 
 # --- compiling -----------------------------------------------------------------------------
@@ -336,7 +339,7 @@ def _where_needed(node: Node, batch: _Batch, needed: Callable[[], Any]) -> Any:
             raise
         value = node(batch.select(mask))
         if isinstance(value, pa.Scalar):
-            value = pa.repeat(value, mask.true_count)
+            value = spread(value, mask.true_count)
         places = pc.subtract(pc.cumulative_sum(mask.cast(pa.int64())), typed(1, pa.int64()))
         return value.take(pc.if_else(mask, places, typed(None, pa.int64())))
 
@@ -388,7 +391,7 @@ def _case(nodes: list[Node]) -> Node:
         if out is None:
             out = typed(None, taken[0][1].type)
         for hit, value in reversed(taken):
-            out = pc.if_else(hit, value, out)
+            out = choose(hit, value, out, "case")
         return out
 
     return node
@@ -399,7 +402,7 @@ def _coalesce(nodes: list[Node]) -> Node:
         out = nodes[0](batch)
         for following in nodes[1:]:
             value = _where_needed(following, batch, partial(_is_null, out))
-            out = pc.if_else(pc.is_valid(out), out, value)
+            out = choose(pc.is_valid(out), out, value, "coalesce")
         return out
 
     return node

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from delta_core.engines.arrow import compute as pc
 from delta_core.engines.arrow.compute import CallInfo, Kernel, Maker, named, plain, scalar_of, typed
+from delta_core.engines.arrow.result_size import choose
 from delta_core.errors import UnsupportedExpressionError
 from delta_core.expressions.ast import Literal
 from delta_core.expressions.coercion import as_decimal, name_of, spark_name
@@ -129,7 +130,7 @@ def _extreme(call: CallInfo) -> Kernel:
 
     def pick(a: Any, b: Any) -> Any:
         takes_b = pc.or_(pc.is_null(a), pc.coalesce(better(b, a), typed(False, pa.bool_())))
-        return pc.if_else(takes_b, b, a)
+        return choose(takes_b, b, a, call.name)
 
     return lambda *values: reduce(pick, values)
 

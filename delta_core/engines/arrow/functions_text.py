@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from delta_core.engines.arrow import compute as pc
 from delta_core.engines.arrow.compute import CallInfo, Kernel, Maker, by_value, named, on_arrays, plain
+from delta_core.engines.arrow.result_size import check_size, text_bytes
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions.coercion import is_integral, name_of, spark_name
 from delta_core.expressions.patterns import java_regex, java_replacement, like_regex, parse_like
@@ -23,7 +25,7 @@ _TEXT, _INT, _LONG, _BYTES = pa.string(), pa.int32(), pa.int64(), pa.binary()
 
 def _values(function: Callable[..., Any], result: pa.DataType) -> Maker:
     """Return the maker of a Python function that runs once a distinct value."""
-    return plain(by_value(function, result))
+    return lambda call: by_value(function, result, call.name)
 
 
 # --- case and blanks -----------------------------------------------------------------------
@@ -91,16 +93,22 @@ def _split_part(text: str, delimiter: str, part: int) -> str:
     return parts[index] if 0 <= index < len(parts) else ""
 
 
-def _pad(left: bool) -> Callable[..., str]:
+def _pad(name: str) -> Callable[..., str]:
     def pad(text: str, width: int, filler: str = " ") -> str:
         width = max(width, 0)
+        check_size(width, name)
         missing = width - len(text)
         if missing <= 0 or not filler:
             return text[:width]
         added = (filler * (missing // len(filler) + 1))[:missing]
-        return added + text if left else text + added
+        return added + text if name == "lpad" else text + added
 
     return pad
+
+
+def _repeat(text: str, times: int) -> str:
+    check_size(len(text) * max(times, 0), "repeat")
+    return text * max(times, 0)
 
 
 def _translate(text: str, characters: str, replacements: str) -> str:
@@ -180,12 +188,16 @@ def _regexp_replace(call: CallInfo) -> Kernel:
         raise UnsupportedExpressionError(
             f"regexp_replace with {pattern!r}, which matches empty text, is not supported."
         )
-    return lambda x, *_: pc.replace_substring_regex(x, pattern=regex, replacement=into)
+
+    def kernel(x: Any, *_: Any) -> Any:
+        if into:
+            _check_replaced(x, pc.count_substring_regex(x, pattern=regex), into, "regexp_replace")
+        return pc.replace_substring_regex(x, pattern=regex, replacement=into)
+
+    return kernel
 
 
 def _regexp_extract(call: CallInfo) -> Kernel:
-    import re
-
     pattern, group = call.constant(1), call.constant(2) if len(call.args) > 2 else 1
     if pattern is None or group is None:
         return lambda x, *_: pc.if_else(pc.is_null(x), x, pa.scalar(None, _TEXT))
@@ -205,19 +217,45 @@ def _regexp_extract(call: CallInfo) -> Kernel:
 
 def _replace(call: CallInfo) -> Kernel:
     if call.is_constant(*range(1, len(call.args))) and call.constant(1):
-        into = call.constant(2) if len(call.args) > 2 else ""
-        return lambda x, *_: pc.replace_substring(x, pattern=call.constant(1), replacement=into)
-    return by_value(lambda text, part, into="": text.replace(part, into) if part else text, _TEXT)
+        part, into = call.constant(1), call.constant(2) if len(call.args) > 2 else ""
+
+        def kernel(x: Any, *_: Any) -> Any:
+            _check_replaced(x, pc.count_substring(x, pattern=part), into, "replace")
+            return pc.replace_substring(x, pattern=part, replacement=into)
+
+        return kernel
+
+    def replace(text: str, part: str, into: str = "") -> str:
+        if not part:
+            return text
+        check_size(text.count(part) * len(into), "replace")
+        return text.replace(part, into)
+
+    return by_value(replace, _TEXT, "replace")
+
+
+def _check_replaced(x: Any, counts: Any, into: str, name: str) -> None:
+    """Check the size of a text of which ``counts`` parts are replaced by ``into``, which may repeat parts of a match."""
+    found = counts if isinstance(x, pa.Scalar) else pc.sum(counts)
+    repeats = len(re.findall(r"\\\d", into)) if name == "regexp_replace" else 0
+    check_size((found.as_py() or 0) * len(into.encode()) + text_bytes(x, 1) * (1 + repeats), name)
 
 
 # --- joining -------------------------------------------------------------------------------
 
 
+def _check_joined(values: Sequence[Any], name: str) -> None:
+    rows = next((len(v) for v in values if not isinstance(v, pa.Scalar)), 1)
+    check_size(sum(text_bytes(v, rows) for v in values), name)
+
+
 def _concat(*values: Any) -> Any:
+    _check_joined(values, "concat")
     return pc.binary_join_element_wise(*values, "", null_handling="emit_null")
 
 
 def _concat_ws(separator: Any, *values: Any) -> Any:
+    _check_joined([*values, *[separator] * (len(values) - 1)], "concat_ws")
     out = pa.nulls(len(separator), _TEXT)
     for value in values:
         # Not null_handling="skip", which drops the rows where all are null.
@@ -234,9 +272,9 @@ def _hex(call: CallInfo) -> Kernel:
     if is_integral(source):
         return by_value(lambda v: format(v & (2**64 - 1), "X"), _TEXT)
     if name_of(source) == "string":
-        return by_value(lambda v: v.encode().hex().upper(), _TEXT)
+        return by_value(lambda v: v.encode().hex().upper(), _TEXT, "hex")
     if name_of(source) == "binary":
-        return by_value(lambda v: v.hex().upper(), _TEXT)
+        return by_value(lambda v: v.hex().upper(), _TEXT, "hex")
     raise UnsupportedExpressionError(f"hex of {spark_name(source)} is not supported.", function="hex")
 
 
@@ -269,8 +307,8 @@ MAKERS: Mapping[str, Maker] = {
     **dict.fromkeys(("startswith", "endswith", "contains"), _search),
     "like": _like, "ilike": _like, "rlike": _rlike, "regexp_replace": _regexp_replace, "regexp_extract": _regexp_extract,
     "replace": _replace, "translate": _values(_translate, _TEXT), "split_part": _values(_split_part, _TEXT),
-    "lpad": _values(_pad(left=True), _TEXT), "rpad": _values(_pad(left=False), _TEXT),
-    "repeat": _values(lambda v, n: v * max(n, 0), _TEXT), "instr": _values(lambda v, part: v.find(part) + 1, _INT),
+    "lpad": _values(_pad("lpad"), _TEXT), "rpad": _values(_pad("rpad"), _TEXT),
+    "repeat": _values(_repeat, _TEXT), "instr": _values(lambda v, part: v.find(part) + 1, _INT),
     "concat": plain(_concat), "concat_ws": plain(on_arrays(_concat_ws)),
     "hex": _hex, "unhex": _values(_unhex, _BYTES), "base64": _values(lambda v: base64.b64encode(v).decode(), _TEXT),
     "md5": _values(lambda v: hashlib.md5(v, usedforsecurity=False).hexdigest(), _TEXT),

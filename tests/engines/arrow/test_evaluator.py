@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 import struct
 from decimal import Context, Decimal
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.engines.arrow import evaluator
+from delta_core.engines.arrow import evaluator, result_size
 from delta_core.engines.arrow.evaluator import ArrowEvaluator, compile_expression, keep_mask, read_column
 from delta_core.errors import ExpressionError, PluginError, UnsupportedExpressionError
 from delta_core.expressions import bind, format_sql, parse_sql
@@ -386,6 +387,44 @@ def test_dictionary_is_evaluated_once_a_value() -> None:
     calls.clear()
     assert compiled([column], 400).to_pylist() == column.to_pylist()
     assert calls == [400]
+
+
+GROWING = [
+    "lpad(s, 2000000000, 'x')", "rpad(s, 2000000000, '')", "rpad(s, i, 'é')", "repeat(s, 1000000000)", "repeat('ab', i)",
+    "lpad('x', 2000000000, 'y')", "repeat(repeat('x', 500000000), 2)",
+    "replace(repeat(s, 1000), substring(s, 1, 1), repeat('y', 1000000))", "replace(repeat('x', 10000), 'x', repeat('y', 100000))",
+    "replace(repeat(s, 1000), 'a', repeat('y', 1000000))", f"regexp_replace(repeat(s, 1000), '[a-z]', '{'y' * 3000}')",
+    f"regexp_replace(repeat(s, 1000), '(.+)', '{'$1' * 3000}')",
+    "concat(rpad(s, 300000000, 'x'), rpad(s, 300000000, 'y'))", "repeat('x', 300000000) || repeat('y', 300000000)",
+    "concat_ws(repeat('-', 300000000), s, s, s)", "case when i > 0 then repeat('x', 300000000) else s end",
+    "coalesce(s, repeat('x', 536870913))", "repeat('x', 300000000)", "greatest(s, repeat('zz', 150000000))",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", GROWING)
+def test_text_that_grows_beyond_the_limit_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # a hundredth of the limit, and of the sizes asked for, keeps the test small
+    monkeypatch.setattr(result_size, "LARGEST_RESULT", result_size.LARGEST_RESULT // 100)
+    smaller = re.sub(r"(\d)00(0{4,6})\b", r"\1\2", text).replace("536870913", "5368710")
+    with pytest.raises(ExpressionError, match="takes more than 5 MiB for one batch") as caught:
+        run(smaller)
+    assert caught.value.condition == "COLLECTION_SIZE_LIMIT_EXCEEDED"
+
+
+def test_text_of_dictionary_values_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(result_size, "LARGEST_RESULT", 10_000)
+    column = pa.array(["a", "b"] * 500).dictionary_encode()
+    with pytest.raises(ExpressionError, match="more than 0 MiB"):
+        run("repeat(s, 100)", pa.table({"s": column}))
+    assert run("repeat(s, 10)", pa.table({"s": column}))[0] == "a" * 10
+
+
+def test_huge_result_is_refused_before_it_is_made() -> None:
+    before = pa.total_allocated_bytes()
+    for text in ("lpad(s, 2000000000, 'x')", "repeat(s, 2000000000)", "lpad('x', 2000000000, 'x')"):
+        with pytest.raises(ExpressionError, match="512 MiB"):
+            run(text)
+    assert pa.total_allocated_bytes() - before < 1_000_000
 
 
 def test_dictionary_value_of_no_row_never_fails() -> None:
