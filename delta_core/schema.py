@@ -111,7 +111,7 @@ class ColumnMap(Struct, frozen=True):
         physical: DataType = self.physical
         for part in path:
             if isinstance(logical, StructType) and isinstance(physical, StructType):
-                index = _index(logical, part)
+                index = logical.index(part)
                 if index is None:
                     raise _not_found(schema, path)
                 names.append(physical.fields[index].name)
@@ -120,11 +120,6 @@ class ColumnMap(Struct, frozen=True):
                 names.append(part)
                 logical, physical = _part(logical, part, schema, path), _part(physical, part, schema, path)
         return tuple(names)
-
-
-def _index(struct: StructType, name: str) -> int | None:
-    found = struct.get(name)
-    return None if found is None else next(i for i, f in enumerate(struct.fields) if f is found)
 
 
 def _part(t: DataType, part: str, schema: StructType, path: Path) -> DataType:

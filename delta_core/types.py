@@ -291,14 +291,13 @@ class Field(_ArrowExportable, Struct, frozen=True):
 class StructType(_ArrowExportable):
     """Named fields in order."""
 
-    __slots__ = ("_by_lower", "_by_name", "fields")
+    __slots__ = ("_by_name", "fields")
     fields: tuple[Field, ...]
     type = "struct"
 
     def __init__(self, fields: Any) -> None:
         self.fields = tuple(fields)
-        self._by_name: dict[str, Field] | None = None
-        self._by_lower: dict[str, Field] = {}
+        self._by_name: tuple[dict[str, int], dict[str, int]] | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StructType) and self.fields == other.fields
@@ -325,10 +324,18 @@ class StructType(_ArrowExportable):
 
     def get(self, name: str) -> Field | None:
         """Return the field of this name: the exact one, else the one that is equal ignoring case."""
+        index = self.index(name)
+        return None if index is None else self.fields[index]
+
+    def index(self, name: str) -> int | None:
+        """Return the place of the field that `get` returns."""
         if self._by_name is None:
-            self._by_lower = {f.name.lower(): f for f in reversed(self.fields)}
-            self._by_name = {f.name: f for f in reversed(self.fields)}
-        return self._by_name.get(name) or self._by_lower.get(name.lower())
+            places = range(len(self.fields) - 1, -1, -1)
+            names = self.names
+            self._by_name = {names[i]: i for i in places}, {names[i].lower(): i for i in places}
+        exact, lower = self._by_name
+        found = exact.get(name)
+        return lower.get(name.lower()) if found is None else found
 
     def to_json(self) -> str:
         """Return the JSON text, as in ``schemaString``."""

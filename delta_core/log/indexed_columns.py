@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from delta_core.properties import read_property
 from delta_core.schema import Path, leaf_fields
@@ -25,12 +25,21 @@ def statistics_leaves(table: TableState, required: Sequence[Path] = ()) -> Itera
     partitions = {name.lower() for name in table.partition_columns}
     both = zip(leaf_fields(table.schema), leaf_fields(table.column_map.physical), strict=True)
     stored = [(p, s, f.type) for (p, f), (s, _) in both if p[0].lower() not in partitions and f.type != _VOID]
+    listed, always = _lower(named or ()), _lower(required)
     for number, (logical, physical, found) in enumerate(stored):
         first = count < 0 or number < count
-        wanted = first if named is None else any(_covers(path, logical) for path in named)
-        if wanted or any(_covers(path, logical) or _covers(path, physical) for path in required):
+        wanted = first if named is None else _covers(listed, logical)
+        if wanted or _covers(always, logical) or _covers(always, physical):
             yield physical, found
 
 
-def _covers(path: Sequence[str], leaf: Path) -> bool:
-    return [p.lower() for p in path] == [p.lower() for p in leaf[: len(path)]]
+def _lower(paths: Iterable[Sequence[str]]) -> frozenset[Path]:
+    return frozenset(tuple(p.lower() for p in path) for path in paths)
+
+
+def _covers(paths: frozenset[Path], leaf: Path) -> bool:
+    """Tell whether a leaf, or a struct that it is a part of, is among the paths, which are in lower case."""
+    if not paths:
+        return False
+    lower = tuple(p.lower() for p in leaf)
+    return any(lower[:end] in paths for end in range(len(lower) + 1))

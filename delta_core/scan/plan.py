@@ -281,12 +281,12 @@ class _Planner:
             trees[path[0]] = add_path(trees.get(path[0], {}), path[1:])
         outputs = []
         for name, tree in trees.items():
-            logical = next(f for f in self.table.schema.fields if f.name == name)
+            logical = self._logical(name)
             t = prune(logical.type, logical.type, tree)[0]
             f = arrow_schema(StructType([Field(name, t, logical.nullable)]), self.table.types).field(0)
             outputs.append(Output(f, self._source(Column((name,)))))
         for name, (expression, t) in extra.items():
-            if name in trees or any(o.field.name == name for o in outputs):
+            if name in trees:
                 raise InvalidArgumentError(f"Two columns of the result are named {name!r}.", column=name)
             f = arrow_schema(StructType([Field(name, t)]), self.table.types).field(0)
             is_made = isinstance(expression, (Call, Cast, LiteralValue))
@@ -374,8 +374,10 @@ class _Planner:
         for part in path[1:]:
             if not isinstance(current, StructType):
                 raise InvalidArgumentError(f"{format_path(path)} reaches into a list or map, which no expression can.")
-            numbers.append(current.names.index(part))
-            current = current.fields[numbers[-1]].type
+            place = current.index(part)
+            assert place is not None  # bound to the schema
+            numbers.append(place)
+            current = current.fields[place].type
         return tuple(numbers)
 
     def _type(self, leaf: Leaf) -> pa.DataType:

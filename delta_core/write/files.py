@@ -193,9 +193,10 @@ def _physical_properties(plan: WritePlan, properties: WriterProperties) -> Write
 
 
 def _leaf_types(schema: pa.Schema, paths: Iterable[Path]) -> dict[Path, pa.DataType]:
+    types = dict(zip(schema.names, schema.types, strict=True))
     found = {}
     for path in paths:
-        t = schema.field(path[0]).type if path[0] in schema.names else pa.null()
+        t = types.get(path[0], pa.null())
         for part in path[1:]:
             t = t.field(part).type
         found[path] = t
