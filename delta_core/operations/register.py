@@ -94,9 +94,15 @@ def _check_partitions(txn: Transaction, adds: Sequence[AddAction]) -> None:
         assert found is not None
         texts = [next(v for k, v in a.partition_values.items() if k.lower() == column.lower()) for a in adds]
         try:
-            parse_partition_values(
+            values = parse_partition_values(
                 pa.array(texts, pa.string()), found.type, txn.context.timezone, column=column, types=table.types
             )
+            if not found.nullable and values.null_count:
+                add = adds[values.is_null().index(True).as_py()]
+                raise InvalidArgumentError(
+                    f"{add.path} has no value for the partition column {column} (null or an empty text), which is NOT NULL.",
+                    path=add.path, column=column,
+                )  # fmt: skip
         except LogError as e:
             add = next(a for a, text in zip(adds, texts, strict=True) if text == e.facts.get("value"))
             raise InvalidArgumentError(

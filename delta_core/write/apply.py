@@ -41,6 +41,7 @@ from delta_core.schema import Path, find
 from delta_core.write import compute as pc
 from delta_core.write.convert import Convert, conversion
 from delta_core.write.layout import FileColumn, arrow_type, file_columns
+from delta_core.write.partition_text import empty_is_null
 from delta_core.write.partitions import Partitions
 from delta_core.write.plan import WritePlan
 from delta_core.write.schema_checks import schema_checks
@@ -178,6 +179,8 @@ class _CompiledRows:
             extra[plan.capture.change_column] = pa.string()
         given = _match(schema, {**self.types, **extra})
         self.sources = _conversions(schema, given, {**self.types, **extra})
+        #: Columns in which an empty value is null, to every reader: so it is to checks, fills and what is computed.
+        self.empty_is_null = frozenset(empty_is_null(table))
         self._carried = frozenset(given) & frozenset(extra)
         # no file holds them, but values that are lost with them are refused all the same
         self.void = [n for n, t in self.types.items() if n in given and pa.types.is_null(t)]
@@ -338,7 +341,8 @@ class _Rows:
 
     def set(self, name: str, array: pa.Array) -> None:
         wanted = self._owner.types.get(name)
-        self._made[name] = array if wanted is None or array.type.equals(wanted) else checked_cast(array, wanted)
+        made = array if wanted is None or array.type.equals(wanted) else checked_cast(array, wanted)
+        self._made[name] = self._without_empty(name, made)
 
     def column(self, name: str) -> pa.Array:
         made = self._made.get(name)
@@ -349,9 +353,15 @@ class _Rows:
             else:
                 place, convert = source
                 made = self._batch.column(place)
-                made = made if convert is None else convert(made)
+                made = self._without_empty(name, made if convert is None else convert(made))
             self._made[name] = made
         return made
+
+    def _without_empty(self, name: str, array: pa.Array) -> pa.Array:
+        if name not in self._owner.empty_is_null:
+            return array
+        empty = pc.equal(pc.binary_length(array), 0)
+        return pc.if_else(empty, pa.scalar(None, array.type), array) if pc.any(empty).as_py() else array
 
     def leaf(self, leaf: Leaf) -> Any:
         if isinstance(leaf, TaskIndex):

@@ -11,12 +11,19 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.errors import SchemaMismatchError, UnsupportedOperationError
+from delta_core.state import TableState
 from delta_core.types import DataType, PrimitiveType, parse_decimal
 
-__all__ = ["format_partition_values"]
+__all__ = ["empty_is_null", "format_partition_values"]
 
 _DAY_US = 86_400_000_000
 _CYCLE_DAYS = 146_097
+
+
+def empty_is_null(table: TableState) -> list[str]:
+    """Return the partition columns in which an empty value is stored as null: texts and bytes."""
+    types = {f.name.lower(): f.type.type for f in table.schema.fields if isinstance(f.type, PrimitiveType)}
+    return [n for n in table.partition_columns if types.get(n.lower()) in ("string", "binary")]
 
 
 def format_partition_values(values: pa.Array, type: DataType, column: str = "") -> list[str | None]:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import delta_core.spark as ds
@@ -221,3 +222,29 @@ def test_conversions_see_only_rows_that_are_written(spark: Any, tmp_path: Path) 
     create(tmp_path, Field("id", PrimitiveType("byte")), twice)
     ds.write(spark.range(0, 100_000, 1, 1).limit(3), tmp_path, "append")
     assert rows(tmp_path, "id") == [(0,), (1,), (2,)]
+
+
+@pytest.mark.parametrize(
+    ("options", "check"),
+    [({}, "NOT NULL p"), ({"delta.constraints.c": "p is not null"}, "check 'c'"), ({}, "replaceWhere")],
+    ids=["not-null", "check", "predicate"],
+)
+def test_empty_partition_value_is_null_to_checks(spark: Any, tmp_path: Path, options: dict[str, str], check: str) -> None:
+    schema = pa.schema([("id", pa.int64()), pa.field("p", pa.string(), check != "NOT NULL p")])
+    DeltaTable.create(tmp_path, schema, partition_by=["p"], configuration=options)
+    how = {"mode": "overwrite", "replace_where": "p = ''"} if check == "replaceWhere" else {"mode": "append"}
+    with pytest.raises(ConstraintViolationError, match=check):
+        ds.write(spark.sql("SELECT 1L AS id, '' AS p"), tmp_path, **how)
+    assert DeltaTable(tmp_path).version() == 0
+
+
+def test_empty_partition_value_is_null_to_what_is_computed(spark: Any, tmp_path: Path) -> None:
+    schema = pa.schema([
+        ("id", pa.int64()), ("p", pa.string()), ("b", pa.binary()),
+        pa.field("q", pa.string(), metadata={"delta.generationExpression": "coalesce(p, 'none')"}),
+        pa.field("r", pa.string(), metadata={"delta.generationExpression": "substring(cast(id as string), 1, 0)"}),
+    ])  # fmt: skip
+    DeltaTable.create(tmp_path, schema, partition_by=["p", "b", "r"])
+    ds.write(spark.sql("SELECT 1L AS id, '' AS p, X'' AS b"), tmp_path, "append")
+    found = DeltaTable(tmp_path).to_pyarrow_table().to_pylist()
+    assert found == [{"id": 1, "p": None, "b": None, "q": "none", "r": None}]

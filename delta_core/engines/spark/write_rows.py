@@ -31,6 +31,7 @@ from delta_core.types import KNOWN_TYPES, ArrayType, DataType, Field, MapType, P
 from delta_core.write.apply import PrepareRows
 from delta_core.write.layout import arrow_type
 from delta_core.write.names import HIVE_NULL
+from delta_core.write.partition_text import empty_is_null
 from delta_core.write.plan import WritePlan
 
 __all__ = ["PhysicalRows", "given_schema", "physical_rows"]
@@ -114,6 +115,7 @@ class _Preparation:
         self._types = table.types
         self._old = kept or changes
         self._fields = {f.name: f for f in table.schema.fields}
+        self._empty_is_null = frozenset(empty_is_null(table))
         self._extra = {r.name: r.type for r in plan.hidden if r.on_rewrite == "carry"}
         if changes and plan.capture is not None:
             self._extra[plan.capture.change_column] = PrimitiveType("string")
@@ -166,6 +168,7 @@ class _Preparation:
             given = self._given.get(name)
             if given is not None:
                 column = converted(F.col(quote_name(given.name)), given.type, t, self._types, (name,))
+                column = self._without_empty(name, column)
             else:
                 column = F.lit(None).cast(spark_type(loose(t), self._types))
             out.append(column.alias(name))
@@ -189,7 +192,10 @@ class _Preparation:
         made = self._expression(rule.expression, f"column {name}").cast(target)
         if rule.when == "null" and name in self._given:
             made = F.coalesce(F.col(quote_name(name)), made)
-        return rows.withColumn(name, made)
+        return rows.withColumn(name, self._without_empty(name, made))
+
+    def _without_empty(self, name: str, column: Column) -> Column:
+        return F.when(F.octet_length(column) > 0, column) if name in self._empty_is_null else column
 
     def _conditions(self) -> list[Condition]:
         found = list(schema_conditions(self._plan.table.schema))
