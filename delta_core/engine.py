@@ -67,6 +67,9 @@ class Storage(Protocol):
     Every method takes paths relative to the root, or absolute URIs or paths. A missing file raises
     FileNotFoundError; any other failure of the backend raises EngineError with the backend's as cause.
 
+    Paths come from the log, which others wrote. Those that lead out of the root are read only as ``allow_external`` of
+    `open_snapshot` says; nothing is written or deleted there. Every method raises ExternalPathError for the others.
+
     Attributes
     ----------
     store : str or None
@@ -104,7 +107,14 @@ class Storage(Protocol):
         ...
 
     def uri(self, path: str) -> str:
-        """Return the absolute URI or path under which users and other engines find the file."""
+        """Return the absolute URI or path under which users find the file."""
+        ...
+
+    def uri_for_engine(self, path: str) -> str:
+        """Return the URI for another engine, which reads with credentials of its own.
+
+        Raises ExternalPathError for a place that is not to be sent them: another host or bucket than the table's.
+        """
         ...
 
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> PutResult:
@@ -514,7 +524,10 @@ class Relations(Protocol):
 
 
 class Engine(Struct, frozen=True):
-    """What an entry point of the group ``delta_core.engines`` makes of ``(uri, storage_options)``."""
+    """What an entry point of the group ``delta_core.engines`` makes of ``(uri, storage_options)``.
+
+    ``allow_external`` is handed over by its name if the user gave it: see `open_snapshot`.
+    """
 
     name: str
     storage: Storage

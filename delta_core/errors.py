@@ -27,6 +27,7 @@ __all__ = [
     "DeltaError",
     "EngineError",
     "ExpressionError",
+    "ExternalPathError",
     "FeatureRequirementError",
     "HookContractError",
     "InternalError",
@@ -261,6 +262,10 @@ class ProtocolChangedError(CommitConflictError):
 
 class EngineError(DeltaError):
     """A backend failed; its own error is the cause."""
+
+
+class ExternalPathError(EngineError):
+    """A path of the log leads out of the table to a place that is not followed; ``path`` is its text."""
 
 
 class PluginError(DeltaError):

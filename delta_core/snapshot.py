@@ -63,6 +63,7 @@ def open_snapshot(
     plugins: PluginRegistry | None = None,
     timezone: str = "UTC",
     committer: Any = None,
+    allow_external: Sequence[str] | Literal[False] | None = None,
 ) -> Snapshot:
     """Open one version of a table.
 
@@ -80,6 +81,10 @@ def open_snapshot(
         The zone of partition timestamps that name none.
     committer : Committer, optional
         What makes commits into versions, where neither a feature's nor the store's own way is wanted.
+    allow_external : sequence of str or False, optional
+        Prefixes, such as ``s3://bucket/shared``, of places outside the table's root that its log may name. By default files
+        on the table's own kind of store are read, and credentials go to its own host and bucket only; False reads nothing
+        outside the root. See docs/stores.md.
 
     Raises
     ------
@@ -89,6 +94,8 @@ def open_snapshot(
         The table needs what is not here; the message says what to install or give.
     LogError, CheckpointError
         The log is not whole.
+    ExternalPathError
+        A path of the log leads to a place that is not followed.
 
     Notes
     -----
@@ -98,7 +105,7 @@ def open_snapshot(
     if version is not None and timestamp is not None:
         raise InvalidArgumentError("Found both version and timestamp, expected one of the two.")
     wanted = None if version is None else parse_version(version)
-    context = open_context(os.fspath(uri), storage_options, engine, commits, plugins, timezone, committer)
+    context = open_context(os.fspath(uri), storage_options, engine, commits, plugins, timezone, committer, allow_external)
     snapshot = context.read(wanted)
     if timestamp is None:
         return snapshot
@@ -108,25 +115,34 @@ def open_snapshot(
 def open_context(
     uri: str, storage_options: Mapping[str, Any] | None = None, engine: str | Engine = "arrow",
     commits: CommitSource | None = None, plugins: PluginRegistry | None = None, timezone: str = "UTC", committer: Any = None,
+    allow_external: Sequence[str] | Literal[False] | None = None,
 ) -> TableContext:  # fmt: skip
     """Return a table's context, whether there is a table or not; does no I/O. Arguments as of `open_snapshot`."""
     if timezone != "UTC":
         time_zone(timezone)  # refused here, not at the first column that needs it
-    made = engine if isinstance(engine, Engine) else make_engine(engine, uri, storage_options)
+    if isinstance(engine, Engine) and allow_external is not None:
+        raise InvalidArgumentError(
+            "Found both an Engine and allow_external; expected it to be given to what made the engine."
+        )
+    made = engine if isinstance(engine, Engine) else make_engine(engine, uri, storage_options, allow_external)
     configured = None if committer is not None else find_committer(made.storage, storage_options)
     recover = getattr(configured if committer is None else committer, "recover", None)
     log = TableLog(made, uri, commits, recover)
     return TableContext(log, plugins or default_registry(), timezone, committer, configured)
 
 
-def make_engine(name: str, uri: str, storage_options: Mapping[str, Any] | None) -> Engine:
+def make_engine(
+    name: str, uri: str, storage_options: Mapping[str, Any] | None,
+    allow_external: Sequence[str] | Literal[False] | None = None,
+) -> Engine:  # fmt: skip
     """Make the engine that an entry point names."""
     points = entry_points(ENGINES_GROUP)
     found = next((p for p in points if p.name == name), None)
     if found is None:
         names = ", ".join(sorted(p.name for p in points)) or "none"
         raise MissingDependencyError(f"No engine {name!r} is installed; there is: {names}.", engine=name)
-    engine: Engine = found.load()(uri, storage_options)
+    more = {} if allow_external is None else {"allow_external": allow_external}
+    engine: Engine = found.load()(uri, storage_options, **more)
     return engine
 
 

@@ -103,6 +103,9 @@ class DeltaTable(UnavailableCalls):
         The zone of partition timestamps, and of points in time, that name none.
     plugins : PluginRegistry, optional
         Which table features there are; by default those installed.
+    allow_external : sequence of str or False, optional
+        Prefixes of places outside the table's root that its log may name, beside those on its own kind of store, which are
+        read by default; False reads nothing outside the root. See docs/stores.md.
 
     Raises
     ------
@@ -130,11 +133,13 @@ class DeltaTable(UnavailableCalls):
         committer: Any = None,
         timezone: str = "UTC",
         plugins: Any = None,
+        allow_external: Sequence[str] | Literal[False] | None = None,
     ) -> None:
         self._uri = os.fspath(table_uri)
         self._options = {
             "storage_options": storage_options, "engine": engine, "commits": commits, "timezone": timezone,
             "plugins": plugins, "committer": committer,
+            "allow_external": allow_external,
         }  # fmt: skip
         self._config = DeltaTableConfig(without_files, log_buffer_size, skip_stats)
         self._committer = committer

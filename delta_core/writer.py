@@ -38,6 +38,7 @@ def write_deltalake(
     post_commithook_properties: PostCommitHookProperties | None = None,
     partition_overwrite: Literal["static", "dynamic"] = "static",
     cluster_by: Sequence[str] = (),
+    allow_external: Sequence[str] | Literal[False] | None = None,
 ) -> None:
     """Write rows into a table, creating it where there is none.
 
@@ -59,6 +60,8 @@ def write_deltalake(
         Properties and texts of a table that is created, or whose schema is overwritten: what is not given stays there.
     cluster_by : sequence of str
         Clustering columns of a table that is created, or whose schema is overwritten.
+    allow_external
+        As of `DeltaTable`, if a path or URI is given.
 
     Raises TableExistsError, SchemaMismatchError, ConstraintViolationError, CommitConflictError and what opening a table
     raises. Nothing that was written is left behind by a write that failed.
@@ -74,7 +77,8 @@ def write_deltalake(
         post_commithook_properties or PostCommitHookProperties(),
     )
     if isinstance(table_or_uri, (str, os.PathLike)):
-        table, context, known = None, open_context(os.fspath(table_or_uri), storage_options), None
+        context = open_context(os.fspath(table_or_uri), storage_options, allow_external=allow_external)
+        table, known = None, None
     else:
         if not hasattr(table_or_uri, "adopt"):
             raise InvalidArgumentError(

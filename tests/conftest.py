@@ -17,6 +17,7 @@ GOLDEN = ROOT.parent / "shared" / "golden"
 settings.register_profile(
     "delta_core", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], database=None
 )
+settings.register_profile("long", settings.get_profile("delta_core"), max_examples=5_000)
 settings.load_profile("delta_core")
 
 

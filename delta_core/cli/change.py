@@ -86,6 +86,7 @@ def create(
     table = DeltaTable.create(
         target.uri, schema, mode, partition_by or None, name, description, properties or None,
         target.storage_options or None, cluster_by=cluster_by, features=features, timezone=target.timezone,
+        allow_external=target.allow_external,
     )  # fmt: skip
     _report(table, json_output)
 
@@ -154,6 +155,7 @@ def write(
             name=name, description=description, configuration=properties or None, schema_mode=schema_mode,
             storage_options=target.storage_options or None, predicate=replace_where, target_file_size=target_file_size,
             partition_overwrite="dynamic" if replace_partitions else "static", cluster_by=cluster_by,
+            allow_external=target.allow_external,
         )  # fmt: skip
     _report(target.table(), json_output)
 

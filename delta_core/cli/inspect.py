@@ -231,7 +231,7 @@ _MISSING = {True: "none: reading needs it", False: "none: reading ignores it"}
 
 def _needed(target: Target, registry: PluginRegistry) -> tuple[Protocol, list[dict[str, Any]]]:
     """Return a version's protocol and its features, of which nobody can say whether they are active."""
-    context = open_context(target.uri, target.storage_options or None)
+    context = open_context(target.uri, target.storage_options or None, allow_external=target.allow_external)
     protocol = context.log.read(target.version).protocol
     supported = supported_features(protocol, registry.legacy)
     known = registry.everything.features

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, Literal
 
 import click
 from click.shell_completion import CompletionItem
@@ -28,17 +28,22 @@ class Target(Struct):
     timestamp: str | None = None
     storage_options: dict[str, str] = {}
     timezone: str = "UTC"
+    allow_external: list[str] | Literal[False] | None = None
 
     def table(self) -> DeltaTable:
         """Open the latest version."""
-        return DeltaTable(self.uri, storage_options=self.storage_options or None, timezone=self.timezone)
+        return self._open(None)
 
     def snapshot(self) -> Snapshot:
         """Open the version that is asked for."""
         if self.timestamp is not None:
             return self.table().snapshot(timestamp=self.timestamp)
-        options = self.storage_options or None
-        return DeltaTable(self.uri, self.version, options, timezone=self.timezone).snapshot()
+        return self._open(self.version).snapshot()
+
+    def _open(self, version: int | None) -> DeltaTable:
+        return DeltaTable(
+            self.uri, version, self.storage_options or None, timezone=self.timezone, allow_external=self.allow_external
+        )
 
 
 def _pairs(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -49,6 +54,14 @@ def _pairs(context: click.Context, parameter: click.Parameter, values: tuple[str
             raise click.BadParameter(f"{value!r} is not KEY=VALUE.", context, parameter)
         found[key] = text
     return found
+
+
+def _prefixes(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> list[str] | Literal[False] | None:
+    if "none" in values and len(values) > 1:
+        raise click.BadParameter("'none' and prefixes exclude each other.", context, parameter)
+    return False if values == ("none",) else list(values) or None
 
 
 def _zone(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -69,12 +82,12 @@ def table_command(required: bool = True, versioned: bool = True) -> Callable[[Co
     def decorate(command: Command) -> Command:
         @wraps(command)
         def run(
-            uri: str | None, storage_options: dict[str, str], timezone: str, version: int | None = None,
-            timestamp: str | None = None, **kwargs: Any,
+            uri: str | None, storage_options: dict[str, str], timezone: str, allow_external: Any,
+            version: int | None = None, timestamp: str | None = None, **kwargs: Any,
         ) -> Any:  # fmt: skip
             if version is not None and timestamp is not None:
                 raise click.UsageError("--version and --timestamp exclude each other.")
-            target = None if uri is None else Target(uri, version, timestamp, storage_options, timezone)
+            target = None if uri is None else Target(uri, version, timestamp, storage_options, timezone, allow_external)
             return command(target, **kwargs)
 
         decorated: Command = run
@@ -85,6 +98,11 @@ def table_command(required: bool = True, versioned: bool = True) -> Callable[[Co
         decorated = click.option(
             "--storage-option", "storage_options", multiple=True, metavar="KEY=VALUE", callback=_pairs,
             help="Pass an option to the file system (fsspec's names); repeatable. Credentials of the environment are used.",
+        )(decorated)  # fmt: skip
+        decorated = click.option(
+            "--allow-external", multiple=True, metavar="PREFIX", callback=_prefixes,
+            help="Read files that the table names outside its folder, below this URI; repeatable. By default those on its own "
+            "kind of store are read; 'none' reads none.",
         )(decorated)  # fmt: skip
         if versioned:
             decorated = click.option("--timestamp", metavar="TIME", help="Read as of a time (ISO 8601).")(decorated)

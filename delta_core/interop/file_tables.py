@@ -60,8 +60,8 @@ def file_uris(snapshot: Snapshot, predicate: Any = None) -> list[str]:
     paths = decode_paths(plan_files(snapshot, predicate).columns(["path"]).column("path"))
     uri = snapshot.engine.storage.uri
     root, rest = _around_paths(snapshot)
-    # a path with a colon may be a URI, one with a leading slash is absolute: the storage knows
-    return [uri(p) if ":" in p or p.startswith("/") else f"{root}{p}{rest}" for p in paths]
+    # a path with a colon may be a URI, one with a leading slash is absolute, one with dots may climb: the storage knows
+    return [uri(p) if ":" in p or ".." in p or p.startswith("/") else f"{root}{p}{rest}" for p in paths]
 
 
 def partition_values(snapshot: Snapshot, predicate: Any = None) -> list[dict[str, Any]]:

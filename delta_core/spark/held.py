@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from delta_core.errors import DeltaError
 from delta_core.log.names import LOG_DIRECTORY
@@ -60,20 +60,22 @@ _lock = threading.Lock()
 
 
 def open_latest(
-    spark: Any, uri: str, storage_options: Mapping[str, Any] | None = None, timezone: str = "UTC"
-) -> Snapshot:
+    spark: Any, uri: str, storage_options: Mapping[str, Any] | None = None, timezone: str = "UTC",
+    allow_external: Sequence[str] | Literal[False] | None = None,
+) -> Snapshot:  # fmt: skip
     """Open the latest version of a table, with what earlier reads loaded of its log; arguments as of `open_snapshot`.
 
     An earlier snapshot serves where the log files that it was built from are the very ones that the latest version begins
     with; later commits are read on top of it. It is kept for the next read.
     """
-    context = open_context(uri, storage_options, timezone=timezone)
+    context = open_context(uri, storage_options, timezone=timezone, allow_external=allow_external)
     most = int(spark.conf.get(SETTING, str(MOST_BYTES)))
     segment = context.log.segment()
     stamps = _stamps(context, segment) if most > 0 else None
     if stamps is None:
         return context.read(segment=segment)
-    key = Key(context.log.engine.storage.root, uri, timezone, repr(sorted((storage_options or {}).items())))
+    options = repr((sorted((storage_options or {}).items()), allow_external))
+    key = Key(context.log.engine.storage.root, uri, timezone, options)
     with _lock:
         earlier = _held.get(key)
     found = None if earlier is None else _advanced(earlier, context, segment, stamps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -35,6 +35,7 @@ def read(
     route: Route = "auto",
     vector_bytes: int | None = None,
     parallel_from: int | None = None,
+    allow_external: Sequence[str] | Literal[False] | None = None,
 ) -> DataFrame:
     """Return a table's rows.
 
@@ -61,6 +62,9 @@ def read(
     parallel_from : int, optional
         How many file actions the checkpoint must hold for a job of Spark to replay the log, in place of this process;
         what ``spark.delta_core.parallelPlanning.minActions`` says in the session unless given, else 5,000,000.
+    allow_external : sequence of str or False, optional
+        Prefixes of places outside the table's root that its log may name. Spark reads with credentials of its own, so that
+        of object stores another bucket has to be named too. See docs/stores.md.
 
     Raises
     ------
@@ -77,11 +81,12 @@ def read(
     _prepare(spark)
     zone = timezone or _zone(spark)
     if version is None and timestamp is None and commits is None and plugins is None:
-        snapshot = open_latest(spark, os.fspath(uri), storage_options, zone)
+        snapshot = open_latest(spark, os.fspath(uri), storage_options, zone, allow_external)
     else:
         snapshot = open_snapshot(
-            uri, version, timestamp, storage_options=storage_options, commits=commits, plugins=plugins, timezone=zone
-        )
+            uri, version, timestamp, storage_options=storage_options, commits=commits, plugins=plugins, timezone=zone,
+            allow_external=allow_external,
+        )  # fmt: skip
     if predicate is None:
         return frame(spark, snapshot.scan(columns, metadata), route, vector_bytes, parallel_from)
     files = files_for(spark, snapshot, predicate, route)
@@ -106,6 +111,7 @@ def read_changes(
     timezone: str | None = None,
     route: Route = "auto",
     vector_bytes: int | None = None,
+    allow_external: Sequence[str] | Literal[False] | None = None,
 ) -> DataFrame:
     """Return the rows that a range of versions inserted, deleted and updated.
 
@@ -115,8 +121,9 @@ def read_changes(
     """
     _prepare(spark)
     table = DeltaTable(
-        uri, storage_options=storage_options, commits=commits, plugins=plugins, timezone=timezone or _zone(spark)
-    )
+        uri, storage_options=storage_options, commits=commits, plugins=plugins, timezone=timezone or _zone(spark),
+        allow_external=allow_external,
+    )  # fmt: skip
     scan = table.verb("changes")(
         start_version, end_version, start_timestamp=start_timestamp, end_timestamp=end_timestamp, columns=columns,
         allow_out_of_range=allow_out_of_range,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark.sql import types as T
@@ -26,7 +26,8 @@ _STORAGE = "storage."
 class DeltaSource(DataSource):  # type: ignore[misc]  # pyspark has no types
     """A table by its path.
 
-    Options: ``path``, ``versionAsOf``, ``timestampAsOf``, and ``storage.<name>`` for what the file system takes.
+    Options: ``path``, ``versionAsOf``, ``timestampAsOf``, ``storage.<name>`` for what the file system takes, and
+    ``allowExternal``: prefixes separated by commas, or ``false``, as ``allow_external`` of `read`.
     """
 
     @classmethod
@@ -52,7 +53,16 @@ def _open(options: Any, version: int | None = None) -> Snapshot:
     if version is None and "versionasof" in given:
         version = int(given["versionasof"])
     timestamp = given.get("timestampasof") if version is None else None
-    return open_snapshot(given["path"], version, timestamp, storage_options=storage or None)
+    return open_snapshot(
+        given["path"], version, timestamp, storage_options=storage or None,
+        allow_external=_prefixes(given.get("allowexternal")),
+    )  # fmt: skip
+
+
+def _prefixes(text: str | None) -> list[str] | Literal[False] | None:
+    if text is None:
+        return None
+    return False if text.strip().lower() == "false" else [p.strip() for p in text.split(",")]
 
 
 @dataclass

@@ -45,6 +45,7 @@ def write(
     commits: Any = None,
     plugins: Any = None,
     route: Literal["auto", "plain"] = "auto",
+    allow_external: Sequence[str] | Literal[False] | None = None,
 ) -> int | None:
     """Write a DataFrame's rows into a table, creating it where there is none.
 
@@ -77,6 +78,8 @@ def write(
         For the log, which Python writes; data files are written with what Hadoop is configured for.
     route : "auto" or "plain"
         ``plain`` goes without Spark's private interfaces, as Spark Connect always does.
+    allow_external : sequence of str or False, optional
+        As for `read`: of files whose rows are kept.
 
     Returns
     -------
@@ -105,6 +108,8 @@ def write(
     )  # fmt: skip
     files = FrameOptions(max_records_per_file, optimize_write, parquet_options or {}, route == "plain")
     using = (replace_using,) if isinstance(replace_using, str) else tuple(replace_using)
-    context = open_context(os.fspath(uri), storage_options, commits=commits, plugins=plugins)
+    context = open_context(
+        os.fspath(uri), storage_options, commits=commits, plugins=plugins, allow_external=allow_external
+    )
     result = write_rows(context, df, options, FrameWriteOptions(using, replace_on, files))
     return None if result is None else result.version

@@ -9,12 +9,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Barrier
 
+import pytest
+
 from delta_core.engine import RangeRequest, Storage
 from delta_core.errors import EngineError
 
 __all__ = ["StorageContract", "race"]
 
 RACERS = 16
+#: Paths that lead to no storage that this contract is for.
+FOREIGN = (
+    "http://127.0.0.1:1/f", "github://org:repo@main/f", "data:text/plain,x", "ftp://host/f", "simplecache::http://127.0.0.1:1/f",
+    "zip://f::http://127.0.0.1:1/f.zip", "file://other-host/f", "http:f", "HTTP://127.0.0.1:1/f",
+)
 
 
 class StorageContract:
@@ -162,6 +169,37 @@ class StorageContract:
         local = storage.local_path("dir/f")
         assert local is None or bytes(storage.read([RangeRequest(local)])[0]) == b"here"
 
+    # --- the root's boundary ---
+
+    @pytest.mark.parametrize("path", FOREIGN)
+    def test_path_to_another_kind_of_store_is_refused_before_any_call(self, storage: Storage, path: str) -> None:
+        calls: list[Callable[[], object]] = [
+            lambda: storage.read([RangeRequest(path)]), lambda: storage.open(path), lambda: storage.stat([path]),
+            lambda: storage.list_from(path), lambda: storage.local_path(path), lambda: storage.uri(path),
+            lambda: storage.uri_for_engine(path),
+        ]  # fmt: skip
+        for call in [*calls, *_writes(storage, path)]:
+            with _raises(EngineError):
+                call()
+
+    def test_dots_below_the_root_are_resolved(self, storage: Storage) -> None:
+        storage.put("dir/f", b"here")
+        for path in ("dir/../dir/f", "x/../dir/f", "dir/x/y/../../f", storage.uri("dir") + "/../dir/f"):
+            assert bytes(storage.read([RangeRequest(path)])[0]) == b"here"
+            assert storage.uri(path) == storage.uri("dir/f")
+        storage.put("dir/a..b", b"dots")
+        assert bytes(storage.read([RangeRequest("dir/a..b")])[0]) == b"dots"
+        storage.delete(["x/../dir/f"])
+        assert storage.list_from("dir").names == ["a..b"]
+
+    def test_nothing_outside_the_root_is_written_or_deleted(self, storage: Storage) -> None:
+        storage.put("f", b"1")
+        outside = storage.uri("f").removesuffix("/f") + "-other/f"
+        for path in ("../f", "a/../../f", "/f", outside, storage.uri("f") + "/../../f"):
+            for call in _writes(storage, path):
+                with _raises(EngineError):
+                    call()
+
     # --- writing ---
 
     def test_second_put_if_absent_is_refused_and_changes_nothing(self, storage: Storage) -> None:
@@ -256,6 +294,19 @@ def race(storage: Storage, path: str, racers: int) -> list[bool]:
         won = list(pool.map(claim, range(racers)))
     (found,) = storage.read([RangeRequest(path)])
     return [int(bytes(found)) == number for number, is_winner in enumerate(won) if is_winner]
+
+
+def _writes(storage: Storage, path: str) -> list[Callable[[], object]]:
+    """Return every call that writes or deletes."""
+    return [
+        lambda: storage.put(path, b"1"), lambda: storage.put_if_absent(path, b"1"), lambda: storage.create(path),
+        lambda: storage.delete([path]), lambda: _put_stream(storage, path),
+    ]  # fmt: skip
+
+
+def _put_stream(storage: Storage, path: str) -> None:
+    with storage.put_stream(path) as file:
+        file.write(b"1")
 
 
 @contextmanager

@@ -18,7 +18,13 @@ from delta_core.commit.committer import StoreCommitter, prove_exclusive
 from delta_core.commit.outcome import Committed, Conflict, Proposal
 from delta_core.engine import RangeRequest, Storage
 from delta_core.engines.arrow.storage import open_storage
-from delta_core.errors import CommitError, EngineError, InvalidArgumentError, UnsupportedOperationError
+from delta_core.errors import (
+    CommitError,
+    EngineError,
+    ExternalPathError,
+    InvalidArgumentError,
+    UnsupportedOperationError,
+)
 from delta_core.testing.storage_contract import StorageContract
 from delta_core.testing.table_builder import TableBuilder
 from tests.stores.filesystems import register
@@ -151,8 +157,9 @@ def test_storage_survives_pickling(tmp_path: Path) -> None:
         assert bytes(again.read([RangeRequest("f")])[0]) == b"1"
 
 
-def test_files_of_other_stores_are_served_by_theirs(tmp_path: Path) -> None:
-    local, memory = open_storage(str(tmp_path / "t")), open_storage(f"memory://{uuid.uuid4().hex}/t")
+def test_files_of_other_stores_that_are_allowed_are_read_through_theirs(tmp_path: Path) -> None:
+    local = open_storage(str(tmp_path / "t"), None, ["memory://"])
+    memory = open_storage(f"memory://{uuid.uuid4().hex}/t", None, [str(tmp_path)])
     memory.put("there", b"in memory")
     local.put("here", b"on disk")
     calls: list[tuple[Storage, str, bytes]] = [
@@ -163,10 +170,11 @@ def test_files_of_other_stores_are_served_by_theirs(tmp_path: Path) -> None:
         assert storage.stat([uri])[0][0] == len(data)
         with storage.open(uri) as file:
             assert file.read() == data
-        assert storage.put_if_absent(uri, b"again") == "exists"
-        storage.delete([uri])
-        with pytest.raises(FileNotFoundError):
-            storage.read([RangeRequest(uri)])
+        with pytest.raises(ExternalPathError, match="nothing outside the table's root is written or deleted"):
+            storage.put_if_absent(uri, b"again")
+        with pytest.raises(ExternalPathError, match="written or deleted"):
+            storage.delete([uri])
+        assert bytes(storage.read([RangeRequest(uri)])[0]) == data
 
 
 @pytest.mark.parametrize("chain", ["zip", "simplecache", "zip in a cache"])

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from delta_core.engine import Engine
+from delta_core.engines.arrow.boundary import AllowExternal
 from delta_core.engines.arrow.log_files import ArrowLogFiles
 from delta_core.engines.arrow.storage import open_storage
 from delta_core.processes import PerProcess
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["engine", "map_threads"]
 
 
-def engine(uri: str, storage_options: Mapping[str, Any] | None = None) -> Engine:
+def engine(uri: str, storage_options: Mapping[str, Any] | None = None, allow_external: AllowExternal = None) -> Engine:
     """Return the engine for one table; does no I/O."""
-    storage = open_storage(uri, storage_options)
+    storage = open_storage(uri, storage_options, allow_external)
     run = map_threads if storage.local_path("") is not None else map_threads_wide
 
     def data() -> Any:

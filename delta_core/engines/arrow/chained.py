@@ -12,8 +12,9 @@ from typing import IO, Any, NoReturn
 import pyarrow as pa
 
 from delta_core.engine import PutResult, RangeRequest
+from delta_core.engines.arrow.boundary import AllowExternal, CrossStoreStorage, Opener
 from delta_core.engines.arrow.filesystems import open_chain
-from delta_core.engines.arrow.places import Elsewhere, Opener, failing, scheme_of
+from delta_core.engines.arrow.places import failing, scheme_of
 from delta_core.engines.arrow.remote import FsspecStorage, make_pool
 from delta_core.errors import UnsupportedOperationError
 from delta_core.processes import PerProcess
@@ -35,9 +36,10 @@ class ChainedStorage(FsspecStorage):
         fsspec's own for chains: those of each filesystem under its protocol's name, others for the first one.
     """
 
-    def __init__(self, root: str, options: dict[str, Any], opener: Opener | None = None) -> None:
-        Elsewhere.__init__(self, options, opener)
-        self.root = root
+    def __init__(
+        self, root: str, options: dict[str, Any], opener: Opener | None = None, allow_external: AllowExternal = None
+    ) -> None:
+        CrossStoreStorage.__init__(self, root, options, opener, allow_external, chained=True)
         self._scheme = scheme_of(root)
         self._chain = PerProcess(partial(open_chain, root, options))
         self._base = self._chain.get()[1]
@@ -49,18 +51,16 @@ class ChainedStorage(FsspecStorage):
     def _fs(self) -> Any:
         return self._chain.get()[0]
 
-    def _key(self, path: str) -> str | None:
-        if scheme_of(path):
-            return None
-        return posixpath.join(self._base, path) if path else self._base
-
     def uri(self, path: str) -> str:
         """Return the URI: the path goes into the first link that has one."""
-        if scheme_of(path) or not path:
-            return path or self.root
+        if not path:
+            return self.root
+        place = self._own_place(path)
+        if place is None:
+            return self._foreign_uri(path)
         links = self.root.split(LINK)
         at = next((i for i, link in enumerate(links) if "/" in link), 0)
-        links[at] = posixpath.join(links[at], path)
+        links[at] = posixpath.join(links[at], self._below(place))
         return LINK.join(links)
 
     # a cache hands out what its target has of asynchronous calls, which would pass it by
@@ -72,7 +72,7 @@ class ChainedStorage(FsspecStorage):
         key = self._key(path)
         if key is None:
             return self._other(path).open(path, size)
-        with failing("open", path, self.root, (FileNotFoundError,)):
+        with failing("open", path, self.shown, (FileNotFoundError,)):
             file = self._fs.open(key, "rb")
         if isinstance(file, io.BufferedReader):  # a cache's copy on this machine's disk
             file.close()

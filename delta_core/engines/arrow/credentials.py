@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["fsspec_options"]
+__all__ = ["fsspec_options", "without_credentials"]
 
 Table = Mapping[str, tuple[str, ...]]
 
@@ -41,6 +41,8 @@ _DROPPED = frozenset({
     "force_path_style", "s3_addressing_style", "use_emulator", "timeout", "connect_timeout", "max_retries",
     "retry_timeout", "copy_if_not_exists", "ec2_metadata_disabled", "force_credential_load",
 })  # fmt: skip
+#: Arguments of an S3 client that say where its servers are.
+_S3_PLACE = frozenset({"endpoint_url", "region_name", "verify"})
 #: Options of the committer on DynamoDB.
 _COMMITTER = ("delta_dynamo_", "spark.io.delta.storage.", "io.delta.storage.")
 
@@ -70,6 +72,20 @@ def fsspec_options(scheme: str, options: Mapping[str, Any]) -> dict[str, Any]:
         else:
             out.setdefault(target[0], {})[target[1]] = value
     return out
+
+
+def without_credentials(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that open another bucket of a kind of store anonymously: where its servers are, and no more.
+
+    Credentials of the environment are not used either.
+    """
+    given = fsspec_options(kind, options)
+    out: dict[str, Any] = {k: v for k, v in given.items() if k in ("endpoint_url", "use_ssl")}
+    if kind == "s3":
+        client = {k: v for k, v in (given.get("client_kwargs") or {}).items() if k in _S3_PLACE}
+        style = {k: v for k, v in (given.get("config_kwargs") or {}).items() if k == "s3"}
+        return {**out, "anon": True, "client_kwargs": client, "config_kwargs": style}
+    return {**out, "token": "anon"} if kind == "gs" else {}
 
 
 def _put_other(out: dict[str, Any], scheme: str, name: str, short: str, value: Any) -> None:

@@ -10,6 +10,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from delta_core.engine import Listing, PutResult, RangeRequest
+from delta_core.engines.arrow.boundary import AllowExternal, CrossStoreStorage, Opener, is_plain
 from delta_core.engines.arrow.local_files import (
     create_whole,
     make_directory,
@@ -17,42 +18,49 @@ from delta_core.engines.arrow.local_files import (
     sync_directory,
     temporary_file,
 )
-from delta_core.engines.arrow.places import (
-    LOCAL_SCHEMES,
-    Elsewhere,
-    Opener,
-    absolute_path,
-    failing,
-    scheme_of,
-)
+from delta_core.engines.arrow.places import failing
+from delta_core.errors import ExternalPathError
 
 __all__ = ["LocalStorage"]
 
 _MISSING = (FileNotFoundError, NotADirectoryError)
 
 
-class LocalStorage(Elsewhere):
+class LocalStorage(CrossStoreStorage):
     """Files of this machine."""
 
     #: The link call is exclusive by contract: nothing needs to be proven.
     store: str | None = None
 
     def __init__(
-        self, root: str, options: dict[str, Any] | None = None, opener: Opener | None = None
-    ) -> None:
-        super().__init__(options or {}, opener)
-        self.root = root
+        self, root: str, options: dict[str, Any] | None = None, opener: Opener | None = None,
+        allow_external: AllowExternal = None,
+    ) -> None:  # fmt: skip
+        super().__init__(root, options or {}, opener, allow_external)
+        self._prefix = root.rstrip("/") + "/"
+        self._real_root: str | None = None
 
     def local_path(self, path: str) -> str | None:
-        """Return the absolute path; None where a URI leads to another store."""
-        scheme = scheme_of(path)
-        if scheme == "":
-            return os.path.join(self.root, path)
-        return absolute_path(path) if scheme in LOCAL_SCHEMES else None
+        """Return the absolute path, ``..`` resolved; None if a URI leads to another store that is followed."""
+        if is_plain(path):
+            return self._prefix + path
+        place = self._own_place(path)
+        return None if place is None else place.path
 
     def uri(self, path: str) -> str:
         """Return the absolute path, or the URI as it is."""
-        return self.local_path(path) or path
+        return self.local_path(path) or self._foreign_uri(path)
+
+    def uri_for_engine(self, path: str) -> str:
+        """Return the absolute path, or the URI of another store that the caller allowed."""
+        return self.uri(path)
+
+    def _inside(self, path: str) -> str:
+        """Return the absolute path of a file below the root; raises ExternalPathError for any other."""
+        self._boundary.check_inside(path)
+        local = self.local_path(path)
+        assert local is not None
+        return local
 
     # --- reading ---
 
@@ -109,26 +117,18 @@ class LocalStorage(Elsewhere):
 
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> PutResult:
         """Write a temporary file and link it to the name."""
-        local = self.local_path(path)
-        if local is None:
-            return self._other(path).put_if_absent(path, data, durable=durable)
+        local = self._inside(path)
         with failing("create", path, self.root):
             return "created" if create_whole(local, data, durable) else "exists"
 
     def put(self, path: str, data: bytes) -> None:
         """Replace the file by a synced temporary one."""
-        local = self.local_path(path)
-        if local is None:
-            self._other(path).put(path, data)
-            return
         with self.put_stream(path) as file:
             file.write(data)
 
     def create(self, path: str) -> pa.NativeFile:
         """Open a new file to be written piece by piece."""
-        local = self.local_path(path)
-        if local is None:
-            return self._other(path).create(path)
+        local = self._inside(path)
         with failing("create", path, self.root):
             try:
                 return pa.OSFile(local, "wb")
@@ -139,11 +139,7 @@ class LocalStorage(Elsewhere):
     @contextmanager
     def put_stream(self, path: str) -> Iterator[IO[bytes]]:
         """Write a temporary file, which replaces the one of this name when it is whole and synced."""
-        local = self.local_path(path)
-        if local is None:
-            with self._other(path).put_stream(path) as file:
-                yield file
-            return
+        local = self._inside(path)
         with _only_os_errors("write", path, self.root):
             with temporary_file(local) as (temporary, file):
                 yield file
@@ -152,17 +148,26 @@ class LocalStorage(Elsewhere):
             sync_directory(os.path.dirname(local))
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Delete files; a missing one is no error."""
+        """Delete files; a missing one is no error. A link is deleted, never what it leads to."""
         for path in paths:
-            local = self.local_path(path)
-            if local is None:
-                self._other(path).delete([path])
-                continue
+            local = self._inside(path)
+            self._check_links(path, local)
             try:
                 with failing("delete", path, self.root, (FileNotFoundError,)):
                     os.unlink(local)
             except FileNotFoundError:
                 continue
+
+    def _check_links(self, path: str, local: str) -> None:
+        """Refuse a file in a folder that a link brings in from outside the root."""
+        if self._real_root is None:
+            self._real_root = os.path.realpath(self.root)
+        folder = os.path.realpath(os.path.dirname(local))
+        if folder != self._real_root and not folder.startswith(self._real_root.rstrip("/") + "/"):
+            raise ExternalPathError(
+                f"{path!r} of {self.root} lies in {folder}, to which a symbolic link leads; nothing outside the table's root "
+                "is deleted.", path=path,
+            )  # fmt: skip
 
 
 @contextmanager

@@ -1,19 +1,15 @@
-"""Where a path leads: below a table's root, elsewhere on its store, or to another store."""
+"""Schemes and local paths, and the errors of backends."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from delta_core.engine import Storage
-from delta_core.errors import DeltaError, EngineError, InvalidArgumentError
+from delta_core.errors import DeltaError, EngineError, ExternalPathError, InvalidArgumentError
 
 __all__ = [
     "LOCAL_SCHEMES",
-    "Elsewhere",
-    "Opener",
     "absolute_path",
     "failed",
     "failing",
@@ -24,7 +20,6 @@ __all__ = [
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 #: A ``file:`` URI's host, where it has one, and its path.
 _FILE = re.compile(r"[A-Za-z]+:(?://([^/]*))?/*(.*)", re.DOTALL)
-Opener = Callable[[str, "dict[str, Any]"], Storage]
 LOCAL_SCHEMES = ("", "file", "local")
 
 
@@ -54,11 +49,11 @@ def plain_path(uri: str) -> str:
 def absolute_path(uri: str) -> str:
     """Return the path of a ``file:`` URI of the log, which is decoded already. Protocol: Add File (RFC 2396 URIs).
 
-    Raises EngineError for the URI of another machine's file.
+    Raises ExternalPathError for the URI of another machine's file.
     """
     host, path = _FILE.fullmatch(uri).groups()  # type: ignore[union-attr]  # fits every URI
     if not _is_this_machine(host or ""):
-        raise EngineError(
+        raise ExternalPathError(
             f"{uri!r} lies on the host {host!r}, which this storage does not serve; file: URIs lead to files of this machine.",
             path=uri,
         )
@@ -67,34 +62,6 @@ def absolute_path(uri: str) -> str:
 
 def _is_this_machine(host: str) -> bool:
     return host.lower() in ("", "localhost")
-
-
-class Elsewhere:
-    """What every storage shares: files on another store are served by the storage of that store.
-
-    Parameters
-    ----------
-    options : dict
-        As the user gave them; the other stores get the same.
-    opener : function(uri, options), optional
-        Makes the storage of another store.
-    """
-
-    def __init__(self, options: dict[str, Any], opener: Opener | None) -> None:
-        self.options = options
-        self._opener = opener
-        self._others: dict[str, Storage] = {}
-
-    def _other(self, path: str) -> Storage:
-        parts = urlsplit(path)
-        place = "/" if scheme_of(path) in LOCAL_SCHEMES else f"{parts.scheme}://{parts.netloc}"
-        if place not in self._others:
-            if self._opener is None:
-                raise EngineError(
-                    f"{path!r} lies on another store, which this storage does not serve.", path=path
-                )
-            self._others[place] = self._opener(place, self.options)
-        return self._others[place]
 
 
 def failed(verb: str, path: str, root: str, cause: BaseException) -> EngineError:

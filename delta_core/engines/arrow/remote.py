@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from delta_core.engine import Listing, PutResult, RangeRequest
+from delta_core.engines.arrow.boundary import AllowExternal, CrossStoreStorage, Opener, Place, has_dots
 from delta_core.engines.arrow.filesystems import (
     endpoint,
     has_own,
@@ -23,7 +24,7 @@ from delta_core.engines.arrow.filesystems import (
     protocols,
 )
 from delta_core.engines.arrow.object_listing import lister
-from delta_core.engines.arrow.places import Elsewhere, Opener, failed, failing, scheme_of
+from delta_core.engines.arrow.places import failed, failing, scheme_of
 from delta_core.engines.arrow.ranges import join_ranges
 from delta_core.errors import DeltaError
 from delta_core.processes import PerProcess
@@ -39,20 +40,22 @@ CONCURRENCY = 64
 REMOTE_GAP = 256 * 1024
 
 
-def open_remote(root: str, options: dict[str, Any], opener: Opener | None = None) -> FsspecStorage:
+def open_remote(
+    root: str, options: dict[str, Any], opener: Opener | None = None, allow_external: AllowExternal = None
+) -> FsspecStorage:
     """Return the storage of a URI, of the kind that its filesystem's way of creating files asks for; does no I/O."""
     filesystem = open_filesystem(root, options)
     if "memory" in protocols(filesystem):
-        return MemoryStorage(root, options, opener)
+        return MemoryStorage(root, options, opener, allow_external)
     kind = (
         FsspecStorage
         if has_own(filesystem, "pipe_file") or has_own(filesystem, "_pipe_file")
         else RenameStorage
     )
-    return kind(root, options, opener)
+    return kind(root, options, opener, allow_external)
 
 
-class FsspecStorage(Elsewhere):
+class FsspecStorage(CrossStoreStorage):
     """Files of a filesystem that itself creates a file only where there is none, as object stores do.
 
     Parameters
@@ -63,9 +66,10 @@ class FsspecStorage(Elsewhere):
         fsspec's own options, or the names that the ``deltalake`` package takes (see `credentials`).
     """
 
-    def __init__(self, root: str, options: dict[str, Any], opener: Opener | None = None) -> None:
-        super().__init__(options, opener)
-        self.root = root
+    def __init__(
+        self, root: str, options: dict[str, Any], opener: Opener | None = None, allow_external: AllowExternal = None
+    ) -> None:
+        super().__init__(root, options, opener, allow_external)
         self._scheme = scheme_of(root)
         self._filesystem = PerProcess(partial(open_filesystem, root, options))
         self._base = str(self._fs._strip_protocol(root))
@@ -75,7 +79,7 @@ class FsspecStorage(Elsewhere):
         self.store: str | None = f"{self._scheme}://{urlsplit(root).netloc}" + endpoint(self._fs)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.root, self.options, self._opener)
+        return type(self), (self.root, self.options, self._opener, self._allow_external)
 
     @property
     def _fs(self) -> Any:
@@ -84,28 +88,52 @@ class FsspecStorage(Elsewhere):
     # --- names ---
 
     def local_path(self, path: str) -> str | None:
-        """Return None: no file of this store is on this machine's disk."""
+        """Return None: no file of this store is on this machine's disk; raises ExternalPathError as `read` would."""
+        if not self._boundary.is_plain(path):
+            self._own_place(path)
         return None
 
     def _key(self, path: str) -> str | None:
-        """Return the filesystem's own path, None where another store holds the file."""
-        scheme = scheme_of(path)
-        if scheme:
-            return str(self._fs._strip_protocol(path)) if self._serves(path, scheme) else None
-        if path.startswith("/"):
-            return str(self._fs._strip_protocol(self.uri(path)))
-        return posixpath.join(self._base, path) if path else self._base
+        """Return the filesystem's own path, None if another store, which is followed, holds the file."""
+        if self._boundary.is_plain(path):
+            return posixpath.join(self._base, path) if path else self._base
+        place = self._own_place(path)
+        if place is None:
+            return None
+        if place.is_below(self._boundary.root):
+            return posixpath.join(self._base, self._below(place))
+        return str(self._fs._strip_protocol(self._origin + place.path))
 
-    def _serves(self, path: str, scheme: str) -> bool:
-        return scheme in protocols(self._fs) and urlsplit(path).netloc == urlsplit(self.root).netloc
+    def _below(self, place: Place) -> str:
+        """Return the path from the root of a place below it."""
+        return place.path[len(self._boundary.root.path.rstrip("/")) :].lstrip("/")
+
+    def _inside(self, path: str) -> str:
+        """Return the filesystem's own path of a file below the root; raises ExternalPathError for any other."""
+        self._boundary.check_inside(path)
+        key = self._key(path)
+        assert key is not None
+        return key
+
+    @property
+    def _origin(self) -> str:
+        """The URI of the store's root, without a slash."""
+        return f"{self._scheme}://{urlsplit(self.root).netloc}"
 
     def uri(self, path: str) -> str:
         """Return the URI."""
-        if scheme_of(path):
-            return path
-        if path.startswith("/"):
-            return f"{self._scheme}://{urlsplit(self.root).netloc}{path}"
-        return f"{self.root}/{path}" if path else self.root
+        if self._boundary.is_plain(path):
+            return f"{self.root}/{path}" if path else self.root
+        place = self._own_place(path)
+        if place is None or (scheme_of(path) and not has_dots(path)):
+            return self._foreign_uri(path)
+        return self._origin + place.path
+
+    def uri_for_engine(self, path: str) -> str:
+        """Return the URI, unless it lies in another bucket, which this storage reads without credentials."""
+        if not self._boundary.is_plain(path) and not self._boundary.gets_credentials(self._boundary.place(path)):
+            self._boundary.refuse_credentials(path)
+        return self.uri(path)
 
     # --- reading ---
 
@@ -139,7 +167,7 @@ class FsspecStorage(Elsewhere):
             key = self._key(path)
             if key is None:
                 return self._other(path).stat([path])[0]
-            with failing("look at", path, self.root, (FileNotFoundError,)):
+            with failing("look at", path, self.shown, (FileNotFoundError,)):
                 found = self._fs.info(key)
                 if found["type"] == "directory":
                     raise FileNotFoundError(f"{path} is a directory")
@@ -192,7 +220,7 @@ class FsspecStorage(Elsewhere):
         if isinstance(data, BaseException):
             if r.offset and http_status(data) == 416:  # the range begins past the end
                 return b""
-            raise failed("read", r.path, self.root, data) from data
+            raise failed("read", r.path, self.shown, data) from data
         found: bytes | memoryview = data
         return found
 
@@ -202,17 +230,15 @@ class FsspecStorage(Elsewhere):
         if key is None:
             return self._other(path).open(path, size)
         extra = {} if size is None else {"size": size}
-        with failing("open", path, self.root, (FileNotFoundError,)):
+        with failing("open", path, self.shown, (FileNotFoundError,)):
             return pa.PythonFile(self._fs.open(key, "rb", cache_type="none", **extra), "r")
 
     # --- writing ---
 
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> PutResult:
         """Create the object by the store's conditional put."""
-        key = self._key(path)
-        if key is None:
-            return self._other(path).put_if_absent(path, data, durable=durable)
-        with failing("create", path, self.root):
+        key = self._inside(path)
+        with failing("create", path, self.shown):
             return "created" if self._create(key, data) else "exists"
 
     def _create(self, key: str, data: bytes) -> bool:
@@ -229,19 +255,14 @@ class FsspecStorage(Elsewhere):
 
     def put(self, path: str, data: bytes) -> None:
         """Write the object, replacing it."""
-        key = self._key(path)
-        if key is None:
-            self._other(path).put(path, data)
-            return
-        with failing("write", path, self.root):
+        key = self._inside(path)
+        with failing("write", path, self.shown):
             self._fs.pipe_file(key, data)
 
     def create(self, path: str) -> pa.NativeFile:
         """Open a new object to be written part by part; it is there once it is closed."""
-        key = self._key(path)
-        if key is None:
-            return self._other(path).create(path)
-        with failing("create", path, self.root):
+        key = self._inside(path)
+        with failing("create", path, self.shown):
             return pa.PythonFile(self._open_new(key), "w")
 
     def _open_new(self, key: str) -> Any:
@@ -254,12 +275,9 @@ class FsspecStorage(Elsewhere):
     @contextmanager
     def put_stream(self, path: str) -> Iterator[IO[bytes]]:
         """Write to this machine's disk, and upload the file once it is whole."""
-        key = self._key(path)
-        if key is None:
-            with self._other(path).put_stream(path) as file:
-                yield file
-            return
         import tempfile
+
+        key = self._inside(path)
 
         with tempfile.NamedTemporaryFile(prefix="delta-", suffix=".tmp") as f:
             try:
@@ -268,8 +286,8 @@ class FsspecStorage(Elsewhere):
             except OSError as e:
                 if isinstance(e, DeltaError):
                     raise
-                raise failed("write", path, self.root, e) from e
-            with failing("write", path, self.root):
+                raise failed("write", path, self.shown, e) from e
+            with failing("write", path, self.shown):
                 self._upload(f.name, key)
 
     def _upload(self, local: str, key: str) -> None:
@@ -279,11 +297,8 @@ class FsspecStorage(Elsewhere):
         """Delete objects, many at once; a missing one is no error."""
 
         def one(path: str) -> None:
-            key = self._key(path)
-            if key is None:
-                self._other(path).delete([path])
-                return
-            with suppress(FileNotFoundError), failing("delete", path, self.root, (FileNotFoundError,)):
+            key = self._inside(path)
+            with suppress(FileNotFoundError), failing("delete", path, self.shown, (FileNotFoundError,)):
                 self._fs.rm_file(key)
 
         self._map(one, list(paths))

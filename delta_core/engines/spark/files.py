@@ -76,7 +76,7 @@ class PlannedFiles:
         return self._places(hadoop_path)
 
     def _places(self, spell: Callable[[str], str]) -> pa.Array:
-        return _places(self.table.column("path"), self._scan.source.engine.storage.uri, spell)
+        return _places(self.table.column("path"), self._scan.source.engine.storage.uri_for_engine, spell)
 
     def path(self, number: int) -> str:
         """Return a file's path as the log means it."""
@@ -208,11 +208,11 @@ def _choose(files: FileSet, flags: NDArray[np.bool_]) -> FileSet:
 
 
 def _places(paths: pa.ChunkedArray, uri: Callable[[str], str], spell: Callable[[str], str]) -> pa.Array:
-    """Return where files lie; only paths that are encoded or absolute are looked at one by one."""
+    """Return where files lie; only paths that are encoded, absolute or climb are looked at one by one."""
     import pyarrow.compute as pc
 
     given = paths.combine_chunks()
-    odd = pc.match_substring_regex(given, "^(/|[A-Za-z][A-Za-z0-9+.-]*:)|%")
+    odd = pc.match_substring_regex(given, r"^(/|[A-Za-z][A-Za-z0-9+.-]*:)|(^|/)\.\.(/|$)|%")
     places = pc.binary_join_element_wise(pa.scalar(spell(root_of(uri))), given, "")
     if odd.true_count:
         resolved = [spell(uri(p)) for p in decode_paths(pa.chunked_array([given.filter(odd)]))]

@@ -466,7 +466,7 @@ public class Replay extends Found {
     } catch (java.io.IOException e) { return null; }
   }
   private static boolean rooted(String path) {
-    if (path.startsWith("/")) return true;
+    if (path.startsWith("/") || ("/" + path + "/").contains("/../")) return true;
     int colon = path.indexOf(':');
     if (colon < 1 || !Character.isLetter(path.charAt(0))) return false;
     for (int i = 1; i < colon; i++) {

@@ -148,7 +148,7 @@ class Replay:
         self._touched = touched
         source = scan.source
         state = source.state
-        self._uri = source.engine.storage.uri
+        self._uri = source.engine.storage.uri_for_engine
         self._files = {hadoop_path(self._uri(h.path)): h for h in handles}
         physical = [state.column_map.physical_path(state.schema, (c,))[0] for c in state.partition_columns]
         self._base = Shape(tuple(physical), tuple(_constants(scan)), has_vectors)

@@ -168,7 +168,7 @@ class _FrameWrite(TableWrite):
         """Return the files that lie at these places, as they are removed."""
         table = base.files.columns([n for n in REMOVED_FILE.names if n != "dataChange"])
         wanted = set(places)
-        uris = map(self.engine.storage.uri, decode_paths(table.column("path")))
+        uris = map(self.engine.storage.uri_for_engine, decode_paths(table.column("path")))
         return table.filter(pa.array([u in wanted for u in uris], pa.bool_()))
 
     def _condition(self, base: Snapshot) -> Column:

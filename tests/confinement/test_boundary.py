@@ -1,0 +1,112 @@
+"""Whatever a path looks like: under ``allow_external=False`` nothing but the root's own files is ever touched."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_core.engines.arrow.boundary import Boundary
+from delta_core.engines.arrow.storage import open_storage
+from delta_core.errors import EngineError, ExternalPathError
+from delta_core.scan.scan import decode_paths
+
+ROOTS = ("/lake/t", "memory://own/t", "s3://own/t", "latency:///own/t", "abfss://own@mine.dfs.core.windows.net/t")
+PIECES = st.sampled_from([
+    "..", ".", "", "a", "t", "own", "lake", "%2e%2e", "%2E.", "%252e%252e", "a..b", "...", "%2F", "\\", "?", "#", "@", ":", "\n", " ",
+    "..%2F", "%2e%2e%2f", "t2", "file:", "s3:", "%3A", "::", "\u2024\u2024", "\uff0e\uff0e",
+])  # fmt: skip
+STARTS = st.sampled_from([
+    "", "/", "//", "///", "file:/", "file:", "file://", "file:///", "file://localhost/", "FILE:///", "local://", "s3://own/t/", "s3://own/",
+    "s3a://own/t/", "s3://other/", "s3:", "s3::", "memory://own/t/", "memory://own/", "memory:/", "latency:///own/t/", "latency:/",
+    "http://own/t/", "data:", "simplecache::", "zip://t::", "abfss://own@mine.dfs.core.windows.net/t/", "abfss://own@theirs/t/",
+    "az://own/t/", "c:/", "./", "../", "/lake/t/", "file:///lake/t/", "s3://own@other/t/", "s3://own?/t/", "s3://own#/t/",
+])  # fmt: skip
+TEXTS = st.builds(lambda start, parts, glue: start + glue.join(parts), STARTS, st.lists(PIECES, max_size=6), st.sampled_from(["/", ""]))
+
+
+@given(text=TEXTS, root=st.sampled_from(ROOTS))
+def test_path_leads_below_the_root_or_is_refused(text: str, root: str) -> None:
+    (path,) = decode_paths(pa.chunked_array([[text]]))
+    boundary = Boundary(root, {}, False)
+    try:
+        place = boundary.place(path)
+        boundary.check(place, path)
+    except EngineError:
+        assert not boundary.is_plain(path)
+        return
+    below = boundary.root.path + "/"
+    assert place.path == boundary.root.path or place.path.startswith(below)
+    assert ".." not in place.path.split("/")
+    if boundary.is_plain(path):
+        # what takes the fast path is spelled as it is used, and means the same
+        joined = f"{boundary.root.path}/{path}"
+        assert os.path.normpath(joined) == os.path.normpath(place.path)
+
+
+@given(text=TEXTS)
+def test_local_file_is_the_one_that_was_checked(text: str) -> None:
+    (path,) = decode_paths(pa.chunked_array([[text]]))
+    storage = open_storage("/lake/t", None, False)
+    try:
+        local = storage.local_path(path)
+    except EngineError:
+        return
+    assert local is not None
+    assert os.path.normpath(local) == "/lake/t" or os.path.normpath(local).startswith("/lake/t/")
+    assert storage.uri(path) == local
+
+
+@given(text=TEXTS)
+def test_key_of_a_store_is_the_one_that_was_checked(text: str) -> None:
+    pytest.importorskip("s3fs")
+    (path,) = decode_paths(pa.chunked_array([[text]]))
+    storage = open_storage("s3://own/t", {"anon": True}, False)
+    try:
+        key = storage._key(path)  # type: ignore[union-attr]  # what is handed to the filesystem
+    except EngineError:
+        return
+    assert key == "own/t" or (str(key).startswith("own/t/") and ".." not in str(key).split("/"))
+    assert storage.uri(path).startswith(("s3://own/t", "s3a://own/t"))
+
+
+@given(text=TEXTS, prefix=st.sampled_from(["s3://shared/a", "memory://own", "/data/shared"]))
+def test_prefix_allows_what_lies_below_it(text: str, prefix: str) -> None:
+    path = unquote(text)
+    boundary = Boundary("http://host/t", {}, [prefix])
+    try:
+        place = boundary.place(path)
+        boundary.check(place, path)
+    except EngineError:
+        return
+    kind, authority, below = {
+        "s3://shared/a": ("s3", "shared", "/a"), "memory://own": ("memory", "own", ""),
+        "/data/shared": ("file", "", "/data/shared"),
+    }[prefix]  # fmt: skip
+    assert place[:2] == ("http", "host") or (place[:2] == (kind, authority) and (place.path + "/").startswith(below + "/"))
+
+
+def test_plain_paths_cost_no_more_than_a_join(tmp_path: Path) -> None:
+    """Planning looks at every file: what is certainly inside takes no more than it took to build the path."""
+    storage = open_storage(str(tmp_path))
+    paths = [f"day=2024-05-01/part-{i:05d}-c000.snappy.parquet" for i in range(20_000)]
+
+    def seconds(work: object) -> float:
+        best = float("inf")
+        for _ in range(5):
+            start = time.process_time()
+            work()  # type: ignore[operator]
+            best = min(best, time.process_time() - start)
+        return best
+
+    ours = seconds(lambda: [storage.local_path(p) for p in paths])
+    joins = seconds(lambda: [os.path.join(storage.root, p) for p in paths])
+    assert ours < joins * 1.5
+    with pytest.raises(ExternalPathError):
+        storage.local_path("http://host/f")
