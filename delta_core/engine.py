@@ -21,12 +21,15 @@ from delta_core.schema import Path
 from delta_core.types import BASE_TYPES, StructType, TypeDef
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from delta_core.kernels.gather import Picks
 
 __all__ = [
     "ActionQuery", "CheckpointHandle", "ColumnStatistics", "Compiled", "DataFiles", "Engine", "Evaluator", "FileRead",
     "FileWrite", "Listing", "LogFiles", "ParquetForm", "ParsedActions", "PutResult", "RangeRequest", "Relation",
-    "Relations", "Split",
+    "Relations", "RowTest", "Split",
     "Storage", "WrittenFile",
 ]  # fmt: skip
 
@@ -372,6 +375,9 @@ class FileRead(Struct, frozen=True):
         ones before. An engine that runs them says so to ``apply``, which otherwise runs them itself.
     tested_only : frozenset of int
         Physical columns that nothing but ``tests`` looks at: whoever runs those may hand over nulls in their place.
+    apply_files : function(int, NDArray[int64], RecordBatch) -> RecordBatch or None, optional
+        Stands in for ``apply`` where an engine reads whole small files together: takes the first file's number, where the rows
+        of each of them end in the batch, and a batch of all their rows. It makes ``opened`` needless for these files.
     """
 
     paths: list[str]
@@ -387,6 +393,7 @@ class FileRead(Struct, frozen=True):
     wanted: Callable[[int, int, int], Picks | None] | None = None
     tests: tuple[RowTest, ...] = ()
     tested_only: frozenset[int] = frozenset()
+    apply_files: Callable[[int, NDArray[np.int64], pa.RecordBatch], pa.RecordBatch | None] | None = None
 
 
 #: Called by the engine, on its worker threads, with the number of the batch's first row in the whole write and a batch

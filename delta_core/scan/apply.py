@@ -12,62 +12,24 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from delta_core.engine import Compiled, Evaluator, RowTest
 from delta_core.errors import DataFileError
 from delta_core.expressions.ast import Expression, Leaf, leaves
-from delta_core.kernels.arrow_buffers import mask_of, number_array, scalar_of
+from delta_core.kernels.arrow_buffers import is_valid, scalar_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.gather import Picks, gather, gather_column
 from delta_core.kernels.nested import empty_rows, narrow, reach, relabel
-from delta_core.kernels.row_set import RowSet
 from delta_core.rules import Function, ReadCheck
+from delta_core.scan.file_context import FileContext, OneFile, RowOrigin, WholeFiles
 from delta_core.scan.order import test_order
 from delta_core.scan.plan import ConstantSource, Output, PhysicalSource, PositionSource, ReadPlan
 
-__all__ = ["Apply", "FileContext"]
+__all__ = ["Apply"]
 
 #: Physical columns by their number in the read.
 Columns = Mapping[int, pa.Array]
-
-
-class FileContext:
-    """What the application of a plan needs to know of each file, by its number in the read.
-
-    Parameters
-    ----------
-    paths : sequence of str
-        For messages.
-    constants : function(int, int) -> pyarrow.Scalar
-        From the file's number and the constant's number among `ReadPlan.constants`.
-    dropped : function(int) -> RowSet or None
-        The rows that selectors drop.
-    kept : Mapping of int to RowSet, optional
-        Where given, the only rows of a file that are wanted.
-    """
-
-    def __init__(
-        self, paths: Sequence[str], constants: Callable[[int, int], pa.Scalar], dropped: Callable[[int], RowSet | None],
-        kept: Mapping[int, RowSet] | None = None,
-    ) -> None:  # fmt: skip
-        self.paths = paths
-        self.constants = constants
-        self.dropped = dropped
-        self.kept = kept
-
-    def wanted(self, file: int, first: int, num_rows: int) -> Picks | None:
-        """Return which of some rows of a file are wanted, None for all. See `engine.FileRead`."""
-        dropped = self.dropped(file)
-        if self.kept is not None and file in self.kept:
-            mask = self.kept[file].mask(num_rows, first)
-            if dropped is not None:
-                mask &= ~dropped.mask(num_rows, first)
-            return Picks.of_flags(mask)
-        if dropped is None or not dropped.num_between(first, first + num_rows):
-            return None
-        words = np.empty((num_rows + 63) // 64, np.uint64)
-        dropped.fill_keep_bits(words.view(np.uint8), num_rows, first)
-        return Picks.of_mask(words, num_rows)
 
 
 class Apply:
@@ -124,12 +86,12 @@ class Apply:
     def _checked(
         self, check: ReadCheck, compiled: Compiled, file: int, first: int, columns: Columns, num_rows: int, picked: Picks | None
     ) -> None:
-        self._run_check(check, compiled, _View(self, file, first, columns, num_rows, None, picked))
+        self._run_check(check, compiled, _View(self._plan, OneFile(self._files, file, first, picked), columns, num_rows))
 
     def _passing(
         self, compiled: Compiled, file: int, first: int, columns: Columns, num_rows: int, picked: Picks | None
     ) -> Picks | None:
-        mask = _View(self, file, first, columns, num_rows, None, picked).evaluate(compiled)
+        mask = _View(self._plan, OneFile(self._files, file, first, picked), columns, num_rows).evaluate(compiled)
         return None if mask.true_count == num_rows else Picks.where(mask)
 
     def __call__(
@@ -137,14 +99,22 @@ class Apply:
     ) -> pa.RecordBatch | None:
         """Return the rows of a batch that are wanted, None where there are none. See `engine.Apply`."""
         picks = self._files.wanted(file, first, batch.num_rows) if picked is None else None
+        return self._rows(batch, OneFile(self._files, file, first, picked), picks, is_tested)
+
+    def whole_files(self, first: int, ends: NDArray[np.int64], batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Return the rows of neighbouring whole files that are wanted. See `engine.FileRead.apply_files`."""
+        if not batch.num_rows:
+            return None
+        return self._rows(batch, WholeFiles(self._files, first, ends), self._files.wanted_of_files(first, ends), False)
+
+    def _rows(self, batch: pa.RecordBatch, origin: RowOrigin, picks: Picks | None, is_tested: bool) -> pa.RecordBatch | None:
         if not batch.num_rows or (picks is not None and not len(picks)):
             return None
+        view = _View(self._plan, origin, dict(enumerate(batch.columns)), batch.num_rows, picks)
         if self._is_plain:
             kept = gather(batch, picks)
-            self._check_required(file, kept.columns)
+            self._check_required(view, kept.columns)
             return relabel(kept, self._plan.schema)
-        columns = dict(enumerate(batch.columns))
-        view = _View(self, file, first, columns, batch.num_rows, picks, picked)
         if not is_tested:
             for check, compiled in self._checks:
                 self._run_check(check, compiled, view)
@@ -155,7 +125,7 @@ class Apply:
             if mask.true_count < view.num_rows:
                 view = view.filtered(mask)
         arrays = [column(view) for column in self._outputs]
-        self._check_required(file, arrays)
+        self._check_required(view, arrays)
         if not arrays:
             return empty_rows(view.num_rows)
         return relabel(pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))]), self._plan.schema)
@@ -164,20 +134,19 @@ class Apply:
         passed = view.evaluate(compiled)
         if passed.false_count == 0:
             return
-        path = self._files.paths[view.file]
-        row = view.positions()[passed.index(scalar_of(False, pa.bool_())).as_py()].as_py()
+        path, row = view.place(passed.index(scalar_of(False, pa.bool_())).as_py())
         raise DataFileError(
             f"Row {row} of data file {path!r} fails the check {check.name!r} of {check.feature}: {check.message}",
             path=path, row=row, check=check.name, feature=check.feature,
         )  # fmt: skip
 
-    def _check_required(self, file: int, arrays: Sequence[pa.Array]) -> None:
+    def _check_required(self, view: _View, arrays: Sequence[pa.Array]) -> None:
         for index, f in self._required:
             if arrays[index].null_count:
-                path = self._files.paths[file]
+                path, _ = view.place(int(np.flatnonzero(~is_valid(arrays[index]))[0]))
                 raise DataFileError(
-                    f"Column {f.name!r} of data file {path!r} holds {arrays[index].null_count} nulls, but the table's "
-                    "schema says that it has none. Rewrite the file, or make the column nullable.",
+                    f"Column {f.name!r} of data file {path!r} holds nulls, but the table's schema says that it has none. "
+                    "Rewrite the file, or make the column nullable.",
                     path=path, column=f.name,
                 )  # fmt: skip
 
@@ -186,18 +155,15 @@ class _View:
     """Rows of one batch under evaluation: columns, constants and positions, each made when first asked for.
 
     Columns are picked from the whole batch, so that what a filter drops is copied for the filter's own columns only.
-    ``picked`` says which rows of the file, from ``first`` on, the batch has; None: each one.
+    ``picks`` says which of the ``stored_rows`` are looked at; None: each one.
     """
 
     def __init__(
-        self, owner: Apply, file: int, first: int, columns: Columns, stored_rows: int, picks: Picks | None,
-        picked: Picks | None,
-    ) -> None:  # fmt: skip
-        self._owner = owner
-        self.file = file
-        self._first = first
+        self, plan: ReadPlan, origin: RowOrigin, columns: Columns, stored_rows: int, picks: Picks | None = None
+    ) -> None:
+        self._plan = plan
+        self._origin = origin
         self._picks = picks
-        self._picked = picked
         self._stored = columns
         self._stored_rows = stored_rows
         self._columns: dict[int, pa.Array] = {}
@@ -205,20 +171,16 @@ class _View:
 
     def filtered(self, mask: pa.BooleanArray) -> _View:
         """Return the rows where the mask is true."""
-        flags = mask_of(mask)
-        given = self._picks
-        picks = (
-            Picks.of_flags(flags) if given is None else Picks.of_indices(given.indices[flags], self._stored_rows)
-        )
-        return _View(self._owner, self.file, self._first, self._stored, self._stored_rows, picks, self._picked)
+        inner = Picks.where(mask)
+        picks = inner if self._picks is None else self._picks.narrowed(inner)
+        return _View(self._plan, self._origin, self._stored, self._stored_rows, picks)
 
     def positions(self) -> pa.Array:
-        rows = None if self._picked is None else self._picked.indices
-        if self._picks is not None:
-            rows = self._picks.indices if rows is None else rows[self._picks.indices]
-        if rows is None:
-            return number_array(np.arange(self._first, self._first + self.num_rows, dtype=np.int64))
-        return number_array(rows.astype(np.int64) + self._first)
+        return self._origin.positions(None if self._picks is None else self._picks.indices, self._stored_rows)
+
+    def place(self, row: int) -> tuple[str, int]:
+        """Return the file and the position of a row."""
+        return self._origin.place(row if self._picks is None else int(self._picks.indices[row]))
 
     def physical(self, source: PhysicalSource, decode: bool = True) -> pa.Array:
         """Return a physical column; strings may stay dictionary encoded unless they are to be decoded."""
@@ -228,11 +190,13 @@ class _View:
             self._columns[source.index] = column
         return reach(column, source.path)
 
-    def constant(self, source: ConstantSource) -> pa.Scalar | None:
-        return None if source.index is None else self._owner._files.constants(self.file, source.index)
+    def constant(self, source: ConstantSource) -> pa.Scalar | pa.Array | None:
+        if source.index is None:
+            return None
+        return self._origin.constant(source.index, None if self._picks is None else self._picks.indices)
 
     def leaf(self, leaf: Leaf) -> Any:
-        plan = self._owner._plan
+        plan = self._plan
         source = plan.sources[leaf]
         if isinstance(source, PositionSource):
             return self.positions()
@@ -270,10 +234,12 @@ class _Column:
         if isinstance(value, PositionSource):
             return view.positions()
         assert isinstance(value, ConstantSource)
-        scalar = view.constant(value)
-        if scalar is None or not scalar.is_valid:
+        found = view.constant(value)
+        if isinstance(found, pa.Array):
+            return found
+        if found is None or not found.is_valid:
             return pa.nulls(view.num_rows, self._type)
-        return pa.repeat(scalar, view.num_rows)
+        return pa.repeat(found, view.num_rows)
 
 
 def _as(array: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -23,14 +23,15 @@ from delta_core.errors import (
 from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, PartitionValue
 from delta_core.expressions.filters import to_expression
 from delta_core.expressions.skipping import SkippingPlan, plan_skipping
-from delta_core.kernels.arrow_buffers import int64_values, is_valid, scalar_of
+from delta_core.kernels.arrow_buffers import int64_values, is_valid
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.plans import ReadRequest
 from delta_core.plugins import PluginSet
 from delta_core.processes import cached_property
 from delta_core.rules import MetadataColumn
-from delta_core.scan.apply import Apply, FileContext
+from delta_core.scan.apply import Apply
+from delta_core.scan.file_context import FileContext
 from delta_core.scan.plan import FILE_PATH, LOCATION, ROW_INDEX, ReadPlan, plan_scan, resolve_columns
 from delta_core.scan.vectors import Vectors
 from delta_core.schema import Path
@@ -250,7 +251,7 @@ class Scan:
         read = FileRead(
             inputs.paths, inputs.sizes, plan.columns, plan.match, plan.physical, prune, encoded=True,
             types=self._source.state.types, opened=inputs.opened, wanted=context.wanted, tests=apply.tests(),
-            tested_only=apply.tested_only(),
+            tested_only=apply.tested_only(), apply_files=apply.whole_files,
         )  # fmt: skip
         inputs.vectors.start()
         try:
@@ -334,16 +335,11 @@ class _Inputs:
     def context(self) -> FileContext:
         """Return what applying the plan asks of each file."""
         columns = [self._constant(leaf) for leaf in self._plan.constants]
-        uri = self._source.engine.storage.uri
-
-        def constant(file: int, number: int) -> pa.Scalar:
-            column = columns[number]
-            return scalar_of(uri(self.paths[file]), pa.string()) if column is None else column[file]
-
         kept = self._files.keep
         if kept is not None and self._first:
             kept = {file - self._first: rows for file, rows in kept.items()}
-        return FileContext(self.paths, constant, self.vectors.rows, kept)
+        uri = self._source.engine.storage.uri
+        return FileContext(self.paths, columns, uri, self.vectors, self.opened, kept)
 
     def _constant(self, leaf: FileConstant | PartitionValue) -> pa.Array | None:
         """Return the typed values of all files, None for the files' own places, which are made when read."""

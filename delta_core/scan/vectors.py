@@ -123,6 +123,12 @@ class Vectors:
             return None
         return self._window(at // WINDOW_VECTORS).result()[file]
 
+    def between(self, first: int, stop: int) -> list[int]:
+        """Return which of the files ``first`` to ``stop`` have a vector."""
+        start, end = np.searchsorted(self._files, [first, stop])
+        found: list[int] = self._files[start:end].tolist()
+        return found
+
     def num_dropped(self) -> int | None:
         """Return how many rows are dropped, None where descriptors alone do not tell."""
         if not self:

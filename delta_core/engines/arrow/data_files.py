@@ -25,6 +25,7 @@ from delta_core.engines.arrow.parquet_columns import GroupReader
 from delta_core.engines.arrow.parquet_types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
 from delta_core.engines.arrow.prefetch import Prefetch
 from delta_core.engines.arrow.row_groups import kept_groups
+from delta_core.engines.arrow.small_files import SmallFiles
 from delta_core.errors import DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
 from delta_core.expressions.ast import leaves
 from delta_core.schema import Path, Schema
@@ -157,6 +158,7 @@ class _Job:
         self._encoded: tuple[str, ...] = ()
         self._local = [storage.local_path(p) for p in read.paths]
         self._prefetch = None if None not in self._local else Prefetch(storage, read.paths, read.sizes, self._local)
+        self._small = SmallFiles(read, self._local)
 
     def run(self) -> Iterator[pa.RecordBatch]:
         sizes = self._read.sizes
@@ -172,11 +174,26 @@ class _Job:
                 self._prefetch.close()
 
     def _tasks(self) -> Iterator[Task]:
-        for index, size in enumerate(self._read.sizes):
-            if size is not None and size > SPLIT_BYTES:
-                yield from self._parts(index)
+        for start, stop in self._small.runs():
+            size = self._read.sizes[start]
+            if stop - start > 1:
+                yield partial(self._together, start, stop)
+            elif size is not None and size > SPLIT_BYTES:
+                yield from self._parts(start)
             else:
-                yield partial(self.file, index)
+                yield partial(self.file, start)
+
+    def _together(self, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        """Read a run of small files, many at a time, and by itself each file that differs from those before."""
+        while start < stop:
+            for end, batch in self._small.batches(start, stop):
+                start = end
+                if batch is not None:
+                    step = self._read.batch_rows
+                    yield from (batch.slice(first, step) for first in range(0, batch.num_rows, step))
+            if start < stop:
+                yield from self.file(start, is_example=True)
+                start += 1
 
     def _parts(self, index: int) -> Iterator[Task]:
         """Split a big file into runs of row groups that are read on their own."""
@@ -202,11 +219,15 @@ class _Job:
         fetched = self._prefetch.take(index) if self._prefetch is not None else None
         return fetched if fetched is not None else self._storage.open(self._read.paths[index], self._read.sizes[index])
 
-    def file(self, index: int, metadata: Any = None, groups: list[int] | None = None) -> Iterator[pa.RecordBatch]:
-        """Read one file, or some of its row groups, through ``apply``."""
+    def file(
+        self, index: int, metadata: Any = None, groups: list[int] | None = None, is_example: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """Read one file, or some of its row groups, through ``apply``; an example tells how those like it are read together."""
         path = self._read.paths[index]
         with _naming(path):
             file, plan = self._open(self._source(index), metadata)
+            if is_example:
+                self._small.learn(self._local[index] or "", file, plan)
         if self._read.opened is not None:
             self._read.opened(index, file.metadata.num_rows)
         try:

@@ -18,7 +18,7 @@ from delta_core.engines.arrow.parquet_types import is_encoded_string, num_leaves
 from delta_core.kernels.gather import Picks, gather_column
 from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk
 
-__all__ = ["GROUP_BYTES", "GroupReader", "find_chunk", "opened", "read_chunks"]
+__all__ = ["GROUP_BYTES", "GroupReader", "find_chunk", "flat_columns", "is_stored_as", "opened", "read_chunks"]
 
 Key = TypeVar("Key")
 _CODECS = {"UNCOMPRESSED": False, "SNAPPY": True}
@@ -50,7 +50,7 @@ class GroupReader:
         self._path = path
         self._leaves = list(leaves)
         self._schema: pa.Schema = file.schema_arrow
-        self._flat = {} if path is None else _flat_columns(self._schema, frozenset(leaves))
+        self._flat = {} if path is None else flat_columns(self._schema, frozenset(leaves))
 
     @property
     def metadata(self) -> Any:
@@ -147,7 +147,7 @@ def _one_array(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(found.chunks) if found.num_chunks else pa.nulls(0, found.type)
 
 
-def _flat_columns(schema: pa.Schema, leaves: frozenset[int]) -> dict[int, int]:
+def flat_columns(schema: pa.Schema, leaves: frozenset[int]) -> dict[int, int]:
     """Return the numbers of the top-level columns that are no nested ones, by leaf."""
     found = {}
     leaf = 0
@@ -206,7 +206,7 @@ def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> Colum
     sizes = chunk.total_compressed_size, chunk.total_uncompressed_size
     if (
         column.max_repetition_level
-        or not _is_stored_as(chunk.physical_type, type)
+        or not is_stored_as(chunk.physical_type, type)
         or chunk.compression not in _CODECS
         or not _ENCODINGS.issuperset(chunk.encodings)
         or chunk.num_values != rows
@@ -221,7 +221,7 @@ def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> Colum
     return ColumnChunk(type, first, sizes[0], _CODECS[chunk.compression], column.max_definition_level, rows, sizes[1])
 
 
-def _is_stored_as(physical: str, t: pa.DataType) -> bool:
+def is_stored_as(physical: str, t: pa.DataType) -> bool:
     """Whether the bytes that Parquet stores are those of the Arrow type."""
     types = pa.types
     if physical == "INT32":

@@ -1,0 +1,169 @@
+"""What applying a plan needs to know of the files that it reads: constants, vectors, and which file a row is of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from delta_core.kernels.arrow_buffers import number_array, scalar_of, strings_of
+from delta_core.kernels.gather import Picks
+from delta_core.kernels.row_set import RowSet
+
+__all__ = ["FileContext", "OneFile", "RowOrigin", "WholeFiles"]
+
+
+class DroppedRows(Protocol):
+    """The rows that selectors drop."""
+
+    def rows(self, file: int) -> RowSet | None:
+        """Return those of a file, None for a file without any."""
+        ...
+
+    def between(self, first: int, stop: int) -> Sequence[int]:
+        """Return which of some files have any."""
+        ...
+
+
+class FileContext:
+    """What the application of a plan needs to know of each file, by its number in the read.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        For messages.
+    constants : sequence of pyarrow.Array or None
+        Parallel to `ReadPlan.constants`: a value a file; None: where the file lies.
+    uri : function(str) -> str
+        From a path to where the file lies.
+    dropped : DroppedRows
+    opened : function(int, int)
+        Called with a file's number and its physical rows, before they are applied; raises where its vector does not fit.
+    kept : Mapping of int to RowSet, optional
+        Where given, the only rows of a file that are wanted.
+    """
+
+    def __init__(
+        self, paths: Sequence[str], constants: Sequence[pa.Array | None], uri: Callable[[str], str], dropped: DroppedRows,
+        opened: Callable[[int, int], None], kept: Mapping[int, RowSet] | None = None,
+    ) -> None:  # fmt: skip
+        self.paths = paths
+        self._constants = constants
+        self._uri = uri
+        self._dropped = dropped
+        self.opened = opened
+        self._kept = kept
+
+    def wanted(self, file: int, first: int, num_rows: int) -> Picks | None:
+        """Return which of some rows of a file are wanted, None for all. See `engine.FileRead`."""
+        dropped = self._dropped.rows(file)
+        if self._kept is not None and file in self._kept:
+            mask = self._kept[file].mask(num_rows, first)
+            if dropped is not None:
+                mask &= ~dropped.mask(num_rows, first)
+            return Picks.of_flags(mask)
+        if dropped is None or not dropped.num_between(first, first + num_rows):
+            return None
+        words = np.empty((num_rows + 63) // 64, np.uint64)
+        dropped.fill_keep_bits(words.view(np.uint8), num_rows, first)
+        return Picks.of_mask(words, num_rows)
+
+    def wanted_of_files(self, first: int, ends: NDArray[np.int64]) -> Picks | None:
+        """Return which rows of neighbouring whole files are wanted, None for all; ``ends``: behind each file's last row."""
+        stop = first + len(ends)
+        some = set(self._dropped.between(first, stop))
+        if self._kept is not None:
+            some.update(file for file in self._kept if first <= file < stop)
+        if not some:
+            return None
+        flags = np.ones(int(ends[-1]), np.bool_)
+        for file in sorted(some):
+            start, end = int(ends[file - first - 1]) if file > first else 0, int(ends[file - first])
+            self.opened(file, end - start)
+            picks = self.wanted(file, 0, end - start)
+            if picks is not None:
+                flags[start:end] = picks.flags()
+        return Picks.of_flags(flags)
+
+    def constant(self, file: int, number: int) -> pa.Scalar:
+        """Return a file's value of a constant."""
+        column = self._constants[number]
+        return scalar_of(self._uri(self.paths[file]), pa.string()) if column is None else column[file]
+
+    def constants(self, files: NDArray[np.int64], number: int) -> pa.Array:
+        """Return a constant's value for each of many rows, of which each is of one of the files, in order."""
+        column = self._constants[number]
+        if column is not None:
+            return column.take(number_array(files))
+        first = int(files[0]) if len(files) else 0
+        places = strings_of([self._uri(p) for p in self.paths[first : int(files[-1]) + 1]] if len(files) else [])
+        return places.take(number_array(files - first))
+
+
+class RowOrigin(Protocol):
+    """Which file and which position of it each row of a batch comes from."""
+
+    def positions(self, rows: NDArray[Any] | None, num_rows: int) -> pa.Array:
+        """Return the physical positions of rows of the batch, of all ``num_rows`` where none are given: int64."""
+        ...
+
+    def constant(self, number: int, rows: NDArray[Any] | None) -> Any:
+        """Return a constant of these rows: a scalar, or an array of as many values."""
+        ...
+
+    def place(self, row: int) -> tuple[str, int]:
+        """Return the path of a row's file, and its position there."""
+        ...
+
+
+class OneFile:
+    """Rows of one file: from a position on, those that are picked (None: each one)."""
+
+    def __init__(self, files: FileContext, file: int, first: int, picked: Picks | None) -> None:
+        self._files = files
+        self._file = file
+        self._first = first
+        self._picked = picked
+
+    def positions(self, rows: NDArray[Any] | None, num_rows: int) -> pa.Array:
+        if self._picked is not None:
+            rows = self._picked.indices if rows is None else self._picked.indices[rows]
+        if rows is None:
+            return number_array(np.arange(self._first, self._first + num_rows, dtype=np.int64))
+        return number_array(rows.astype(np.int64) + self._first)
+
+    def constant(self, number: int, rows: NDArray[Any] | None) -> Any:
+        return self._files.constant(self._file, number)
+
+    def place(self, row: int) -> tuple[str, int]:
+        at = row if self._picked is None else int(self._picked.indices[row])
+        return self._files.paths[self._file], self._first + at
+
+
+class WholeFiles:
+    """All rows of neighbouring files, one file behind the other."""
+
+    def __init__(self, files: FileContext, first: int, ends: NDArray[np.int64]) -> None:
+        self._files = files
+        self._first = first
+        self._ends = ends
+
+    def positions(self, rows: NDArray[Any] | None, num_rows: int) -> pa.Array:
+        at = np.arange(num_rows, dtype=np.int64) if rows is None else rows.astype(np.int64)
+        starts = np.concatenate([np.zeros(1, np.int64), self._ends[:-1]])
+        return number_array(at - starts[self._numbers(at)])
+
+    def constant(self, number: int, rows: NDArray[Any] | None) -> Any:
+        numbers = np.repeat(np.arange(len(self._ends)), np.diff(self._ends, prepend=0)) if rows is None else self._numbers(rows)
+        return self._files.constants(numbers + self._first, number)
+
+    def place(self, row: int) -> tuple[str, int]:
+        number = int(self._numbers(np.array([row]))[0])
+        start = int(self._ends[number - 1]) if number else 0
+        return self._files.paths[self._first + number], row - start
+
+    def _numbers(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+        return np.searchsorted(self._ends, rows, side="right").astype(np.int64)

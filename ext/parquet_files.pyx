@@ -1,0 +1,114 @@
+# distutils: language = c++
+# distutils: extra_compile_args = -std=c++17 -O3
+# distutils: depends = ext/parquet_files.h ext/parquet_footer.h ext/parquet_pages.h ext/compact.h
+"""Runs of small Parquet files; `delta_core.kernels.parquet_files` is its face."""
+
+from cpython.bytes cimport PyBytes_AS_STRING
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libcpp.vector cimport vector
+
+import numpy as np
+import pyarrow as pa
+
+
+cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
+    cdef cppclass WorkspaceBytes "delta_parquet::Workspace":
+        size_t size()
+
+cdef extern from "parquet_footer.h" namespace "delta_parquet" nogil:
+    cdef cppclass string_view "std::string_view":
+        const char* data()
+        size_t size()
+    cdef cppclass FooterFacts:
+        string_view schema
+        string_view metadata
+        bint is_plain
+    cdef cppclass FooterReader:
+        FooterReader(const uint8_t* data, const uint8_t* end)
+        bint footer(FooterFacts& out)
+
+cdef extern from "parquet_files.h" namespace "delta_parquet" nogil:
+    cdef cppclass Growing:
+        uint8_t* data
+    cdef cppclass RunColumn:
+        int width
+        Growing data, ends, bits
+        int64_t text, nulls
+        bint has_bits
+    cdef cppclass FileRun:
+        FileRun(WorkspaceBytes& space, const char* schema, size_t schema_size, const char* metadata, size_t metadata_size)
+        void add_column(int leaf, int type, int width, int most_level)
+        int64_t rows()
+        int64_t bytes()
+        RunColumn& column(int64_t i)
+        bint read(const char* path, int64_t size)
+
+
+def footer_key(const uint8_t[::1] footer not None):
+    """Return the bytes of a footer's schema and of its key-value metadata; None for one that is left to a complete reader."""
+    cdef FooterFacts facts
+    if not footer.shape[0]:
+        return None
+    cdef FooterReader* reader = new FooterReader(&footer[0], &footer[0] + footer.shape[0])
+    try:
+        if not reader.footer(facts) or not facts.is_plain:
+            return None
+        return facts.schema.data()[:facts.schema.size()], facts.metadata.data()[:facts.metadata.size()]
+    finally:
+        del reader
+
+
+cdef class Run:
+    """The columns of a run of files, and the memory that they lie in."""
+
+    cdef FileRun* run
+    cdef WorkspaceBytes* space
+    cdef int num_columns
+
+    def __cinit__(self, bytes schema not None, bytes metadata not None, columns):
+        self.space = new WorkspaceBytes()
+        self.run = new FileRun(self.space[0], PyBytes_AS_STRING(schema), len(schema), PyBytes_AS_STRING(metadata), len(metadata))
+        for leaf, type, width, most_level in columns:
+            self.run.add_column(leaf, type, width, most_level)
+            self.num_columns += 1
+
+    def __dealloc__(self):
+        del self.run
+        del self.space
+
+    def read(self, list paths not None, const int64_t[::1] sizes not None, int64_t most_rows, int64_t most_bytes):
+        """Read files until one is left to a complete reader, or there is so much; return the rows of each that was read."""
+        cdef int64_t n = min(len(paths), sizes.shape[0]), i, done = 0
+        cdef vector[const char*] names
+        cdef bytes path
+        cdef int64_t[::1] rows
+        cdef int64_t before
+        names.reserve(n)
+        for path in paths:
+            names.push_back(PyBytes_AS_STRING(path))
+        out = np.zeros(n, np.int64)
+        rows = out
+        with nogil:
+            for i in range(n):
+                before = self.run.rows()
+                if before >= most_rows or self.run.bytes() >= most_bytes or not self.run.read(names[i], sizes[i]):
+                    break
+                rows[i] = self.run.rows() - before
+                done += 1
+        return out[:done]
+
+    def column(self, int i):
+        """Return (validity or None, nulls, buffers) of a column; they hold the run's memory."""
+        if not 0 <= i < self.num_columns:
+            raise IndexError(i)
+        cdef RunColumn* column = &self.run.column(i)
+        cdef int64_t rows = self.run.rows()
+        valid = self._buffer(column.bits.data, (rows + 7) // 8) if column.nulls else None
+        if column.width:
+            return valid, column.nulls, [self._buffer(column.data.data, rows * column.width)]
+        ends = self._buffer(column.ends.data, (rows + 1) * 4) if rows else pa.py_buffer(bytes(4))
+        return valid, column.nulls, [ends, self._buffer(column.data.data, column.text)]
+
+    cdef object _buffer(self, uint8_t* data, int64_t size):
+        # an address is needed even where there are no bytes
+        return pa.foreign_buffer(<size_t>data, size, self) if data is not NULL else pa.py_buffer(b"")

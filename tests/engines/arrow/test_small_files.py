@@ -1,0 +1,152 @@
+"""Tables of many small files: read many at a time, with the rows, places and errors of a read one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from delta_core import DeltaTable, write_deltalake
+from delta_core.engine import FileRead
+from delta_core.engines.arrow import data_files, small_files
+from delta_core.engines.arrow.data_files import ArrowDataFiles
+from delta_core.engines.arrow.local import LocalStorage
+from delta_core.errors import DataFileError, DataFileNotFoundError
+from delta_core.testing.table_builder import TableBuilder
+from delta_core.types import Field, PrimitiveType, StructType
+
+FILES, ROWS = 30, 7
+
+
+def rows_of(k: int) -> list[dict[str, Any]]:
+    return [{"id": k * ROWS + i, "name": None if i == 3 else f"n{i}", "value": i / 2, "part": f"p{k % 3}"} for i in range(ROWS)]
+
+
+COLUMNS = {"id": "long", "name": "string", "value": "double", "part": "string"}
+METADATA = ["_file_path", "_file_row_index"]
+
+
+@pytest.fixture
+def builder(tmp_path: Path) -> TableBuilder:
+    builder = TableBuilder(tmp_path / "t").create(COLUMNS, partition_by=["part"], features=["deletionVectors"])
+    for k in range(FILES):
+        builder.append(rows_of(k))
+    return builder
+
+
+@pytest.fixture
+def table(tmp_path: Path, builder: TableBuilder) -> Path:
+    return tmp_path / "t"
+
+
+def by_itself(monkeypatch: pytest.MonkeyPatch, root: Path, **scan: Any) -> pa.Table:
+    """Read with each file by itself."""
+    with monkeypatch.context() as patch:
+        patch.setattr(small_files, "SMALL_BYTES", -1)
+        return DeltaTable(root).snapshot().scan(**scan).to_table()
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of files that PyArrow opened."""
+    found: list[int] = []
+    file = data_files._Job.file
+    monkeypatch.setattr(data_files._Job, "file", lambda self, index, *a, **k: found.append(index) or file(self, index, *a, **k))
+    return found
+
+
+@pytest.mark.parametrize(
+    "scan",
+    [
+        {}, {"columns": ["id"]}, {"columns": ["part"]}, {"metadata": METADATA}, {"predicate": "id % 5 = 2"},
+        {"predicate": "part = 'p1' or id < 9"},
+        {"predicate": "name is null", "columns": ["value"], "metadata": METADATA}, {"limit": 40},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_rows_and_places_are_those_of_files_read_by_themselves(
+    table: Path, monkeypatch: pytest.MonkeyPatch, scan: dict[str, Any]
+) -> None:
+    expected = by_itself(monkeypatch, table, **scan)
+    assert DeltaTable(table).snapshot().scan(**scan).to_table().equals(expected)
+    assert expected.num_rows
+
+
+def test_one_file_is_opened_by_pyarrow(table: Path, opened: list[int]) -> None:
+    found = DeltaTable(table).snapshot().scan().to_table()
+    assert found.num_rows == FILES * ROWS
+    assert len(opened) <= 2  # an example: each thread may take one at once
+    assert found.column("id").num_chunks <= 4
+
+
+def test_batches_are_cut_to_the_rows_that_a_batch_may_have(table: Path) -> None:
+    files = DeltaTable(table).snapshot().scan().files()
+    paths, sizes = files.column("path").to_pylist(), files.column("size").to_pylist()
+    columns = StructType([Field("id", PrimitiveType("long"))])
+    ends_seen: list[int] = []
+
+    def together(first: int, ends: Any, batch: pa.RecordBatch) -> pa.RecordBatch:
+        ends_seen.extend(ends.tolist())
+        return batch
+
+    read = FileRead(
+        paths, sizes, columns, "name", pa.schema({"id": pa.int64()}), batch_rows=10, apply_files=together,
+    )  # fmt: skip
+    batches = list(ArrowDataFiles(LocalStorage(str(table))).read(read, lambda file, first, batch, *_: batch))
+    assert max(b.num_rows for b in batches) <= 10
+    assert sorted(v for b in batches for v in b.column(0).to_pylist()) == list(range(FILES * ROWS))
+    assert set(ends_seen) == {7, 14}
+
+
+@pytest.mark.parametrize("scan", [{}, {"metadata": METADATA}, {"predicate": "value >= 1"}, {"columns": ["part"]}], ids=str)
+def test_vectors_drop_rows_of_their_files(
+    table: Path, monkeypatch: pytest.MonkeyPatch, scan: dict[str, Any], builder: TableBuilder
+) -> None:
+    builder.delete_rows(lambda row: row["id"] % 11 == 0 or 50 <= row["id"] < 60)
+    expected = by_itself(monkeypatch, table, **scan)
+    assert DeltaTable(table).snapshot().scan(**scan).to_table().equals(expected)
+    assert 0 < expected.num_rows < FILES * ROWS
+
+
+def test_files_of_other_columns_and_codecs_are_read_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "t"
+    write_deltalake(root, pa.table({"id": [0], "x": ["a"]}))
+    for k in range(1, 20):
+        rows = pa.table({"id": [k], "x": [str(k)]})
+        if k % 7 == 0:
+            rows = rows.append_column("y", pa.array([k * 1.5]))
+        write_deltalake(root, rows, mode="append", schema_mode="merge")
+    expected = by_itself(monkeypatch, root, metadata=METADATA)
+    assert DeltaTable(root).snapshot().scan(metadata=METADATA).to_table().equals(expected)
+    assert expected.num_rows == 20
+
+
+def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    for k in range(20):
+        write_deltalake(root, pa.table({"id": [k]}), mode="append")
+    table = DeltaTable(root)
+    path = Path(table.file_uris()[7])
+    content = path.read_bytes()
+    path.write_bytes(content[:-4] + b"PARX")
+    with pytest.raises(DataFileError, match=path.name):
+        table.snapshot().scan().to_table()
+    path.unlink()
+    with pytest.raises(DataFileNotFoundError, match=path.name):
+        table.snapshot().scan().to_table()
+
+
+def test_null_in_a_column_that_has_none_names_the_file(tmp_path: Path) -> None:
+    root = tmp_path / "t"
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    for k in range(20):
+        write_deltalake(root, pa.table({"id": [k]}, schema=schema), mode="append")
+    table = DeltaTable(root)
+    path = Path(table.file_uris()[5])
+    rows = pa.table({"id": pa.array([None], pa.int64())})
+    pq.write_table(rows, path, store_schema=False)
+    with pytest.raises(DataFileError, match=path.name):
+        table.snapshot().scan().to_table()

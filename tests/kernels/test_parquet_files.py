@@ -1,0 +1,134 @@
+"""Small files that are read together hold what PyArrow reads of them; a file that is different or damaged ends the run."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from delta_core.kernels.parquet_files import FileLayout, FlatColumn, footer_key, read_files
+
+SCHEMA = pa.schema([
+    pa.field("i", pa.int32()), pa.field("l", pa.int64(), False), pa.field("f", pa.float32()), pa.field("d", pa.float64()),
+    pa.field("s", pa.string()), pa.field("b", pa.binary()), pa.field("t", pa.timestamp("us", "UTC")), pa.field("day", pa.date32()),
+])  # fmt: skip
+PHYSICAL = ["INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY", "BYTE_ARRAY", "INT64", "INT32"]
+COLUMNS = tuple(FlatColumn(k, p, f.type, int(f.nullable)) for k, (p, f) in enumerate(zip(PHYSICAL, SCHEMA, strict=True)))
+ROW = st.tuples(
+    st.none() | st.integers(-9, 9), st.integers(-(2**62), 2**62), st.none() | st.floats(width=32),
+    st.none() | st.floats(),
+    st.none() | st.text(max_size=5), st.none() | st.binary(max_size=5),
+    st.none() | st.integers(0, 2**50), st.none() | st.integers(0, 9),
+)  # fmt: skip
+FORMS = st.fixed_dictionaries({
+    "compression": st.sampled_from(["none", "snappy"]), "use_dictionary": st.booleans(), "row_group_size": st.sampled_from([1, 3, 50]),
+    "data_page_version": st.sampled_from(["1.0", "2.0"]), "data_page_size": st.sampled_from([16, 1 << 20]),
+})  # fmt: skip
+
+
+def table_of(rows: list[tuple[Any, ...]]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(SCHEMA)
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def written(table: pa.Table, **form: Any) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(table, out, **{"store_schema": False, **form})
+    return out.getvalue()
+
+
+def key_of(data: bytes) -> tuple[bytes, bytes]:
+    length = int.from_bytes(data[-8:-4], "little")
+    found = footer_key(data[len(data) - 8 - length : len(data) - 8])
+    assert found is not None
+    return found
+
+
+def read(folder: Path, files: list[bytes], most_rows: int = 1 << 20, layout: FileLayout | None = None) -> tuple[list[int], pa.Table]:
+    paths = []
+    for number, data in enumerate(files):
+        path = folder / f"{number}.parquet"
+        path.write_bytes(data)
+        paths.append(os.fsencode(path))
+    layout = FileLayout(*key_of(files[0]), COLUMNS) if layout is None else layout
+    rows, columns = read_files(layout, paths, np.array([len(f) for f in files]), most_rows, 1 << 30)
+    for column in columns:
+        column.validate(full=True)
+    return rows.tolist(), pa.table(columns, schema=SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("files")
+
+
+@given(st.lists(st.tuples(st.lists(ROW, max_size=20), FORMS), min_size=1, max_size=5))
+def test_files_come_behind_one_another(folder: Path, files: list[tuple[list[tuple[Any, ...]], dict[str, Any]]]) -> None:
+    tables = [table_of(rows) for rows, _ in files]
+    rows, found = read(folder, [written(t, **form) for t, (_, form) in zip(tables, files, strict=True)])
+    assert rows == [t.num_rows for t in tables]
+    # NaN equals nothing: its text does
+    assert [str(r) for r in found.to_pylist()] == [str(r) for r in pa.concat_tables(tables).to_pylist()]
+
+
+def test_run_ends_with_the_file_that_reaches_the_rows(folder: Path) -> None:
+    data = written(table_of([(1, 2, 3.0, 4.0, "5", b"6", 7, 8)] * 10))
+    assert read(folder, [data] * 5, 25)[0] == [10, 10, 10]
+    assert read(folder, [data] * 5, 30)[0] == [10, 10, 10]
+
+
+GOOD = table_of([(i, i, float(i), None, f"name {i}", b"x" * i, i, None) for i in range(50)])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        written(GOOD, compression="zstd"),
+        written(GOOD, column_encoding={"s": "DELTA_BYTE_ARRAY"}, use_dictionary=False),
+        written(GOOD.drop_columns(["day"])),
+        written(GOOD.set_column(0, pa.field("i", pa.int64()), GOOD.column("i").cast("int64"))),
+        written(GOOD.rename_columns(["j", *SCHEMA.names[1:]])),
+        written(GOOD, store_schema=True),
+        b"", b"PAR1", b"PAR1PAR1PAR1",
+    ],
+    ids=["codec", "encoding", "columns", "type", "name", "metadata", "empty", "magic", "no footer"],
+)  # fmt: skip
+def test_file_that_differs_ends_the_run(folder: Path, other: bytes) -> None:
+    good = written(GOOD)
+    rows, found = read(folder, [good, good, other, good])
+    assert rows == [50, 50]
+    assert found.equals(pa.concat_tables([GOOD, GOOD]).combine_chunks())
+
+
+def test_file_that_is_missing_or_of_another_size_ends_the_run(folder: Path) -> None:
+    good = written(GOOD)
+    read(folder, [good] * 3)
+    layout = FileLayout(*key_of(good), COLUMNS)
+    paths = [os.fsencode(folder / name) for name in ("0.parquet", "missing.parquet", "1.parquet")]
+    assert read_files(layout, paths, np.full(3, len(good)), 1000, 1 << 30)[0].tolist() == [50]
+    assert read_files(layout, paths[2:], np.array([len(good) - 1]), 1000, 1 << 30)[0].tolist() == []
+
+
+@settings(max_examples=300)
+@given(data=st.data(), form=FORMS)
+def test_damaged_file_is_left_out_or_read_without_harm(folder: Path, data: st.DataObject, form: dict[str, Any]) -> None:
+    good = written(GOOD, **form)
+    damaged = bytearray(good)
+    for _ in range(data.draw(st.integers(1, 4))):
+        # mostly within the footer, where lengths and offsets stand
+        at = len(damaged) - 1 - data.draw(st.integers(0, min(len(damaged) - 1, 1500)))
+        damaged[at] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, 3))
+    end = len(damaged) - data.draw(st.integers(1, len(damaged))) if cut == 0 else len(damaged)
+    layout = FileLayout(*key_of(good), COLUMNS)
+    rows, found = read(folder, [good, bytes(damaged[:end])], layout=layout)
+    assert rows[0] == 50
+    assert found.slice(0, 50).equals(GOOD)
