@@ -149,7 +149,7 @@ class HiddenColumn(Struct, frozen=True):
     on_rewrite : str
         Of rows that are moved to another file: ``carry`` their values along, or ``recompute`` them.
     carries : str
-        The metadata column that gives the values to carry: rows that are moved without it are refused. Empty: none does.
+        With ``carry``: the metadata column that gives the values; rows that are moved without it are refused.
     """
 
     feature: str

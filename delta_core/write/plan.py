@@ -9,10 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.errors import HookContractError, PluginConflictError
-from delta_core.expressions.ast import Cast, Column, Expression, leaves
+from delta_core.expressions.ast import Cast, Column, Expression, PhysicalColumn, leaves
 from delta_core.expressions.binding import bind, bind_typed
-from delta_core.expressions.coercion import same_type
+from delta_core.expressions.coercion import same_type, spark_name
 from delta_core.log.indexed_columns import statistics_leaves
+from delta_core.plans import ReadRequest
 from delta_core.plugins import PluginSet
 from delta_core.processes import cached_property
 from delta_core.properties import read_property
@@ -22,8 +23,11 @@ from delta_core.rules import (
     FillColumn,
     Function,
     HiddenColumn,
+    MetadataColumn,
+    ReadRule,
     RemoveRows,
     RowCheck,
+    RowSelector,
     WriteRule,
 )  # fmt: skip
 from delta_core.schema import Path, find, format_path
@@ -123,7 +127,7 @@ def plan_write(
     return WritePlan(
         table, operation,
         _ordered([_bound_fill(r, table, functions) for r in rules if isinstance(r, FillColumn)]),
-        _hidden([r for r in rules if isinstance(r, HiddenColumn)], table, functions),
+        _hidden([r for r in rules if isinstance(r, HiddenColumn)], table, plugins),
         tuple(
             replace(r, expression=bind(r.expression, table.schema, functions)) for r in rules if isinstance(r, RowCheck)
         ),
@@ -180,9 +184,7 @@ def _of_type(
     return bind(Cast(expression, wanted), table.schema, functions)
 
 
-def _hidden(
-    rules: Sequence[HiddenColumn], table: TableState, functions: Mapping[str, Function]
-) -> tuple[HiddenColumn, ...]:
+def _hidden(rules: Sequence[HiddenColumn], table: TableState, plugins: PluginSet) -> tuple[HiddenColumn, ...]:
     taken = {f.name.lower(): "the table's schema" for f in table.column_map.physical}
     for rule in rules:
         other = taken.get(rule.name.lower())
@@ -191,7 +193,51 @@ def _hidden(
                 f"Column {rule.name!r} of feature {rule.feature} is claimed by {other} too.", column=rule.name
             )
         taken[rule.name.lower()] = rule.feature
-    return tuple(replace(r, expression=_of_type(r.expression, r.type, table, functions)) for r in rules)
+    if rules:
+        request = ReadRequest(metadata=tuple(r.carries for r in rules if r.carries))
+        readers = plugins.collect("read_rules", table=table, request=request)
+        for rule in rules:
+            _check_carried(rule, readers)
+            _check_readers(rule, readers)
+    return tuple(replace(r, expression=_of_type(r.expression, r.type, table, plugins.functions)) for r in rules)
+
+
+def _check_carried(rule: HiddenColumn, readers: Sequence[ReadRule]) -> None:
+    """Refuse a rule under which rows that only move would lose their values."""
+    if rule.on_rewrite not in ("carry", "recompute"):
+        raise _broken(rule, f"has on_rewrite={rule.on_rewrite!r}, expected 'carry' or 'recompute'")
+    if (rule.on_rewrite == "carry") != bool(rule.carries):
+        raise _broken(
+            rule, f"has on_rewrite={rule.on_rewrite!r} and carries={rule.carries!r}: 'carry' needs the metadata column that "
+            "gives the values of rows that move, 'recompute' takes none",
+        )  # fmt: skip
+    if rule.carries:
+        offered = {r.name: r.type for r in readers if isinstance(r, MetadataColumn)}
+        if rule.carries not in offered:
+            names = ", ".join(offered) or "none"
+            raise _broken(rule, f"carries {rule.carries!r}, which no read rule gives as a metadata column; there are: {names}")
+        if not same_type(offered[rule.carries], rule.type):
+            found = spark_name(offered[rule.carries])
+            raise _broken(rule, f"is of type {spark_name(rule.type)} and carries {rule.carries!r}, which is of type {found}")
+
+
+def _check_readers(rule: HiddenColumn, readers: Sequence[ReadRule]) -> None:
+    """Refuse a column that its readers take for one of another type: what is written could not be read."""
+    for reader in readers:
+        if isinstance(reader, RowSelector):
+            continue
+        for leaf in leaves(reader.expression):
+            of_this = isinstance(leaf, PhysicalColumn) and leaf.name.lower() == rule.name.lower()
+            if isinstance(leaf, PhysicalColumn) and of_this and not same_type(leaf.type, rule.type):
+                read = f"a read rule of {reader.feature} reads it as {spark_name(leaf.type)}"
+                raise _broken(rule, f"is of type {spark_name(rule.type)}, but {read}")
+
+
+def _broken(rule: HiddenColumn, what: str) -> HookContractError:
+    return HookContractError(
+        f"Hidden column {rule.name!r} of feature {rule.feature} {what}.", hook="write_rules", feature=rule.feature,
+        column=rule.name,
+    )  # fmt: skip
 
 
 def _ordered(fills: Sequence[FillColumn]) -> tuple[FillColumn, ...]:

@@ -12,6 +12,7 @@ from delta_core.commit.transaction import Transaction
 from delta_core.features import TableFeature
 from delta_core.hookspecs import hookimpl
 from delta_core.plugins import PluginRegistry
+from delta_core.rules import MetadataColumn
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 from delta_core.write.files import Written, write_files
@@ -21,7 +22,7 @@ Make = Callable[..., Snapshot]
 
 
 class Asking:
-    """A plugin whose ``write_rules`` are given."""
+    """A plugin whose ``write_rules``, and metadata columns, are given."""
 
     def __init__(self, *rules: Any, name: str = "asking") -> None:
         self.FEATURE = TableFeature(name, "writer", "Asks what a test wants.")
@@ -29,7 +30,11 @@ class Asking:
 
     @hookimpl
     def write_rules(self) -> Iterable[Any]:
-        return self._rules
+        return [r for r in self._rules if not isinstance(r, MetadataColumn)]
+
+    @hookimpl
+    def read_rules(self) -> Iterable[Any]:
+        return [r for r in self._rules if isinstance(r, MetadataColumn)]
 
 
 @pytest.fixture

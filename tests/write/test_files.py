@@ -23,7 +23,14 @@ from delta_core.errors import (
 from delta_core.expressions.ast import Call, Cast, Column, Literal, PhysicalColumn, TaskIndex, TaskRow, column
 from delta_core.log.files import FileSet
 from delta_core.properties import BloomFilterProperties, ColumnProperties, WriterProperties
-from delta_core.rules import ChangeCapture, FileRequirement, FillColumn, HiddenColumn, RowCheck
+from delta_core.rules import (
+    ChangeCapture,
+    FileRequirement,
+    FillColumn,
+    HiddenColumn,
+    MetadataColumn,
+    RowCheck,
+)
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
@@ -346,9 +353,12 @@ def test_rows_are_numbered_through_the_whole_write_and_bounds_reported(make: Mak
     assert written.reported == {("id",): (0, 2)}
 
 
+MARK = MetadataColumn("asking", "_mark", LONG, PhysicalColumn("_hidden-1", LONG))
+
+
 def test_hidden_column_lies_in_files_that_hold_values_of_it_and_not_in_rows(make: Make) -> None:
-    carried = HiddenColumn("asking", "_hidden-1", LONG, Literal(None, LONG), field_id=2147483000)
-    table = make({"id": "long"}, carried)
+    carried = HiddenColumn("asking", "_hidden-1", LONG, Literal(None, LONG), field_id=2147483000, carries="_mark")
+    table = make({"id": "long"}, carried, MARK)
     snapshot, written = append(table, pa.table({"id": [1, 2], "_hidden-1": [10, None]}))
     file = parquet(snapshot, written)
     assert file.schema_arrow.field("_hidden-1").metadata == {b"PARQUET:field_id": b"2147483000"}
@@ -360,7 +370,7 @@ def test_hidden_column_lies_in_files_that_hold_values_of_it_and_not_in_rows(make
 
 def test_moved_rows_without_what_is_carried_are_refused(make: Make) -> None:
     carried = HiddenColumn("asking", "_hidden-1", LONG, Literal(None, LONG), carries="_mark")
-    table = make({"id": "long"}, carried)
+    table = make({"id": "long"}, carried, MARK)
     snapshot, _ = append(table, pa.table({"id": [1], "_hidden-1": [10]}), kept=True)
     with pytest.raises(InvalidArgumentError, match="without _mark"):
         append(snapshot, pa.table({"id": [1]}), kept=True)
@@ -375,8 +385,8 @@ def test_hidden_column_is_recomputed_from_others(make: Make) -> None:
 
 
 def test_expressions_see_hidden_columns_that_rows_bring(make: Make) -> None:
-    kept = HiddenColumn("asking", "_k", LONG, Literal(None, LONG))
-    table = make({"id": "long", "v": "long"}, kept, FillColumn("asking", ("v",), PhysicalColumn("_k", LONG)))
+    kept = HiddenColumn("asking", "_k", LONG, Literal(None, LONG), carries="_mark")
+    table = make({"id": "long", "v": "long"}, kept, MARK, FillColumn("asking", ("v",), PhysicalColumn("_k", LONG)))
     snapshot, _ = append(table, pa.table({"id": [1], "_k": [5]}))
     snapshot, _ = append(snapshot, pa.table({"id": [2]}))
     assert [r["v"] for r in rows(snapshot)] == [5, None]

@@ -14,10 +14,10 @@ from delta_core.errors import (
     InvalidArgumentError,
     PluginConflictError,
 )
-from delta_core.expressions.ast import Call, Column, Literal, TaskRow, column
+from delta_core.expressions.ast import Call, Column, Literal, PhysicalColumn, TaskRow, column
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.plugins import PluginSet
-from delta_core.rules import FileRequirement, FillColumn, HiddenColumn, RowCheck
+from delta_core.rules import FileRequirement, FillColumn, HiddenColumn, MetadataColumn, RowCheck
 from delta_core.state import advance
 from delta_core.testing.feature_contract import table_state
 from delta_core.types import ArrayType, Field, MapType, PrimitiveType, StructType, type_to_json
@@ -68,10 +68,38 @@ def test_two_fills_of_one_column_are_refused() -> None:
 
 def test_hidden_column_of_a_taken_name_is_refused() -> None:
     with pytest.raises(PluginConflictError, match="the table's schema"):
-        planned(HiddenColumn("one", "A", LONG, Literal(1, LONG)))
-    twice = HiddenColumn("one", "h", LONG, Literal(1, LONG))
+        planned(HiddenColumn("one", "A", LONG, Literal(1, LONG), "recompute"))
+    twice = HiddenColumn("one", "h", LONG, Literal(1, LONG), "recompute")
     with pytest.raises(PluginConflictError, match="'H' of feature two is claimed by one"):
-        planned(twice, HiddenColumn("two", "H", LONG, Literal(1, LONG)))
+        planned(twice, HiddenColumn("two", "H", LONG, Literal(1, LONG), "recompute"))
+
+
+MARK = MetadataColumn("one", "_mark", LONG, PhysicalColumn("H", LONG))
+HIDDEN = HiddenColumn("one", "h", LONG, Literal(None, LONG), carries="_mark")
+
+
+def test_hidden_column_that_is_carried_by_a_metadata_column_of_its_type_is_taken() -> None:
+    assert planned(HIDDEN, MARK).hidden == (HIDDEN,)
+    recomputed = replace(HIDDEN, on_rewrite="recompute", carries="")
+    assert planned(recomputed, MARK).hidden == (recomputed,)
+
+
+@pytest.mark.parametrize(
+    ("rule", "reader", "message"),
+    [
+        (replace(HIDDEN, carries=""), MARK, "'carry' needs the metadata column"),
+        (replace(HIDDEN, on_rewrite="recompute"), MARK, "'recompute' takes none"),
+        (replace(HIDDEN, on_rewrite="keep"), MARK, "expected 'carry' or 'recompute'"),
+        (replace(HIDDEN, carries="_other"), MARK, "no read rule gives as a metadata column; there are: _mark"),
+        (HIDDEN, replace(MARK, type=PrimitiveType("string")), "which is of type STRING"),
+        (replace(HIDDEN, type=PrimitiveType("integer")), MARK, "which is of type BIGINT"),
+        (replace(HIDDEN, on_rewrite="recompute", carries="", type=PrimitiveType("string")), MARK, "reads it as BIGINT"),
+    ],
+)
+def test_hidden_column_that_would_lose_values_or_not_be_read_is_refused(rule: Any, reader: Any, message: str) -> None:
+    with pytest.raises(HookContractError, match=message) as caught:
+        planned(rule, reader)
+    assert (caught.value.hook, caught.value.feature, caught.value.column) == ("write_rules", "one", "h")
 
 
 def test_fill_of_another_type_is_cast_to_the_columns() -> None:
@@ -162,7 +190,7 @@ def test_plan_serves_no_other_definition_operation_or_rules() -> None:
     [
         fill("a"),
         RowCheck("f", "c", Literal(True, PrimitiveType("boolean"))),
-        HiddenColumn("f", "h", LONG, Literal(1, LONG)),
+        HiddenColumn("f", "h", LONG, Literal(1, LONG), "recompute"),
     ],
     ids=["fill", "check", "hidden"],
 )
