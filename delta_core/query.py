@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from delta_core.errors import EngineError, MissingDependencyError
+from delta_core.errors import DeltaError, EngineError, MissingDependencyError
 from delta_core.processes import PerProcess, num_forks
 from delta_core.table import DeltaTable
 
@@ -65,7 +65,18 @@ class QueryBuilder:
 
         Raises EngineError where the engine can't run it: for one, DataFusion in a forked process whose parent used it.
         """
-        return self._session.get().execute(sql)
+        reader = self._session.get().execute(sql)
+        return pa.RecordBatchReader.from_batches(reader.schema, _reported(reader, sql))
+
+
+def _reported(reader: pa.RecordBatchReader, sql: str) -> Iterator[pa.RecordBatch]:
+    """Yield batches; what fails only while the engine runs is reported like what fails at once."""
+    try:
+        yield from reader
+    except DeltaError:
+        raise
+    except Exception as e:
+        raise EngineError(f"The query failed while it ran: {e}", sql=sql) from e
 
 
 class _Session(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from delta_core.errors import DeltaError, ExpressionError, InternalError, InvalidArgumentError
+from delta_core.errors import DeltaError, ExpressionError, InternalError, InvalidArgumentError, did_you_mean
 
 __all__ = ["cli", "main"]
 
@@ -31,6 +32,8 @@ COMMANDS = {
     ),
     "head": ("rows", "Show some rows."),
     "cat": ("rows", "Write rows as CSV, JSON lines, Parquet or Arrow, streaming."),
+    "count": ("rows", "Count the rows, exactly."),
+    "sql": ("rows", "Run a SQL query over tables, with DataFusion or DuckDB."),
     "changes": ("rows", "Show or write the rows that changed, commit by commit."),
     "log": ("inspect", "Show which log files a version is built from, and why these."),
     "create": ("change", "Create a table without rows."),
@@ -54,6 +57,14 @@ class _Program(click.Group):
             module = importlib.import_module(f"delta_core.cli.{COMMANDS[cmd_name][0]}")
             self.add_command(getattr(module, cmd_name))
         return super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            ctx.fail(f"No such command {name!r}.{did_you_mean(name, self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         names = self.list_commands(ctx)
@@ -134,4 +145,6 @@ def _message(error: Exception) -> str:
     if isinstance(error, InternalError) or not isinstance(error, (DeltaError, OSError)):
         name: Any = type(error).__name__
         return f"internal error: {name}: {error} (--debug shows where; please report it)"
-    return str(error)
+    # arguments of the Python API become the options of the command line
+    text = re.sub(r"\b(schema_mode|mode)='(\w+)'", lambda m: f"--{m[1].replace('_', '-')} {m[2]}", str(error))
+    return re.sub(r"set the table property (\S+=\w+)", r"create the table with --property \1", text)

@@ -11,10 +11,22 @@ from msgspec.structs import replace
 from delta_core import interop
 from delta_core.actions import Protocol
 from delta_core.cli.options import Target, as_json, table_command
-from delta_core.cli.output import plain, print_facts, print_json, print_note, print_table, quantity
-from delta_core.errors import UnsupportedFeatureError
+from delta_core.cli.output import (
+    plain,
+    print_facts,
+    print_json,
+    print_note,
+    print_table,
+    quantity,
+    row_dicts,
+    to_text,
+)
+from delta_core.engine import ActionQuery, Storage
+from delta_core.errors import CorruptTableError, UnsupportedFeatureError
 from delta_core.expressions.coercion import spark_name
 from delta_core.features import TableFeature, supported_features
+from delta_core.log.chunks import BASE_COLUMNS
+from delta_core.log.source import TableLog
 from delta_core.plans import LogFile, LogSegment
 from delta_core.plugins import PluginRegistry, default_registry
 from delta_core.snapshot import Snapshot, open_context
@@ -36,8 +48,8 @@ def info(target: Target, json_output: bool) -> None:
       delta-core info s3://bucket/sales --storage-option anon=true
       delta-core info sales --timestamp 2024-05-01T00:00:00Z --json
     """
-    snapshot = target.snapshot()
-    facts = _describe(snapshot)
+    snapshot, refused = target.described()
+    facts = _describe(snapshot, refused)
     if json_output:
         print_json(facts)
         return
@@ -47,19 +59,26 @@ def info(target: Target, json_output: bool) -> None:
         "Version": f"{facts['version']} ({facts['timestamp'] or 'time unknown'})",
         "Name": facts["name"], "Description": facts["description"], "Id": facts["id"],
         "Created": facts["createdTime"],
-        "Files": f"{facts['numFiles']:,} ({quantity(facts['sizeInBytes'])})",
-        "Rows": _rows(facts),
+        "Files": "unknown" if refused else f"{facts['numFiles']:,} ({quantity(facts['sizeInBytes'])})",
+        "Rows": "unknown" if refused else _rows(facts),
         "Columns": f"{len(snapshot.schema)}",
         "Partitioned by": ", ".join(facts["partitionColumns"]) or None,
         "Protocol": f"reader {protocol['minReaderVersion']}, writer {protocol['minWriterVersion']}",
         "Features": ", ".join(facts["features"]) or None,
         "Properties": facts["properties"],
     })  # fmt: skip
+    _note_refused(refused)
 
 
-def _describe(snapshot: Snapshot) -> dict[str, Any]:
+def _note_refused(refused: str | None) -> None:
+    if refused is not None:
+        print_note(f"The table can't be read: {refused}")
+
+
+def _describe(snapshot: Snapshot, refused: str | None) -> dict[str, Any]:
     metadata, protocol = snapshot.metadata, snapshot.protocol
-    counted = interop.sizes(snapshot)
+    # which files count, and which of their rows, is for features to say
+    counted = interop.Sizes(None, None, None, None) if refused else interop.sizes(snapshot)
     return {
         "uri": interop.root_uri(snapshot), "version": snapshot.version,
         "timestamp": format_ms(snapshot.timestamp_ms, snapshot.timezone),
@@ -69,6 +88,7 @@ def _describe(snapshot: Snapshot) -> dict[str, Any]:
         "numDeletedRows": counted.deleted_rows,
         "partitionColumns": list(snapshot.state.partition_columns), "protocol": protocol.to_json(),
         "features": sorted(snapshot.state.features), "properties": dict(sorted(metadata.configuration.items())),
+        "refused": refused,
     }  # fmt: skip
 
 
@@ -90,13 +110,14 @@ def schema(target: Target, json_output: bool) -> None:
       delta-core schema sales
       delta-core schema sales --json --version 3
     """
-    snapshot = target.snapshot()
+    snapshot, refused = target.described()
     if json_output:
         print_json(json.loads(snapshot.schema.to_json()))
         return
     partitioned = set(snapshot.state.partition_columns)
     rows = list(_columns(snapshot.schema, partitioned))
     print_table(["column", "type", "nullable", "notes"], rows)
+    _note_refused(refused)
 
 
 def _columns(struct: StructType, partitioned: set[str], depth: int = 0) -> list[tuple[str, ...]]:
@@ -124,7 +145,7 @@ def history(target: Target, limit: int, everything: bool, json_output: bool) -> 
       delta-core history sales -n 5
       delta-core history sales --all --json
     """
-    snapshot = target.snapshot()
+    snapshot, refused = target.described()
     commits = snapshot.history(None if everything else limit)
     if json_output:
         print_json(commits)
@@ -139,6 +160,7 @@ def history(target: Target, limit: int, everything: bool, json_output: bool) -> 
     print_table(
         ["version", "time", "operation", "parameters", "by"], rows, ["version"], whole=["version", "time", "operation"]
     )
+    _note_refused(refused)
 
 
 def _parameters(value: Any) -> str:
@@ -151,31 +173,57 @@ def _parameters(value: Any) -> str:
 @table_command()
 @click.option("--where", metavar="SQL", help="Only files that may hold rows for which a predicate is true.")
 @click.option("--limit", "-n", type=click.IntRange(min=0), help="How many files.")
+@click.option("--stats", "statistics", is_flag=True, help="Show each column's least and greatest value, and its nulls.")
 @as_json
-def files(target: Target, where: str | None, limit: int | None, json_output: bool) -> None:
+def files(target: Target, where: str | None, limit: int | None, statistics: bool, json_output: bool) -> None:
     """Show the data files of a version, and which of them a predicate leaves.
 
     \b
     Examples:
       delta-core files sales
       delta-core files sales --where "day >= '2024-05-01' AND amount > 100"
+      delta-core files sales --stats --json
     """
     snapshot = target.snapshot()
-    listed = interop.file_table(snapshot, where)
+    listed = interop.file_table(snapshot, where, statistics)
     shown = listed if limit is None else listed.slice(0, limit)
-    records = shown.to_pylist(maps_as_pydicts="lossy")
+    records = row_dicts(shown)
+    for record in records if statistics else ():
+        record["statistics"] = _by_column(record)
     if json_output:
         print_json(records)
         return
     partitioned = snapshot.state.partition_columns
     rows = [
-        (r["path"], quantity(r["size"]), r["numRecords"], r["numDeleted"], *(r["partition"].get(p) for p in partitioned))
+        (r["path"], quantity(r["size"]), r["numRecords"], r["numDeleted"], *(r["partition"].get(p) for p in partitioned),
+         *([_statistics_text(r["statistics"])] if statistics else []))
         for r in records
-    ]
-    print_table(["path", "size", "rows", "deleted", *partitioned], rows, ["size", "rows", "deleted"], null="-")
+    ]  # fmt: skip
+    named = ["path", "size", "rows", "deleted", *partitioned, *(["statistics"] if statistics else [])]
+    print_table(named, rows, ["size", "rows", "deleted"], null="-")
     rest = listed.num_rows - shown.num_rows
     total = snapshot.files.count
     print_note(f"{listed.num_rows:,} of {total:,} files" + (f", {rest:,} not shown" if rest else ""))
+
+
+def _by_column(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Take a file's statistics out of its record, and return them by column."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, kind in (("min", "min"), ("max", "max"), ("null_count", "nullCount")):
+        for column in [c for c in record if c.startswith(f"{name}.")]:
+            value = record.pop(column)
+            if value is not None:
+                found.setdefault(column.removeprefix(f"{name}."), {})[kind] = value
+    return found
+
+
+def _statistics_text(statistics: dict[str, dict[str, Any]]) -> str | None:
+    def text(name: str, found: dict[str, Any]) -> str:
+        bounds = f" {to_text(found.get('min'))} to {to_text(found.get('max'))}" if {"min", "max"} & found.keys() else ""
+        nulls = f", {found['nullCount']} null" if found.get("nullCount") else ""
+        return f"{name}{bounds}{nulls}"
+
+    return "; ".join(text(name, found) for name, found in statistics.items()) or None
 
 
 @click.command()
@@ -221,8 +269,7 @@ def features(target: Target | None, json_output: bool) -> None:
              r["plugin"] or _MISSING[r["reader"]], r["summary"])
             for r in rows
         ], whole=["feature", "needed by"])  # fmt: skip
-    if refused is not None:
-        print_note(f"The table can't be read: {refused}")
+    _note_refused(refused)
 
 
 _ACTIVE = {True: "yes", False: "no", None: "-"}
@@ -269,15 +316,19 @@ def _supported(table: Snapshot, name: str, source: str | None) -> dict[str, Any]
 def log(target: Target, json_output: bool) -> None:
     """Show which log files a version is built from, and why these.
 
+    Log files that can't be read are shown, too, each with what is wrong.
+
     \b
     Examples:
       delta-core log sales
       delta-core log sales --version 12 --json
     """
-    snapshot = target.snapshot()
-    segment = _measured(snapshot)
+    log = open_context(target.uri, target.storage_options or None, allow_external=target.allow_external).log
+    version = target.version if target.timestamp is None else target.snapshot().version
+    segment, problems = _checked(log, version)
+    segment = _measured(segment, log.engine.storage)
     if json_output:
-        print_json(_segment(segment))
+        print_json(_segment(segment, problems))
         return
     checkpoint = segment.checkpoint
     print_facts({
@@ -291,14 +342,31 @@ def log(target: Target, json_output: bool) -> None:
     click.echo()
     rows = [(f.name, f.kind, _span(f), None if f.size is None else quantity(f.size)) for f in (*parts, *segment.deltas)]
     print_table(["file", "kind", "versions", "size"], rows, ["size"], null="-")
+    for problem in problems.values():
+        print_note(f"Damaged: {problem}")
 
 
-def _measured(snapshot: Snapshot) -> LogSegment:
+def _checked(log: TableLog, version: int | None) -> tuple[LogSegment, dict[str, str]]:
+    """Return a version's log files, and what is wrong with those that can't be read, by name."""
+    try:
+        return log.read(version).segment, {}
+    except CorruptTableError as e:
+        problems: dict[str, str] = {}
+        segment = log.segment(version)
+        for file in segment.deltas:
+            try:
+                log.engine.logs.read_commits([file], ActionQuery(BASE_COLUMNS))
+            except CorruptTableError as why:
+                problems[file.name] = str(why)
+        # what is wrong with a checkpoint, or with all of them together, is told by the whole
+        return segment, problems or {"": str(e)}
+
+
+def _measured(segment: LogSegment, storage: Storage) -> LogSegment:
     """Return the segment with sizes and times where the listing did not tell them."""
-    segment = snapshot.segment
     files = [*(segment.checkpoint.files if segment.checkpoint else ()), *segment.deltas]
     unknown = [f for f in files if f.size is None and f.data is None]
-    stats = snapshot.engine.storage.stat([f"_delta_log/{f.name}" for f in unknown])
+    stats = storage.stat([f"_delta_log/{f.name}" for f in unknown])
     known = {f: f._replace(size=size, modified_ms=ms) for f, (size, ms) in zip(unknown, stats, strict=True)}
     checkpoint = segment.checkpoint
     if checkpoint is not None:
@@ -310,7 +378,7 @@ def _span(file: LogFile) -> str:
     return str(file.version) if file.version == file.end_version else f"{file.version}-{file.end_version}"
 
 
-def _segment(segment: LogSegment) -> dict[str, Any]:
+def _segment(segment: LogSegment, problems: dict[str, str]) -> dict[str, Any]:
     checkpoint = segment.checkpoint
     return {
         "version": segment.version,
@@ -320,6 +388,7 @@ def _segment(segment: LogSegment) -> dict[str, Any]:
         "deltas": [_log_file(f) for f in segment.deltas],
         "checksum": segment.checksum and segment.checksum.name,
         "notes": list(segment.notes),
+        "problems": [{"name": name or None, "problem": text} for name, text in problems.items()],
     }  # fmt: skip
 
 

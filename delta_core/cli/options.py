@@ -10,12 +10,14 @@ import click
 from click.shell_completion import CompletionItem
 from msgspec import Struct
 
-from delta_core.errors import InvalidArgumentError
+from delta_core.errors import CatalogRequiredError, DeltaError, InvalidArgumentError, UnsupportedFeatureError
+from delta_core.features import SupportedFeatures
 from delta_core.log.partition_values import time_zone
-from delta_core.snapshot import Snapshot
+from delta_core.plugins import PluginRegistry, PluginSet
+from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.table import DeltaTable
 
-__all__ = ["Target", "as_json", "selection", "table_command"]
+__all__ = ["Target", "as_json", "opening_options", "selection", "table_command"]
 
 Command = Callable[..., Any]
 
@@ -44,6 +46,34 @@ class Target(Struct):
         return DeltaTable(
             self.uri, version, self.storage_options or None, timezone=self.timezone, allow_external=self.allow_external
         )
+
+    def described(self) -> tuple[Snapshot, str | None]:
+        """Open the requested version for what its log says of it, although its rows may need features that are not installed.
+
+        Returns the snapshot, and why its rows can't be read; None if they can.
+        """
+        try:
+            return self.snapshot(), None
+        except UnsupportedFeatureError as e:
+            # a catalog decides the versions; features decide when a version was committed
+            if isinstance(e, CatalogRequiredError) or self.timestamp is not None:
+                raise
+            try:
+                found = open_snapshot(
+                    self.uri, self.version, storage_options=self.storage_options or None, plugins=_KnownFeatures(),
+                    timezone=self.timezone, allow_external=self.allow_external,
+                )  # fmt: skip
+                return found, str(e)
+            except DeltaError:
+                raise e from None
+
+
+class _KnownFeatures(PluginRegistry):
+    """What is installed; a table may need more."""
+
+    def resolve(self, features: SupportedFeatures) -> PluginSet:
+        known = frozenset(n for n in features.reader if self.load(n) is not None)
+        return super().resolve(SupportedFeatures(known, features.all))
 
 
 def _pairs(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -76,6 +106,23 @@ def _directories(context: click.Context, parameter: click.Parameter, incomplete:
     return [CompletionItem(incomplete, type="dir")]
 
 
+def opening_options(command: Command) -> Command:
+    """Give a command the options that tables are opened with."""
+    command = click.option(
+        "--timezone", default="UTC", metavar="ZONE", show_default=True, callback=_zone,
+        help="Zone of times that name none: --timestamp, and partition values of other writers.",
+    )(command)  # fmt: skip
+    command = click.option(
+        "--storage-option", "storage_options", multiple=True, metavar="KEY=VALUE", callback=_pairs,
+        help="Pass an option to the file system (fsspec's names); repeatable. Credentials of the environment are used.",
+    )(command)  # fmt: skip
+    return click.option(
+        "--allow-external", multiple=True, metavar="PREFIX", callback=_prefixes,
+        help="Read files that the table names outside its folder, below this URI; repeatable. By default those on its own "
+        "kind of store are read; 'none' reads none.",
+    )(command)  # fmt: skip
+
+
 def table_command(required: bool = True, versioned: bool = True) -> Callable[[Command], Command]:
     """Give a command the argument TABLE and the options that open it; it gets them as one `Target`."""
 
@@ -90,20 +137,7 @@ def table_command(required: bool = True, versioned: bool = True) -> Callable[[Co
             target = None if uri is None else Target(uri, version, timestamp, storage_options, timezone, allow_external)
             return command(target, **kwargs)
 
-        decorated: Command = run
-        decorated = click.option(
-            "--timezone", default="UTC", metavar="ZONE", show_default=True, callback=_zone,
-            help="Zone of times that name none: --timestamp, and partition values of other writers.",
-        )(decorated)  # fmt: skip
-        decorated = click.option(
-            "--storage-option", "storage_options", multiple=True, metavar="KEY=VALUE", callback=_pairs,
-            help="Pass an option to the file system (fsspec's names); repeatable. Credentials of the environment are used.",
-        )(decorated)  # fmt: skip
-        decorated = click.option(
-            "--allow-external", multiple=True, metavar="PREFIX", callback=_prefixes,
-            help="Read files that the table names outside its folder, below this URI; repeatable. By default those on its own "
-            "kind of store are read; 'none' reads none.",
-        )(decorated)  # fmt: skip
+        decorated = opening_options(run)
         if versioned:
             decorated = click.option("--timestamp", metavar="TIME", help="Read as of a time (ISO 8601).")(decorated)
             number = click.IntRange(min=0)

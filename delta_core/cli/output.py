@@ -73,11 +73,12 @@ def values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """
     # pyarrow makes dicts of maps, whose keys must then be hashable
     maps = None if _has_nested_keys(column.type) else "lossy"
+    has_json = _has_json(column.type)
     try:
         found: list[Any] = column.to_pylist(maps_as_pydicts=maps)
     except (OverflowError, ValueError):
         found = [_value(scalar, maps) for scalar in column]
-    return found if maps else [_with_objects(v, column.type) for v in found]
+    return found if maps and not has_json else [_with_objects(v, column.type) for v in found]
 
 
 def _value(scalar: pa.Scalar, maps: str | None) -> Any:
@@ -97,10 +98,26 @@ def _has_nested_keys(kind: pa.DataType) -> bool:
     )
 
 
+def _has_json(kind: pa.DataType) -> bool:
+    if isinstance(kind, pa.JsonType):
+        return True
+    return pa.types.is_nested(kind) and any(_has_json(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _number(text: str) -> float | str:
+    """Return a number of JSON; the text of one that has more digits than a double keeps."""
+    found = float(text)
+    return found if decimal.Decimal(text) == decimal.Decimal(repr(found)) else text
+
+
 def _with_objects(value: Any, kind: pa.DataType) -> Any:
-    """Return a value whose maps are lists of pairs with dicts in their place, where the keys allow it."""
+    """Return a value with dicts for maps that are lists of pairs, where the keys allow it, and values for JSON text."""
     if value is None:
         return None
+    if isinstance(kind, pa.JsonType):
+        return json.loads(value, parse_float=_number)
+    if pa.types.is_map(kind) and isinstance(value, dict):
+        return {k: _with_objects(v, kind.item_type) for k, v in value.items()}
     if pa.types.is_map(kind):
         pairs = [(_with_objects(k, kind.key_type), _with_objects(v, kind.item_type)) for k, v in value]
         return [{"key": k, "value": v} for k, v in pairs] if pa.types.is_nested(kind.key_type) else dict(pairs)

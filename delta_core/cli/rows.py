@@ -1,21 +1,28 @@
-"""Commands that print or export rows: head, cat, changes."""
+"""Commands that print or export rows: head, cat, count, changes, sql."""
 
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
 import pyarrow as pa
 
-from delta_core.cli.options import Target, as_json, selection, table_command
+from delta_core.cli.options import Target, as_json, opening_options, selection, table_command
 from delta_core.cli.output import console, print_json, print_note, print_rows, row_dicts, values
-from delta_core.cli.sinks import FORMATS, export, format_of
+from delta_core.cli.sinks import FORMATS, STDOUT, export, format_of
+from delta_core.cli.variants import variants_as_json
+from delta_core.errors import EngineError, ExpressionError, InvalidArgumentError
+from delta_core.query import QueryBuilder
+from delta_core.schema import Schema, arrow_schema
+from delta_core.types import Field, StructType
 
-__all__ = ["cat", "changes", "head"]
+__all__ = ["cat", "changes", "count", "head", "sql"]
 
 _METADATA = click.option(
     "--metadata", metavar="A,B", help="Metadata columns to add, such as _file_path, _row_id.",
@@ -25,8 +32,8 @@ _METADATA = click.option(
 
 def _destination(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.option(
-        "--output", "-o", metavar="FILE", type=click.Path(dir_okay=False),
-        help="Write to a file; its ending says the format, and it appears when it is complete.",
+        "--output", "-o", metavar="FILE", type=click.Path(dir_okay=False, allow_dash=True),
+        help="Write to a file, which appears when it is complete, or to - (standard output). The file's ending is the format.",
     )(command)  # fmt: skip
     return click.option("--format", "-f", "kind", type=click.Choice(FORMATS), help="How rows are written.")(command)
 
@@ -47,8 +54,9 @@ def head(
       delta-core head sales
       delta-core head sales -n 3 --columns id,amount --where "amount > 100"
     """
-    scan = target.snapshot().scan(columns, metadata, where, limit)
-    _show(scan.to_table(), json_output)
+    snapshot = target.snapshot()
+    scan = snapshot.scan(columns, metadata, where, limit)
+    _show(variants_as_json(scan.to_reader(), snapshot.schema).read_all(), json_output)
 
 
 def _show(table: pa.Table, json_output: bool) -> None:
@@ -81,8 +89,30 @@ def cat(
       delta-core cat sales -o may.parquet --where "month(day) = 5"
       delta-core cat sales --format json --columns id,amount --limit 100 | jq .amount
     """
-    scan = target.snapshot().scan(columns, metadata, where, limit)
-    _export(scan.to_reader(), format_of(output, kind, "csv"), output)
+    snapshot = target.snapshot()
+    scan = snapshot.scan(columns, metadata, where, limit)
+    _export(scan.to_reader(), format_of(output, kind, "csv"), output, snapshot.schema)
+
+
+@click.command()
+@table_command()
+@click.option("--where", metavar="SQL", help="Count rows for which a predicate is true (Spark's SQL).")
+@as_json
+def count(target: Target, where: str | None, json_output: bool) -> None:
+    """Count the rows, exactly.
+
+    Rows are read only if the statistics of the files are not enough.
+
+    \b
+    Examples:
+      delta-core count sales
+      delta-core count sales --where "amount > 100"
+    """
+    rows = target.snapshot().scan([], (), where).count()
+    if json_output:
+        print_json({"count": rows})
+    else:
+        click.echo(rows)
 
 
 @click.command()
@@ -115,12 +145,82 @@ def changes(
         raise click.UsageError("--start and --start-timestamp exclude each other.")
     if end is not None and end_timestamp is not None:
         raise click.UsageError("--end and --end-timestamp exclude each other.")
-    reader = target.table().load_cdf(start or 0, end, start_timestamp, end_timestamp, columns, where)
+    found = target.table()
+    reader = found.load_cdf(start or 0, end, start_timestamp, end_timestamp, columns, where)
+    _show_or_export(reader, found.schema(), limit, kind, output, json_output)
+
+
+@click.command()
+@click.argument("query")
+@click.argument("tables", nargs=-1, required=True, metavar="[NAME=]TABLE...")
+@opening_options
+@click.option("--engine", type=click.Choice(["datafusion", "duckdb"]), help="By default the first that is installed.")
+@click.option("--limit", "-n", type=click.IntRange(min=0), help="How many rows.  [default: 50 as a table, else all]")
+@_destination
+@as_json
+def sql(
+    query: str, tables: tuple[str, ...], storage_options: dict[str, str], timezone: str, allow_external: Any,
+    engine: str | None, limit: int | None, kind: str | None, output: str | None, json_output: bool,
+) -> None:  # fmt: skip
+    """Run a SQL query over tables, with DataFusion or DuckDB.
+
+    A table is known in the query by NAME, or by the last part of its path.
+
+    \b
+    Examples:
+      delta-core sql "SELECT day, sum(amount) FROM sales GROUP BY day" data/sales
+      delta-core sql "SELECT * FROM s JOIN customers c ON s.customer = c.id" s=data/sales data/customers -o joined.parquet
+    """
+    named = _named(tables)
+    builder = QueryBuilder(engine=engine)
+    columns: dict[str, tuple[Field, str]] = {}
+    for name, uri in named.items():
+        table = Target(uri, None, None, storage_options, timezone, allow_external).table()
+        builder.register(name, table)
+        snapshot = table.snapshot()
+        stored = arrow_schema(snapshot.schema, snapshot.state.types)
+        columns |= {f.name: (f, _text(s.type)) for f, s in zip(snapshot.schema.fields, stored, strict=True)}
+    try:
+        reader = builder.execute(query)
+    except EngineError as e:
+        text = " ".join(str(e).split())
+        raise ExpressionError(f"{text} The query's tables are: {', '.join(named)}.") from e
+    # columns of the tables that the result has under their name and type: variants among them are shown as JSON
+    found = {f.name: _text(f.type) for f in reader.schema}
+    same = Schema([f for name, (f, text) in columns.items() if found.get(name) == text])
+    _show_or_export(reader, same, limit, kind, output, json_output)
+
+
+def _text(kind: pa.DataType) -> str:
+    return str(kind).replace(" not null", "")
+
+
+def _named(tables: tuple[str, ...]) -> dict[str, str]:
+    """Return URIs by the names that a query uses."""
+    found: dict[str, str] = {}
+    for text in tables:
+        match = re.fullmatch(r"([A-Za-z_]\w*)=(.+)", text)
+        if match is not None and not Path(text).exists():
+            name, uri = match[1], match[2]
+        else:
+            last = re.sub(r"\W", "_", text.rstrip("/").rpartition("/")[2])
+            name, uri = (f"_{last}" if not last or last[0].isdigit() else last), text
+        if name.lower() in map(str.lower, found):
+            raise InvalidArgumentError(f"Two tables are named {name!r}; name one of them: NAME={uri}.", name=name)
+        found[name] = uri
+    return found
+
+
+def _show_or_export(
+    reader: pa.RecordBatchReader, schema: StructType, limit: int | None, kind: str | None, output: str | None,
+    json_output: bool,
+) -> None:  # fmt: skip
     if kind is not None or output is not None:
-        _export(_limited(reader, limit), format_of(output, kind, "csv"), output)
+        _export(_limited(reader, limit), format_of(output, kind, "csv"), output, schema)
         return
     shown = 50 if limit is None and not json_output else limit
-    table = _limited(reader, None if shown is None else shown + 1).read_all()
+    rows = variants_as_json(_limited(reader, None if shown is None else shown + 1), schema)
+    table = rows.read_all()
     _show(table if shown is None else table.slice(0, shown), json_output)
     if shown is not None and table.num_rows > shown and not json_output:
         print_note(f"The first {shown} rows; --limit or --format shows more.")
@@ -141,19 +241,21 @@ def _limited(reader: pa.RecordBatchReader, limit: int | None) -> pa.RecordBatchR
     return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
 
-def _export(reader: pa.RecordBatchReader, kind: str, output: str | None) -> None:
-    if output is None and kind in ("parquet", "arrow") and sys.stdout.isatty():
+def _export(reader: pa.RecordBatchReader, kind: str, output: str | None, schema: StructType) -> None:
+    if output in (None, STDOUT) and kind in ("parquet", "arrow") and sys.stdout.isatty():
         raise click.UsageError(f"{kind} is binary: name a file with --output, or send it on to a program.")
+    if kind in ("csv", "json"):
+        reader = variants_as_json(reader, schema)
     with _progress(output) as advance:
         rows = export(reader, kind, output, advance)
-    if output is not None:
+    if output not in (None, STDOUT):
         print_note(f"{rows:,} rows written to {output}")
 
 
 @contextmanager
 def _progress(output: str | None) -> Iterator[Callable[[int], None] | None]:
     """Count rows on stderr while a file is written, where someone can see it."""
-    if output is None or not sys.stderr.isatty():
+    if output in (None, STDOUT) or not sys.stderr.isatty():
         yield None
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from delta_core.cli.output import plain, row_dicts, values
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 
-__all__ = ["FORMATS", "export", "format_of"]
+__all__ = ["FORMATS", "STDOUT", "export", "format_of"]
 
 FORMATS = ("csv", "json", "parquet", "arrow")
 _SUFFIXES = {
@@ -42,11 +42,15 @@ class Sink(Protocol):
         ...
 
 
+#: The name of standard output, as `--output` takes it.
+STDOUT = "-"
+
+
 def format_of(output: str | None, given: str | None, default: str) -> str:
     """Return the format that an option names, else the one of the file's ending, else the default."""
     if given is not None:
         return given
-    if output is None:
+    if output in (None, STDOUT):
         return default
     suffix = Path(output).suffix.lower()
     if suffix not in _SUFFIXES:
@@ -61,7 +65,7 @@ def export(reader: pa.RecordBatchReader, kind: str, output: str | None, progress
     rows = 0
     with _target(output) as target:
         stream = _Stream(target)
-        sink = _open(kind, stream, reader.schema, seekable=output is not None)
+        sink = _open(kind, stream, reader.schema, seekable=output not in (None, STDOUT))
         try:
             for batch in reader:
                 sink.write_batch(batch)
@@ -95,7 +99,7 @@ class _Stream(io.RawIOBase):
 
 @contextmanager
 def _target(output: str | None) -> Iterator[BinaryIO]:
-    if output is None:
+    if output in (None, STDOUT):
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
@@ -161,7 +165,7 @@ class _Csv:
 
 
 def _flat(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_null(kind):
+    if isinstance(kind, pa.JsonType) or pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_null(kind):
         return pa.string()
     return kind
 
@@ -171,6 +175,8 @@ def _flatten(column: pa.Array, name: str) -> pa.Array:
         _check_year(column, name)
     if _flat(column.type) == column.type:
         return column
+    if isinstance(column.type, pa.JsonType):
+        return column.storage
     if pa.types.is_null(column.type):
         return column.cast(pa.string())
     said = (plain(v) for v in values(column))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from delta_core.interop.dataset_of_files import parquet_dataset
     from delta_core.interop.dataset_of_scan import read_table, scan_dataset
     from delta_core.interop.file_tables import (
+        Sizes,
         add_actions,
         file_table,
         file_uris,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from delta_core.interop.polars_source import scan_polars
 
 __all__ = [
-    "add_actions", "file_table", "file_uris", "keep_masks", "parquet_dataset", "partition_values", "read_changes",
+    "Sizes", "add_actions", "file_table", "file_uris", "keep_masks", "parquet_dataset", "partition_values", "read_changes",
     "read_table", "require", "root_uri", "row_count", "scan_dataset", "scan_polars", "sizes",
 ]  # fmt: skip
 

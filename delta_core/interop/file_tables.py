@@ -17,7 +17,7 @@ from delta_core.log.files import FileSet
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.scan.scan import decode_paths
-from delta_core.schema import Path, leaf_fields
+from delta_core.schema import Path, format_path, leaf_fields
 from delta_core.snapshot import Snapshot
 from delta_core.types import Field, PrimitiveType
 
@@ -30,12 +30,12 @@ NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 
 
 class Sizes(NamedTuple):
-    """What a version holds; rows are None where a file has no statistics."""
+    """What a version holds; None for what is not known, such as rows where a file has no statistics."""
 
-    files: int
-    size_bytes: int
+    files: int | None
+    size_bytes: int | None
     rows: int | None
-    deleted_rows: int
+    deleted_rows: int | None
 
 
 def root_uri(snapshot: Snapshot) -> str:
@@ -126,8 +126,11 @@ def _deleted(table: pa.Table) -> pa.ChunkedArray:
     return pc.struct_field(vectors, "cardinality")
 
 
-def file_table(snapshot: Snapshot, predicate: Any = None) -> pa.Table:
-    """Return path, size, modificationTime (ms), numRecords, numDeleted and partition of each file."""
+def file_table(snapshot: Snapshot, predicate: Any = None, statistics: bool = False) -> pa.Table:
+    """Return path, size, modificationTime (ms), numRecords, numDeleted and partition of each file.
+
+    ``statistics`` adds columns such as ``min.s.x``, ``max.s.x`` and ``null_count.s.x``, by logical name.
+    """
     files = plan_files(snapshot, predicate)
     table = files.columns(["path", "size", "modificationTime", "deletionVector"])
     partition = _struct(typed_partitions(snapshot, files), table.num_rows)
@@ -135,7 +138,12 @@ def file_table(snapshot: Snapshot, predicate: Any = None) -> pa.Table:
         table.column("path"), table.column("size"), table.column("modificationTime"),
         files.statistics([NUM_RECORDS]).column(0), _deleted(table), partition,
     ]  # fmt: skip
-    return pa.table(columns, ["path", "size", "modificationTime", "numRecords", "numDeleted", "partition"])
+    table = pa.table(columns, ["path", "size", "modificationTime", "numRecords", "numDeleted", "partition"])
+    wanted = _statistics(snapshot) if statistics else []
+    found = files.statistics([leaf for _, _, leaf in wanted])
+    for i, (name, path, _) in enumerate(wanted):
+        table = table.append_column(f"{name}.{format_path(path)}", found.column(i))
+    return table
 
 
 def add_actions(snapshot: Snapshot, flatten: bool = False) -> pa.Table:

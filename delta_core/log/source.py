@@ -23,6 +23,7 @@ from delta_core.log.checksum import read_checksum
 from delta_core.log.chunks import BASE_COLUMNS, extra_fields
 from delta_core.log.hint import Hint, read_hint
 from delta_core.log.listing import LogListing, list_log
+from delta_core.log.missing import why_no_table
 from delta_core.log.names import LOG_DIRECTORY, STAGED_DIRECTORY, commit_name
 from delta_core.log.segment import choose_segment
 from delta_core.plans import LogFile, LogSegment
@@ -146,9 +147,12 @@ class TableLog:
                     if segment.checkpoint is not None:
                         return _with_embedded(segment, listing)
             listing = self._list(0, hint)
-        return _with_embedded(
-            choose_segment(listing.files, version, hint=hint, where=self.uri, rejected=rejected), listing
-        )
+        try:
+            segment = choose_segment(listing.files, version, hint=hint, where=self.uri, rejected=rejected)
+        except TableNotFoundError as e:
+            why = self._is_local and why_no_table(self.engine.storage.root)
+            raise (TableNotFoundError(f"No Delta table at {self.uri}. {why}", **e.facts) if why else e) from None
+        return _with_embedded(segment, listing)
 
     def _catalog_files(self) -> _CatalogFiles:
         """Ask the catalog, then list the log."""

@@ -30,6 +30,7 @@ def test_info_as_json_has_stable_keys(run: Any, table: TableBuilder) -> None:
     assert set(found) == {
         "uri", "version", "timestamp", "id", "name", "description", "createdTime", "numFiles", "sizeInBytes", "numRows",
         "numDeletedRows", "partitionColumns", "protocol", "features", "properties",
+        "refused",
     }  # fmt: skip
     assert (found["version"], found["numFiles"], found["numRows"], found["numDeletedRows"]) == (2, 2, 3, 1)
     assert found["features"] == ["changeDataFeed", "deletionVectors"]
@@ -130,7 +131,76 @@ def test_features_of_a_table_that_nobody_can_read_are_shown_with_what_is_missing
     assert (by_name["acme.magic"]["plugin"], by_name["acme.magic"]["reader"], by_name["acme.magic"]["active"]) == (None, True, None)
     assert by_name["variantType-preview"]["plugin"].startswith("delta-core-lake ")
     assert by_name["variantType-preview"]["summary"]
+
+
+@pytest.fixture
+def unreadable(tmp_path: Path) -> TableBuilder:
+    """Return a table that needs a reader feature which nobody provides."""
+    lists = {"readerFeatures": ["acme.magic"], "writerFeatures": ["acme.magic"]}
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **lists}
+    return TableBuilder(tmp_path / "t").create({"id": "long"}, protocol=protocol).append([{"id": 1}])
+
+
+@pytest.mark.parametrize("command", ["info", "schema", "history"])
+def test_log_of_a_table_that_nobody_can_read_is_described(run: Any, unreadable: TableBuilder, command: str) -> None:
+    result = run(command, unreadable.uri)
+    assert result.code == 0
+    assert "The table can't be read: The table needs the reader feature acme.magic" in result.err
+    assert {"info": "Features        acme.magic", "schema": "BIGINT", "history": "CREATE TABLE"}[command] in result.out
+    assert run(command, unreadable.uri, "--version", 0).code == 0
+    assert run(command, unreadable.uri, "--version", 9).code == 1
+
+
+def test_files_of_a_table_that_nobody_can_read_are_not_counted(run: Any, unreadable: TableBuilder) -> None:
+    found = run("info", unreadable.uri, "--json").json
+    assert "acme.magic" in found["refused"]
+    assert (found["numFiles"], found["sizeInBytes"], found["numRows"]) == (None, None, None)
+    assert found["protocol"]["readerFeatures"] == ["acme.magic"]
+    for command in ("files", "head", "cat", "count"):
+        assert run(command, unreadable.uri).code == 1
+
+
+def test_files_have_statistics_by_column(run: Any, table: TableBuilder) -> None:
+    (record,) = run("files", table.uri, "--where", "kind = 'b'", "--stats", "--json").json
+    assert record["statistics"]["id"] == {"min": 1, "max": 3, "nullCount": 0}
+    assert record["statistics"]["price"] == {"min": "1.00", "max": "1.00", "nullCount": 1}
+    text = run("files", table.uri, "--stats").out
+    assert "id 1 to 3" in text
+    assert "price 1.00 to 1.00, 1 null" in text
+
+
+def test_damaged_commit_is_shown_among_the_files_of_the_log(run: Any, table: TableBuilder) -> None:
+    name = f"{1:020}.json"
+    made = TableBuilder(Path(table.uri).parent / "damaged").create({"id": "long"}).append([{"id": 1}]).append([{"id": 2}])
+    (Path(made.uri) / "_delta_log" / name).write_text('{"add": {"path"', encoding="utf-8")
+    result = run("log", made.uri)
+    assert result.code == 0
+    assert [line.split()[0] for line in result.lines[-3:]] == [f"{v:020}.json" for v in range(3)]
+    assert f"{name}) is damaged" in result.err
+    (problem,) = run("log", made.uri, "--json").json["problems"]
+    assert problem["name"] == name
+    assert run("log", made.uri, "--version", 0, "--json").json["problems"] == []
     assert run("info", made.uri).code == 1
+
+
+def test_places_without_a_table_are_told_apart(run: Any, table: TableBuilder, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.parquet").touch()
+    (tmp_path / "file").touch()
+    for place, said in (
+        (tmp_path / "salse", "There is no folder of this name. Did you mean 'sales'?"),
+        (tmp_path / "x" / "y", f"There is no folder '{tmp_path / 'x'}'."),
+        (tmp_path / "empty", "The folder is empty."),
+        (tmp_path / "data", "The folder has no _delta_log; 1 Parquet file is in it."),
+        (tmp_path / "file", "It is a file; expected the folder that contains _delta_log."),
+        (tmp_path / "sales" / "_delta_log", f"It is a part of the table at '{tmp_path / 'sales'}': use that path."),
+        ("memory://nothing/t", "its _delta_log holds no commit"),
+    ):  # fmt: skip
+        result = run("info", place)
+        assert result.code == 1
+        assert said in result.err
+        assert result.err.startswith(f"delta-core: No Delta table at {place}")
 
 
 def test_features_without_a_table_lists_what_is_installed(run: Any) -> None:
@@ -146,7 +216,7 @@ def test_log_says_which_files_make_a_version_and_why(run: Any, table: TableBuild
     assert "00000000000000000001.checkpoint.parquet" in text
     assert "00000000000000000002.json" in text
     found = run("log", table.uri, "--json").json
-    assert set(found) == {"version", "checkpoint", "deltas", "checksum", "notes"}
+    assert set(found) == {"version", "checkpoint", "deltas", "checksum", "notes", "problems"}
     assert found["notes"]
     (delta,) = found["deltas"]
     assert set(delta) == {"name", "kind", "version", "endVersion", "size", "modified"}

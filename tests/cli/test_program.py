@@ -65,7 +65,7 @@ def test_what_is_at_fault_decides_the_exit_code(
 
 
 def test_unexpected_error_asks_for_a_report(run: Any, table: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("delta_core.cli.inspect._describe", lambda snapshot: 1 / 0)
+    monkeypatch.setattr("delta_core.cli.inspect._describe", lambda *_: 1 / 0)
     result = run("info", table.uri)
     assert result.code == 1
     assert "internal error: ZeroDivisionError" in result.err
@@ -73,7 +73,7 @@ def test_unexpected_error_asks_for_a_report(run: Any, table: TableBuilder, monke
 
 
 def test_interrupt_exits_with_130(run: Any, table: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(snapshot: object) -> None:
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("delta_core.cli.inspect._describe", interrupt)
@@ -113,7 +113,8 @@ def test_page_of_the_command_line_has_every_command() -> None:
 def test_unknown_command_is_refused(run: Any) -> None:
     result = run("infos")
     assert result.code == 2
-    assert "No such command 'infos'" in result.err
+    assert "No such command 'infos'. Did you mean 'info'?" in result.err
+    assert "Did you mean" not in run("frobnicate").err
 
 
 def test_version_of_the_program(run: Any) -> None:

@@ -15,7 +15,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_core import (
+    ArrayType,
+    DeltaTable,
+    Field,
+    MapType,
+    PrimitiveType,
+    Schema,
+    StructType,
+    write_deltalake,
+)
+from delta_core.cli.output import values
 from delta_core.testing.table_builder import TableBuilder
+from delta_core.testing.variant_bytes import variants
 
 
 def test_head_shows_rows_with_numbers_to_the_right(run: Any, table: TableBuilder) -> None:
@@ -181,3 +193,94 @@ def test_wide_rows_on_a_terminal_are_shown_field_by_field(table: TableBuilder) -
     assert done.returncode == 0
     assert "row 1" in text
     assert "kind" in text
+
+
+def test_dash_as_output_is_standard_output(run: Any, table: TableBuilder) -> None:
+    for arguments in (("cat",), ("changes",)):
+        result = run(*arguments, table.uri, "-o", "-", "--columns", "id")
+        assert result.code == 0
+        assert result.err == ""
+        assert result.lines[0] == '"id"'
+    assert pa.ipc.open_stream(run("cat", table.uri, "-o", "-", "-f", "arrow").data).read_all().num_rows == 3
+
+
+def test_count_is_exact(run: Any, table: TableBuilder) -> None:
+    assert run("count", table.uri).out == "3\n"
+    assert run("count", table.uri, "--where", "id > 0").out == "2\n"
+    assert run("count", table.uri, "--version", 1, "--json").json == {"count": 4}
+
+
+@pytest.fixture
+def spoken(tmp_path: Path) -> str:
+    """Return a table of variants at several depths."""
+    found = pa.array(variants([{"a": [1, "x", 2.5]}, "text"]))
+    variant = PrimitiveType("variant")
+    fields = {"v": variant, "s": StructType([Field("v", variant)]), "l": ArrayType(variant), "m": MapType("string", variant)}
+    schema = Schema([Field("id", "long"), *(Field(n, t) for n, t in fields.items())])
+    uri = str(tmp_path / "spoken")
+    DeltaTable.create(uri, schema, configuration={"delta.enableChangeDataFeed": "true"})
+    rows = pa.table({
+        "id": [1, 2], "v": found, "s": pa.StructArray.from_arrays([found], ["v"]),
+        "l": pa.ListArray.from_arrays([0, 1, 2], found), "m": pa.MapArray.from_arrays([0, 1, 2], ["k", "k"], found),
+    })  # fmt: skip
+    write_deltalake(uri, rows, mode="append")
+    write_deltalake(uri, pa.table({"id": [3]}), mode="append")
+    return uri
+
+
+FIRST = {"a": [1, "x", 2.5]}
+SPOKEN = [
+    {"id": 1, "v": FIRST, "s": {"v": FIRST}, "l": [FIRST], "m": {"k": FIRST}},
+    {"id": 2, "v": "text", "s": {"v": "text"}, "l": ["text"], "m": {"k": "text"}},
+    {"id": 3, "v": None, "s": None, "l": None, "m": None},
+]
+
+
+def test_variants_are_json(run: Any, spoken: str) -> None:
+    key = lambda r: r["id"]  # noqa: E731
+    assert sorted(run("head", spoken, "--json").json, key=key) == SPOKEN
+    assert sorted(map(json.loads, run("cat", spoken, "-f", "json").lines), key=key) == SPOKEN
+    feed = run("changes", spoken, "--json", "--columns", "id,v,s,l,m").json
+    assert sorted(feed, key=key) == SPOKEN
+    assert run("sql", "SELECT v FROM spoken WHERE id = 2", spoken, "--json").json == [{"v": "text"}]
+    assert '{"a": [1, "x", 2.5]}' in run("head", spoken).out
+    assert run("head", spoken, "--columns", "s.v", "--where", "id = 2", "--json").json == [{"s": {"v": "text"}}]
+    rows = list(csv.DictReader(io.StringIO(run("cat", spoken, "--where", "id = 1").out)))
+    assert [json.loads(rows[0][c]) for c in ("v", "s", "l", "m")] == [FIRST, {"v": FIRST}, [FIRST], {"k": FIRST}]
+
+
+def test_variants_stay_variants_in_binary_formats(run: Any, spoken: str, tmp_path: Path) -> None:
+    run("cat", spoken, "-o", tmp_path / "v.parquet")
+    assert pq.read_table(tmp_path / "v.parquet").schema.field("v").type.num_fields == 2
+
+
+def test_number_of_a_variant_that_no_double_holds_is_text() -> None:
+    found = pa.ExtensionArray.from_storage(pa.json_(), pa.array(["[1.5, 12345678901234567.89, 12345678901234567890]"]))
+    assert values(found) == [[1.5, "12345678901234567.89", 12345678901234567890]]
+
+
+@pytest.mark.parametrize("engine", ["datafusion", "duckdb"])
+def test_sql_queries_tables_by_their_names(run: Any, table: TableBuilder, tmp_path: Path, engine: str) -> None:
+    write_deltalake(tmp_path / "kinds-2", pa.table({"kind": ["a", "b"], "name": ["first", "second"]}))
+    query = "SELECT k.name AS n, count(*) AS c FROM sales s JOIN kinds_2 k ON s.kind = k.kind GROUP BY k.name ORDER BY 1"
+    result = run("sql", query, table.uri, tmp_path / "kinds-2", "--engine", engine, "--json")
+    assert result.json == [{"n": "first", "c": 1}, {"n": "second", "c": 2}]
+    assert run("sql", "SELECT id FROM t WHERE id = 1", f"t={table.uri}", "--engine", engine, "-o", "-").out == '"id"\n1\n'
+    assert "first 2 rows" in run("sql", "SELECT id FROM sales", table.uri, "-n", 2, "--engine", engine).err
+
+
+@pytest.mark.parametrize("engine", ["datafusion", "duckdb"])
+@pytest.mark.parametrize(
+    ("query", "code"), [("selec", 2), ("SELECT * FROM salse", 2), ("SELECT CAST(kind AS INT) FROM sales", 1)]
+)  # fmt: skip
+def test_fault_of_a_query_is_one_line(run: Any, table: TableBuilder, engine: str, query: str, code: int) -> None:
+    result = run("sql", query, table.uri, "--engine", engine)
+    assert result.code == code or (engine, code) == ("duckdb", 1)  # DuckDB may run a query while it is prepared
+    assert "internal error" not in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_tables_of_a_query_have_names_of_their_own(run: Any, table: TableBuilder) -> None:
+    result = run("sql", "SELECT 1", f"sales={table.uri}", table.uri)
+    assert result.code == 2
+    assert "Two tables are named 'sales'" in result.err
