@@ -6,9 +6,9 @@ they are percent-decoded before they reach an engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct, field
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from delta_core.kernels.gather import Picks
 
 __all__ = [
-    "ActionQuery", "CheckpointHandle", "ColumnStatistics", "Compiled", "DataFiles", "Engine", "Evaluator", "FileRead",
-    "FileWrite", "Listing", "LogFiles", "ParquetForm", "ParsedActions", "PutResult", "RangeRequest", "Relation",
+    "ActionQuery", "CheckpointHandle", "ColumnStatistics", "Compiled", "DataFiles", "Engine", "Evaluator", "FileIdentity",
+    "FileRead", "FileWrite", "Listing", "LogFiles", "ParquetForm", "ParsedActions", "PutResult", "RangeRequest", "Relation",
     "Relations", "RowTest", "Split",
     "Storage", "WrittenFile",
 ]  # fmt: skip
@@ -64,6 +64,21 @@ class RangeRequest(Struct, frozen=True):
 PutResult = Literal["created", "exists"]
 
 
+class FileIdentity(NamedTuple):
+    """Which content a name stands for: equal for two looks at one content, different for different contents.
+
+    Parameters
+    ----------
+    size : int
+        Bytes.
+    tag : str
+        The store's entity tag; on disks the file's number and the time of its last change.
+    """
+
+    size: int
+    tag: str
+
+
 class Storage(Protocol):
     """Bytes under one table's root.
 
@@ -92,6 +107,10 @@ class Storage(Protocol):
 
     def stat(self, paths: Sequence[str]) -> list[tuple[int, int]]:
         """Return (size, modification time in ms) of each file, asked concurrently."""
+        ...
+
+    def identify(self, paths: Sequence[str]) -> list[FileIdentity]:
+        """Return what distinguishes each file from any other one that takes its place, requested concurrently."""
         ...
 
     def read(self, requests: Sequence[RangeRequest]) -> list[bytes | memoryview]:
@@ -139,10 +158,12 @@ class Storage(Protocol):
         """
         ...
 
-    def put_stream(self, path: str) -> AbstractContextManager[IO[bytes]]:
-        """Write a file piece by piece, replacing it.
+    def put_stream(self, path: str, *, replace: bool = True) -> AbstractContextManager[IO[bytes]]:
+        """Write a file piece by piece.
 
         It stands there whole when the context ends; when that ends by an exception, nothing of it is to be seen.
+        Unless ``replace``, an existing file stays as it is and the end of the context raises FileExistsError. A store
+        that creates no large file exclusively looks for the file right before it is written.
         """
         ...
 
@@ -218,8 +239,11 @@ class CheckpointHandle(Protocol):
         """
         ...
 
-    def batches(self, group: int, columns: Sequence[tuple[str, ...]]) -> Iterator[list[pa.Array]]:
-        """Read as `read` does, a few thousand rows at a time: for what is too large to be in memory whole."""
+    def batches(self, group: int, columns: Sequence[tuple[str, ...]]) -> Generator[list[pa.Array]]:
+        """Read as `read` does, a few thousand rows at a time: for what is too large to be in memory whole.
+
+        Closing it early raises LogChangedError too, where the file was replaced meanwhile.
+        """
         ...
 
 
@@ -254,15 +278,18 @@ class LogFiles(Protocol):
     def open_checkpoints(self, paths: Sequence[str], sizes: Sequence[int | None]) -> list[CheckpointHandle]:
         """Open checkpoint parts or sidecars (paths relative to the root), footers fetched concurrently.
 
-        Raises CheckpointError naming the file if one can't be read, FileNotFoundError if it is gone.
+        Raises CheckpointError naming the file if one can't be read, LogChangedError if it is gone. Every later read of a
+        handle is of the very content that was opened, or raises LogChangedError.
         """
         ...
 
-    def write_parquet(self, path: str, schema: pa.Schema, groups: Iterable[pa.Table], form: ParquetForm) -> int:
+    def write_parquet(
+        self, path: str, schema: pa.Schema, groups: Iterable[pa.Table], form: ParquetForm, *, replace: bool = True
+    ) -> int:
         """Write a checkpoint or sidecar, a row group per table, as they come; return its size in bytes.
 
         Footers carry min, max and null counts. The file is to be seen whole or not at all. Raises EngineError where
-        the store fails.
+        the store fails, FileExistsError where there is a file that is not to be replaced.
         """
         ...
 

@@ -32,6 +32,7 @@ __all__ = [
     "HookContractError",
     "InternalError",
     "InvalidArgumentError",
+    "LogChangedError",
     "LogError",
     "MetadataChangedError",
     "MissingDependencyError",
@@ -168,15 +169,30 @@ class CheckpointError(CorruptTableError):
     """A checkpoint that is needed can't be read or is not complete."""
 
     @classmethod
-    def of_missing(cls, path: str) -> CheckpointError:
-        """Return the error of a checkpoint file that is not there."""
-        return cls(f"Checkpoint file {path} is missing.", path=path)
+    def of_missing(cls, path: str) -> LogChangedError:
+        """Return the error of a checkpoint file that was listed and is not there."""
+        return LogChangedError(
+            f"Checkpoint file {path} is missing. If the log was cleaned up meanwhile, open the table again; "
+            "otherwise restore the file.", path=path,
+        )  # fmt: skip
 
     @classmethod
     def of_unreadable(cls, path: str, why: object) -> CheckpointError:
         """Return the error of a checkpoint file that an engine can't read; ``why`` is what the engine says."""
-        text = f"Checkpoint file {path} can't be read: {why}. Restore it, or delete it if older commits are there."
+        text = (
+            f"Checkpoint file {path} can't be read: {why}. No older files stand in for it. If a writer was replacing it, "
+            "open the table again; otherwise restore the file from a backup."
+        )
         return cls(text, path=path)
+
+
+class LogChangedError(CheckpointError, LogError):
+    """A file of the log was replaced or deleted while the table was open, and reading it again did not help."""
+
+    @classmethod
+    def of_replaced(cls, path: str) -> LogChangedError:
+        """Return the error of a file that is not the one that was opened first."""
+        return cls(f"{path} was replaced by another process while the table was open. Open the table again.", path=path)
 
 
 class DataFileError(CorruptTableError):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
-from typing import Any, Literal
+from functools import partial
+from itertools import count
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct
@@ -23,6 +26,7 @@ from delta_core.errors import (
     CatalogRequiredError,
     CheckpointError,
     InvalidArgumentError,
+    LogChangedError,
     MissingDependencyError,
 )  # fmt: skip
 from delta_core.expressions.ast import Expression
@@ -35,7 +39,7 @@ from delta_core.log.commits import Commit
 from delta_core.log.files import FileSet
 from delta_core.log.history import CommitHistory
 from delta_core.log.partition_values import time_zone
-from delta_core.log.reconcile import Reconciled, reconcile
+from delta_core.log.reconcile import reconcile
 from delta_core.log.source import LogContents, TableLog, concat_actions, newest_definition
 from delta_core.plans import Checkpoint, LogFile, LogSegment, ReadRequest
 from delta_core.plugins import PluginRegistry, PluginSet, default_registry
@@ -47,6 +51,7 @@ from delta_core.timestamps import parse_ms, parse_version
 
 __all__ = ["ENGINES_GROUP", "Snapshot", "TableContext", "open_context", "open_snapshot"]
 
+T = TypeVar("T")
 ENGINES_GROUP = "delta_core.engines"
 #: What building a version needs of a commit.
 _TAIL = ActionQuery(BASE_COLUMNS, skip=frozenset({"commitInfo", "cdc"}))
@@ -166,13 +171,14 @@ class TableContext(Struct, frozen=True):
     def read(self, version: int | None = None, segment: LogSegment | None = None) -> Snapshot:
         """Open a version, None for the latest; ``segment``: its log files, where they were chosen already."""
         contents = self.log.read(version, segment=segment)
-        while True:
+        for attempt in count(1):
             try:
                 state, plugins = self.state(contents)
             except CheckpointError as e:
-                contents = self.log.without_checkpoint(contents, e)
+                contents = self.log.instead_of(contents, e, attempt)
             else:
                 return Snapshot(self, contents, state, plugins)
+        raise AssertionError  # counting does not end
 
     def state(self, contents: LogContents) -> tuple[TableState, PluginSet]:
         """Build the state of what was read."""
@@ -250,6 +256,48 @@ class _Later(Struct, frozen=True):
         found = reconcile(self.actions)
         chunk = CommitChunk(engine.logs, self.commits, self.actions.adds, fields)
         return self.files.refreshed([(chunk, found.adds)], found.keys)
+
+
+def _read_of(log: TableLog, contents: LogContents, read: Callable[[LogContents], T]) -> tuple[T, LogContents]:
+    """Run what reads the log's files; where it fails on a checkpoint, again on what stands in for that."""
+    for attempt in count(1):
+        try:
+            return read(contents), contents
+        except CheckpointError as e:
+            contents = log.instead_of(contents, e, attempt)
+    raise AssertionError  # counting does not end
+
+
+def _touched(contents: LogContents) -> pa.Table:
+    return pa.concat_tables([t.select(["path", "dvId"]) for t in (contents.tail.adds, contents.tail.removes)])
+
+
+class _FileListing(Struct, frozen=True):
+    """Makes the live files of a version. They hold it, and so not the snapshot, which holds them."""
+
+    log: TableLog
+    state: TableState
+    plugins: PluginSet
+    fields: tuple[ActionField, ...]
+
+    def of(self, contents: LogContents) -> FileSet:
+        logs, found = self.log.engine.logs, contents.reconciled
+        chunks: list[Any] = []
+        if contents.tail.adds.num_rows:
+            adds = CommitChunk(logs, contents.segment.deltas, contents.tail.adds, self.fields)
+            chunks.append((adds, (), found.adds))
+        if contents.checkpoint is not None:
+            older = contents.checkpoint.chunks(self.fields, self.sidecars)
+            chunks += [(c, (found.keys,), None) for c in older]
+        files = FileSet.of_chunks(chunks, self.log.engine.map)
+        return files.renewable(partial(self.renewed, contents), _touched(contents))
+
+    def renewed(self, contents: LogContents) -> FileSet:
+        """Return the same files from a fresh listing."""
+        return _read_of(self.log, self.log.again(contents), self.of)[0]
+
+    def sidecars(self, checkpoint: str, actions: pa.Table) -> Any:
+        return self.plugins.sole("checkpoint_sidecars", table=self.state, checkpoint=checkpoint, actions=actions)
 
 
 class Snapshot:
@@ -343,70 +391,79 @@ class Snapshot:
         """What features add to file actions."""
         return tuple(f for feature in self.plugins.features.values() for f in feature.fields)
 
-    def _sidecars(self, checkpoint: str, actions: pa.Table) -> Any:
-        return self.plugins.sole(
-            "checkpoint_sidecars", table=self.state, checkpoint=checkpoint, actions=actions
-        )
-
-    @cached_property
-    def _reconciled(self) -> Reconciled:
-        compacted = {f.end_version for f in self.segment.deltas if f.kind == "compacted"}
-        return reconcile(self._contents.tail, compacted)
-
     @cached_property
     def files(self) -> FileSet:
         """The live files. Reads the footers of the checkpoint; columns only when they are asked for."""
-        while True:
-            try:
-                return self._list_files()
-            except CheckpointError as e:
-                self._contents = self.context.log.without_checkpoint(self._contents, e)
-                self.__dict__.pop("_reconciled", None)
-
-    def _list_files(self) -> FileSet:
+        listing = self._listing
         if self._later is not None:
-            return self._later.files_after(self.engine, self.action_fields)
-        contents, logs, found = self._contents, self.engine.logs, self._reconciled
-        chunks: list[Any] = []
-        if contents.tail.adds.num_rows:
-            adds = CommitChunk(logs, contents.segment.deltas, contents.tail.adds, self.action_fields)
-            chunks.append((adds, (), found.adds))
-        if contents.checkpoint is not None:
-            older = contents.checkpoint.chunks(self.action_fields, self._sidecars)
-            chunks += [(c, (found.keys,), None) for c in older]
-        return FileSet.of_chunks(chunks, self.engine.map)
+            # what is kept of the earlier version may stand on files that are replaced by now
+            with suppress(LogChangedError):
+                files = self._later.files_after(self.engine, self.action_fields)
+                return files.renewable(partial(listing.renewed, self._contents), _touched(self._contents))
+        return self._reading(listing.of)
+
+    @property
+    def _listing(self) -> _FileListing:
+        return _FileListing(self.context.log, self.state, self.plugins, self.action_fields)
+
+    def reload(self) -> None:
+        """Read the version anew from a fresh listing, for engines whose own readers found files of its log changed.
+
+        Raises LogError where another table has been made at its place, VersionNotFoundError where the version is gone.
+        """
+        self._contents = self.context.log.again(self._contents)
+        self._later = None
+        self.__dict__.pop("files", None)
+
+    def _reading(self, read: Callable[[LogContents], T]) -> T:
+        """Run what reads the log's files; where it fails on a checkpoint, again on what stands in for that."""
+        found, self._contents = _read_of(self.context.log, self._contents, read)
+        return found
 
     def touched(self) -> pa.Table:
         """Return what the commits above the checkpoint touch: ``path`` and ``dvId``, as the log spells them.
 
-        It hides the checkpoint's own rows. Asked after `files`, which passes over checkpoints that can't be opened.
+        It hides the checkpoint's own rows.
         """
-        tail = self._contents.tail
-        return pa.concat_tables([t.select(["path", "dvId"]) for t in (tail.adds, tail.removes)])
+        return self.files.touched
 
     def tombstones(self, columns: Sequence[str] = ("deletionTimestamp",)) -> pa.Table:
         """Return the removed files that readers of older versions may still need: path, dvId and the columns asked for."""
-        return pa.concat_tables([table for _, table in self.tombstone_tables(columns)])
+
+        def read(contents: LogContents) -> pa.Table:
+            return pa.concat_tables([table for _, table in self._tombstones_of(contents, columns)])
+
+        return self._reading(read)
 
     def tombstone_tables(self, columns: Sequence[str]) -> Iterator[tuple[CheckpointHandle | None, pa.Table]]:
-        """Yield the tombstones piece by piece, each with the checkpoint file that it stands in: what bounds memory."""
-        contents, found = self._contents, self._reconciled
+        """Yield the tombstones piece by piece, each with the checkpoint file that it stands in: what bounds memory.
+
+        Raises LogChangedError where files of the log are replaced meanwhile.
+        """
+        yield from self._tombstones_of(self._contents, columns)
+
+    def _tombstones_of(
+        self, contents: LogContents, columns: Sequence[str]
+    ) -> Iterator[tuple[CheckpointHandle | None, pa.Table]]:
+        found = contents.reconciled
         names = ["path", "dvId", *(c for c in columns if c not in ("path", "dvId"))]
         newer = read_removes(self.engine.logs, contents.segment.deltas, names, self.action_fields)
+        if not newer.column("path").equals(contents.tail.removes.column("path")):
+            raise LogChangedError.of_replaced(self.uri)
         yield None, newer.filter(pa.array(found.removes))
         if contents.checkpoint is not None:
-            for handle, table in contents.checkpoint.removes(names, self.action_fields, self._sidecars):
+            for handle, table in contents.checkpoint.removes(names, self.action_fields, self._listing.sidecars):
                 hidden = found.keys.contains(table.column("path"), table.column("dvId"))
                 yield handle, table.filter(pa.array(~hidden)).cast(newer.schema)
 
     def transactions(self) -> dict[str, SetTransaction]:
         """Return the last version that each application wrote, by application id."""
-        found = self._contents.newest("txn", "appId")
+        found = self._reading(lambda contents: contents.newest("txn", "appId"))
         return {a: SetTransaction(a, int(v["version"]), v.get("lastUpdated")) for a, v in found.items()}
 
     def domains(self) -> dict[str, str]:
         """Return every domain's configuration, removed ones left out."""
-        return _domains(self._contents)
+        return self._reading(_domains)
 
     def others(self, kind: str) -> list[dict[str, Any]]:
         """Return the live actions of a kind that a plugin declares, reconciled by its key.
@@ -418,7 +475,7 @@ class Snapshot:
             raise InvalidArgumentError(
                 f"No feature of the table declares the action {kind!r}; declared: {sorted(declared)}."
             )
-        return list(self._contents.newest(kind, *declared[kind].key).values())
+        return list(self._reading(lambda contents: contents.newest(kind, *declared[kind].key)).values())
 
     # --- commits and time ---
 

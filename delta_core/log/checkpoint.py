@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from delta_core.actions import ActionField
 from delta_core.engine import ActionQuery, CheckpointHandle, LogFiles
-from delta_core.errors import CheckpointError
+from delta_core.errors import CheckpointError, LogChangedError
 from delta_core.kernels.arrow_buffers import array_of, is_valid
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.chunks import BASE_COLUMNS, CheckpointChunk, CommitChunk, json_values
@@ -47,6 +47,11 @@ class CheckpointReader:
         return list(self._logs.open_checkpoints([f"{LOG_DIRECTORY}/{f.name}" for f in files], [f.size for f in files]))
 
     @property
+    def num_own_rows(self) -> int:
+        """The number of actions in the checkpoint's own Parquet files, without sidecars."""
+        return sum(sum(h.group_rows) for h in self._handles)
+
+    @property
     def _json(self) -> LogFile | None:
         (first, *_) = self.checkpoint.files
         return first if first.format == "json" else None
@@ -56,6 +61,8 @@ class CheckpointReader:
         (file,) = self.checkpoint.files
         try:
             found = self._logs.read_commits([file], ActionQuery(BASE_COLUMNS))
+        except LogChangedError:
+            raise
         except Exception as e:
             raise CheckpointError(f"Checkpoint {file.name} can't be read: {e}", path=file.name) from e
         if not found.others.num_rows and not found.adds.num_rows:

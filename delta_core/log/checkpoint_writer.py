@@ -19,8 +19,10 @@ from delta_core.actions import ActionField, DomainMetadata, SetTransaction
 from delta_core.engine import CheckpointHandle, Engine, ParquetForm
 from delta_core.errors import (
     DeltaError,
+    EngineError,
     HookContractError,
     InvalidArgumentError,
+    LogChangedError,
     UnsupportedFeatureError,
     UnsupportedOperationError,
     UnsupportedVersionError,
@@ -30,7 +32,8 @@ from delta_core.log.checkpoint_adds import ROW_GROUP, AddReader
 from delta_core.log.checkpoint_plan import CheckpointPlan
 from delta_core.log.checkpoint_schema import Action, CheckpointColumns, format_action, json_value, rows_table
 from delta_core.log.checksum import write_checksum
-from delta_core.log.files import FileSet, Part
+from delta_core.log.existing_checkpoint import find_checkpoint
+from delta_core.log.files import MOST_CHANGES, FileSet, Part
 from delta_core.log.hint import EMBEDDED, write_hint
 from delta_core.log.names import LOG_DIRECTORY, SIDECAR_DIRECTORY, checkpoint_name, commit_name
 from delta_core.log.sidecars import Sidecar, reusable_sidecars
@@ -73,6 +76,7 @@ class CheckpointSource(Protocol):
     state: TableState
     plugins: PluginSet
 
+    def reload(self) -> None: ...
     def tombstone_tables(self, columns: Sequence[str]) -> Iterator[tuple[CheckpointHandle | None, pa.Table]]: ...
     def transactions(self) -> dict[str, SetTransaction]: ...
     def domains(self) -> dict[str, str]: ...
@@ -92,6 +96,8 @@ class CheckpointResult(Struct, frozen=True):
         In the checkpoint and its sidecars.
     written, reused : tuple of str
         Names of sidecars.
+    kept : bool
+        Whether the version had this checkpoint already, and nothing was written.
     """
 
     version: int
@@ -101,6 +107,7 @@ class CheckpointResult(Struct, frozen=True):
     num_adds: int
     written: tuple[str, ...] = ()
     reused: tuple[str, ...] = ()
+    kept: bool = False
 
 
 def write_checkpoint(
@@ -129,7 +136,8 @@ def write_checkpoint(
     Notes
     -----
     Streams row groups: memory is bounded by windows of about 512 MB, whatever the number of files. Sidecars of which
-    nothing changed are referenced again. `_last_checkpoint` never goes back to an older version.
+    nothing changed are referenced again. `_last_checkpoint` never goes back to an older version. A sound checkpoint that
+    the version has under the same name is kept: others may be reading it.
 
     Protocol
     --------
@@ -138,12 +146,44 @@ def write_checkpoint(
     _check_writable(snapshot)
     _check_published(snapshot)
     clock = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    writer = _Writer(snapshot, _choose_plan(snapshot, plan), clock)
-    result = writer.write()
-    write_hint(snapshot.engine.storage, writer.hint(result))
+    result = _write(snapshot, _choose_plan(snapshot, plan), clock)
     if checksum:
         write_checksum(snapshot, full=True)
     return result
+
+
+def _write(snapshot: CheckpointSource, plan: CheckpointPlan, clock: int) -> CheckpointResult:
+    storage, version = snapshot.engine.storage, snapshot.version
+    path = f"{LOG_DIRECTORY}/{checkpoint_name(version)}"
+    for _ in range(MOST_CHANGES):
+        try:
+            found = find_checkpoint(snapshot, path) if plan.naming == "classic" else None
+            if found is not None and found.is_sound:
+                num_adds = snapshot.files.count
+                result = CheckpointResult(version, path, found.size_bytes, found.num_actions, num_adds, kept=True)
+                if found.num_actions:
+                    write_hint(storage, _hint(result), again=False)
+                return result
+            writer = _Writer(snapshot, plan, clock, replaces=found is not None)
+            result = writer.write()
+        except FileExistsError:  # another process was faster
+            continue
+        except LogChangedError:
+            snapshot.reload()
+            continue
+        write_hint(storage, writer.hint(result))
+        return result
+    raise EngineError(
+        f"The checkpoint of version {version} of {snapshot.uri} could not be written: files of the log were replaced "
+        f"{MOST_CHANGES} times meanwhile. Try again.", path=path, version=version,
+    )  # fmt: skip
+
+
+def _hint(result: CheckpointResult) -> dict[str, Any]:
+    return {
+        "version": result.version, "size": result.num_actions, "sizeInBytes": result.size_bytes,
+        "numOfAddFiles": result.num_adds,
+    }  # fmt: skip
 
 
 def _check_writable(snapshot: CheckpointSource) -> None:
@@ -195,6 +235,7 @@ class _Writer(Struct, dict=True):
     snapshot: CheckpointSource
     plan: CheckpointPlan
     now_ms: int
+    replaces: bool = False
     num_adds: int = 0
     num_removes: int = 0
     own: list[Action] = []
@@ -222,7 +263,11 @@ class _Writer(Struct, dict=True):
         if self.plan.spec == "v2":
             self.own.insert(0, ("checkpointMetadata", {"version": version, "tags": self._tags()}))
         files = [("sidecar", s.to_json()) for s in self.sidecars]
-        self.own_bytes = self._write_own(path, [*self.own, *files])
+        try:
+            self.own_bytes = self._write_own(path, [*self.own, *files])
+        except FileExistsError:
+            _discard(self.snapshot.engine, [s.path for s in self.sidecars if not s.reused])
+            raise
         return CheckpointResult(
             version, path, self.own_bytes + sum(s.size for s in self.sidecars),
             len(self.own) + len(files) + self.num_adds + self.num_removes, self.num_adds,
@@ -276,11 +321,12 @@ class _Writer(Struct, dict=True):
         files = () if self.plan.sidecar_actions else self._file_groups()
         if self.plan.format == "json":
             head = "".join(format_action(a) for a in actions).encode()
-            groups = (format_actions(kind, _flat(group)) for kind, group in files)
-            return self._logs.write_lines(path, _chain([head], groups))
+            lines = (format_actions(kind, _flat(group)) for kind, group in files)
+            return self._logs.write_lines(path, _chain([head], lines))
         schema = self.columns.schema(self.plan.spec == "v2")
         tables = (_filled(kind, group, schema) for kind, group in files)
-        return self._logs.write_parquet(path, schema, _chain([rows_table(actions, schema)], tables), self._form)
+        groups = _chain([rows_table(actions, schema)], tables)
+        return self._logs.write_parquet(path, schema, groups, self._form, replace=self.replaces)
 
     def _write_sidecars(self) -> None:
         reused = reusable_sidecars(self.snapshot, self.columns, self._oldest, self.plan.sidecar_actions // 2)
@@ -320,10 +366,7 @@ class _Writer(Struct, dict=True):
 
     def hint(self, result: CheckpointResult) -> dict[str, Any]:
         """Return what ``_last_checkpoint`` says; a unique name is found through its embedded part."""
-        value: dict[str, Any] = {
-            "version": result.version, "size": result.num_actions, "sizeInBytes": result.size_bytes,
-            "numOfAddFiles": result.num_adds,
-        }  # fmt: skip
+        value = _hint(result)
         if self.plan.naming == "uuid":
             value[EMBEDDED] = {
                 "path": result.path.rpartition("/")[2], "sizeInBytes": self.own_bytes, "modificationTime": self.now_ms,

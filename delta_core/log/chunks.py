@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from delta_core.actions import DELETION_VECTOR, FILE_COLUMNS, ActionField
 from delta_core.engine import ActionQuery, CheckpointHandle, LogFiles
-from delta_core.errors import CheckpointError
+from delta_core.errors import CheckpointError, LogChangedError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.arrow_buffers import is_valid, values_of
 from delta_core.kernels.decimals import checked_cast
@@ -112,6 +113,8 @@ class CommitChunk:
             extra_fields={"add": tuple(plugin)} if plugin else {},
         )
         adds = self._logs.read_commits(self._files, query).adds
+        if not _one(adds.column("path")).equals(self._columns["path"]):
+            raise LogChangedError.of_replaced(f"{self._files[0].name} to {self._files[-1].name}")
         out = {n: _one(adds.column(n)) for n in names if n in adds.column_names}
         for name in plugin:
             out[name] = json_values(_one(adds.column(f"extra:{name}")), self._fields[name])
@@ -207,13 +210,15 @@ class CheckpointChunk:
     def _read_few(self, wanted: Sequence[tuple[str, ...]], rows: Mask, chosen: NDArray[np.int64]) -> list[pa.Array]:
         pieces = []
         first = 0
-        for columns in self._handle.batches(self._group, wanted):
-            part = rows[first : first + len(columns[0])]
-            if part.any():
-                pieces.append(pick_all(columns, part))
-            first += len(part)
-            if first > chosen[-1]:
-                break
+        # closing it is when it says whether the file stayed the same
+        with closing(self._handle.batches(self._group, wanted)) as batches:
+            for columns in batches:
+                part = rows[first : first + len(columns[0])]
+                if part.any():
+                    pieces.append(pick_all(columns, part))
+                first += len(part)
+                if first > chosen[-1]:
+                    break
         return [pa.concat_arrays(column) for column in zip(*pieces, strict=True)]
 
     def _paths(self, names: Sequence[str]) -> list[tuple[str, ...]]:

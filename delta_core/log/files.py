@@ -7,14 +7,14 @@ live rows each. Columns are read only when asked for; what hides a row is asked 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from delta_core.actions import FILE_COLUMNS
 from delta_core.engine import Evaluator
-from delta_core.errors import ExpressionError, InvalidArgumentError, LogError
+from delta_core.errors import ExpressionError, InvalidArgumentError, LogChangedError, LogError
 from delta_core.expressions.ast import Expression, FileStatistic
 from delta_core.kernels.arrow_buffers import is_valid
 from delta_core.kernels.dedup import KeySet
@@ -31,10 +31,14 @@ from delta_core.log.file_columns import (
 from delta_core.log.file_tests import FileTest, plan_tests
 from delta_core.processes import cached_property
 
-__all__ = ["PARTITION", "Chunk", "FileSet", "Map", "Part", "TableChunk", "json_statistics"]
+__all__ = ["MOST_CHANGES", "PARTITION", "Chunk", "FileSet", "Map", "Part", "TableChunk", "json_statistics"]
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
+Renew = Callable[[], "FileSet"]
+T = TypeVar("T")
 _KEY = ("path", "dvId")
+#: How often in a row what reads the log starts again because files of the log are replaced or deleted meanwhile.
+MOST_CHANGES = 8
 
 
 class Part:
@@ -144,6 +148,17 @@ class Part:
         return Part(self.chunk, alive=self.alive & ~keys.contains(path, None if dv.null_count == len(dv) else dv))
 
 
+class _Rows(NamedTuple):
+    """Chunks, and the order in which their rows are handed out, where it is not their own."""
+
+    parts: tuple[Part, ...]
+    order: pa.Array | None = None
+    touched: pa.Table | None = None
+
+    def ordered(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        return column if self.order is None else column.take(self.order)
+
+
 class FileSet:
     """Live files; immutable but for what it has loaded.
 
@@ -153,15 +168,26 @@ class FileSet:
         Chunks with their masks, newest first.
     keep : dict of int to RowSet, optional
         Row number in the file table to the rows of the file that are wanted at all.
+    renew : function() -> FileSet, optional
+        Makes the set anew from a fresh listing of the log.
+
+    Notes
+    -----
+    Where files of the log are replaced while the set is in use, it is made anew, and nothing of the old files is joined
+    with the new ones: what was returned before is found again by path, so that the order of rows stays. Without
+    ``renew``, or where rows were returned without their paths, LogChangedError is raised.
     """
 
     def __init__(
-        self, parts: Sequence[Part], run: Map, keep: Mapping[int, RowSet] | None = None
+        self, parts: Sequence[Part], run: Map, keep: Mapping[int, RowSet] | None = None, renew: Renew | None = None
     ) -> None:
-        self._parts = tuple(parts)
         self._run = run
         self.keep = dict(keep) if keep else None
+        self._renew = renew
+        self._rows = _Rows(tuple(parts))
         self._loaded: dict[str, pa.ChunkedArray] = {}
+        #: Whether rows were handed out in an order.
+        self._is_ordered = self.keep is not None
 
     @staticmethod
     def of(table: pa.Table, run: Map | None = None, keep: Mapping[int, RowSet] | None = None) -> FileSet:
@@ -174,15 +200,62 @@ class FileSet:
         """Return a file set of chunks, each with the keys that hide its rows, or with its live rows."""
         return FileSet([Part(*c) for c in chunks], run)
 
+    def renewable(self, renew: Renew, touched: pa.Table) -> FileSet:
+        """Return the same set, which can be made anew.
+
+        Parameters
+        ----------
+        touched : pyarrow.Table
+            ``path`` and ``dvId`` of what the commits above the checkpoint touch.
+        """
+        made = FileSet(self._rows.parts, self._run, self.keep, renew)
+        made._rows = made._rows._replace(touched=touched)
+        return made
+
+    @property
+    def touched(self) -> pa.Table:
+        """What the commits above the checkpoint touch: ``path`` and ``dvId``, as the log spells them."""
+        assert self._rows.touched is not None
+        return self._rows.touched
+
     @property
     def parts(self) -> tuple[Part, ...]:
         """The chunks with their live rows, newest first."""
-        return self._parts
+        self._is_ordered = True
+        return self._rows.parts
 
     @cached_property
     def count(self) -> int:
         """The number of live files."""
-        return sum(int(m.sum()) for m in self._run(lambda p: p.mask(), self._parts))
+        return self._reading(lambda rows: sum(int(m.sum()) for m in self._run(lambda p: p.mask(), rows.parts)))
+
+    def _reading(self, read: Callable[[_Rows], T]) -> T:
+        """Run what reads the log's files; where these changed, again on the set made anew."""
+        for _ in range(MOST_CHANGES):
+            try:
+                return read(self._rows)
+            except LogChangedError as e:
+                self._rows = self._made_anew(e)
+        return read(self._rows)
+
+    def _made_anew(self, error: LogChangedError) -> _Rows:
+        """Return the rows of the set made anew, in the order in which rows were returned already; else raise an error."""
+        if self._renew is None or (self._is_ordered and "path" not in self._loaded):
+            raise error
+        made = self._renew()
+        if not self._is_ordered:
+            return made._rows
+        known, found = self._loaded["path"], made.columns(["path"]).column(0)
+        import pyarrow.compute as pc
+
+        order = pc.index_in(known, value_set=found)
+        if order.null_count or len(known) != len(found) or len(found.unique()) != len(found):
+            raise error
+        return made._rows._replace(order=order)
+
+    def _derived(self, make: Callable[[FileSet], FileSet]) -> Renew | None:
+        renew = self._renew
+        return None if renew is None else lambda: make(renew())
 
     def columns(self, names: Sequence[str]) -> pa.Table:
         """Return columns of the live files, in a fixed order of rows.
@@ -196,20 +269,25 @@ class FileSet:
         found = {n: self._loaded[n] for n in names if n in self._loaded}
         missing = [n for n in dict.fromkeys(names) if n not in found]
         if missing:
-            loaded = [part for part in self._run(lambda p: p.load(missing), self._parts) if part]
-            if not loaded and self._parts:
-                # the chunk knows the columns' types
-                loaded = [[c.slice(0, 0) for c in self._parts[0].chunk.load(missing)]]
-            for i, name in enumerate(missing):
-                found[name] = _joined([part[i] for part in loaded], FILE_COLUMNS.get(name))
+            found |= zip(missing, self._reading(lambda rows: self._load(rows, missing)), strict=True)
+            self._is_ordered = True
             # statistics texts are as large as everything else together: keep what is small
             self._loaded |= {n: found[n] for n in missing if n not in ("stats", "tags", "partitionValues")}
         return pa.Table.from_arrays([found[n] for n in names], list(names))
 
+    def _load(self, rows: _Rows, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        loaded = [part for part in self._run(lambda p: p.load(names), rows.parts) if part]
+        if not loaded and rows.parts:
+            # the chunk knows the columns' types
+            loaded = [[c.slice(0, 0) for c in rows.parts[0].chunk.load(names)]]
+        return [
+            rows.ordered(_joined([part[i] for part in loaded], FILE_COLUMNS.get(name))) for i, name in enumerate(names)
+        ]
+
     @property
     def nbytes(self) -> int:
         """The bytes of what it keeps of what was loaded, about."""
-        chunks = sum(part.chunk.nbytes for part in self._parts)
+        chunks = sum(part.chunk.nbytes for part in self._rows.parts)
         return chunks + sum(int(column.nbytes) for column in list(self._loaded.values()))
 
     def statistics(self, wanted: Sequence[FileStatistic], beside: Sequence[str] = ()) -> pa.Table:
@@ -226,8 +304,14 @@ class FileSet:
             # one is asked for again and again: the number of rows
             return part.chunk.statistics(wanted, None if mask.all() else mask, keep=len(wanted) == 1, beside=beside)
 
-        loaded = self._run(load, self._parts)
-        columns = [_joined([part[i] for part in loaded], statistic_type(w)) for i, w in enumerate(wanted)]
+        def read(rows: _Rows) -> list[pa.ChunkedArray]:
+            loaded = self._run(load, rows.parts)
+            return [
+                rows.ordered(_joined([part[i] for part in loaded], statistic_type(w))) for i, w in enumerate(wanted)
+            ]
+
+        columns = self._reading(read)
+        self._is_ordered = True
         return pa.Table.from_arrays(columns, [f"{w.kind}:{'.'.join(w.path)}" for w in wanted])
 
     def where(self, expression: Expression | None, evaluator: Evaluator, zone: str = "UTC", exact: bool = False) -> FileSet:
@@ -250,25 +334,30 @@ class FileSet:
         if self.keep is not None:
             raise InvalidArgumentError("Files that carry row sets can't be filtered again.")
         tests = plan_tests(expression, evaluator, zone, exact)
-        parts = self._run(lambda p: p.where(tests), self._parts)
-        return self.with_parts([p for p in parts if p is not None])
+        parts = self._reading(lambda rows: self._run(lambda p: p.where(tests), rows.parts))
+        again = self._derived(lambda made: made.where(expression, evaluator, zone, exact))
+        return FileSet([p for p in parts if p is not None], self._run, renew=again)
 
     def head(self, count: int) -> FileSet:
-        """Return the first files."""
+        """Return so many of the files."""
+        return self._reading(lambda rows: self._head(rows.parts, count))
+
+    def _head(self, every: Sequence[Part], count: int) -> FileSet:
+        again = self._derived(lambda made: made.head(count))
         parts: list[Part] = []
-        for part in self._parts:
+        for part in every:
             if count <= 0:
                 break
             mask = part.mask()
             cut = mask & (np.cumsum(mask) <= count)
             count -= int(cut.sum())
             parts.append(Part(part.chunk, alive=cut))
-        return self.with_parts(parts)
+        return FileSet(parts, self._run, renew=again)
 
     def refreshed(self, newer: Sequence[tuple[Chunk, Mask]], hidden: KeySet) -> FileSet:
         """Return the set after later commits: their chunks first, and the rows that they hide gone."""
         added = [Part(chunk, alive=mask) for chunk, mask in newer]
-        return self.with_parts([*added, *(p.hide(hidden) for p in self._parts)])
+        return self.with_parts([*added, *(p.hide(hidden) for p in self._rows.parts)])
 
     def with_parts(self, parts: Sequence[Part]) -> FileSet:
         """Return a set of other parts, without row sets."""

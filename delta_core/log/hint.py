@@ -74,10 +74,10 @@ def read_hint(storage: Storage) -> Hint | None:
     return parse_hint(bytes(data))
 
 
-def write_hint(storage: Storage, value: Mapping[str, Any]) -> bool:
-    """Write ``_last_checkpoint``, unless it points at a later version already."""
+def write_hint(storage: Storage, value: Mapping[str, Any], *, again: bool = True) -> bool:
+    """Write ``_last_checkpoint``, unless it points at a later version already, or at this one and not ``again``."""
     present = read_hint(storage)
-    if present is not None and present.trusted and present.version > value["version"]:
+    if present is not None and present.trusted and present.version >= value["version"] + again:
         return False
     storage.put(f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}", format_hint(value))
     return True

@@ -9,7 +9,7 @@ from delta_core.plans import LogFile
 
 __all__ = [
     "LAST_CHECKPOINT", "LOG_DIRECTORY", "SIDECAR_DIRECTORY", "STAGED_DIRECTORY", "checkpoint_name", "checkpoint_prefix",
-    "checksum_name", "commit_name", "parse_name", "parse_names",
+    "checksum_name", "commit_name", "is_unique", "parse_name", "parse_names",
 ]  # fmt: skip
 
 LOG_DIRECTORY = "_delta_log"
@@ -18,9 +18,15 @@ STAGED_DIRECTORY = "_delta_log/_staged_commits"
 LAST_CHECKPOINT = "_last_checkpoint"
 
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+_UNIQUE = re.compile(_UUID)
 _CHECKPOINT = re.compile(rf"(\d{{20}})\.checkpoint(?:\.(\d{{10}})\.(\d{{10}})|\.({_UUID}))?\.(parquet|json)\Z")
 _COMPACTED = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json\Z")
 _STAGED = re.compile(rf"(?:_staged_commits/)?(\d{{20}})\.({_UUID})\.json\Z")
+
+
+def is_unique(path: str) -> bool:
+    """Whether a file's name has a UUID, so that no other content ever takes its place."""
+    return _UNIQUE.search(path.rpartition("/")[2]) is not None
 
 
 def commit_name(version: int) -> str:

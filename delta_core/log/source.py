@@ -15,18 +15,27 @@ from msgspec.structs import replace
 from delta_core.actions import ActionField, Metadata, Protocol
 from delta_core.catalog import CommitSource, StagedCommit
 from delta_core.engine import ActionQuery, Engine
-from delta_core.errors import CheckpointError, LogError, TableNotFoundError, VersionNotFoundError
+from delta_core.errors import (
+    CheckpointError,
+    LogChangedError,
+    LogError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
 from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.checkpoint import CheckpointReader
 from delta_core.log.checksum import read_checksum
 from delta_core.log.chunks import BASE_COLUMNS, extra_fields
+from delta_core.log.files import MOST_CHANGES
 from delta_core.log.hint import Hint, read_hint
 from delta_core.log.listing import LogListing, list_log
 from delta_core.log.missing import why_no_table
 from delta_core.log.names import LOG_DIRECTORY, STAGED_DIRECTORY, commit_name
+from delta_core.log.reconcile import Reconciled, reconcile
 from delta_core.log.segment import choose_segment
 from delta_core.plans import LogFile, LogSegment
+from delta_core.processes import cached_property
 
 __all__ = ["LogContents", "TableLog", "concat_actions", "newest"]
 
@@ -35,7 +44,7 @@ _PASSED_OVER = frozenset({"commitInfo", "cdc"})
 _MAX_CHUNKS = 64
 
 
-class LogContents(Struct, frozen=True):
+class LogContents(Struct, frozen=True, dict=True):
     """What was read to build a version.
 
     Parameters
@@ -53,6 +62,12 @@ class LogContents(Struct, frozen=True):
     protocol: Protocol
     metadata: Metadata
     rejected: tuple[str, ...] = ()
+
+    @cached_property
+    def reconciled(self) -> Reconciled:
+        """Which file actions of the commits count, and the keys that they hide in the checkpoint."""
+        compacted = {f.end_version for f in self.segment.deltas if f.kind == "compacted"}
+        return reconcile(self.tail, compacted)
 
     def newest(self, kind: str, *key: str) -> dict[str, dict[str, Any]]:
         """Return a kind's newest actions by the fields of its key, from commits and checkpoint."""
@@ -103,13 +118,19 @@ class TableLog:
     ) -> LogContents:  # fmt: skip
         """Find and read what makes a version; None for the latest. ``segment``: its files, where they were chosen already.
 
-        A checkpoint that can't be read is passed over where older files can serve; ``rejected`` ones are not tried.
+        A checkpoint that can't be read is passed over where older files can serve; ``rejected`` ones are not tried. Where
+        files are replaced or deleted while they are read, the log is listed anew.
         """
         rejected = list(rejected)
+        changes = 0
         while True:
             try:
                 return replace(self._contents(segment or self.segment(version, rejected)), rejected=tuple(rejected))
             except CheckpointError as e:
+                if isinstance(e, LogChangedError) and changes < MOST_CHANGES:
+                    changes += 1
+                    segment = None
+                    continue
                 segment = None
                 if failure is not None and str(e) == str(failure):
                     raise
@@ -120,8 +141,27 @@ class TableLog:
                     raise failure from None
                 raise
 
-    def without_checkpoint(self, contents: LogContents, failure: CheckpointError) -> LogContents:
-        """Read a version again, from what lies before a checkpoint that failed late; raises its failure if nothing does."""
+    def again(self, contents: LogContents) -> LogContents:
+        """Read a version again from a fresh listing, because its files changed.
+
+        Raises LogError where another table has been made at its place, VersionNotFoundError where the version is gone.
+        """
+        found = self.read(contents.segment.version, contents.rejected)
+        if found.metadata.id != contents.metadata.id:
+            raise LogError(
+                f"The table at {self.uri} is another one by now: its id is {found.metadata.id}, that of the table which was "
+                f"opened is {contents.metadata.id}. Open it again.", path=self.uri, version=contents.segment.version,
+            )  # fmt: skip
+        return found
+
+    def instead_of(self, contents: LogContents, failure: CheckpointError, attempt: int) -> LogContents:
+        """Read a version again, whose files failed late, for the so manieth time in a row.
+
+        After a change from a fresh listing, `MOST_CHANGES` times; otherwise from what lies before the checkpoint. Raises
+        the failure where nothing does.
+        """
+        if isinstance(failure, LogChangedError) and attempt <= MOST_CHANGES:
+            return self.again(contents)
         if contents.checkpoint is None:
             raise failure
         names = [f.name for f in contents.checkpoint.checkpoint.files]

@@ -209,14 +209,15 @@ class Scan:
 
     def _in_parts(self, limit: int) -> Iterator[_Inputs]:
         """Yield the files that are enough for a limit by their statistics, then the rest."""
-        start = 0
         if limit <= 0:
             return
+        done: list[str] = []
         if self.plan.filter is None and self._files.keep is None:
-            first = _Inputs(self, self._files.head(_FIRST_FILES))
-            start = first.enough_for(limit)
-            yield first.slice(0, start)
-        rest = _Inputs(self, self._files).slice(start)
+            some = _Inputs(self, self._files.head(_FIRST_FILES))
+            first = some.slice(0, some.enough_for(limit))
+            yield first
+            done = first.table.column("path").to_pylist()
+        rest = _Inputs(self, self._files).without(done)
         if rest.paths:
             yield rest
 
@@ -283,10 +284,10 @@ class _Inputs:
         self._source = scan._source
         self._files = files
         self._first = first
-        self._table = files.columns(self._names()) if table is None else table
-        self.paths = decode_paths(self._table.column("path"))
-        self.sizes: list[int | None] = self._table.column("size").to_pylist()
-        self.vectors = Vectors(self._source.engine.storage, self._plan.selectors, self._table)
+        self.table = files.columns(self._names()) if table is None else table
+        self.paths = decode_paths(self.table.column("path"))
+        self.sizes: list[int | None] = self.table.column("size").to_pylist()
+        self.vectors = Vectors(self._source.engine.storage, self._plan.selectors, self.table)
 
     def _names(self) -> list[str]:
         names = ["path", "size", *(c for s in self._plan.selectors for c in s.columns)]
@@ -302,7 +303,17 @@ class _Inputs:
         if start == 0 and (stop is None or stop >= len(self.paths)):
             return self
         count = len(self.paths) if stop is None else stop
-        return _Inputs(self._scan, self._files, self._table.slice(start, count - start), self._first + start)
+        return _Inputs(self._scan, self._files, self.table.slice(start, count - start), self._first + start)
+
+    def without(self, paths: Sequence[str]) -> _Inputs:
+        """Return the files but some, by their paths in the log: two looks at a file set may order files differently."""
+        if not paths:
+            return self
+        import pyarrow.compute as pc
+
+        given = self.table.column("path")
+        kept = pc.invert(pc.is_in(given, value_set=pa.array(paths, given.type)))
+        return _Inputs(self._scan, self._files, self.table.filter(kept))
 
     def enough_for(self, limit: int) -> int:
         """Return how many of the files hold a number of rows, as far as statistics tell: at least one, if any."""
@@ -345,11 +356,11 @@ class _Inputs:
         """Return the typed values of all files, None for the files' own places, which are made when read."""
         state = self._source.state
         if isinstance(leaf, PartitionValue):
-            text = self._table.column(f"partition:{leaf.name}")
+            text = self.table.column(f"partition:{leaf.name}")
             return parse_partition_values(text, leaf.type, self._source.timezone, column=leaf.name, types=state.types)
         if leaf == LOCATION:
             return None
-        column = self._table.column(leaf.name).combine_chunks()
+        column = self.table.column(leaf.name).combine_chunks()
         wanted = leaf.type.to_arrow(state.types)
         return column if column.type.equals(wanted) else column.cast(wanted)
 

@@ -20,6 +20,7 @@ from delta_core.errors import (
     InvalidArgumentError,
     UnsupportedFeatureError,
     UnsupportedOperationError,
+    VersionNotFoundError,
 )
 from delta_core.log.checkpoint_plan import CheckpointPlan
 from delta_core.log.checkpoint_writer import CheckpointResult, write_checkpoint
@@ -454,9 +455,9 @@ def break_after(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, files: int,
             return getattr(self.file, name)
 
     @contextmanager
-    def put_stream(path: str) -> Iterator[Any]:
+    def put_stream(path: str, **options: bool) -> Iterator[Any]:
         count[0] += 1
-        with real(path) as file:
+        with real(path, **options) as file:
             yield Full(file) if count[0] > files else file
 
     monkeypatch.setattr(storage, "put_stream", put_stream)
@@ -483,7 +484,7 @@ def test_failure_while_reading_writes_nothing(tmp_path: Path) -> None:
     TableBuilder(tmp_path).create({"id": "long"}).append([{"id": 1}])
     snapshot = open_snapshot(str(tmp_path))
     (tmp_path / "_delta_log" / f"{1:020d}.json").unlink()
-    with pytest.raises(Exception, match="gone"):
+    with pytest.raises(VersionNotFoundError, match="Version 1 of"):
         write_checkpoint(snapshot)
     assert not log_names(tmp_path, "*checkpoint*")
     assert not log_names(tmp_path, ".*")

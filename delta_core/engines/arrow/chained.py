@@ -100,7 +100,7 @@ class ChainedStorage(FsspecStorage):
         self._refuse(path)
 
     @contextmanager
-    def put_stream(self, path: str) -> Iterator[IO[bytes]]:
+    def put_stream(self, path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
         """Raise UnsupportedOperationError."""
         yield self._refuse(path)
 

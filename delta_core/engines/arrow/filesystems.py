@@ -11,7 +11,7 @@ from delta_core.engines.arrow.places import scheme_of
 from delta_core.errors import EngineError, InvalidArgumentError, MissingDependencyError
 
 __all__ = [
-    "endpoint", "has_own", "http_status", "modified_ms", "open_chain", "open_filesystem", "protocols",
+    "endpoint", "entity_tag", "has_own", "http_status", "modified_ms", "open_chain", "open_filesystem", "protocols",
 ]  # fmt: skip
 
 
@@ -119,6 +119,14 @@ def http_status(error: BaseException | None) -> int | None:
                 return found
         error = error.__cause__
     return None
+
+
+def entity_tag(entry: Mapping[str, Any]) -> str:
+    """Return what of a file's description changes when its content is replaced; filesystems spell it in different ways."""
+    return repr([(name, entry[name]) for name in _TAGS if entry.get(name) is not None])
+
+
+_TAGS = ("ETag", "etag", "generation", "LastModified", "last_modified", "updated", "modified", "mtime", "created", "ino")
 
 
 def modified_ms(entry: Mapping[str, Any]) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,10 +10,12 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from delta_core.engine import Listing, PutResult, RangeRequest
+from delta_core.engine import FileIdentity, Listing, PutResult, RangeRequest
 from delta_core.engines.arrow.boundary import AllowExternal, CrossStoreStorage, Opener, is_plain
 from delta_core.engines.arrow.local_files import (
+    claim,
     create_whole,
+    identity_of,
     make_directory,
     read_fully,
     sync_directory,
@@ -88,6 +91,18 @@ class LocalStorage(CrossStoreStorage):
             out.append((found.st_size, found.st_mtime_ns // 1_000_000))
         return out
 
+    def identify(self, paths: Sequence[str]) -> list[FileIdentity]:
+        """Return each file's identity; nothing is opened."""
+        out: list[FileIdentity] = []
+        for path in paths:
+            local = self.local_path(path)
+            if local is None:
+                out += self._other(path).identify([path])
+                continue
+            with failing("look at", path, self.root, (FileNotFoundError,)):
+                out.append(identity_of(os.stat(local)))
+        return out
+
     def read(self, requests: Sequence[RangeRequest]) -> list[bytes | memoryview]:
         """Read ranges, in the order asked."""
         out: list[bytes | memoryview] = []
@@ -137,14 +152,17 @@ class LocalStorage(CrossStoreStorage):
                 return pa.OSFile(local, "wb")
 
     @contextmanager
-    def put_stream(self, path: str) -> Iterator[IO[bytes]]:
-        """Write a temporary file, which replaces the one of this name when it is whole and synced."""
+    def put_stream(self, path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
+        """Write a temporary file, which gets the name when it is whole and synced."""
         local = self._inside(path)
         with _only_os_errors("write", path, self.root):
             with temporary_file(local) as (temporary, file):
                 yield file
                 _finish(file)
-                os.replace(temporary, local)
+                if replace:
+                    os.replace(temporary, local)
+                elif not _claimed(temporary, local):
+                    raise FileExistsError(local)
             sync_directory(os.path.dirname(local))
 
     def delete(self, paths: Iterable[str]) -> None:
@@ -170,11 +188,26 @@ class LocalStorage(CrossStoreStorage):
             )  # fmt: skip
 
 
+def _claimed(temporary: str, target: str) -> bool:
+    """As `claim`, but on a disk that can't create a name exclusively a look for the file has to do."""
+    try:
+        return claim(temporary, target)
+    except OSError as e:
+        if e.errno != errno.ENOTSUP:
+            raise
+    if os.path.exists(target):
+        return False
+    os.replace(temporary, target)
+    return True
+
+
 @contextmanager
 def _only_os_errors(verb: str, path: str, root: str) -> Iterator[None]:
     """As `failing`, around a block of the caller's own: what is no failure of the disk passes."""
     try:
         yield
+    except FileExistsError:
+        raise
     except OSError as e:
         with failing(verb, path, root):
             raise e from None

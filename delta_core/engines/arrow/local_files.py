@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any
 
+from delta_core.engine import FileIdentity
+
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 __all__ = [
-    "WriteBack", "claim", "create_whole", "make_directory", "read_fully", "sync_directory", "temporary_file",
+    "WriteBack", "claim", "create_whole", "identity_of", "make_directory", "read_fully", "sync_directory", "temporary_file",
 ]  # fmt: skip
 
 #: What a file is brought to the disk in, at least, while it is written.
@@ -156,6 +158,11 @@ def sync_directory(directory: str) -> None:
             raise
     finally:
         os.close(handle)
+
+
+def identity_of(found: os.stat_result) -> FileIdentity:
+    """Return what distinguishes a file from any that takes its name, or its number once it is gone."""
+    return FileIdentity(found.st_size, f"{found.st_dev}:{found.st_ino}:{found.st_mtime_ns}")
 
 
 def read_fully(file: Any, length: int | None) -> bytes:

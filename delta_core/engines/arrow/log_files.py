@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ from delta_core.actions import FILE_COLUMNS
 from delta_core.engine import ActionQuery, ParquetForm, RangeRequest, Storage
 from delta_core.engines.arrow.log_writer import write_lines, write_parquet
 from delta_core.engines.arrow.measure import parquet_leaves
-from delta_core.engines.arrow.parquet_columns import find_chunk, opened, read_chunks
+from delta_core.engines.arrow.parquet_columns import decode_chunks, find_chunk
+from delta_core.engines.arrow.pinned import PinnedFile
 from delta_core.engines.arrow.row_groups import group_bounds
-from delta_core.errors import CheckpointError, DeltaError, LogError
+from delta_core.errors import CheckpointError, DeltaError, LogChangedError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.json_actions import ActionParser, ParsedActions
 from delta_core.kernels.parquet_pages import (
@@ -58,15 +59,17 @@ class ArrowLogFiles:
         try:
             self._feed(parser, files)
         except FileNotFoundError as e:
-            raise LogError(
+            raise LogChangedError(
                 f"{e.filename or e} was listed but is gone: the log was cleaned up meanwhile. Open the table again.",
                 path=str(e.filename or e),
             ) from e
         return parser.finish()
 
-    def write_parquet(self, path: str, schema: pa.Schema, groups: Iterable[pa.Table], form: ParquetForm) -> int:
+    def write_parquet(
+        self, path: str, schema: pa.Schema, groups: Iterable[pa.Table], form: ParquetForm, *, replace: bool = True
+    ) -> int:
         """Write a checkpoint or sidecar, a row group per table, as they come; return its size in bytes."""
-        return write_parquet(self._storage, path, schema, groups, form)
+        return write_parquet(self._storage, path, schema, groups, form, replace)
 
     def write_lines(self, path: str, pieces: Iterable[bytes]) -> int:
         """Write a JSON checkpoint from pieces of its text; return its size in bytes."""
@@ -86,7 +89,11 @@ class ArrowLogFiles:
 
     def open_checkpoints(self, paths: Sequence[str], sizes: Sequence[int | None]) -> list[ParquetCheckpoint]:
         """Open checkpoint parts or sidecars, footers read concurrently."""
-        return self._map(lambda p: ParquetCheckpoint(self._storage, *p), list(zip(paths, sizes, strict=True)))
+        found = self._map(lambda p: ParquetCheckpoint(self._storage, *p), list(zip(paths, sizes, strict=True)))
+        if len(found) > 1:
+            # parts are replaced one after the other: all must be of one checkpoint
+            self._map(ParquetCheckpoint.check_name, found)
+        return found
 
 
 class ParquetCheckpoint:
@@ -94,23 +101,28 @@ class ParquetCheckpoint:
 
     def __init__(self, storage: Storage, path: str, size: int | None) -> None:
         self.path = path
-        self._storage = storage
-        self._size = size
-        self._local = storage.local_path(path)
-        with self._guard(), self._open() as file:
+        self._file = PinnedFile(storage, path, size)
+        with self._guard(), self._reader() as file:
             self._metadata = file.metadata
             self._schema: pa.Schema = file.schema_arrow
         self.group_rows = [self._metadata.row_group(i).num_rows for i in range(self._metadata.num_row_groups)]
 
-    def _open(self, dictionary: list[str] | None = None) -> Any:
+    def check_name(self) -> None:
+        """Raise LogChangedError where another file has its name by now."""
+        with self._guard():
+            self._file.check_name()
+
+    @contextmanager
+    def _reader(self, dictionary: list[str] | None = None) -> Iterator[Any]:
         import pyarrow.parquet as pq
 
-        # each call has a reader of its own, so that threads share nothing
-        source = self._local if self._local is not None else self._storage.open(self.path, self._size)
         metadata = self.__dict__.get("_metadata")
-        return pq.ParquetFile(
-            source, metadata=metadata, read_dictionary=dictionary, pre_buffer=self._local is None, coerce_int96_timestamp_unit="us",
-        )
+        with self._file.opened() as source:
+            # each call has a reader of its own, so that threads share nothing
+            yield pq.ParquetFile(
+                source, metadata=metadata, read_dictionary=dictionary, pre_buffer=self._file.local is None,
+                coerce_int96_timestamp_unit="us",
+            )  # fmt: skip
 
     def _guard(self) -> _Guard:
         return _Guard(self.path)
@@ -176,33 +188,33 @@ class ParquetCheckpoint:
         rows = self.group_rows[group]
         if not stored:
             return {c: pa.nulls(rows, _default_type(c)) for c in columns}
-        with self._guard(), self._open([leaf for c in dictionary for leaf in self._leaves(c)]) as file:
+        with self._guard(), self._reader([leaf for c in dictionary for leaf in self._leaves(c)]) as file:
             table = file.read_row_group(group, columns=stored, use_threads=False)
         return {c: self._extract(table, c) for c in columns}
 
     def _read_flat(self, group: int, columns: Sequence[Path]) -> dict[Path, pa.Array]:
         """Read those paths that our own decoder knows."""
         chunks = {c: chunk for c in columns if (chunk := self._chunk(group, c)) is not None}
-        if not chunks or self._local is None:
+        if not chunks:
             return {}
-        with self._guard():
-            return read_chunks(self._local, chunks)
+        with self._guard(), self._file.opened() as file:
+            return decode_chunks(file.fileno(), chunks)
 
     def _chunk(self, group: int, path: Path) -> ColumnChunk | None:
         """Return the column chunk of a path, where it is one that our own decoder reads."""
         leaf = self._leaf_index.get(path)
         found = self.arrow_type(path)
-        if leaf is None or found is None or self._local is None:
+        if leaf is None or found is None or self._file.local is None:
             return None
         return find_chunk(self._metadata, group, leaf, found)
 
-    def batches(self, group: int, columns: Sequence[Path]) -> Iterator[list[pa.Array]]:
+    def batches(self, group: int, columns: Sequence[Path]) -> Generator[list[pa.Array]]:
         """Read as `read` does, a few thousand rows at a time."""
         done = 0
         chunk = self._chunk(group, columns[0]) if len(columns) == 1 else None
-        if chunk is not None and is_text(chunk.type) and self._local is not None:
-            with self._guard(), opened(self._local) as file, suppress(UnsupportedPagesError):
-                for page in text_pages(file, chunk):
+        if chunk is not None and is_text(chunk.type):
+            with self._guard(), self._file.opened() as file, suppress(UnsupportedPagesError):
+                for page in text_pages(file.fileno(), chunk):
                     done += len(page)
                     yield [page]
         if done < self.group_rows[group] or not done:
@@ -214,7 +226,7 @@ class ParquetCheckpoint:
         if not stored:
             yield self.read(group, columns)
             return
-        with self._guard(), self._open() as file:
+        with self._guard(), self._reader() as file:
             for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=stored, use_threads=False):
                 if first < batch.num_rows:
                     yield [self._extract(batch.slice(first), c) for c in columns]

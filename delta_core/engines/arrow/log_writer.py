@@ -19,11 +19,13 @@ _CODECS = {
 }  # fmt: skip
 
 
-def write_parquet(storage: Storage, path: str, schema: pa.Schema, groups: Iterable[pa.Table], form: ParquetForm) -> int:
+def write_parquet(
+    storage: Storage, path: str, schema: pa.Schema, groups: Iterable[pa.Table], form: ParquetForm, replace: bool = True
+) -> int:
     """Write a file of one row group per table; return its size in bytes."""
     import pyarrow.parquet as pq
 
-    with storage.put_stream(path) as target:
+    with storage.put_stream(path, replace=replace) as target:
         try:
             writer = pq.ParquetWriter(
                 target, schema, compression=_CODECS[form.codec.lower()], store_schema=False,

@@ -18,7 +18,7 @@ from delta_core.engines.arrow.parquet_types import is_encoded_string, num_leaves
 from delta_core.kernels.gather import Picks, gather_column
 from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk
 
-__all__ = ["GROUP_BYTES", "GroupReader", "find_chunk", "flat_columns", "is_stored_as", "opened", "read_chunks"]
+__all__ = ["GROUP_BYTES", "GroupReader", "decode_chunks", "find_chunk", "flat_columns", "is_stored_as", "read_chunks"]
 
 Key = TypeVar("Key")
 _CODECS = {"UNCOMPRESSED": False, "SNAPPY": True}
@@ -160,7 +160,7 @@ def flat_columns(schema: pa.Schema, leaves: frozenset[int]) -> dict[int, int]:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[int]:
+def _opened(path: str) -> Iterator[int]:
     """Open a file on a local disk for reading by the decoder."""
     file = os.open(path, os.O_RDONLY)
     try:
@@ -181,11 +181,18 @@ def read_chunks(
     keep : uint64, **shape (n,)**, optional
         A mask of the chunks' rows, see `kernels.parquet_pages.read_chunk`.
     """
+    with _opened(path) as file:
+        return decode_chunks(file, chunks, coded, keep)
+
+
+def decode_chunks(
+    file: int, chunks: Mapping[Key, ColumnChunk], coded: Collection[Key] = (), keep: NDArray[np.uint64] | None = None
+) -> dict[Key, pa.Array]:
+    """As `read_chunks`, from the descriptor of an open file."""
     found: dict[Key, pa.Array] = {}
-    with opened(path) as file:
-        for key, chunk in chunks.items():
-            with suppress(UnsupportedPagesError):
-                found[key] = read_chunk(file, chunk, key in coded, keep)
+    for key, chunk in chunks.items():
+        with suppress(UnsupportedPagesError):
+            found[key] = read_chunk(file, chunk, key in coded, keep)
     return found
 
 

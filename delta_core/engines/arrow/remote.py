@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Lock
@@ -13,10 +14,11 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from delta_core.engine import Listing, PutResult, RangeRequest
+from delta_core.engine import FileIdentity, Listing, PutResult, RangeRequest
 from delta_core.engines.arrow.boundary import AllowExternal, CrossStoreStorage, Opener, Place, has_dots
 from delta_core.engines.arrow.filesystems import (
     endpoint,
+    entity_tag,
     has_own,
     http_status,
     modified_ms,
@@ -36,6 +38,10 @@ __all__ = ["FsspecStorage", "MemoryStorage", "RenameStorage", "make_pool", "open
 
 #: Calls under way at once on a remote store.
 CONCURRENCY = 64
+#: An upload of no more bytes goes into one conditional put, as a commit does.
+_PUT_AT_ONCE = 16 << 20
+#: Filesystems whose larger uploads are conditional too.
+_CREATES_UPLOADS = frozenset({"s3", "gs", "abfs"})
 #: Ranges of one remote file closer than this are fetched by one call.
 REMOTE_GAP = 256 * 1024
 
@@ -167,13 +173,29 @@ class FsspecStorage(CrossStoreStorage):
             key = self._key(path)
             if key is None:
                 return self._other(path).stat([path])[0]
-            with failing("look at", path, self.shown, (FileNotFoundError,)):
-                found = self._fs.info(key)
-                if found["type"] == "directory":
-                    raise FileNotFoundError(f"{path} is a directory")
-                return int(found.get("size") or 0), modified_ms(found) or 0
+            found = self._describe(path, key)
+            return int(found.get("size") or 0), modified_ms(found) or 0
 
         return self._map(one, paths)
+
+    def identify(self, paths: Sequence[str]) -> list[FileIdentity]:
+        """Return each file's size and entity tag, requested concurrently."""
+
+        def one(path: str) -> FileIdentity:
+            key = self._key(path)
+            if key is None:
+                return self._other(path).identify([path])[0]
+            found = self._describe(path, key)
+            return FileIdentity(int(found.get("size") or 0), entity_tag(found))
+
+        return self._map(one, paths)
+
+    def _describe(self, path: str, key: str) -> dict[str, Any]:
+        with failing("look at", path, self.shown, (FileNotFoundError,)):
+            found: dict[str, Any] = self._fs.info(key)
+            if found["type"] == "directory":
+                raise FileNotFoundError(f"{path} is a directory")
+            return found
 
     def read(self, requests: Sequence[RangeRequest]) -> list[bytes | memoryview]:
         """Read ranges concurrently; those of one file that lie close are joined."""
@@ -242,16 +264,7 @@ class FsspecStorage(CrossStoreStorage):
             return "created" if self._create(key, data) else "exists"
 
     def _create(self, key: str, data: bytes) -> bool:
-        try:
-            self._fs.pipe_file(key, data, mode="create")
-        except FileExistsError:
-            return False
-        except Exception as e:
-            # stores that do not say which of the request's conditions failed
-            if http_status(e) == 412:
-                return False
-            raise
-        return True
+        return _created(lambda: self._fs.pipe_file(key, data, mode="create"))
 
     def put(self, path: str, data: bytes) -> None:
         """Write the object, replacing it."""
@@ -273,7 +286,7 @@ class FsspecStorage(CrossStoreStorage):
             return self._fs.open(key, "wb")
 
     @contextmanager
-    def put_stream(self, path: str) -> Iterator[IO[bytes]]:
+    def put_stream(self, path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
         """Write to this machine's disk, and upload the file once it is whole."""
         import tempfile
 
@@ -288,10 +301,28 @@ class FsspecStorage(CrossStoreStorage):
                     raise
                 raise failed("write", path, self.shown, e) from e
             with failing("write", path, self.shown):
-                self._upload(f.name, key)
+                created = self._upload(f.name, key, replace)
+            if not created:
+                raise FileExistsError(path)
 
-    def _upload(self, local: str, key: str) -> None:
+    def _upload(self, local: str, key: str, replace: bool) -> bool:
+        """Bring a file to the store; False where there is one that is not to be replaced."""
+        if replace:
+            self._fs.put_file(local, key)
+            return True
+        if self._fs.exists(key):
+            return False
+        try:
+            if os.path.getsize(local) <= _PUT_AT_ONCE:
+                with open(local, "rb") as file:
+                    return self._create(key, file.read())
+            if not _CREATES_UPLOADS.isdisjoint(protocols(self._fs)):
+                return _created(lambda: self._fs.put_file(local, key, mode="create"))
+        except Exception as e:
+            if http_status(e) != 501:  # a store that has no conditional puts
+                raise
         self._fs.put_file(local, key)
+        return True
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete objects, many at once; a missing one is no error."""
@@ -348,18 +379,41 @@ class RenameStorage(FsspecStorage):
         with self.put_stream(path) as file:
             file.write(data)
 
-    def _upload(self, local: str, key: str) -> None:
+    def _upload(self, local: str, key: str, replace: bool) -> bool:
         temporary = _temporary(key)
         self._fs.makedirs(posixpath.dirname(key), exist_ok=True)
         try:
             self._fs.put_file(local, temporary)
-            with suppress(FileNotFoundError):
-                self._fs.rm_file(key)
-            self._fs.mv(temporary, key)
-        except BaseException:
+            if replace:
+                with suppress(FileNotFoundError):
+                    self._fs.rm_file(key)
+            elif self._fs.exists(key):
+                return False
+            try:
+                self._fs.mv(temporary, key)
+            except Exception:
+                if replace or not self._fs.exists(key):
+                    raise
+                return False
+            # some answer false instead of raising
+            return replace or not self._fs.exists(temporary)
+        finally:
             with suppress(Exception):
                 self._fs.rm_file(temporary)
-            raise
+
+
+def _created(put: Callable[[], object]) -> bool:
+    """Run a conditional put; False where the file exists."""
+    try:
+        put()
+    except FileExistsError:
+        return False
+    except Exception as e:
+        # stores that do not say which of the request's conditions failed
+        if http_status(e) == 412:
+            return False
+        raise
+    return True
 
 
 def _temporary(key: str) -> str:
@@ -371,6 +425,15 @@ class MemoryStorage(FsspecStorage):
     """Files of fsspec's memory filesystem, which is one for the whole process and guards nothing itself."""
 
     _guard = PerProcess(Lock)
+
+    def _upload(self, local: str, key: str, replace: bool) -> bool:
+        # the filesystem's own upload shows a file while it grows
+        with open(local, "rb") as file:
+            data = file.read()
+        if not replace:
+            return self._create(key, data)
+        self._fs.pipe_file(key, data)
+        return True
 
     def _create(self, key: str, data: bytes) -> bool:
         with self._guard.get():
