@@ -121,6 +121,28 @@ class StorageContract:
                 file.seek(-5, io.SEEK_END)
                 assert file.read() == data[-5:]
 
+    def test_identity_changes_with_the_content_and_not_otherwise(self, storage: Storage) -> None:
+        storage.put("a", b"123")
+        first = storage.identify(["a"])
+        assert [identity.size for identity in first] == [3]
+        storage.put("b", b"1")
+        storage.read([RangeRequest("a")])
+        assert storage.identify(["a"]) == first
+        time.sleep(0.01)  # the clocks of disks are coarse
+        storage.put("a", b"456")
+        assert storage.identify(["b", "a"])[1] != first[0]
+        storage.delete(["a"])
+        with _raises(FileNotFoundError):
+            storage.identify(["a"])
+
+    def test_stream_that_replaces_nothing_leaves_the_file_that_is_there(self, storage: Storage) -> None:
+        with storage.put_stream("dir/f", replace=False) as file:
+            file.write(b"first")
+        with _raises(FileExistsError), storage.put_stream("dir/f", replace=False) as file:
+            file.write(b"second")
+        assert bytes(storage.read([RangeRequest("dir/f")])[0]) == b"first"
+        assert storage.list_from("dir").names == ["f"]
+
     def test_stat_tells_size_and_time(self, storage: Storage) -> None:
         storage.put("a", b"123")
         storage.put("b", b"")

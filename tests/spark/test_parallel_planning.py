@@ -321,6 +321,20 @@ def test_checkpoint_that_vanishes_is_missing(spark: Any, small: TableBuilder) ->
         frame(spark, scan, parallel_from=0)
 
 
+def test_checkpoint_that_is_replaced_is_read_anew(spark: Any, small: TableBuilder) -> None:
+    """Spark reads columns when a query needs them: by then another writer may have written the checkpoint again."""
+    small.append([{"id": 4, "p": "a"}])
+    (file,) = (Path(small.uri) / "_delta_log").glob("*.checkpoint.parquet")
+    found = read(spark, small.uri, parallel_from=0)
+    for turn in range(3):
+        actions = pq.read_table(file)
+        order = list(range(actions.num_rows))[::-1]
+        pq.write_table(actions.take(order), f"{file}.new", row_group_size=1 + turn, use_dictionary=bool(turn % 2))
+        Path(f"{file}.new").replace(file)
+        assert {r["id"] for r in found.where(f"id >= {turn}").collect()} == set(range(turn, 5))
+        assert {r["id"] for r in found.where("p = 'b'").collect()} == {1, 3}
+
+
 def test_partition_value_of_another_type_is_refused_by_name(spark: Any, tmp_path: Path) -> None:
     made = TableBuilder(tmp_path / "t").create({"id": "long", "p": "integer"}, partition_by=["p"])
     made.append([{"id": 1, "p": 1}])

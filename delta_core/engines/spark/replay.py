@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from delta_core.actions import DELETION_VECTOR
-from delta_core.engine import CheckpointHandle
+from delta_core.engine import CheckpointHandle, FileIdentity
 from delta_core.engines.spark import private
 from delta_core.engines.spark.checkpoint_frame import (
     NUM_RECORDS,
@@ -32,7 +32,7 @@ from delta_core.engines.spark.names import VECTOR as VECTOR_COLUMN
 from delta_core.engines.spark.pruning import FilterReader
 from delta_core.engines.spark.replay_cache import Facts, Held, Key, forget, held_checkpoint
 from delta_core.engines.spark.types import spark_schema, spark_type
-from delta_core.errors import CheckpointError, DeltaError, EngineError, InvalidArgumentError
+from delta_core.errors import CheckpointError, DeltaError, EngineError, InvalidArgumentError, LogChangedError
 from delta_core.expressions.ast import (
     Call,
     Expression,
@@ -45,7 +45,7 @@ from delta_core.expressions.ast import (
 )
 from delta_core.expressions.ast import Column as ColumnLeaf
 from delta_core.expressions.skipping import SkippingPlan
-from delta_core.log.files import FileSet
+from delta_core.log.files import MOST_CHANGES, FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.processes import cached_property
 from delta_core.scan.plan import LOCATION
@@ -149,20 +149,23 @@ class Replay:
         source = scan.source
         state = source.state
         self._uri = source.engine.storage.uri_for_engine
-        self._files = {hadoop_path(self._uri(h.path)): h for h in handles}
         physical = [state.column_map.physical_path(state.schema, (c,))[0] for c in state.partition_columns]
         self._base = Shape(tuple(physical), tuple(_constants(scan)), has_vectors)
-        self._key = Key(
-            str(spark.sparkContext.applicationId), self._uri(""), state.metadata.id,
-            tuple((h.path, *stat) for h, stat in zip(handles, self._stats(handles), strict=True)),
-        )  # fmt: skip
+        self._take(handles)
         #: What was handed to the driver by a thread stays known to this process until that has taken it.
         self._handed = threading.local()
 
-    def _stats(self, handles: Sequence[CheckpointHandle]) -> list[tuple[int, int]]:
-        storage = self._scan.source.engine.storage
+    def _take(self, handles: Sequence[CheckpointHandle]) -> None:
+        self._files = {hadoop_path(self._uri(h.path)): h for h in handles}
+        self._key = Key(
+            str(self._spark.sparkContext.applicationId), self._uri(""), self._scan.source.state.metadata.id,
+            self._identities(handles),
+        )  # fmt: skip
+
+    def _identities(self, handles: Sequence[CheckpointHandle]) -> tuple[tuple[str, FileIdentity], ...]:
+        paths = [h.path for h in handles]
         try:
-            return storage.stat([h.path for h in handles])
+            return tuple(zip(paths, self._scan.source.engine.storage.identify(paths), strict=True))
         except FileNotFoundError as e:
             raise self._failure(str(e)) from e
 
@@ -314,14 +317,38 @@ class Replay:
         return frame.select("path", "size", vector, *rest)
 
     def _reading(self, job: Callable[[], _Found]) -> _Found:
-        """Run a job over the checkpoint; what it can't read is named as on the driver."""
-        try:
-            return job()
-        except DeltaError:
-            raise
-        except Exception as e:
+        """Run a job over the checkpoint; what it can't read is named as on the driver.
+
+        Executors open files by name: where one was replaced meanwhile, the result may be of both, and the job runs again
+        on the files of a fresh listing.
+        """
+        for _ in range(MOST_CHANGES):
+            failure: Exception | None = None
+            try:
+                found = job()
+            except DeltaError:
+                raise
+            except Exception as e:  # noqa: BLE001 (raised below, where the files are those that were listed)
+                failure = e
+            if self._identities(list(self._files.values())) == self._key.files:
+                if failure is None:
+                    return found
+                forget(self._key)
+                raise self._failure(str(failure)) from failure
             forget(self._key)
-            raise self._failure(str(e)) from e
+            self._start_again()
+        raise LogChangedError.of_replaced(self._key.files[0][0])
+
+    def _start_again(self) -> None:
+        source: Any = self._scan.source
+        source.reload()
+        parts = source.files.parts
+        handles = {id(h): h for h, _ in (p.chunk.place for p in parts if p.chunk.place is not None)}
+        if not handles:
+            raise LogChangedError.of_replaced(self._key.files[0][0])
+        self._tail = FileSet([p for p in parts if p.chunk.place is None], source.engine.map)
+        self._touched = source.touched()
+        self._take(list(handles.values()))
 
     def _failure(self, text: str) -> DeltaError:
         storage = self._scan.source.engine.storage

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from pyspark.sql import DataFrame
 
-from delta_core.engine import CheckpointHandle
+from delta_core.engine import CheckpointHandle, FileIdentity
 from delta_core.engines.spark.checkpoint_frame import Shape, read_checkpoint
 
 __all__ = ["MOST_CHECKPOINTS", "Facts", "Held", "Key", "forget", "held_checkpoint"]
@@ -23,12 +23,12 @@ _MOST_VERSIONS = 64
 
 
 class Key(NamedTuple):
-    """Which checkpoint of which table: its files, each with its size and modification time, tell the version."""
+    """Which checkpoint of which table: its files, each with its identity."""
 
     application: str
     uri: str
     metadata_id: str
-    files: tuple[tuple[str, int, int], ...]
+    files: tuple[tuple[str, FileIdentity], ...]
 
 
 class Facts(NamedTuple):
