@@ -1,6 +1,6 @@
 """Spark SQL text to expressions; `printing` goes the other way.
 
-sqlglot reads the text; every function call is kept by name and place of its arguments, so that nothing but
+sqlglot reads what `simple_sql` leaves to it; every function call is kept by name and place of its arguments, so that nothing but
 `functions` decides what a function means. Texts that Spark and sqlglot would group differently are refused.
 """
 
@@ -18,6 +18,7 @@ from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal
 from delta_core.expressions.coercion import INTERVAL_DAY, INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH, name_of
 from delta_core.expressions.literals import cast_literal, literal_type
+from delta_core.expressions.simple_sql import parse_simple
 from delta_core.types import ArrayType, DataType, MapType, PrimitiveType
 
 __all__ = ["parse_sql"]
@@ -39,7 +40,7 @@ def parse_sql(text: str) -> Expression:
     UnsupportedExpressionError
         It holds a part that can't be evaluated over single rows, such as a subquery, or that is not known.
     """
-    found = _convert(_syntax_tree(text), text)
+    found = parse_simple(text) or _convert(_syntax_tree(text), text)
     return replace(found, sql=text) if isinstance(found, (Call, Cast)) else found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -287,9 +286,15 @@ def _unhex(text: str) -> bytes:
         ) from e
 
 
+def _digest(name: str, value: bytes) -> str:
+    import hashlib  # OpenSSL takes longer to load than most predicates to run
+
+    return hashlib.new(name, value, usedforsecurity=False).hexdigest()
+
+
 def _sha2(value: bytes, bits: int) -> str | None:
     name = {0: "sha256", 224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}.get(bits)
-    return None if name is None else hashlib.new(name, value).hexdigest()
+    return None if name is None else _digest(name, value)
 
 
 def _chr(code: int) -> str:
@@ -311,7 +316,7 @@ MAKERS: Mapping[str, Maker] = {
     "repeat": _values(_repeat, _TEXT), "instr": _values(lambda v, part: v.find(part) + 1, _INT),
     "concat": plain(_concat), "concat_ws": plain(on_arrays(_concat_ws)),
     "hex": _hex, "unhex": _values(_unhex, _BYTES), "base64": _values(lambda v: base64.b64encode(v).decode(), _TEXT),
-    "md5": _values(lambda v: hashlib.md5(v, usedforsecurity=False).hexdigest(), _TEXT),
-    "sha1": _values(lambda v: hashlib.sha1(v, usedforsecurity=False).hexdigest(), _TEXT),
+    "md5": _values(lambda v: _digest("md5", v), _TEXT),
+    "sha1": _values(lambda v: _digest("sha1", v), _TEXT),
     "sha2": _values(_sha2, _TEXT), "crc32": _values(zlib.crc32, _LONG),
 }  # fmt: skip
