@@ -46,7 +46,7 @@ def root_uri(snapshot: Snapshot) -> str:
 
 def _around_paths(snapshot: Snapshot) -> tuple[str, str]:
     """Return what stands before and behind a relative path in its URI; of most stores nothing stands behind it."""
-    before, _, behind = snapshot.engine.storage.uri("\0").partition("\0")
+    before, _, behind = snapshot.engine.storage.uri("\1").partition("\1")
     return before, behind
 
 

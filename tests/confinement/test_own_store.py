@@ -13,7 +13,7 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from delta_core.engine import RangeRequest
 from delta_core.engines.arrow.storage import open_storage
-from delta_core.errors import CorruptTableError, ExternalPathError
+from delta_core.errors import CorruptTableError, EngineError, ExternalPathError
 from delta_core.snapshot import open_snapshot
 from tests.confinement.hostile import IDS, STOLEN, Spies, files_below, hostile, parquet
 
@@ -59,6 +59,15 @@ def test_names_that_only_look_like_ways_out_are_names(tmp_path: Path, name: str)
         table = hostile(place, name)
         table.write(unquote(name), parquet([4]))
         assert sorted(DeltaTable(place, allow_external=False).to_pyarrow_table().column("id").to_pylist()) == [*IDS, 4]
+
+
+@pytest.mark.parametrize("path", ["own.parquet%00", "own.parquet%00/x", "%00own.parquet", "own.parquet\0"])
+def test_null_character_does_not_end_a_name(tmp_path: Path, path: str) -> None:
+    for place in (str(tmp_path / "t"), f"memory://{uuid.uuid4().hex}/t"):
+        table = hostile(place, path)
+        table.write("own.parquet", parquet([4]))
+        with pytest.raises(EngineError, match="null character"):
+            DeltaTable(place).to_pyarrow_table()
 
 
 def test_link_in_the_root_is_followed(tmp_path: Path, victim: Path) -> None:

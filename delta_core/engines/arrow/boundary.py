@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 from delta_core.engine import Storage
 from delta_core.engines.arrow.credentials import fsspec_options, without_credentials
 from delta_core.engines.arrow.places import LOCAL_SCHEMES, absolute_path, plain_path, scheme_of
-from delta_core.errors import ExternalPathError, InvalidArgumentError
+from delta_core.errors import EngineError, ExternalPathError, InvalidArgumentError
 
 __all__ = ["AllowExternal", "Boundary", "CrossStoreStorage", "Opener", "Place", "has_dots", "is_plain"]
 
@@ -66,7 +66,7 @@ class Place(NamedTuple):
 
 def is_plain(path: str) -> bool:
     """Whether a path is certainly relative and stays below its root."""
-    return ":" not in path and ".." not in path and path[:1] != "/"
+    return ":" not in path and ".." not in path and path[:1] != "/" and "\0" not in path
 
 
 def has_dots(path: str) -> bool:
@@ -107,6 +107,8 @@ class Boundary:
 
     def place(self, path: str) -> Place:
         """Return where a path of the log leads; raises ExternalPathError if it climbs out of its store."""
+        if "\0" in path:  # compiled code would read the name only as far as that
+            raise EngineError(f"{path!r}, which the table at {self._given} names, holds a null character.", path=path)
         if not scheme_of(path):
             kind, authority, _ = self.root
             below = path if path.startswith("/") else f"{self.root.path.rstrip('/')}/{path}"
