@@ -21,7 +21,7 @@ from delta_core.engines.arrow.filtered_groups import Batch, FilteredGroups
 from delta_core.engines.arrow.legacy_calendar import Calendar, read_calendar
 from delta_core.engines.arrow.measure import footer_statistics, leaves_of
 from delta_core.engines.arrow.ordered import Task, run_ordered
-from delta_core.engines.arrow.parquet_columns import GroupReader
+from delta_core.engines.arrow.parquet_columns import GroupReader, has_codes
 from delta_core.engines.arrow.parquet_types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
 from delta_core.engines.arrow.prefetch import Prefetch
 from delta_core.engines.arrow.row_groups import kept_groups
@@ -143,7 +143,9 @@ def _naming(path: str) -> Iterator[None]:
             f"Data file {path!r}, which the log names, is not there. Restore it, or remove it from the table.", path=path
         ) from e
     except (pa.ArrowException, OSError) as e:
-        raise DataFileError(f"Data file {path!r} can't be read: it is no sound Parquet file ({e}).", path=path) from e
+        sound = "not yet implemented" in str(e).lower()
+        what = "PyArrow does not decode what it holds" if sound else "it is no sound Parquet file"
+        raise DataFileError(f"Data file {path!r} can't be read: {what} ({e}).", path=path) from e
 
 
 class _Job:
@@ -330,6 +332,7 @@ def _worth_encoding(file: Any, plan: FilePlan) -> tuple[str, ...]:
             continue
         chunk = group.column(leaf)
         stored = chunk.path_in_schema
-        if chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size < ENCODED_BYTES * chunk.num_values:
+        few = chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size < ENCODED_BYTES * chunk.num_values
+        if few and has_codes(metadata, leaf, range(metadata.num_row_groups)):
             found.append(stored)
     return tuple(found)

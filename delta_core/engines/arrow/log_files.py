@@ -13,7 +13,7 @@ from delta_core.actions import FILE_COLUMNS
 from delta_core.engine import ActionQuery, ParquetForm, RangeRequest, Storage
 from delta_core.engines.arrow.log_writer import write_lines, write_parquet
 from delta_core.engines.arrow.measure import parquet_leaves
-from delta_core.engines.arrow.parquet_columns import decode_chunks, find_chunk
+from delta_core.engines.arrow.parquet_columns import decode_chunks, find_chunk, has_codes
 from delta_core.engines.arrow.pinned import PinnedFile
 from delta_core.engines.arrow.row_groups import group_bounds
 from delta_core.errors import CheckpointError, DeltaError, LogChangedError
@@ -188,7 +188,7 @@ class ParquetCheckpoint:
         rows = self.group_rows[group]
         if not stored:
             return {c: pa.nulls(rows, _default_type(c)) for c in columns}
-        with self._guard(), self._reader([leaf for c in dictionary for leaf in self._leaves(c)]) as file:
+        with self._guard(), self._reader([leaf for c in dictionary for leaf in self._coded(group, c)]) as file:
             table = file.read_row_group(group, columns=stored, use_threads=False)
         return {c: self._extract(table, c) for c in columns}
 
@@ -240,10 +240,10 @@ class ParquetCheckpoint:
             return pa.nulls(data.num_rows, _default_type(path))
         return _nested(data.column(data.schema.get_field_index(path[0])), path)
 
-    def _leaves(self, path: Path) -> list[str]:
-        prefix = ".".join(path)
-        columns = (self._metadata.schema.column(i) for i in range(self._metadata.num_columns))
-        return [c.path for c in columns if c.path == prefix or c.path.startswith(prefix + ".")]
+    def _coded(self, group: int, path: Path) -> list[str]:
+        """Return the Parquet columns below a path whose strings PyArrow can return dictionary-encoded."""
+        below = [i for p, _, i in parquet_leaves(self._schema) if p[: len(path)] == path]
+        return [self._metadata.schema.column(i).path for i in below if has_codes(self._metadata, i, [group])]
 
 
 _REQUIRED = {

@@ -6,7 +6,7 @@ On a local disk only: elsewhere the network takes the time.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ from delta_core.engines.arrow.parquet_types import is_encoded_string, num_leaves
 from delta_core.kernels.gather import Picks, gather_column
 from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk
 
-__all__ = ["GROUP_BYTES", "GroupReader", "decode_chunks", "find_chunk", "flat_columns", "is_stored_as", "read_chunks"]
+__all__ = ["GROUP_BYTES", "GroupReader", "decode_chunks", "find_chunk", "flat_columns", "has_codes", "is_stored_as", "read_chunks"]
 
 Key = TypeVar("Key")
 _CODECS = {"UNCOMPRESSED": False, "SNAPPY": True}
@@ -226,6 +226,11 @@ def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> Colum
     if dictionary is not None and 0 < dictionary < first:
         first = dictionary
     return ColumnChunk(type, first, sizes[0], _CODECS[chunk.compression], column.max_definition_level, rows, sizes[1])
+
+
+def has_codes(metadata: Any, leaf: int, groups: Iterable[int]) -> bool:
+    """Whether PyArrow can return a column's strings as dictionary codes; of further encodings it has none."""
+    return all(_ENCODINGS.issuperset(metadata.row_group(group).column(leaf).encodings) for group in groups)
 
 
 def is_stored_as(physical: str, t: pa.DataType) -> bool:
