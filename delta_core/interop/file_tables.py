@@ -12,7 +12,15 @@ import pyarrow.compute as pc
 
 from delta_core.expressions.ast import FileStatistic
 from delta_core.interop.predicates import plan_files
-from delta_core.kernels.arrow_buffers import array_of, bool_array, int64_values, is_valid, scalar_of
+from delta_core.kernels.arrow_buffers import (
+    array_of,
+    bool_array,
+    first_bytes,
+    holds_bytes,
+    int64_values,
+    is_valid,
+    scalar_of,
+)  # fmt: skip
 from delta_core.log.files import FileSet
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.partition_values import parse_partition_values
@@ -57,11 +65,17 @@ def as_uri(place: str) -> str:
 
 def file_uris(snapshot: Snapshot, predicate: Any = None) -> list[str]:
     """Return where the data files are, of those that may hold rows for a predicate."""
-    paths = decode_paths(plan_files(snapshot, predicate).columns(["path"]).column("path"))
+    paths = plan_files(snapshot, predicate).columns(["path"]).column("path")
     uri = snapshot.engine.storage.uri
-    root, rest = _around_paths(snapshot)
-    # a path with a colon may be a URI, one with a leading slash is absolute, one with dots may climb: the storage knows
-    return [uri(p) if ":" in p or ".." in p or p.startswith("/") else f"{root}{p}{rest}" for p in paths]
+    root, rest = (scalar_of(text, pa.string()) for text in _around_paths(snapshot))
+    found: list[str] = []
+    for chunk in paths.chunks:
+        # a path with a colon may be a URI, one with a leading slash is absolute, one with dots may climb: the storage knows
+        if holds_bytes(chunk, b"%", b":", b"..", b"\0") or (first_bytes(chunk) == ord("/")).any():
+            found += map(uri, decode_paths(pa.chunked_array([chunk])))
+        else:
+            found += pc.binary_join_element_wise(root, chunk, rest, "").to_pylist()
+    return found
 
 
 def partition_values(snapshot: Snapshot, predicate: Any = None) -> list[dict[str, Any]]:

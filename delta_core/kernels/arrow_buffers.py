@@ -6,6 +6,7 @@ use where it is installed: a fifth of a second and 40 MB. What opens, lists, pla
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -19,8 +20,9 @@ from numpy.typing import NDArray
 from delta_core.errors import InvalidArgumentError
 
 __all__ = [
-    "StringBuffers", "array_of", "bool_array", "int64_values", "is_valid", "mask_of", "number_array", "plain_strings",
-    "scalar_of", "string_array", "string_buffers", "strings_of", "utf8_of", "values_of",
+    "StringBuffers", "array_of", "bool_array", "first_bytes", "holds_bytes", "int64_values", "is_valid", "mask_of",
+    "number_array", "plain_strings", "scalar_of", "string_array", "string_buffers", "strings_of", "utf8_of",
+    "values_of",
 ]  # fmt: skip
 
 StringBuffers = tuple[pa.Buffer | None, pa.Buffer | None, pa.Buffer | None, int, int, bool]
@@ -53,6 +55,32 @@ def string_buffers(array: pa.Array[Any]) -> StringBuffers | None:
         raise InvalidArgumentError(f"expected an array of strings, found {kind}")
     valid, offsets, data = array.buffers()
     return valid if array.null_count else None, offsets, data, array.offset, len(array), wide
+
+
+def holds_bytes(array: pa.Array[Any], *parts: bytes) -> bool:
+    """Whether the strings of an array, one behind the other, hold any of some bytes: a test of all of them at once.
+
+    A part of several bytes may span two strings, so that only False is certain.
+    """
+    found = string_buffers(array)
+    if found is None:
+        return False
+    _, offsets, data, first, length, is_wide = found
+    if not length or offsets is None or data is None:
+        return False
+    ends = np.frombuffer(offsets, np.int64 if is_wide else np.int32)[first : first + length + 1]
+    text = memoryview(data)[int(ends[0]) : int(ends[-1])]
+    return any(re.search(re.escape(part), text) is not None for part in parts)
+
+
+def first_bytes(array: pa.Array[Any]) -> NDArray[np.uint8]:
+    """Return the first byte of each string that has one."""
+    found = string_buffers(array)
+    if found is None or found[1] is None or found[2] is None or not found[4]:
+        return np.zeros(0, np.uint8)
+    _, offsets, data, first, length, is_wide = found
+    ends = np.frombuffer(offsets, np.int64 if is_wide else np.int32)[first : first + length + 1]
+    return np.frombuffer(data, np.uint8)[ends[:-1][ends[:-1] < ends[1:]]]
 
 
 def is_valid(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> NDArray[np.bool_]:

@@ -23,7 +23,7 @@ from delta_core.errors import (
 from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, PartitionValue
 from delta_core.expressions.filters import to_expression
 from delta_core.expressions.skipping import SkippingPlan, plan_skipping
-from delta_core.kernels.arrow_buffers import int64_values, is_valid
+from delta_core.kernels.arrow_buffers import holds_bytes, int64_values, is_valid
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.plans import ReadRequest
@@ -373,7 +373,7 @@ def _filled(counts: pa.ChunkedArray) -> NDArray[np.int64]:
 def decode_paths(paths: pa.ChunkedArray) -> list[str]:
     """Return the log's paths percent-decoded, once. Protocol: Add File (paths are URIs by RFC 2396)."""
     found: list[str] = paths.to_pylist()
-    if paths.num_chunks and any("%" in p for p in found):
+    if any(holds_bytes(chunk, b"%") for chunk in paths.chunks):
         return [_decoded(p) if "%" in p else p for p in found]
     return found
 

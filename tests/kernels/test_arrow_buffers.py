@@ -16,6 +16,8 @@ from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.arrow_buffers import (
     array_of,
     bool_array,
+    first_bytes,
+    holds_bytes,
     is_valid,
     mask_of,
     number_array,
@@ -121,3 +123,18 @@ def test_scalar_that_the_type_can_not_hold_is_refused_as_by_pyarrow(value: Any, 
 
 def test_timestamp_scalar_is_made_of_its_microseconds() -> None:
     assert scalar_of(1_000_001, pa.timestamp("us", "UTC")).value == 1_000_001
+
+
+TEXTS = st.lists(st.none() | st.text(alphabet="a%:./", max_size=4), max_size=20)
+
+
+@given(TEXTS, st.integers(0, 20), st.sampled_from([pa.string(), pa.large_string(), pa.string_view()]))
+def test_bytes_that_no_string_has_are_not_found(texts: list[str | None], start: int, kind: pa.DataType) -> None:
+    array = pa.array(texts, kind).slice(start)
+    rest = [t for t in texts[start:] if t is not None]
+    for part in ("%", ":", ".."):
+        found = holds_bytes(array, part.encode())
+        assert found == (part in "".join(rest))
+        assert found or not any(part in t for t in rest)
+    assert holds_bytes(array, b"%", b":") == any("%" in t or ":" in t for t in rest)
+    assert bytes(first_bytes(array)).decode() == "".join(t[:1] for t in rest)
