@@ -6,7 +6,8 @@ A message says what was found, what was expected, where, and what to do. The fac
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "UnsupportedVersionError",
     "VersionNotFoundError",
     "did_you_mean",
+    "plugin_errors",
 ]
 
 #: Among more names than this, a search for similar ones would take longer than a second.
@@ -298,3 +300,20 @@ class PluginConflictError(PluginError):
 
 class InternalError(DeltaError):
     """A bug in delta_core: please report it."""
+
+
+@contextmanager
+def plugin_errors(feature: str, part: str, hook: str) -> Iterator[None]:
+    """Report what fails in a plugin's code with the plugin and the part; errors of this library pass as they are.
+
+    Raises PluginError, whose cause is what was raised.
+    """
+    try:
+        yield
+    except DeltaError:
+        raise
+    except Exception as e:
+        raise PluginError(
+            f"{part} of plugin {feature!r} failed with {type(e).__name__}: {e}. Report it to the plugin's authors, or "
+            "uninstall the plugin.", plugin=feature, hook=hook,
+        ) from e  # fmt: skip

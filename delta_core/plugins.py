@@ -21,6 +21,7 @@ from delta_core.errors import (
     UnsupportedFeatureError,
 )  # fmt: skip
 from delta_core.features import API_VERSION, SupportedFeatures, TableFeature
+from delta_core.hooks import guarded_hooks
 from delta_core.hookspecs import PROJECT, RESULTS
 from delta_core.processes import cached_property
 from delta_core.rules import Function
@@ -183,8 +184,7 @@ class PluginSet:
         self._manager.add_hookspecs(hookspecs)
         # pluggy calls the last registered first
         for name in reversed(self.features):
-            self._manager.register(plugins[name], name)
-        _check_hooks(self._manager)
+            self._manager.register(guarded_hooks(plugins[name], name), name)
 
     @cached_property
     def types(self) -> Mapping[str, TypeDef]:
@@ -214,15 +214,7 @@ class PluginSet:
 
     def collect(self, hook: str, **arguments: Any) -> list[Any]:
         """Call a ``list`` hook and return its answers concatenated, in plugin order."""
-        out: list[Any] = []
-        for answer in self._call(hook, "list", arguments):
-            if isinstance(answer, (str, bytes)) or not isinstance(answer, Iterable):
-                raise HookContractError(
-                    f"Hook {hook} of one of {self._implementers(hook)} returned {answer!r}, expected an iterable.",
-                    hook=hook,
-                )
-            out.extend(answer)
-        return out
+        return [rule for answer in self._call(hook, "list", arguments) for rule in answer]
 
     def sole(self, hook: str, default: Any = None, **arguments: Any) -> Any:
         """Call a ``sole`` hook and return its one answer, ``default`` where there is none."""
@@ -240,18 +232,12 @@ class PluginSet:
         for name in self._implementers(hook):
             others = [p for n, p in self._manager.list_name_plugin() if n != name and p is not None]
             caller = self._manager.subset_hook_caller(hook, others)
-            answers = caller(**{argument: value}, **arguments)
-            value = answers[0] if answers else value
+            (value,) = caller(**{argument: value}, **arguments)
         return value
 
     def check(self, hook: str, **arguments: Any) -> None:
         """Call a ``check`` hook; it raises or returns nothing."""
-        answers = self._call(hook, "check", arguments)
-        if answers:
-            raise HookContractError(
-                f"Hook {hook} returned {answers[0]!r}, expected nothing; it is implemented by {self._implementers(hook)}.",
-                hook=hook,
-            )
+        self._call(hook, "check", arguments)
 
     def monitor(self, before: Callable[[str], None]) -> Callable[[], None]:
         """Call ``before(hook name)`` at each hook call; returns the function that ends it."""
@@ -274,13 +260,6 @@ def _expect(hook: str, kind: str) -> None:
         raise HookContractError(
             f"Hook {hook} is a {RESULTS.get(hook)!r} hook, called as {kind!r}.", hook=hook
         )
-
-
-def _check_hooks(manager: pluggy.PluginManager) -> None:
-    try:
-        manager.check_pending()
-    except pluggy.PluginValidationError as e:
-        raise HookContractError(f"Plugin {getattr(e, 'plugin', '?')}: {e}") from e
 
 
 def _check_requirements(features: Mapping[str, TableFeature], unknown: frozenset[str]) -> None:

@@ -18,7 +18,7 @@ from delta_core.kernels.row_set import RowSet
 from delta_core.types import DataType
 
 __all__ = [
-    "ActionColumn", "ChangeCapture", "CommitInfoField", "CommitTimestamp", "EncodedRows", "EveryFile", "ExtraAction",
+    "ActionColumn", "ChangeCapture", "CommitInfoField", "CommitRule", "CommitTimestamp", "EncodedRows", "EveryFile", "ExtraAction",
     "FileReference", "FileRequirement", "FillColumn", "Function", "HiddenColumn", "MetadataColumn", "ReadCheck",
     "ReadRule", "RemoveRows", "RowCheck", "RowFilter", "RowSelector", "VECTOR_LOCATION", "WriteRule",
 ]  # fmt: skip
@@ -278,6 +278,9 @@ class EveryFile(Struct, frozen=True):
     feature: str
     field: str
     message: str
+
+
+CommitRule = Union[ActionColumn, ExtraAction, CommitInfoField, EveryFile]
 
 
 class FileReference(Struct, frozen=True):

@@ -223,9 +223,9 @@ def _with_columns(files: pa.Table, action: str, rules: Sequence[Any]) -> pa.Tabl
             raise PluginConflictError(f"Features {other} and {rule.feature} both set {action}.{rule.field}.")
         if len(rule.values) != files.num_rows:
             raise HookContractError(
-                f"Feature {rule.feature} gave {len(rule.values)} values for {action}.{rule.field}; expected "
-                f"{files.num_rows}."
-            )
+                f"ActionColumn of hook commit_rules of plugin {rule.feature!r} has {len(rule.values)} values for "
+                f"{action}.{rule.field}; expected {files.num_rows}.", plugin=rule.feature, hook="commit_rules",
+            )  # fmt: skip
         index = files.schema.get_field_index(rule.field)
         column = pa.chunked_array([rule.values])
         files = (
@@ -256,11 +256,18 @@ def _shape(metadata: Metadata) -> list[tuple[Path, str, bool]]:
 
 def _check_permitted(intents: Intents, rules: Sequence[Any], plugins: PluginSet) -> None:
     """Refuse kinds of action that no feature of the table brings or permits."""
-    kinds = {kind for kind, _ in intents.actions} | {r.kind for r in rules if isinstance(r, ExtraAction)}
+    extra = {r.kind: r.feature for r in rules if isinstance(r, ExtraAction)}
+    kinds = {kind for kind, _ in intents.actions} | extra.keys()
     kinds |= {DOMAIN_METADATA.name} if intents.domains or intents.system_domains else set()
     kinds |= {CDC.name} if intents.cdcs else set()
     brought = {n for f in plugins.features.values() for n in (*f.permits, *(k.name for k in f.actions))}
     missing = sorted(kinds - brought)
+    if missing and missing[0] in extra:
+        feature = extra[missing[0]]
+        raise HookContractError(
+            f"ExtraAction of hook commit_rules of plugin {feature!r} is of kind {missing[0]}, which no feature of the table "
+            "permits; declare it in FEATURE.actions.", plugin=feature, hook="commit_rules", action=missing[0],
+        )  # fmt: skip
     if missing:
         raise UnsupportedFeatureError(
             f"The transaction stages the action {missing[0]}, which no feature of the table permits "

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from delta_core.actions import ADDED_FILE
 from delta_core.commit.intents import REMOVED_FILE, RowRemoval
-from delta_core.errors import ConcurrentDeleteDeleteError, InvalidArgumentError
+from delta_core.errors import ConcurrentDeleteDeleteError, InvalidArgumentError, plugin_errors
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.commits import Commit
 from delta_core.rules import EncodedRows, RemoveRows
@@ -50,7 +50,8 @@ def resolve(removals: Sequence[RowRemoval], snapshot: Snapshot, rule: RemoveRows
         rows[i].check_fits(counts[i])
     changed = [i for i, united in enumerate(rows) if len(united) > len(before.get(i, ()))]
     left = [i for i in changed if len(rows[i]) < counts[i]]
-    encoded = rule.encode([rows[i] for i in left], prefix) if left else None
+    with plugin_errors(rule.feature, "RemoveRows.encode of hook write_rules", "write_rules"):
+        encoded = rule.encode([rows[i] for i in left], prefix) if left else None
     removed = files.take(pa.array(changed, pa.int64()))
     removed = _set(removed.select([n for n in REMOVED_FILE.names if n in files.column_names]), "dataChange", True)
     if encoded is None:

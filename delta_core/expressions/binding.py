@@ -12,16 +12,22 @@ from typing import Any, Protocol
 import pyarrow as pa
 from msgspec.structs import replace
 
-from delta_core.errors import ColumnNotFoundError, ExpressionError, PluginError, UnsupportedExpressionError
+from delta_core.errors import (
+    ColumnNotFoundError,
+    ExpressionError,
+    HookContractError,
+    PluginError,
+    UnsupportedExpressionError,
+)
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, column
-from delta_core.expressions.coercion import VOID, can_cast, canonical, spark_name
+from delta_core.expressions.coercion import VOID, can_cast, canonical, same_type, spark_name
 from delta_core.expressions.functions import is_builtin, resolve_call, rewrite
 from delta_core.expressions.literals import cast_literal, typed
 from delta_core.expressions.typing_rules import Typed, cast_to
 from delta_core.schema import find, format_path
 from delta_core.types import ArrayType, DataType, MapType, PrimitiveType, StructType, arrow_to_type
 
-__all__ = ["ResultOf", "bind", "bind_typed", "leaf_type", "resolve", "resolve_args"]
+__all__ = ["ResultOf", "bind", "bind_rule", "bind_typed", "leaf_type", "resolve", "resolve_args"]
 
 
 class ResultOf(Protocol):
@@ -58,6 +64,34 @@ def bind(
         A function or a combination of types is not known here.
     """
     return bind_typed(expression, schema, functions, now).expression
+
+
+def bind_rule(
+    feature: str, hook: str, what: str, expression: Expression, schema: StructType,
+    functions: Mapping[str, ResultOf] | None = None, wanted: DataType | None = None,
+) -> Expression:  # fmt: skip
+    """Bind the expression of a plugin's rule, and report what does not fit with plugin and hook.
+
+    Parameters
+    ----------
+    what : str
+        The rule, for messages.
+    wanted : DataType, optional
+        The type that the expression must have.
+
+    Raises what `bind` raises, HookContractError for another type.
+    """
+    try:
+        bound = bind_typed(expression, schema, functions)
+    except (ColumnNotFoundError, ExpressionError) as e:
+        facts = {**e.facts, "plugin": feature, "hook": hook}
+        raise type(e)(f"{what} of hook {hook} of plugin {feature!r} does not fit the table: {e.message}", **facts) from e
+    if wanted is not None and not same_type(bound.type, wanted):
+        raise HookContractError(
+            f"{what} of hook {hook} of plugin {feature!r} has an expression of type {spark_name(bound.type)}; expected "
+            f"{spark_name(wanted)}.", plugin=feature, hook=hook,
+        )  # fmt: skip
+    return bound.expression
 
 
 def bind_typed(

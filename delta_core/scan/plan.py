@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from delta_core.errors import (
     ColumnNotFoundError,
-    HookContractError,
     InvalidArgumentError,
     PluginConflictError,
     did_you_mean,
@@ -36,7 +35,7 @@ from delta_core.expressions.ast import (
     leaves,
 )  # fmt: skip
 from delta_core.expressions.ast import Literal as LiteralValue
-from delta_core.expressions.binding import bind
+from delta_core.expressions.binding import bind, bind_rule
 from delta_core.plans import ReadRequest
 from delta_core.rules import MetadataColumn, ReadCheck, ReadRule, RowFilter, RowSelector
 from delta_core.scan.projection import Tree, add_path, prune
@@ -54,6 +53,7 @@ ROW_INDEX = "_file_row_index"
 #: The file constant behind `FILE_PATH`: no column of the log, made where files are read.
 LOCATION = FileConstant("_file_path", PrimitiveType("string"))
 _VOID = PrimitiveType("void")
+_BOOLEAN = PrimitiveType("boolean")
 
 
 class PhysicalSource(Struct, frozen=True):
@@ -198,9 +198,13 @@ class _Planner:
     def _bound(self, rule: ReadRule) -> ReadRule:
         if isinstance(rule, RowSelector):
             return rule
-        if not isinstance(rule, (RowFilter, ReadCheck, MetadataColumn)):
-            raise HookContractError(f"Hook read_rules returned {rule!r}, expected a read rule.", hook="read_rules")
-        return replace(rule, expression=self._bind(rule.expression))
+        wanted = rule.type if isinstance(rule, MetadataColumn) else _BOOLEAN
+        name = "" if isinstance(rule, RowFilter) else f" {rule.name!r}"
+        expression = bind_rule(
+            rule.feature, "read_rules", f"{type(rule).__name__}{name}", rule.expression, self.table.schema,
+            self.functions, wanted,  # type: ignore[arg-type]  # a plan looks at no function, it only hands them on
+        )  # fmt: skip
+        return replace(rule, expression=expression)
 
     def _bind(self, expression: Expression) -> Expression:
         # a plan looks at no function, it only hands them on

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.engine import RangeRequest, Storage
-from delta_core.errors import DataFileNotFoundError, HookContractError
+from delta_core.errors import DataFileNotFoundError, HookContractError, plugin_errors
 from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.kernels.row_set import RowSet
 from delta_core.rules import VECTOR_LOCATION, RowSelector
@@ -36,7 +36,8 @@ def read_row_sets(storage: Storage, selectors: Sequence[RowSelector], files: pa.
 
 def locate(selector: RowSelector, files: pa.Table) -> pa.Table:
     """Ask a selector where the vectors lie; the answer is sorted by file."""
-    found = selector.locate(files.select(list(selector.columns)))
+    with plugin_errors(selector.feature, "RowSelector.locate of hook read_rules", "read_rules"):
+        found = selector.locate(files.select(list(selector.columns)))
     if not isinstance(found, pa.Table) or found.schema.names != VECTOR_LOCATION.names:
         raise HookContractError(
             f"The row selector of {selector.feature} located vectors as {getattr(found, 'schema', found)}, expected the "
@@ -56,12 +57,19 @@ def _read(storage: Storage, selector: RowSelector, located: pa.Table, out: dict[
         if data is None
     ]
     ranges = iter(_fetch(storage, requests))
-    for file, path, offset, data, cardinality in zip(
+    located_rows = zip(
         columns["file"], columns["path"], columns["offset"], columns["data"], columns["cardinality"], strict=True
-    ):
-        where = "its descriptor" if data is not None else f"{path!r}, byte {offset}"
-        rows = selector.decode(next(ranges) if data is None else data, cardinality, where)
-        out[file] = out[file] | rows if file in out else rows
+    )
+    with plugin_errors(selector.feature, "RowSelector.decode of hook read_rules", "read_rules"):
+        for file, path, offset, data, cardinality in located_rows:
+            where = "its descriptor" if data is not None else f"{path!r}, byte {offset}"
+            rows = selector.decode(next(ranges) if data is None else data, cardinality, where)
+            if not isinstance(rows, RowSet):
+                raise HookContractError(
+                    f"RowSelector.decode of hook read_rules of plugin {selector.feature!r} returned {rows!r}; expected a "
+                    "RowSet.", plugin=selector.feature, hook="read_rules",
+                )  # fmt: skip
+            out[file] = out[file] | rows if file in out else rows
 
 
 def _fetch(storage: Storage, requests: Sequence[RangeRequest]) -> list[Any]:

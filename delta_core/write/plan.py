@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.errors import HookContractError, PluginConflictError
+from delta_core.errors import ColumnNotFoundError, HookContractError, PluginConflictError
 from delta_core.expressions.ast import Cast, Column, Expression, PhysicalColumn, leaves
-from delta_core.expressions.binding import bind, bind_typed
+from delta_core.expressions.binding import bind_rule, bind_typed
 from delta_core.expressions.coercion import same_type, spark_name
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.plans import ReadRequest
@@ -32,11 +32,10 @@ from delta_core.rules import (
 )  # fmt: skip
 from delta_core.schema import Path, find, format_path
 from delta_core.state import TableState
-from delta_core.types import DataType
+from delta_core.types import DataType, PrimitiveType
 
 __all__ = ["WritePlan", "plan_write"]
 
-_RULES = (FillColumn, HiddenColumn, RowCheck, FileRequirement, RemoveRows, ChangeCapture)
 _NOTHING = FileRequirement("")
 R = TypeVar("R")
 
@@ -111,11 +110,6 @@ def plan_write(
         An expression of a rule does not fit the table, or can't be evaluated here.
     """
     rules: list[WriteRule] = plugins.collect("write_rules", table=table, operation=operation)
-    strange = next((r for r in rules if not isinstance(r, _RULES)), None)
-    if strange is not None:
-        raise HookContractError(
-            f"Hook write_rules returned {strange!r}, expected a write rule.", hook="write_rules"
-        )
     if known is not None and known.serves(table, operation, rules):
         return known
     functions = plugins.functions
@@ -129,7 +123,7 @@ def plan_write(
         _ordered([_bound_fill(r, table, functions) for r in rules if isinstance(r, FillColumn)]),
         _hidden([r for r in rules if isinstance(r, HiddenColumn)], table, plugins),
         tuple(
-            replace(r, expression=bind(r.expression, table.schema, functions)) for r in rules if isinstance(r, RowCheck)
+            replace(r, expression=_condition(r, table, functions)) for r in rules if isinstance(r, RowCheck)
         ),
         requirements,
         _sole([r for r in rules if isinstance(r, RemoveRows)]),
@@ -137,6 +131,11 @@ def plan_write(
         tuple(path for path, _ in statistics_leaves(table, requirements.statistics_columns)),
         functions, tuple(rules),
     )  # fmt: skip
+
+
+def _condition(rule: RowCheck, table: TableState, functions: Mapping[str, Function]) -> Expression:
+    what = f"RowCheck {rule.name!r}"
+    return bind_rule(rule.feature, "write_rules", what, rule.expression, table.schema, functions, PrimitiveType("boolean"))
 
 
 def _sole(rules: Sequence[R]) -> R | None:
@@ -171,17 +170,26 @@ def _bound_fill(rule: FillColumn, table: TableState, functions: Mapping[str, Fun
             f"Feature {rule.feature} fills {format_path(rule.column)}; only whole columns can be filled.",
             feature=rule.feature,
         )
-    path, found = find(table.schema, rule.column)
-    return replace(rule, column=path, expression=_of_type(rule.expression, found.type, table, functions))
+    try:
+        path, found = find(table.schema, rule.column)
+    except ColumnNotFoundError as e:
+        raise HookContractError(
+            f"FillColumn of hook write_rules of plugin {rule.feature!r} fills a column that is not there: {e.message}",
+            plugin=rule.feature, hook="write_rules", column=format_path(rule.column),
+        ) from e  # fmt: skip
+    return replace(rule, column=path, expression=_of_type(rule, found.type, table, functions))
 
 
 def _of_type(
-    expression: Expression, wanted: DataType, table: TableState, functions: Mapping[str, Function]
+    rule: FillColumn | HiddenColumn, wanted: DataType, table: TableState, functions: Mapping[str, Function]
 ) -> Expression:
-    bound = bind_typed(expression, table.schema, functions)
-    if same_type(bound.type, wanted):
-        return bound.expression
-    return bind(Cast(expression, wanted), table.schema, functions)
+    name = rule.name if isinstance(rule, HiddenColumn) else format_path(rule.column)
+    what = f"{type(rule).__name__} {name!r}"
+    bound = bind_rule(rule.feature, "write_rules", what, rule.expression, table.schema, functions)
+    found = bind_typed(bound, table.schema, functions).type
+    if same_type(found, wanted):
+        return bound
+    return bind_rule(rule.feature, "write_rules", what, Cast(rule.expression, wanted), table.schema, functions)
 
 
 def _hidden(rules: Sequence[HiddenColumn], table: TableState, plugins: PluginSet) -> tuple[HiddenColumn, ...]:
@@ -199,7 +207,7 @@ def _hidden(rules: Sequence[HiddenColumn], table: TableState, plugins: PluginSet
         for rule in rules:
             _check_carried(rule, readers)
             _check_readers(rule, readers)
-    return tuple(replace(r, expression=_of_type(r.expression, r.type, table, plugins.functions)) for r in rules)
+    return tuple(replace(r, expression=_of_type(r, r.type, table, plugins.functions)) for r in rules)
 
 
 def _check_carried(rule: HiddenColumn, readers: Sequence[ReadRule]) -> None:

@@ -70,7 +70,7 @@ def test_table_keeps_its_id(tmp_path: Path) -> None:
 def test_action_that_no_feature_brings_is_refused(tmp_path: Path) -> None:
     rule = ExtraAction("acme.one", "acmeNote", {"text": "x"})
     transaction = begin(tmp_path, commit_rules=lambda attempt: [rule])
-    with pytest.raises(UnsupportedFeatureError, match="acmeNote, which no feature of the table permits"):
+    with pytest.raises(HookContractError, match="is of kind acmeNote, which no feature of the table permits"):
         transaction.commit()
     other = begin(tmp_path / "other")
     other.add_action("acmeNote", {"text": "x"})

@@ -29,7 +29,13 @@ from delta_core.engines.arrow import (
 )
 from delta_core.engines.arrow.compute import CallInfo, Kernel, Maker, arrow_type, scalar_of, typed
 from delta_core.engines.arrow.result_size import choose, spread, take
-from delta_core.errors import ExpressionError, InternalError, PluginError, UnsupportedExpressionError
+from delta_core.errors import (
+    ExpressionError,
+    InternalError,
+    PluginError,
+    UnsupportedExpressionError,
+    plugin_errors,
+)
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, leaves
 from delta_core.expressions.binding import leaf_type, resolve, resolve_args
 from delta_core.expressions.coercion import canonical
@@ -315,7 +321,9 @@ def _once(node: Node) -> Node:
 
 def _foreign(function: Function, nodes: list[Node], result: pa.DataType) -> Node:
     def node(batch: _Batch) -> Any:
-        out = function.arrays(*(_as_array(v, batch.num_rows, v.type) for v in (n(batch) for n in nodes)))
+        arguments = [_as_array(v, batch.num_rows, v.type) for v in (n(batch) for n in nodes)]
+        with plugin_errors(function.feature, f"Function {function.name!r} of hook functions", "functions"):
+            out = function.arrays(*arguments)
         if len(out) != batch.num_rows or out.type != result:
             raise PluginError(
                 f"Function {function.name!r} of feature {function.feature!r} returned {len(out)} values of {out.type}; "
