@@ -62,25 +62,26 @@ def holds_bytes(array: pa.Array[Any], *parts: bytes) -> bool:
 
     A part of several bytes may span two strings, so that only False is certain.
     """
-    found = string_buffers(array)
-    if found is None:
-        return False
-    _, offsets, data, first, length, is_wide = found
-    if not length or offsets is None or data is None:
-        return False
-    ends = np.frombuffer(offsets, np.int64 if is_wide else np.int32)[first : first + length + 1]
-    text = memoryview(data)[int(ends[0]) : int(ends[-1])]
-    return any(re.search(re.escape(part), text) is not None for part in parts)
+    ends, text = _ends_and_text(array)
+    inside = memoryview(text)[int(ends[0]) : int(ends[-1])] if len(ends) else b""
+    return any(re.search(re.escape(part), inside) is not None for part in parts)
 
 
 def first_bytes(array: pa.Array[Any]) -> NDArray[np.uint8]:
     """Return the first byte of each string that has one."""
+    ends, text = _ends_and_text(array)
+    starts = ends[:-1][ends[:-1] < ends[1:]]
+    return np.frombuffer(text, np.uint8)[starts]
+
+
+def _ends_and_text(array: pa.Array[Any]) -> tuple[NDArray[np.int64], pa.Buffer | bytes]:
+    """Return where each string starts and the last one ends, and the bytes that these places are of."""
     found = string_buffers(array)
     if found is None or found[1] is None or found[2] is None or not found[4]:
-        return np.zeros(0, np.uint8)
+        return np.zeros(0, np.int64), b""
     _, offsets, data, first, length, is_wide = found
-    ends = np.frombuffer(offsets, np.int64 if is_wide else np.int32)[first : first + length + 1]
-    return np.frombuffer(data, np.uint8)[ends[:-1][ends[:-1] < ends[1:]]]
+    ends: NDArray[Any] = np.frombuffer(offsets, np.int64 if is_wide else np.int32)[first : first + length + 1]
+    return ends, data
 
 
 def is_valid(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> NDArray[np.bool_]:
