@@ -77,9 +77,11 @@ def first_bytes(array: pa.Array[Any]) -> NDArray[np.uint8]:
 def _ends_and_text(array: pa.Array[Any]) -> tuple[NDArray[np.int64], pa.Buffer | bytes]:
     """Return where each string starts and the last one ends, and the bytes that these places are of."""
     found = string_buffers(array)
-    if found is None or found[1] is None or found[2] is None or not found[4]:
+    if found is None:
         return np.zeros(0, np.int64), b""
     _, offsets, data, first, length, is_wide = found
+    if offsets is None or data is None or not length:
+        return np.zeros(0, np.int64), b""
     ends: NDArray[Any] = np.frombuffer(offsets, np.int64 if is_wide else np.int32)[first : first + length + 1]
     return ends, data
 
