@@ -30,6 +30,7 @@ __all__ = [
     "ExpressionError",
     "ExternalPathError",
     "FeatureRequirementError",
+    "FilePermissionError",
     "HookContractError",
     "InternalError",
     "InvalidArgumentError",
@@ -54,6 +55,7 @@ __all__ = [
     "VersionNotFoundError",
     "did_you_mean",
     "plugin_errors",
+    "shortened",
 ]
 
 #: Among more names than this, a search for similar ones would take longer than a second.
@@ -96,6 +98,12 @@ class DeltaError(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+
+def shortened(value: object, most: int = 300) -> str:
+    """Return a value as text for a message, of so many characters at most."""
+    text = str(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _rebuild(kind: type[DeltaError], message: str, facts: dict[str, Any]) -> DeltaError:
@@ -204,6 +212,12 @@ class DataFileError(CorruptTableError):
 class DataFileNotFoundError(DataFileError, FileNotFoundError):
     """A file that the log names is not there."""
 
+    @classmethod
+    def of(cls, path: str) -> DataFileNotFoundError:
+        """Return the error of a data file."""
+        text = f"Data file {path!r}, which the log names, is not there. Restore it, or remove it from the table."
+        return cls(text, path=path)
+
 
 # --- schema, expressions, constraints ------------------------------------------------------
 
@@ -284,6 +298,8 @@ class EngineError(DeltaError):
 
 class ExternalPathError(EngineError):
     """A path of the log leads out of the table to a place that is not followed; ``path`` is its text."""
+class FilePermissionError(EngineError, PermissionError):
+    """A file may not be read or written by this process, or by Spark's."""
 
 
 class PluginError(DeltaError):

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from delta_core.actions import FILE_COLUMNS
 from delta_core.engines.spark.types import spark_schema
-from delta_core.errors import InvalidArgumentError
+from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 from delta_core.log.files import FileSet
 from delta_core.snapshot import Snapshot, open_snapshot
 
@@ -40,6 +40,10 @@ class DeltaSource(DataSource):  # type: ignore[misc]  # pyspark has no types
         snapshot = _open(self.options)
         return spark_schema(snapshot.schema, snapshot.state.types)
 
+    def writer(self, schema: T.StructType, overwrite: bool) -> Any:
+        """Refuse: rows are written by `delta_core.spark.write`."""
+        raise UnsupportedOperationError('format("delta_core") only reads. Write with delta_core.spark.write(df, path, mode).')
+
     def reader(self, schema: T.StructType) -> DataSourceReader:
         """Return a reader of one version, whichever was the latest when the query was planned."""
         return _Reader(dict(self.options), schema, _open(self.options).version)
@@ -51,7 +55,7 @@ def _open(options: Any, version: int | None = None) -> Snapshot:
         raise InvalidArgumentError('Found no path, expected spark.read.format("delta_core").load(path).')
     storage = {k[len(_STORAGE) :]: v for k, v in given.items() if k.startswith(_STORAGE)}
     if version is None and "versionasof" in given:
-        version = int(given["versionasof"])
+        version = _version(given["versionasof"])
     timestamp = given.get("timestampasof") if version is None else None
     return open_snapshot(
         given["path"], version, timestamp, storage_options=storage or None,
@@ -63,6 +67,13 @@ def _prefixes(text: str | None) -> list[str] | Literal[False] | None:
     if text is None:
         return None
     return False if text.strip().lower() == "false" else [p.strip() for p in text.split(",")]
+
+
+def _version(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidArgumentError(f"Found versionAsOf={text!r}, expected the number of a version.") from None
 
 
 @dataclass

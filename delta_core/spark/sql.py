@@ -10,7 +10,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from delta_core.engines.spark import private
-from delta_core.errors import InvalidArgumentError
+from delta_core.engines.spark.failures import convert_failures
+from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 from delta_core.spark.reading import read
 from delta_core.spark.source import DeltaSource
 
@@ -31,6 +32,35 @@ _TABLE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+_COMMENT = re.compile(rf"(?P<kept>{_TEXT}|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`)|--[^\n]*|/\*.*?\*/", re.DOTALL)
+#: What makes the table behind it the one that a statement changes or describes.
+_TARGET = re.compile(
+    r"\b(?P<statement>DELETE\s+FROM|UPDATE|MERGE\s+(?:WITH\s+SCHEMA\s+EVOLUTION\s+)?INTO|COPY\s+INTO"
+    r"|INSERT\s+(?:WITH\s+SCHEMA\s+EVOLUTION\s+)?(?:INTO|OVERWRITE)(?:\s+TABLE)?|TRUNCATE\s+TABLE|ALTER\s+TABLE"
+    r"|DROP\s+TABLE(?:\s+IF\s+EXISTS)?|CREATE\s+(?:OR\s+REPLACE\s+)?TABLE(?:\s+IF\s+NOT\s+EXISTS)?|REPLACE\s+TABLE"
+    r"|OPTIMIZE|VACUUM|RESTORE(?:\s+TABLE)?|REORG\s+TABLE|ANALYZE\s+TABLE|FSCK\s+REPAIR\s+TABLE"
+    r"|DESC(?:RIBE)?\s+(?:HISTORY|DETAIL))\s*\Z",
+    re.IGNORECASE,
+)
+_REPLACE = "delta_core.spark.write(rows, {uri}, 'overwrite', "
+_LATER = "This library has no such call yet: use another Delta writer for it."
+#: What works instead, by the statement's beginning.
+_ADVICE = (
+    ("DELETE", f"Overwrite the rows with none: {_REPLACE}replace_where='<condition>'), where rows is a DataFrame of no rows."),
+    ("UPDATE", f"Replace the rows by their changed selves: {_REPLACE}replace_using=['<key>'])."),
+    ("MERGE", f"Replace the rows that match new ones: {_REPLACE}replace_using=['<key>']), or replace_on='t.k = s.k'."),
+    ("INSERT OVERWRITE", f"Write the query's DataFrame: {_REPLACE.removesuffix(', ')})."),
+    ("INSERT", "Write the query's DataFrame: delta_core.spark.write(rows, {uri}, 'append')."),
+    ("COPY", "Append the files' rows: delta_core.spark.write(spark.read.parquet(...), {uri}, 'append')."),
+    ("TRUNCATE", f"Overwrite the table with none of its rows: {_REPLACE.removesuffix(', ')})."),
+    ("DROP", "Delete its directory."),
+    ("CREATE", "Create it with delta_core.DeltaTable.create({uri}, ...) or delta_core.spark.write(rows, {uri})."),
+    ("REPLACE", f"Overwrite it: {_REPLACE}schema_mode='overwrite')."),
+    ("ALTER", "Columns are added by delta_core.spark.write(rows, {uri}, 'append', schema_mode='merge')."),
+    ("DESC", "See delta_core.DeltaTable({uri}).history() and .metadata()."),
+    ("", _LATER),
+)
+
 
 def register(spark: SparkSession, name: str = TABLE_FUNCTION) -> None:
     """Make tables known to a session's SQL: ``SELECT * FROM delta_scan('uri')`` or ``delta_scan('uri', 3)``.
@@ -41,9 +71,19 @@ def register(spark: SparkSession, name: str = TABLE_FUNCTION) -> None:
     """
     if re.fullmatch(r"[A-Za-z_]\w*", name) is None:
         raise InvalidArgumentError(f"Found the name {name!r} for a table function, expected a plain identifier.")
-    spark.dataSource.register(DeltaSource)
+    with private.own_python(spark):
+        spark.dataSource.register(DeltaSource)
     if private.is_available(spark):
-        private.register_table_function(spark, name, lambda uri, version=None: read(spark, uri, version))
+        convert_failures()
+        private.register_table_function(spark, name, lambda *given: _scan(spark, name, given))
+
+
+def _scan(spark: SparkSession, name: str, given: tuple[str | int, ...]) -> DataFrame:
+    kinds = tuple(map(type, given))
+    if kinds not in ((str,), (str, int)):
+        found = ", ".join(map(repr, given))
+        raise InvalidArgumentError(f"Found {name}({found}), expected {name}('uri') or {name}('uri', version).")
+    return read(spark, *given)  # type: ignore[arg-type]  # checked above
 
 
 def sql(spark: SparkSession, text: str, args: Any = None, **options: Any) -> DataFrame:
@@ -57,7 +97,13 @@ def sql(spark: SparkSession, text: str, args: Any = None, **options: Any) -> Dat
         As for ``spark.sql``.
     options
         As for `read`: ``storage_options``, ``timezone`` ...
+
+    Raises
+    ------
+    UnsupportedOperationError
+        The statement changes a table, or asks what only other calls tell; the message names the call.
     """
+    _check_reads(text)
     views: dict[tuple[str, int | None, str | None], str] = {}
     pieces, end = [], 0
     for start, stop, place in _tables(text):
@@ -71,6 +117,21 @@ def sql(spark: SparkSession, text: str, args: Any = None, **options: Any) -> Dat
         for view in views.values():
             spark.catalog.dropTempView(view)
     return found
+
+
+def _check_reads(text: str) -> None:
+    """Refuse statements whose target is one of our tables."""
+    for start, _, (uri, _, _) in _tables(text):
+        before = _COMMENT.sub(lambda m: m["kept"] or " ", text[:start])
+        found = _TARGET.search(before)
+        if found is None:
+            continue
+        statement = " ".join(found["statement"].upper().split())
+        advice = next(how for verb, how in _ADVICE if statement.startswith(verb))
+        raise UnsupportedOperationError(
+            f"{statement} is not possible on a Delta table in SQL here. {advice.format(uri=repr(uri))}",
+            statement=statement, path=uri,
+        )  # fmt: skip
 
 
 def _tables(text: str) -> Iterator[tuple[int, int, tuple[str, int | None, str | None]]]:

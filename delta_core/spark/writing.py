@@ -9,9 +9,11 @@ from typing import Any, Literal
 from pyspark.sql import Column, DataFrame
 
 from delta_core.commit.options import MAX_COMMIT_RETRIES
-from delta_core.engines.spark.private import check_version
+from delta_core.engines.spark.failures import convert_failures
+from delta_core.engines.spark.private import check_version, is_available
 from delta_core.engines.spark.write import FrameWriteOptions, write_rows
 from delta_core.engines.spark.write_files import FrameOptions
+from delta_core.errors import InvalidArgumentError
 from delta_core.operations.write import WriteOptions
 from delta_core.snapshot import open_context
 
@@ -91,7 +93,7 @@ def write(
     TableExistsError, SchemaMismatchError, ConstraintViolationError, CommitConflictError
         The table is as it was, and nothing that was written is left.
     EngineError
-        The Spark job failed.
+        The Spark job failed; Spark's own error is its cause.
 
     Notes
     -----
@@ -99,6 +101,14 @@ def write(
     keep with Spark too.
     """
     check_version()
+    if not hasattr(df, "sparkSession"):
+        raise InvalidArgumentError(
+            f"Found {type(df).__name__} for df, expected a DataFrame of PySpark. Use delta_core.write_deltalake for other rows."
+        )
+    if max_records_per_file is not None and (type(max_records_per_file) is not int or max_records_per_file < 1):
+        raise InvalidArgumentError(f"Found max_records_per_file={max_records_per_file!r}, expected a number above 0.")
+    if is_available(df.sparkSession):
+        convert_failures()
     options = WriteOptions(
         mode=mode, replace_where=replace_where, partition_overwrite=partition_overwrite_mode, schema_mode=schema_mode,
         partition_by=[partition_by] if isinstance(partition_by, str) else partition_by, cluster_by=cluster_by,

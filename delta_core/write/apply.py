@@ -22,6 +22,7 @@ from delta_core.errors import (
     InvalidArgumentError,
     SchemaMismatchError,
     did_you_mean,
+    shortened,
 )
 from delta_core.expressions.ast import (
     Column,
@@ -155,7 +156,7 @@ class PrepareRows:
         text = check.sql or format_sql(check.expression)
         raise ConstraintViolationError(
             f"{broken} row{'s' * (broken != 1)} of {rows.num_rows} break{'s' * (broken == 1)} the check {check.name!r} "
-            f"({text}); the first is {row}. Correct the rows; nothing was written.",
+            f"({text}); the first is {shortened(row)}. Correct the rows; nothing was written.",
             name=check.name, expression=text, feature=check.feature, count=broken, row=row,
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.errors import ConstraintViolationError
+from delta_core.errors import ConstraintViolationError, shortened
 from delta_core.schema import Path, format_path
 from delta_core.types import ArrayType, DataType, Field, MapType, StructType
 from delta_core.write import compute as pc
@@ -65,7 +65,7 @@ class SchemaCheck(Struct, frozen=True):
         row = sample(mask.index(pa.scalar(True)).as_py()) if len(self.path) == 1 else None
         raise ConstraintViolationError(
             f"{count} value{'s' * (count != 1)} of column {column} break{'s' * (count == 1)} the check {name!r}: "
-            f"the column {what} there{'' if row is None else f', first in {row}'}. Correct the rows; nothing was written.",
+            f"the column {what} there{'' if row is None else f', first in {shortened(row)}'}. Correct the rows; nothing was written.",
             name=name, expression=name, column=column, count=count, row=row,
         )  # fmt: skip
 

@@ -139,9 +139,7 @@ def _naming(path: str) -> Iterator[None]:
             path=path, column=e.column, found=e.found, expected=e.wanted,
         ) from e  # fmt: skip
     except FileNotFoundError as e:
-        raise DataFileNotFoundError(
-            f"Data file {path!r}, which the log names, is not there. Restore it, or remove it from the table.", path=path
-        ) from e
+        raise DataFileNotFoundError.of(path) from e
     except (pa.ArrowException, OSError) as e:
         sound = "not yet implemented" in str(e).lower()
         what = "PyArrow does not decode what it holds" if sound else "it is no sound Parquet file"

@@ -9,7 +9,8 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from delta_core.errors import CorruptTableError, DataFileError
+from delta_core.engine import Storage
+from delta_core.errors import CorruptTableError, DataFileError, DataFileNotFoundError
 from delta_core.expressions.ast import FileConstant, FileStatistic, PartitionValue
 from delta_core.kernels.arrow_buffers import int64_values, number_array, values_of
 from delta_core.kernels.row_set import RowSet
@@ -93,6 +94,21 @@ class PlannedFiles:
         for i, (size, _) in zip(missing, found, strict=True):
             sizes[i] = size
         return pa.array(sizes, pa.int64())
+
+    def check_stored(self) -> None:
+        """Refuse files that are missing, or empty: a reader of paths passes over these.
+
+        Raises DataFileNotFoundError and DataFileError. Asks the store once a file.
+        """
+        storage = self._scan.source.engine.storage
+        paths = decode_paths(self.table.column("path"))
+        try:
+            found = storage.stat(paths)
+        except FileNotFoundError:
+            raise DataFileNotFoundError.of(next(p for p in paths if not _exists(storage, p))) from None
+        for path, (size, _) in zip(paths, found, strict=True):
+            if size == 0:
+                raise DataFileError(f"Data file {path!r} can't be read: it is no sound Parquet file (it is empty).", path=path)
 
     def constant(self, leaf: FileConstant | PartitionValue) -> pa.Array:
         """Return a typed constant, one value a file."""
@@ -186,6 +202,14 @@ def check_rows(rows: RowSet, num_records: int | None, path: str) -> None:
             rows.check_fits(num_records)
     except CorruptTableError as e:
         raise DataFileError(f"The deleted rows of data file {path!r} do not fit it: {e}", path=path) from e
+
+
+def _exists(storage: Storage, path: str) -> bool:
+    try:
+        storage.stat([path])
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def root_of(uri: Callable[[str], str]) -> str:

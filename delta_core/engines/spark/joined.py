@@ -15,8 +15,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from delta_core.engines.spark import private
 from delta_core.engines.spark.chunks import CHUNK, CHUNK_SCHEMA, WORDS, chunk_table, vector_decoders
-from delta_core.engines.spark.files import PlannedFiles
+from delta_core.engines.spark.failures import names_root
+from delta_core.engines.spark.files import PlannedFiles, hadoop_path, root_of
 from delta_core.engines.spark.names import FILE, WANTED, constant_name
 from delta_core.engines.spark.types import spark_schema, spark_type
 from delta_core.errors import EngineError
@@ -48,11 +50,13 @@ def read_joined(
     types, plan = scan.source.state.types, scan.plan
     schema = spark_schema(raw, types)
     constants = [T.StructField(constant_name(i), spark_type(c.type, types)) for i, c in enumerate(plan.constants)]
+    names_root(hadoop_path(root_of(scan.source.engine.storage.uri)))
     if plan.match == "id":
         spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
     if not len(files):
         fields = [*schema.fields, *constants, T.StructField(_INDEX, T.LongType())]
         return spark.createDataFrame([], T.StructType(fields)), _INDEX
+    files.check_stored()
     everything: list[str] = files.hadoop_paths().to_pylist()
     places = list(dict.fromkeys(everything))
     reader = spark.read.schema(schema).option("recursiveFileLookup", "true")
@@ -127,7 +131,8 @@ def _chunks(spark: Any, scan: Scan, files: PlannedFiles, most: int) -> DataFrame
     for decoder, located in vector_decoders(scan, files, chosen):
         listed = spark.createDataFrame(located)
         tasks = located.num_rows // _TASK_VECTORS + 1
-        parts.append(listed.repartition(tasks).mapInArrow(decoder, CHUNK_SCHEMA))
+        with private.own_python(spark):
+            parts.append(listed.repartition(tasks).mapInArrow(decoder, CHUNK_SCHEMA))
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionAll(part)

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from delta_core.engines.spark.failures import names_files
 from delta_core.engines.spark.files import PlannedFiles, Rows
 from delta_core.engines.spark.handover import is_flat, write_files
 from delta_core.kernels.arrow_buffers import int64_values
@@ -31,6 +32,7 @@ class Listing:
     def __init__(self, scan: Scan) -> None:
         self._scan = scan
         self.files = scan.file_set
+        names_files(self)
         self._firsts: dict[int, int] = {}
         total = 0
         for part in self.files.parts:
@@ -92,6 +94,12 @@ class Listing:
     def path(self, number: int) -> str:
         """Return a file's path as the log means it."""
         return PlannedFiles(self._scan, self._at(np.array([number]))).path(0)
+
+    def path_at(self, place: str) -> str | None:
+        """Return the path of the file at a place that Spark names, None where none of the files lies there."""
+        planned = PlannedFiles(self._scan, self.files)
+        number = planned.hadoop_paths().index(place).as_py()
+        return None if number < 0 else planned.path(number)
 
     def rows(self, numbers: Sequence[int]) -> Iterator[Rows]:
         """Yield the dropped or chosen rows of files that have such."""

@@ -6,9 +6,12 @@ Whoever can't have them (Spark Connect, other versions) takes the route of plain
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 from urllib.parse import quote
@@ -18,13 +21,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from delta_core.engines.spark.driver_classes import class_loader
-from delta_core.engines.spark.failures import remembering
+from delta_core.engines.spark.failures import names_root, remembering
+from delta_core.engines.spark.files import hadoop_path
 from delta_core.engines.spark.java_source import PACKAGE
-from delta_core.errors import UnsupportedOperationError
+from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 
 __all__ = [
     "NEWEST", "OLDEST", "ReplayedRows", "bit_test", "check_version", "file_relation", "heap_bytes", "is_available",
-    "register_table_function", "roaring_test", "select", "with_names",
+    "num_tasks", "own_python", "register_table_function", "roaring_test", "run_sink", "select", "with_names",
 ]  # fmt: skip
 
 #: Versions of PySpark that these interfaces were tried on: from the first up to, not including, the second.
@@ -68,10 +72,17 @@ def _once(spark: Any, what: str, make: Callable[[], Any]) -> Any:
 def _driver(spark: Any) -> Any:
     """Return `java_source`'s Driver, which makes things of Spark in one call each."""
 
-    def make() -> Any:
-        return class_loader(spark).loadClass(f"{PACKAGE}.Driver").getConstructors()[0].newInstance(None)
+    return _instance(spark, "Driver")
 
-    return _once(spark, "driver", make)
+
+def _instance(spark: Any, name: str) -> Any:
+    """Return the only object of a class of `java_source`."""
+
+    def make() -> Any:
+        loader = _once(spark, "classes", lambda: class_loader(spark))
+        return loader.loadClass(f"{PACKAGE}.{name}").getConstructors()[0].newInstance(None)
+
+    return _once(spark, name, make)
 
 
 class _Function:
@@ -107,6 +118,7 @@ def file_relation(
     from pyspark.java_gateway import ensure_callback_server_started
 
     ensure_callback_server_started(spark._sc._gateway)
+    names_root(hadoop_path(root))
     made = _driver(spark).relation(
         spark._jsparkSession, root, columns.json(), constants.json(), vector_columns, by_field_id, _Function(ask)
     )
@@ -209,22 +221,85 @@ def _column(made: Any) -> Column:
     return ClassicColumn(made)
 
 
+# --- writing -------------------------------------------------------------------------------
+
+
+def run_sink(spark: Any, sinks: Sequence[str], arguments: Sequence[Any], rows: DataFrame) -> None:
+    """Write rows through a sink as a query of its own: with an execution id, the session's settings and listeners.
+
+    Parameters
+    ----------
+    sinks : sequence of str
+        Names that the sink's class has in known versions: the first that exists is made of the arguments.
+    """
+    values = spark._jvm.java.util.ArrayList()
+    for value in arguments:
+        values.add(value)
+    _instance(spark, "Writer").run("\n".join(sinks), values, rows._jdf)
+
+
+def num_tasks(spark: Any) -> Column:
+    """Return how many tasks the stage has that evaluates this: each has a ``spark_partition_id()`` below it."""
+    return _column(_instance(spark, "Writer").numTasks())
+
+
+# --- Python workers ------------------------------------------------------------------------
+
+
+@contextmanager
+def own_python(spark: Any) -> Iterator[None]:
+    """Have functions that are made within run under this interpreter, where nobody chose another one.
+
+    Spark takes ``python3`` from PATH for its workers. In local mode these run on this machine: what runs here serves there.
+    """
+    context = getattr(spark, "sparkContext", None) if is_available(spark) else None
+    if context is None or not sys.executable or "PYSPARK_PYTHON" in os.environ or not _is_local(context):
+        yield
+        return
+    paths = os.pathsep.join(p for p in sys.path if p)
+    with _lock:
+        before = context.pythonExec, context.environment
+        context.pythonExec, context.environment = sys.executable, {**context.environment, "PYTHONPATH": paths}
+        try:
+            yield
+        finally:
+            context.pythonExec, context.environment = before
+
+
+def _is_local(context: Any) -> bool:
+    return re.fullmatch(r"local(\[.*\])?", str(context.master)) is not None
+
+
 # --- SQL -----------------------------------------------------------------------------------
 
 
-class _TableFunction:
-    """A table function of SQL: from its constant arguments to a DataFrame."""
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
 
-    def __init__(self, function: Callable[..., DataFrame]) -> None:
+
+class _TableFunction:
+    """A table function of SQL: from its constant arguments (texts and whole numbers) to a DataFrame."""
+
+    def __init__(self, name: str, function: Callable[..., DataFrame]) -> None:
+        self._name = name
         self._function = function
 
     def apply(self, expressions: Any) -> Any:
-        values = []
-        while not expressions.isEmpty():
-            value = expressions.head().eval(None)
-            values.append(None if value is None else value if isinstance(value, int) else value.toString())
-            expressions = expressions.tail()
-        return self._function(*values)._jdf.queryExecution().analyzed()
+        with remembering():
+            values = []
+            while not expressions.isEmpty():
+                values.append(self._value(expressions.head()))
+                expressions = expressions.tail()
+            return self._function(*values)._jdf.queryExecution().analyzed()
+
+    def _value(self, expression: Any) -> str | int:
+        try:
+            kind = str(expression.dataType().simpleString())
+            value = expression.eval(None) if kind == "string" or kind in _WHOLE else None
+        except Exception:  # noqa: BLE001 (a column has no value, and each version of Spark says so in its own way)
+            value = None
+        if value is None:
+            raise InvalidArgumentError(f"Found {expression.sql()} in a call of {self._name}, expected text or a whole number.")
+        return value if isinstance(value, int) else str(value.toString())
 
     class Java:
         implements = ("scala.Function1",)
@@ -236,4 +311,4 @@ def register_table_function(spark: Any, name: str, function: Callable[..., DataF
 
     ensure_callback_server_started(spark._sc._gateway)
     registry = spark._jsparkSession.sessionState().tableFunctionRegistry()
-    registry.createOrReplaceTempFunction(name, _TableFunction(function), "scala_udf")
+    registry.createOrReplaceTempFunction(name, _TableFunction(name, function), "scala_udf")

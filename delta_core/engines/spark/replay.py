@@ -26,13 +26,21 @@ from delta_core.engines.spark.checkpoint_frame import (
     vector_id,
 )
 from delta_core.engines.spark.expressions import to_sql
+from delta_core.engines.spark.failures import cause_of, reason
 from delta_core.engines.spark.files import Rows, check_rows, hadoop_path, root_of
 from delta_core.engines.spark.indexed import VectorForm, constant_schema, held
 from delta_core.engines.spark.names import VECTOR as VECTOR_COLUMN
 from delta_core.engines.spark.pruning import FilterReader
 from delta_core.engines.spark.replay_cache import Facts, Held, Key, forget, held_checkpoint
 from delta_core.engines.spark.types import spark_schema, spark_type
-from delta_core.errors import CheckpointError, DeltaError, EngineError, InvalidArgumentError, LogChangedError
+from delta_core.errors import (
+    CheckpointError,
+    DeltaError,
+    EngineError,
+    InvalidArgumentError,
+    LogChangedError,
+    shortened,
+)
 from delta_core.expressions.ast import (
     Call,
     Expression,
@@ -167,7 +175,7 @@ class Replay:
         try:
             return tuple(zip(paths, self._scan.source.engine.storage.identify(paths), strict=True))
         except FileNotFoundError as e:
-            raise self._failure(str(e)) from e
+            raise self._failure(str(e), shortened(e)) from e
 
     # --- what is read of the table as a whole ----------------------------------------------
 
@@ -334,7 +342,7 @@ class Replay:
                 if failure is None:
                     return found
                 forget(self._key)
-                raise self._failure(str(failure)) from failure
+                raise self._failure(str(failure), reason(failure)) from cause_of(failure)
             forget(self._key)
             self._start_again()
         raise LogChangedError.of_replaced(self._key.files[0][0])
@@ -350,14 +358,13 @@ class Replay:
         self._touched = source.touched()
         self._take(list(handles.values()))
 
-    def _failure(self, text: str) -> DeltaError:
+    def _failure(self, text: str, shown: str) -> DeltaError:
         storage = self._scan.source.engine.storage
         for handle in self._files.values():
             try:
                 storage.stat([handle.path])
             except FileNotFoundError:
                 return CheckpointError.of_missing(handle.path)
-        shown = text[:1000]
         broken = next((h.path for h in self._files.values() if h.path.rpartition("/")[2] in text), None)
         if broken is None:
             return EngineError(f"The log of {self._uri('')} can't be replayed by Spark: {shown}", path=self._uri(""))

@@ -13,10 +13,12 @@ from pyspark.sql import functions as F
 
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.transaction import CommitResult
+from delta_core.engines.spark.failures import failing_as, reason
 from delta_core.engines.spark.frame import frame
+from delta_core.engines.spark.types import spark_schema
 from delta_core.engines.spark.write_files import FrameOptions, write_frame
 from delta_core.engines.spark.write_rows import given_schema
-from delta_core.errors import InvalidArgumentError, SchemaMismatchError
+from delta_core.errors import DeltaError, InvalidArgumentError, SchemaMismatchError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.printing import quote_name
 from delta_core.log.files import FileSet
@@ -60,7 +62,8 @@ def write_rows(
 ) -> CommitResult | None:
     """Write a DataFrame's rows and commit them; as `operations.write.write_table`."""
     _check(options, own)
-    return run_write(context, options, lambda base: _FrameWrite(context, base, rows, options, own))
+    with failing_as(f"Spark failed to write {context.log.uri}", path=context.log.uri):
+        return run_write(context, options, lambda base: _FrameWrite(context, base, rows, options, own))
 
 
 def _check(options: WriteOptions, own: FrameWriteOptions) -> None:
@@ -125,6 +128,25 @@ class _FrameWrite(TableWrite):
 
     # --- what new rows replace ---
 
+    def _write_rows(self, predicate: Expression | None) -> None:
+        if self.own.replaces and self.base is not None:
+            self._check_condition(self.base)
+        super()._write_rows(predicate)
+
+    def _check_condition(self, base: Snapshot) -> None:
+        """Refuse a condition that Spark can't resolve, before rows are written."""
+        sides = []
+        for name, state in (("t", base.state), ("s", self.transaction.table)):
+            sides.append(self.spark.createDataFrame([], spark_schema(state.schema, state.types)).alias(name))
+        try:
+            sides[0].join(sides[1], self._condition(base), "left_semi").schema  # noqa: B018 (Connect analyses it here)
+        except DeltaError:
+            raise
+        except Exception as e:
+            raise InvalidArgumentError(
+                f"replace_on={self.own.replace_on!s} is no condition on t, the table, and s, the new rows: {reason(e)}"
+            ) from e
+
     def _replace(self, base: Snapshot, predicate: Expression | None) -> None:
         if self.own.replaces:
             self._replace_matching(base)
@@ -172,13 +194,17 @@ class _FrameWrite(TableWrite):
         return table.filter(pa.array([u in wanted for u in uris], pa.bool_()))
 
     def _condition(self, base: Snapshot) -> Column:
-        if self.own.replace_on is not None:
-            return F.expr(self.own.replace_on) if isinstance(self.own.replace_on, str) else self.own.replace_on
+        on = self.own.replace_on
+        if on is not None:
+            return F.expr(on) if isinstance(on, str) else on
         found: Column | None = None
         for name in self.own.replace_using:
             column = base.schema.get(name)
             if column is None:
-                raise SchemaMismatchError(f"Column {name!r} of replace_using is not in the table.", column=name)
+                names = ", ".join(base.schema.names)
+                raise SchemaMismatchError(
+                    f"Column {name!r} of replace_using is not in the table; its columns are: {names}.", column=name
+                )
             quoted = quote_name(column.name)
             part = F.col(f"t.{quoted}") == F.col(f"s.{quoted}")
             found = part if found is None else found & part

@@ -15,7 +15,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from delta_core.engines.spark.write_values import BAD_VALUE
-from delta_core.errors import ConstraintViolationError, DeltaError, SchemaMismatchError
+from delta_core.errors import ConstraintViolationError, DeltaError, SchemaMismatchError, shortened
 from delta_core.expressions.printing import quote_name
 from delta_core.schema import format_path
 from delta_core.types import ArrayType, DataType, MapType, PrimitiveType, StructType
@@ -23,7 +23,8 @@ from delta_core.write.schema_checks import SchemaCheck, schema_checks
 
 __all__ = ["Condition", "enforced", "schema_conditions", "shown_row", "translated"]
 
-_BROKEN = re.compile(r"delta_core check (\d+): (.*?) :end of row", re.DOTALL)
+#: A row is one line: JSON has no other line breaks than those it escapes.
+_BROKEN = re.compile(r"delta_core check (\d+): (.*)")
 _VALUE = re.compile(re.escape(BAD_VALUE) + r"(Column .*? before writing\.)", re.DOTALL)
 #: Columns that a message shows of a row, and the longest row that it shows.
 _SHOWN, _SHOWN_CHARACTERS = 20, 2000
@@ -46,7 +47,7 @@ def enforced(value: Column, conditions: Sequence[Condition], row: Column) -> Col
     failed: Any = F
     for number, condition in enumerate(conditions):
         shown = F.substring(F.coalesce(row, F.lit("")), 1, _SHOWN_CHARACTERS)
-        message = F.concat(F.lit(f"delta_core check {number}: "), shown, F.lit(" :end of row"))
+        message = F.concat(F.lit(f"delta_core check {number}: "), shown, F.lit("\n"))
         failed = failed.when(~F.coalesce(condition.passes, F.lit(False)), F.raise_error(message))
     return failed.otherwise(value)
 
@@ -54,7 +55,7 @@ def enforced(value: Column, conditions: Sequence[Condition], row: Column) -> Col
 def shown_row(schema: StructType) -> Column:
     """Return a row as text, for messages."""
     names = [f.name for f in schema.fields if f.type != PrimitiveType("void")][:_SHOWN]
-    return F.to_json(F.struct(*[F.col(quote_name(n)) for n in names]))
+    return F.to_json(F.struct(*[F.col(quote_name(n)) for n in names]), {"ignoreNullFields": "false"})
 
 
 def schema_conditions(schema: StructType) -> Iterator[Condition]:
@@ -106,13 +107,14 @@ def translated(error: BaseException, conditions: Sequence[Condition]) -> DeltaEr
     broken = _BROKEN.search(text)
     if broken is not None and int(broken[1]) < len(conditions):
         condition, row = conditions[int(broken[1])], _row(broken[2])
+        text = f"{condition.name!r}" if condition.name == condition.sql else f"{condition.name!r} ({condition.sql})"
         return ConstraintViolationError(
-            f"A row breaks the check {condition.name!r} ({condition.sql}): {row}. Correct the rows; nothing was written.",
+            f"A row breaks the check {text}: {shortened(row)}. Correct the rows; nothing was written.",
             name=condition.name, expression=condition.sql, feature=condition.feature or None,
             column=condition.column or None, row=row,
         )  # fmt: skip
     value = _VALUE.search(text)
-    return None if value is None else SchemaMismatchError(value[1])
+    return None if value is None else SchemaMismatchError(shortened(value[1], 600))
 
 
 def _row(text: str) -> Any:

@@ -15,10 +15,10 @@ from pyspark.sql import functions as F
 
 from delta_core.actions import FILE_COLUMNS
 from delta_core.engine import Engine
+from delta_core.engines.spark.failures import cause_of, failing_as
 from delta_core.engines.spark.write_checks import translated
 from delta_core.engines.spark.write_job import Job
 from delta_core.engines.spark.write_rows import PhysicalRows, physical_rows
-from delta_core.errors import EngineError
 from delta_core.expressions.printing import quote_name
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.schema import Path, find
@@ -95,16 +95,14 @@ def write_frame(
 
 
 def _run(job: Job, frame: DataFrame, prepared: PhysicalRows) -> list[str]:
-    try:
-        return job.run(frame, prepared.directories)
-    except Exception as e:
-        known = translated(e, prepared.conditions)
-        if known is not None:
-            raise known from e
-        reason = str(e).strip().splitlines()
-        raise EngineError(
-            f"The Spark job that writes {job.place} failed: {' '.join(reason[:2])[:500]}", path=job.place
-        ) from e
+    with failing_as(f"The Spark job that writes {job.place} failed", path=job.place):
+        try:
+            return job.run(frame, prepared.directories)
+        except Exception as e:
+            known = translated(e, prepared.conditions)
+            if known is not None:
+                raise known from cause_of(e)
+            raise
 
 
 def _directory(plan: WritePlan, changes: bool) -> str:

@@ -42,20 +42,6 @@ _PROTOCOLS = (
     "org.apache.spark.sql.execution.streaming.sinks.ManifestFileCommitProtocol",
     "org.apache.spark.sql.execution.streaming.ManifestFileCommitProtocol",
 )
-#: Runs the sink as a query of its own: with an execution id, the session's settings on executors, and listeners.
-_SOURCE = """
-package delta_core_write;
-public class Run {
-  public static void run(org.apache.spark.sql.execution.streaming.Sink sink, org.apache.spark.sql.classic.Dataset rows) {
-    final org.apache.spark.sql.execution.streaming.Sink s = sink;
-    final org.apache.spark.sql.classic.Dataset r = rows;
-    org.apache.spark.sql.execution.SQLExecution.withNewExecutionId(
-      r.queryExecution(), scala.Option.apply("delta_core write"),
-      new scala.runtime.AbstractFunction0() { public Object apply() { s.addBatch(0L, r); return null; } });
-  }
-}
-"""
-_loaded: dict[int, tuple[Any, Any]] = {}
 
 
 class Job(Struct):
@@ -125,9 +111,8 @@ class Job(Struct):
             session, self.place, parquet, jvm.PythonUtils.toSeq(list(partition_columns)),
             jvm.PythonUtils.toScalaMap(self._options()),
         ]  # fmt: skip
-        sink = _construct(jvm, _first_class(jvm, _SINKS), arguments)
         with _calendar(spark):
-            _run_class(spark).invoke(None, _objects(jvm, [sink, rows._jdf]))
+            private.run_sink(spark, _SINKS, arguments, rows)
 
     def _options(self) -> dict[str, str]:
         # partition timestamps become directories in UTC
@@ -206,33 +191,6 @@ def _first_class(jvm: Any, names: Sequence[str]) -> str:
             jvm.java.lang.Class.forName(name, False, loader)
             return name
     raise EngineError(f"This Spark has none of the classes {', '.join(names)}.")
-
-
-def _objects(jvm: Any, values: Sequence[Any]) -> Any:
-    out = jvm.java.util.ArrayList()
-    for value in values:
-        out.add(value)
-    return out.toArray()
-
-
-def _construct(jvm: Any, name: str, arguments: Sequence[Any]) -> Any:
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    made = jvm.java.lang.Class.forName(name, True, loader).getConstructors()
-    return next(c for c in made if c.getParameterCount() == len(arguments)).newInstance(_objects(jvm, arguments))
-
-
-def _run_class(spark: Any) -> Any:
-    """Return the method that runs a sink, compiled once in a driver."""
-    jvm, gateway = spark._jvm, spark._sc._gateway
-    held, method = _loaded.get(id(gateway), (None, None))
-    if held is not gateway:
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-        compiler.cook(_SOURCE)
-        found = compiler.getClassLoader().loadClass("delta_core_write.Run")
-        method = next(m for m in found.getMethods() if m.getName() == "run")
-        _loaded[id(gateway)] = gateway, method
-    return method
 
 
 def _delete(spark: Any, place: str) -> None:
