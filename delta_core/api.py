@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         Call as Call, Cast as Cast, Column as Column, Expression as Expression,
         FileConstant as FileConstant, FileStatistic as FileStatistic, Leaf as Leaf, Literal as Literal,
         PartitionValue as PartitionValue, PhysicalColumn as PhysicalColumn, RowPosition as RowPosition,
-        TaskIndex as TaskIndex, TaskRow as TaskRow, all_of as all_of, any_of as any_of, column as column,
+        TaskCount as TaskCount, TaskIndex as TaskIndex, TaskRow as TaskRow, all_of as all_of, any_of as any_of, column as column,
         conjuncts as conjuncts, leaves as leaves, literal as literal, negate as negate,
         transform as transform, uses as uses,
     )  # fmt: skip
@@ -113,7 +113,7 @@ _HOMES = {
         "delta_core.engine": "RangeRequest Storage",
         "delta_core.expressions.ast": (
             "Call Cast Column Expression FileConstant FileStatistic Leaf Literal PartitionValue "
-            "PhysicalColumn RowPosition TaskIndex TaskRow all_of any_of column conjuncts leaves "
+            "PhysicalColumn RowPosition TaskCount TaskIndex TaskRow all_of any_of column conjuncts leaves "
             "literal negate transform uses"
         ),
         "delta_core.expressions.binding": "bind bind_typed",

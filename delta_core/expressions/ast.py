@@ -19,7 +19,7 @@ from delta_core.types import DataType
 
 __all__ = [
     "Call", "Cast", "Column", "Expression", "FileConstant", "FileStatistic", "Leaf", "Literal", "PartitionValue",
-    "PhysicalColumn", "RowPosition", "TaskIndex", "TaskRow", "all_of", "any_of", "column", "conjuncts", "leaves",
+    "PhysicalColumn", "RowPosition", "TaskCount", "TaskIndex", "TaskRow", "all_of", "any_of", "column", "conjuncts", "leaves",
     "literal", "negate", "transform", "uses",
 ]  # fmt: skip
 
@@ -84,12 +84,16 @@ class TaskIndex(Struct, frozen=True):
     """The number of the writing task: int64, from 0."""
 
 
+class TaskCount(Struct, frozen=True):
+    """How many tasks write: int64, above every `TaskIndex`."""
+
+
 class TaskRow(Struct, frozen=True):
     """The row's number within its writing task: int64, from 0."""
 
 
 Leaf = Union[
-    Column, PhysicalColumn, FileConstant, PartitionValue, FileStatistic, RowPosition, TaskIndex, TaskRow
+    Column, PhysicalColumn, FileConstant, PartitionValue, FileStatistic, RowPosition, TaskCount, TaskIndex, TaskRow
 ]
 
 

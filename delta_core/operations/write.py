@@ -23,7 +23,7 @@ from delta_core.errors import (
     UnsupportedOperationError,
 )  # fmt: skip
 from delta_core.expressions import to_expression
-from delta_core.expressions.ast import Call, Column, Expression, all_of, any_of, leaves
+from delta_core.expressions.ast import Call, Column, Expression, FileStatistic, all_of, any_of, leaves
 from delta_core.expressions.ast import Literal as Constant
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
@@ -39,9 +39,10 @@ from delta_core.write.files import Written, write_change_files, write_files
 from delta_core.write.plan import WritePlan
 from delta_core.write.source import open_source
 
-__all__ = ["TableWrite", "WriteOptions", "run_write", "write_table"]
+__all__ = ["Replaced", "TableWrite", "WriteOptions", "live_rows", "run_write", "write_table"]
 
 Mode = Literal["error", "append", "overwrite", "ignore"]
+_NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 #: Partitions that a conflict check names one by one; of more, all files count as read.
 _MAX_PARTITIONS_READ = 200
 
@@ -184,6 +185,26 @@ def _is_known(base: Snapshot, transactions: Mapping[str, int]) -> bool:
     return all(app in known and known[app].version >= version for app, version in transactions.items())
 
 
+class Replaced(Struct, frozen=True):
+    """What became of the rows of the files that a write replaces.
+
+    Parameters
+    ----------
+    rows : int or None
+        Their live rows; None if the statistics of a file lack them.
+    copied : int
+        Those that were written anew.
+    """
+
+    rows: int | None
+    copied: int = 0
+
+    def metrics(self) -> dict[str, int]:
+        """Return the operation metrics, named as delta-spark's."""
+        deleted = {} if self.rows is None else {"numDeletedRows": self.rows - self.copied}
+        return {"numCopiedRows": self.copied, **deleted}
+
+
 class TableWrite:
     """One write: the definition, the new files, what they replace, the commit.
 
@@ -200,6 +221,8 @@ class TableWrite:
         self.transaction = Transaction(context, base, "WRITE", self._parameters())
         self.engine = context.log.engine
         self.written: list[Written] = []
+        self.changes: list[Written] = []
+        self.replaced: Replaced | None = None
 
     def run(self) -> CommitResult:
         transaction, options = self.transaction, self.options
@@ -218,7 +241,7 @@ class TableWrite:
             )
         except BaseException:
             # what did not become part of the table must not lie around; what may have become part of it stays
-            for files in () if transaction.in_doubt else self.written:
+            for files in () if transaction.in_doubt else (*self.written, *self.changes):
                 files.cleanup()
             raise
 
@@ -321,6 +344,15 @@ class TableWrite:
         self.transaction.add_files(written.adds)
         self.transaction.intents.report(written.reported)
 
+    def _stage_kept(self, written: Written) -> None:
+        assert self.replaced is not None
+        self._stage(written)
+        self.replaced = replace(self.replaced, copied=written.num_rows)
+
+    def _stage_changes(self, written: Written) -> None:
+        self.changes.append(written)
+        self.transaction.add_change_files(written.files)
+
     def _replace(self, base: Snapshot, predicate: Expression | None) -> None:
         if self.options.partition_overwrite == "dynamic" and base.state.partition_columns:
             self._replace_partitions(base)
@@ -329,8 +361,10 @@ class TableWrite:
         names = [*(n for n in REMOVED_FILE.names if n != "dataChange")]
         table = files.columns(names)
         self.transaction.read(predicate, table)
-        if predicate is not None and not _selects_partitions(predicate, base.state.partition_columns):
-            self._keep_rows(base, predicate, files)
+        if predicate is not None:
+            self.replaced = Replaced(live_rows(files, table))
+            if not _selects_partitions(predicate, base.state.partition_columns):
+                self._keep_rows(base, predicate, files)
         self._remove(table)
 
     def _keep_rows(self, base: Snapshot, predicate: Expression, files: FileSet) -> None:
@@ -339,7 +373,7 @@ class TableWrite:
         carried = {h.carries: h.name for h in plan.hidden if h.on_rewrite == "carry" and h.carries}
         others = Call("not", (Call("coalesce", (predicate, Constant(False, PrimitiveType("boolean")))),))
         kept = base.scan(metadata=tuple(carried), predicate=others, files=files)
-        self._stage(self.write_kept(plan, kept, carried))
+        self._stage_kept(self.write_kept(plan, kept, carried))
         if plan.capture is not None:
             new = FileSet.of(self.written[0].adds)
             added = base.scan(files=new) if new.count else None
@@ -350,8 +384,7 @@ class TableWrite:
         written = self.write_changes(
             self.transaction.plan, [(scan, kind) for scan, kind in changes if scan is not None]
         )
-        self.written.append(written)
-        self.transaction.add_change_files(written.files)
+        self._stage_changes(written)
 
     # --- rows ---
 
@@ -427,14 +460,35 @@ class TableWrite:
         new = self.written
         self.transaction.metrics.update(
             numFiles=sum(w.adds.num_rows for w in new), numOutputRows=sum(w.num_rows for w in new),
-            numOutputBytes=sum(w.num_bytes for w in new),
+            numOutputBytes=sum(w.num_bytes for w in (*new, *self.changes)),
         )  # fmt: skip
         removed = self.transaction.intents.removes
-        if removed:
+        if self.replaced is not None:
+            self.transaction.metrics.update(
+                self.replaced.metrics(), numAddedChangeFiles=sum(w.adds.num_rows for w in self.changes),
+            )  # fmt: skip
+        if removed or self.replaced is not None:
             sizes = [s for t in removed for s in t.column("size").to_pylist()]
             self.transaction.metrics.update(
                 numRemovedFiles=len(sizes), numRemovedBytes=sum(s or 0 for s in sizes)
             )
+
+
+def live_rows(files: FileSet, table: pa.Table) -> int | None:
+    """Return how many rows of files are not deleted, None if a file's statistics lack their number.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The ``deletionVector`` of each of the files.
+    """
+    import pyarrow.compute as pc
+
+    records, vectors = files.statistics([_NUM_RECORDS]).column(0), table.column("deletionVector")
+    if records.null_count:
+        return None
+    deleted = 0 if vectors.null_count == len(vectors) else pc.sum(pc.struct_field(vectors, "cardinality")).as_py()
+    return int(pc.sum(records).as_py() or 0) - int(deleted or 0)
 
 
 def _selects_partitions(predicate: Expression, partition_columns: Sequence[str]) -> bool:

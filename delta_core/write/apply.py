@@ -30,6 +30,7 @@ from delta_core.expressions.ast import (
     Leaf,
     Literal,
     PhysicalColumn,
+    TaskCount,
     TaskIndex,
     TaskRow,
     leaves,
@@ -65,8 +66,8 @@ class PrepareRows:
         table's `ChangeCapture` goes into the files.
     kept : bool
         Whether these are rows of the table, moved to other files: they were filled and checked when they came.
-    task_index : int
-        What `TaskIndex` is; `TaskRow` counts the rows of the whole write.
+    task : (int, int)
+        What `TaskIndex` and `TaskCount` are; `TaskRow` counts the rows of the whole write.
 
     Attributes
     ----------
@@ -87,10 +88,10 @@ class PrepareRows:
 
     def __init__(
         self, plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, *, changes: bool = False, kept: bool = False,
-        task_index: int = 0,
+        task: tuple[int, int] = (0, 1),
     ) -> None:  # fmt: skip
         self._compiled = compiled = _compiled_rows(plan, schema, evaluator, changes, kept)
-        self._task_index = pa.scalar(task_index, pa.int64())
+        self._task = pa.scalar(task[0], pa.int64()), pa.scalar(task[1], pa.int64())
         self.schema = compiled.schema
         self.partitions = Partitions(compiled.partition_columns)
         self.reported: dict[Path, tuple[Any, Any]] = {}
@@ -99,7 +100,7 @@ class PrepareRows:
     def __call__(self, first_row: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
         """Return the physical rows of a batch by the number of their partition. See `engine.Split`."""
         compiled = self._compiled
-        rows = _Rows(compiled, self._task_index, first_row, batch)
+        rows = _Rows(compiled, self._task, first_row, batch)
         for rule, fill in compiled.fills:
             with _naming(f"Column {rule.column[0]} can't be filled"):
                 self._fill(rows, rule, fill)
@@ -310,7 +311,7 @@ def _compile(
             types[leaf] = arrow_type(find(plan.table.schema, leaf.path)[1].type, plan.table.types)
         elif isinstance(leaf, PhysicalColumn):
             types[leaf] = known.get(leaf.name, arrow_type(leaf.type, plan.table.types))
-        elif not isinstance(leaf, (TaskIndex, TaskRow)):
+        elif not isinstance(leaf, (TaskCount, TaskIndex, TaskRow)):
             raise InvalidArgumentError(f"A write can't evaluate {leaf}: it stands for what is read.")
     return evaluator.compile(expression, types, plan.functions)
 
@@ -328,10 +329,10 @@ class _Rows:
     """One batch on its way: logical columns, each made when first asked for."""
 
     def __init__(
-        self, owner: _CompiledRows, task_index: pa.Scalar, first_row: int, batch: pa.RecordBatch
+        self, owner: _CompiledRows, task: tuple[pa.Scalar, pa.Scalar], first_row: int, batch: pa.RecordBatch
     ) -> None:
         self._owner = owner
-        self._task_index = task_index
+        self._task_index, self._num_tasks = task
         self._first_row = first_row
         self._batch = batch
         self._made: dict[str, pa.Array] = {}
@@ -367,6 +368,8 @@ class _Rows:
     def leaf(self, leaf: Leaf) -> Any:
         if isinstance(leaf, TaskIndex):
             return self._task_index
+        if isinstance(leaf, TaskCount):
+            return self._num_tasks
         if isinstance(leaf, TaskRow):
             return pa.array(np.arange(self._first_row, self._first_row + self.num_rows, dtype=np.int64))
         if isinstance(leaf, PhysicalColumn):

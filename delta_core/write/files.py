@@ -71,6 +71,7 @@ class Written(Struct, frozen=True):
 def write_files(
     engine: Engine, plan: WritePlan, data: Any, *, properties: WriterProperties | None = None,
     target_size: int | None = None, data_change: bool = True, kept: bool = False, task_index: int = 0,
+    num_tasks: int = 1,
 ) -> Written:  # fmt: skip
     """Write rows as data files of a table; no rows make no file.
 
@@ -87,17 +88,19 @@ def write_files(
     kept : bool
         Whether the rows are the table's own, moved to other files by a change of their neighbours: nothing is filled or
         checked again. Files that change no data hold such rows only.
-    task_index : int
-        Tells the writes of one transaction apart, for expressions over `TaskIndex`.
+    task_index, num_tasks : int
+        Which of how many writes of one transaction this is, for expressions over `TaskIndex` and `TaskCount`.
 
     Raises
     ------
     SchemaMismatchError, ConstraintViolationError, ExpressionError
         The rows don't fit the table. Every file that was begun is deleted.
     """
+    if not 0 <= task_index < num_tasks:
+        raise InvalidArgumentError(f"Found task_index={task_index} of num_tasks={num_tasks}, expected 0 to {num_tasks - 1}.")
     source = open_source(data)
     old = kept or not data_change
-    prepare = PrepareRows(plan, source.schema, engine.evaluator, kept=old, task_index=task_index)
+    prepare = PrepareRows(plan, source.schema, engine.evaluator, kept=old, task=(task_index, num_tasks))
     chosen = _physical_properties(plan, writer_properties(plan.table, properties))
     size = target_file_size(plan.table, target_size)
     found = _write(engine, plan, prepare, source, chosen, size, plan.statistics, "")

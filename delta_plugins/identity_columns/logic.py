@@ -20,6 +20,7 @@ from delta_core.api import (
     SchemaError,
     StructType,
     TableState,
+    TaskCount,
     TaskIndex,
     TaskRow,
     format_path,
@@ -34,8 +35,6 @@ START, STEP, MARK, EXPLICIT = (PREFIX + n for n in ("start", "step", "highWaterM
 _NUMBERS = (START, STEP, MARK)
 _LONG = PrimitiveType("long")
 _LONGS = range(-(2**63), 2**63)
-#: How many rows a writing task may number, as of Spark's monotonically_increasing_id.
-_TASK_ROWS = 2**33
 
 
 class Identity(Struct, frozen=True):
@@ -116,9 +115,10 @@ def _read(f: Field) -> Identity:
 def fill(identity: Identity) -> FillColumn:
     """Return the rule that numbers rows: a row's place in the write, times the step, behind the mark.
 
+    Tasks take turns, so that gaps are no larger than the tasks' shares of the rows differ.
     Arithmetic that leaves LONG raises as it does in Spark, so that numbers never wrap.
     """
-    place: Expression = Call("+", (Call("*", (TaskIndex(), Literal(_TASK_ROWS, _LONG))), TaskRow()))
+    place: Expression = Call("+", (Call("*", (TaskRow(), TaskCount())), TaskIndex()))
     if identity.step != 1:
         place = Call("*", (place, Literal(identity.step, _LONG)))
     first: Expression = Literal(identity.next, _LONG)

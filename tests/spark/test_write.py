@@ -409,3 +409,48 @@ def test_context_of_the_table_is_the_arrow_engines(tmp_path: Path) -> None:
     assert open_context(str(tmp_path)).log.engine.name == "arrow"
 
 
+
+
+def metrics(path: Path) -> dict[str, int]:
+    """The counts of the last commit, without bytes and times."""
+    found = DeltaTable(str(path)).history(1)[0]["operationMetrics"]
+    return {k: int(v) for k, v in found.items() if not k.endswith(("Bytes", "Ms"))}
+
+
+@pytest.mark.parametrize("change_feed", ["false", "true"])
+@pytest.mark.parametrize(
+    ("options", "first", "last", "deleted"),
+    [
+        ({"replace_using": "id"}, 990, 1020, 10),
+        ({"replace_on": "t.id = s.id"}, 990, 1020, 10),
+        ({"replace_where": "id >= 500"}, 990, 1020, 500),
+        ({"replace_using": "id"}, 5000, 5030, 0),
+    ],
+)
+def test_history_counts_copied_and_deleted_rows(
+    spark: Any, tmp_path: Path, options: dict[str, Any], first: int, last: int, deleted: int, change_feed: str
+) -> None:
+    """The counts are those of delta-spark's WRITE: copied rows are part of the output, change rows are not."""
+    ds.write(spark.range(0, 1000, 1, 1), tmp_path, properties={"delta.enableChangeDataFeed": change_feed})
+    ds.write(spark.range(first, last, 1, 1), tmp_path, "overwrite", **options)
+    copied = 1000 - deleted if deleted else 0
+    found = metrics(tmp_path)
+    changes = found.pop("numAddedChangeFiles")
+    assert (changes > 0) == (change_feed == "true" and deleted > 0)
+    assert found == {
+        "numFiles": 2 if deleted else 1, "numOutputRows": last - first + copied, "numCopiedRows": copied,
+        "numDeletedRows": deleted, "numRemovedFiles": int(deleted > 0),
+    }  # fmt: skip
+
+
+def test_history_of_other_writes_has_no_copied_rows(spark: Any, tmp_path: Path) -> None:
+    ds.write(frame(spark, "SELECT id, id % 4 AS p FROM range(1000)").coalesce(1), tmp_path, partition_by="p")
+    assert metrics(tmp_path) == {"numFiles": 4, "numOutputRows": 1000}
+    rows = frame(spark, "SELECT id, 1L AS p FROM range(10)").coalesce(1)
+    ds.write(rows, tmp_path, "overwrite", replace_where="p = 1")
+    assert metrics(tmp_path) == {
+        "numFiles": 1, "numOutputRows": 10, "numRemovedFiles": 1, "numAddedChangeFiles": 0, "numCopiedRows": 0,
+        "numDeletedRows": 250,
+    }  # fmt: skip
+    ds.write(rows, tmp_path, "overwrite", partition_overwrite_mode="dynamic")
+    assert metrics(tmp_path) == {"numFiles": 1, "numOutputRows": 10, "numRemovedFiles": 1}

@@ -20,7 +20,7 @@ from delta_core.errors import (
     InvalidArgumentError,
     SchemaMismatchError,
 )
-from delta_core.expressions.ast import Call, Cast, Column, Literal, PhysicalColumn, TaskIndex, TaskRow, column
+from delta_core.expressions.ast import Call, Cast, Column, Literal, PhysicalColumn, TaskCount, TaskIndex, TaskRow, column
 from delta_core.log.files import FileSet
 from delta_core.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.rules import (
@@ -341,14 +341,14 @@ def test_null_passes_a_check_only_where_it_may(make: Make) -> None:
 
 
 def test_rows_are_numbered_through_the_whole_write_and_bounds_reported(make: Make) -> None:
-    number = Call("+", (Call("*", (TaskIndex(), Literal(1000, LONG))), TaskRow()))
+    number = Call("+", (Call("*", (TaskRow(), TaskCount())), TaskIndex()))
     table = make({"id": "long", "v": "string"}, FillColumn("asking", ("id",), number, "null", report_bounds=True))
     data = pa.RecordBatchReader.from_batches(
         pa.schema([("v", pa.string())]), (pa.record_batch({"v": ["x"] * 40_000}) for _ in range(10))
     )
-    snapshot, written = append(table, data, task_index=3)
-    assert written.reported == {("id",): (3000, 402_999)}
-    assert sorted(r["id"] for r in rows(snapshot)) == list(range(3000, 403_000))
+    snapshot, written = append(table, data, task_index=3, num_tasks=5)
+    assert written.reported == {("id",): (3, 1_999_998)}
+    assert sorted(r["id"] for r in rows(snapshot)) == list(range(3, 2_000_000, 5))
     _, written = append(snapshot, pa.table({"id": [None, 7, None], "v": ["a"] * 3}))
     assert written.reported == {("id",): (0, 2)}
 

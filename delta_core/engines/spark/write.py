@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from delta_core.errors import DeltaError, InvalidArgumentError, SchemaMismatchEr
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.printing import quote_name
 from delta_core.log.files import FileSet
-from delta_core.operations.write import TableWrite, WriteOptions, run_write
+from delta_core.operations.write import Replaced, TableWrite, WriteOptions, live_rows, run_write
 from delta_core.scan.scan import Scan, decode_paths
 from delta_core.snapshot import Snapshot, TableContext
 from delta_core.types import StructType
@@ -90,9 +89,9 @@ class _FrameWrite(TableWrite):
     def _parameters(self) -> dict[str, Any]:
         found = super()._parameters()
         if self.own.replace_using:
-            found["replaceUsing"] = json.dumps(list(self.own.replace_using))
+            found["replaceUsingCols"] = f"({', '.join(self.own.replace_using)})"
         if self.own.replace_on is not None:
-            found["replaceOn"] = str(self.own.replace_on)
+            found["replaceOnCond"] = str(self.own.replace_on)
         return found
 
     # --- rows ---
@@ -160,6 +159,7 @@ class _FrameWrite(TableWrite):
         """
         plan = self.transaction.plan
         new = FileSet.of(self.written[0].adds)
+        self.replaced = Replaced(0)
         # a match may turn up in any file, and in one that comes meanwhile
         self.transaction.read(None)
         if not new.count:
@@ -172,18 +172,18 @@ class _FrameWrite(TableWrite):
             return
         removed = self._of_places(base, places)
         touched = FileSet.of(removed)
+        self.replaced = Replaced(live_rows(touched, removed))
         carried = {h.carries: h.name for h in plan.hidden if h.on_rewrite == "carry" and h.carries}
         old = frame(self.spark, base.scan(metadata=tuple(carried), files=touched)).alias("t")
         kept = old.join(source, self._condition(base), "left_anti")
-        self._stage(self._write(plan, _renamed(kept, carried), kept=True))
+        self._stage_kept(self._write(plan, _renamed(kept, carried), kept=True))
         if plan.capture is not None:
             every = frame(self.spark, base.scan(files=touched)).alias("t")
             gone = every.join(source, self._condition(base), "left_semi")
             column = plan.capture.change_column
             parts = [(gone, "delete"), (frame(self.spark, base.scan(files=new)), "insert")]
             written = self._write_changes(plan, [rows.withColumn(column, F.lit(kind)) for rows, kind in parts])
-            self.written.append(written)
-            self.transaction.add_change_files(written.files)
+            self._stage_changes(written)
         self._remove(removed)
 
     def _of_places(self, base: Snapshot, places: Sequence[str]) -> pa.Table:

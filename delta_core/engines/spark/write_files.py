@@ -82,10 +82,10 @@ def write_frame(
         The job failed otherwise. Whatever was written is deleted.
     """
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
-    prepared = physical_rows(engine, plan, rows, zone, kept=kept, changes=changes)
+    prepared = physical_rows(engine, plan, rows, zone, kept=kept, changes=changes, plain=options.plain)
     job = Job(spark, engine.storage, _directory(plan, changes), _parquet_options(plan, options), options.plain)
     optimize = plan.table.flag("delta.autoOptimize.optimizeWrite") if options.optimize is None else options.optimize
-    frame = _balanced(prepared) if optimize else prepared.frame
+    frame = _balanced(prepared) if optimize or prepared.is_scattered else prepared.frame
     paths = _run(job, frame, prepared)
     try:
         return _written(engine, plan, prepared, job, paths, data_change, changes)

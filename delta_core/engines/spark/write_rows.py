@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from delta_core.engine import Engine
+from delta_core.engines.spark import private
 from delta_core.engines.spark.expressions import check_zone, to_sql
 from delta_core.engines.spark.joined import never
 from delta_core.engines.spark.types import reshape, spark_type
@@ -23,7 +24,7 @@ from delta_core.errors import (
     UnsupportedOperationError,
 )
 from delta_core.expressions import ast
-from delta_core.expressions.ast import Expression, Leaf, PhysicalColumn, TaskIndex, TaskRow, leaves
+from delta_core.expressions.ast import Expression, Leaf, PhysicalColumn, TaskCount, TaskIndex, TaskRow, leaves
 from delta_core.expressions.printing import format_sql, quote_name
 from delta_core.rules import FillColumn
 from delta_core.schema import FIELD_ID, NESTED_IDS, Schema, format_path, walk
@@ -37,7 +38,7 @@ from delta_core.write.plan import WritePlan
 __all__ = ["PhysicalRows", "given_schema", "physical_rows"]
 
 _VOID = PrimitiveType("void")
-_TASK_ROW, _TASK_INDEX, _NEVER = "__delta_task_row", "__delta_task_index", "__delta_never"
+_TASK_ROW, _TASK_INDEX, _NUM_TASKS, _NEVER = (f"__delta_{n}" for n in ("task_row", "task_index", "num_tasks", "never"))
 #: A task numbers its rows below this, as in Spark's monotonically_increasing_id.
 _TASK_ROWS = 2**33
 #: Field metadata that a table's own columns need; other such keys tell of the query that a column came from.
@@ -53,12 +54,15 @@ class PhysicalRows(Struct, frozen=True):
         Physical columns, then the columns that name directories.
     directories : tuple of str
         Those columns, in the order of the table's partition columns.
+    is_scattered : bool
+        Whether rows were brought into more tasks than they had, for their numbers' sake.
     """
 
     frame: DataFrame
     directories: tuple[str, ...]
     fills: tuple[FillColumn, ...]
     conditions: tuple[Condition, ...]
+    is_scattered: bool = False
 
 
 def given_schema(rows: DataFrame) -> Schema:
@@ -87,8 +91,9 @@ def _given_type(t: DataType) -> DataType:
 
 
 def physical_rows(
-    engine: Engine, plan: WritePlan, rows: DataFrame, zone: str, *, kept: bool = False, changes: bool = False
-) -> PhysicalRows:
+    engine: Engine, plan: WritePlan, rows: DataFrame, zone: str, *, kept: bool = False, changes: bool = False,
+    plain: bool = False,
+) -> PhysicalRows:  # fmt: skip
     """Return rows as a table's files hold them.
 
     Parameters
@@ -97,6 +102,8 @@ def physical_rows(
         The session's time zone.
     kept, changes : bool
         As of `write.apply.PrepareRows`.
+    plain : bool
+        Whether to go without Spark's private interfaces.
 
     Raises
     ------
@@ -105,12 +112,16 @@ def physical_rows(
     UnsupportedExpressionError
         A rule reads timestamps by the session's zone, which is not UTC.
     """
-    return _Preparation(engine, plan, rows, zone, kept, changes).build()
+    return _Preparation(engine, plan, rows, zone, kept, changes, plain).build()
 
 
 class _Preparation:
-    def __init__(self, engine: Engine, plan: WritePlan, rows: DataFrame, zone: str, kept: bool, changes: bool) -> None:
+    def __init__(
+        self, engine: Engine, plan: WritePlan, rows: DataFrame, zone: str, kept: bool, changes: bool, plain: bool
+    ) -> None:  # fmt: skip
         table = plan.table
+        self._is_plain = plain or not private.is_available(rows.sparkSession)
+        self._is_scattered = False
         self._plan, self._rows, self._zone, self._changes = plan, rows, zone, changes
         self._types = table.types
         self._old = kept or changes
@@ -142,7 +153,8 @@ class _Preparation:
 
     def build(self) -> PhysicalRows:
         fills = [] if self._old else [r for r in self._plan.fills if r.when != "absent" or r.column[0] not in self._given]
-        rows = self._rows.select(*self._logical(), *self._numbers(fills), never().alias(_NEVER))
+        numbers = self._numbers(fills)
+        rows = self._rows.select(*self._logical(), *numbers, never().alias(_NEVER))
         for fill in fills:
             rows = self._filled(rows, fill)
         conditions = () if self._old else tuple(self._conditions())
@@ -158,7 +170,7 @@ class _Preparation:
         frame = rows.select(
             *[self._named(n, c, m) for n, c, m in columns], *[c.alias(n) for n, c in directories.items()]
         )
-        return PhysicalRows(frame, tuple(directories), tuple(fills), conditions)
+        return PhysicalRows(frame, tuple(directories), tuple(fills), conditions, self._is_scattered)
 
     def _logical(self) -> list[Column]:
         """Return every column of the table by its name, and carried ones, null where the rows lack them."""
@@ -177,14 +189,27 @@ class _Preparation:
     def _numbers(self, fills: Sequence[FillColumn]) -> list[Column]:
         used = {type(leaf) for r in fills for leaf in leaves(r.expression)}
         used |= {type(leaf) for r in self._plan.hidden for leaf in leaves(r.expression)}
-        if not used & {TaskIndex, TaskRow}:
+        if not used & {TaskCount, TaskIndex, TaskRow}:
             return []
         # a retried task numbers the same: the partition is the upper part of Spark's id, the row the lower
         number = F.monotonically_increasing_id()
+        index, tasks = F.shiftright(number, 33), self._num_tasks().cast("bigint")
+        # two rows would have one number
+        beyond = F.raise_error(F.lit("delta_core: a task of the write is beyond their number")).cast("bigint")
         return [
-            F.shiftright(number, 33).alias(_TASK_INDEX),
+            index.alias(_TASK_INDEX),
+            F.when(index < tasks, tasks).otherwise(beyond).alias(_NUM_TASKS),
             number.bitwiseAND(F.lit(_TASK_ROWS - 1).cast("bigint")).alias(_TASK_ROW),
         ]
+
+    def _num_tasks(self) -> Column:
+        """Return how many tasks number the rows; where Spark does not tell, rows are brought into a known number."""
+        spark = self._rows.sparkSession
+        if not self._is_plain:
+            return private.num_tasks(spark)
+        count = int(spark.conf.get("spark.sql.shuffle.partitions"))
+        self._rows, self._is_scattered = self._rows.repartition(count), True
+        return F.lit(count)
 
     def _filled(self, rows: DataFrame, rule: FillColumn) -> DataFrame:
         name = rule.column[0]
@@ -286,6 +311,8 @@ class _Preparation:
             return ast.Column((_TASK_INDEX,))
         if isinstance(leaf, TaskRow):
             return ast.Column((_TASK_ROW,))
+        if isinstance(leaf, TaskCount):
+            return ast.Column((_NUM_TASKS,))
         if isinstance(leaf, PhysicalColumn):
             known = leaf.name in self._extra or leaf.name in self._fields
             return ast.Column((leaf.name,)) if known else ast.Cast(ast.Literal(None), leaf.type)
