@@ -118,7 +118,7 @@ def test_value_that_does_not_fit_has_sparks_error_as_cause(spark: Any, table: st
         ("1 div (id - 99)", "DIVIDE_BY_ZERO", "ArithmeticException"),
         ("CAST(raise_error('just so') AS BIGINT)", "just so", "SparkRuntimeException"),
         ("fails_in_python(id)", r"failed: ValueError: no \d+ here$", "PythonException"),
-        ("dies(id)", "worker exited unexpectedly", "SparkFailure"),
+        ("dies(id)", "worker exited unexpectedly", "SparkError"),
     ],
 )
 def test_reason_of_a_failed_query_is_in_the_message(
@@ -146,7 +146,7 @@ def test_cancelled_job_is_told_in_a_line(spark: Any, table: str) -> None:
         spark.sparkContext.setJobGroup("to cancel", "", interruptOnCancel=True)
         try:
             ds.write(spark.range(2).selectExpr("sleeps(id) AS id"), table, "append")
-        except BaseException as e:
+        except EngineError as e:
             found.append(e)
 
     def again() -> None:
@@ -157,7 +157,7 @@ def test_cancelled_job_is_told_in_a_line(spark: Any, table: str) -> None:
     while thread.is_alive():
         spark.sparkContext.cancelJobGroup("to cancel")
         thread.join(0.3)
-    failing(again, EngineError, "cancelled", "SparkFailure")
+    failing(again, EngineError, "cancelled", "SparkError")
 
 
 @pytest.mark.parametrize(
@@ -377,5 +377,5 @@ def test_errors_without_a_stack_survive_pickling() -> None:
     import pickle
 
     error = EngineError("failed", path="x")
-    error.__cause__ = failures.SparkFailure("org.apache.spark.SparkException: it was")
+    error.__cause__ = failures.SparkError("org.apache.spark.SparkException: it was")
     assert str(pickle.loads(pickle.dumps(error.__cause__))) == str(error.__cause__)

@@ -20,7 +20,17 @@ from delta_core.errors import (
     InvalidArgumentError,
     SchemaMismatchError,
 )
-from delta_core.expressions.ast import Call, Cast, Column, Literal, PhysicalColumn, TaskCount, TaskIndex, TaskRow, column
+from delta_core.expressions.ast import (
+    Call,
+    Cast,
+    Column,
+    Literal,
+    PhysicalColumn,
+    TaskCount,
+    TaskIndex,
+    TaskRow,
+    column,
+)
 from delta_core.log.files import FileSet
 from delta_core.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.rules import (

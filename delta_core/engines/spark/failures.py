@@ -30,7 +30,7 @@ from delta_core.errors import (
 )
 
 __all__ = [
-    "FileNames", "SparkFailure", "cause_of", "convert_failures", "converted", "failing_as", "names_files", "names_root",
+    "FileNames", "SparkError", "cause_of", "convert_failures", "converted", "failing_as", "names_files", "names_root",
     "reason", "remembering",
 ]  # fmt: skip
 
@@ -216,7 +216,7 @@ def _of_worker(text: str) -> DeltaError | None:
 
 def _python_error(text: str) -> str:
     """Return the last error of a traceback: its type and message."""
-    lines = text[text.rindex(_PYTHON) :].split("SQLSTATE: ")[0].strip().splitlines()
+    lines = text[text.rindex(_PYTHON) :].split("SQLSTATE: ", maxsplit=1)[0].strip().splitlines()
     frames = [i for i, line in enumerate(lines) if line.startswith(("  ", _PYTHON))]
     # in front of the error stand its frames; a Java stack may follow
     last = "\n".join(lines[frames[-1] + 1 :]) if frames else ""
@@ -268,7 +268,7 @@ def _parameters(exception: Any) -> dict[str, str]:
 # --- what a failed job says ----------------------------------------------------------------
 
 
-class SparkFailure(Exception):
+class SparkError(Exception):
     """What Spark reports of a failure: a line for each cause, without Java's stacks.
 
     Parameters
@@ -282,7 +282,7 @@ class SparkFailure(Exception):
         self.java_exception = java_exception
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return SparkFailure, self.args
+        return SparkError, self.args
 
 
 @contextmanager
@@ -318,13 +318,13 @@ def cause_of(error: BaseException) -> BaseException:
         return error
     from pyspark.errors.exceptions import captured
 
-    made = None
+    made: BaseException | None = None
     with suppress(Exception):
         made = captured.convert_exception(java)
     if made is not None and not isinstance(made, captured.UnknownException):
         return made
     lines = [f"{_class_name(e)}: {shortened(_sentence(_text(e)), 1000)}" for e in _chain(java)]
-    return SparkFailure("\nCaused by ".join(dict.fromkeys(lines)), java)
+    return SparkError("\nCaused by ".join(dict.fromkeys(lines)), java)
 
 
 def _java(error: BaseException) -> Any:

@@ -17,7 +17,7 @@ from delta_core.engines.spark.frame import frame
 from delta_core.engines.spark.types import spark_schema
 from delta_core.engines.spark.write_files import FrameOptions, write_frame
 from delta_core.engines.spark.write_rows import given_schema
-from delta_core.errors import DeltaError, InvalidArgumentError, SchemaMismatchError
+from delta_core.errors import DeltaError, InvalidArgumentError, SchemaMismatchError, did_you_mean
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.printing import quote_name
 from delta_core.log.files import FileSet
@@ -129,16 +129,15 @@ class _FrameWrite(TableWrite):
 
     def _write_rows(self, predicate: Expression | None) -> None:
         if self.own.replaces and self.base is not None:
-            self._check_condition(self.base)
+            self._check_condition()
         super()._write_rows(predicate)
 
-    def _check_condition(self, base: Snapshot) -> None:
+    def _check_condition(self) -> None:
         """Refuse a condition that Spark can't resolve, before rows are written."""
-        sides = []
-        for name, state in (("t", base.state), ("s", self.transaction.table)):
-            sides.append(self.spark.createDataFrame([], spark_schema(state.schema, state.types)).alias(name))
+        table = self.transaction.table
+        rows = self.spark.createDataFrame([], spark_schema(table.schema, table.types))
         try:
-            sides[0].join(sides[1], self._condition(base), "left_semi").schema  # noqa: B018 (Connect analyses it here)
+            rows.alias("t").join(rows.alias("s"), self._condition(table.schema), "left_semi").schema  # noqa: B018 (Connect analyses it here)
         except DeltaError:
             raise
         except Exception as e:
@@ -166,7 +165,7 @@ class _FrameWrite(TableWrite):
             return
         target = frame(self.spark, base.scan(metadata=(_PLACE,)))
         source = frame(self.spark, base.scan(files=new)).alias("s")
-        hit = target.alias("t").join(source, self._condition(base), "left_semi")
+        hit = target.alias("t").join(source, self._condition(base.schema), "left_semi")
         places = [r[0] for r in hit.select(_PLACE).distinct().collect()]
         if not places:
             return
@@ -175,11 +174,11 @@ class _FrameWrite(TableWrite):
         self.replaced = Replaced(live_rows(touched, removed))
         carried = {h.carries: h.name for h in plan.hidden if h.on_rewrite == "carry" and h.carries}
         old = frame(self.spark, base.scan(metadata=tuple(carried), files=touched)).alias("t")
-        kept = old.join(source, self._condition(base), "left_anti")
+        kept = old.join(source, self._condition(base.schema), "left_anti")
         self._stage_kept(self._write(plan, _renamed(kept, carried), kept=True))
         if plan.capture is not None:
             every = frame(self.spark, base.scan(files=touched)).alias("t")
-            gone = every.join(source, self._condition(base), "left_semi")
+            gone = every.join(source, self._condition(base.schema), "left_semi")
             column = plan.capture.change_column
             parts = [(gone, "delete"), (frame(self.spark, base.scan(files=new)), "insert")]
             written = self._write_changes(plan, [rows.withColumn(column, F.lit(kind)) for rows, kind in parts])
@@ -193,18 +192,19 @@ class _FrameWrite(TableWrite):
         uris = map(self.engine.storage.uri_for_engine, decode_paths(table.column("path")))
         return table.filter(pa.array([u in wanted for u in uris], pa.bool_()))
 
-    def _condition(self, base: Snapshot) -> Column:
+    def _condition(self, schema: StructType) -> Column:
         on = self.own.replace_on
         if on is not None:
             return F.expr(on) if isinstance(on, str) else on
         found: Column | None = None
         for name in self.own.replace_using:
-            column = base.schema.get(name)
+            column = schema.get(name)
             if column is None:
-                names = ", ".join(base.schema.names)
+                names = schema.names
                 raise SchemaMismatchError(
-                    f"Column {name!r} of replace_using is not in the table; its columns are: {names}.", column=name
-                )
+                    f"Column {name!r} of replace_using is not in the table; its columns are: {', '.join(names)}."
+                    f"{did_you_mean(name, names)}", column=name,
+                )  # fmt: skip
             quoted = quote_name(column.name)
             part = F.col(f"t.{quoted}") == F.col(f"s.{quoted}")
             found = part if found is None else found & part
