@@ -298,6 +298,8 @@ class EngineError(DeltaError):
 
 class ExternalPathError(EngineError):
     """A path of the log leads out of the table to a place that is not followed; ``path`` is its text."""
+
+
 class FilePermissionError(EngineError, PermissionError):
     """A file may not be read or written by this process, or by Spark's."""
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core.engines.spark import frame, replay_cache
+from delta_core.engines.spark import frame, replay, replay_cache
 from delta_core.engines.spark.checkpoint_frame import canonical_path
 from delta_core.engines.spark.replay import SETTING, plan_replay
 from delta_core.errors import CheckpointError, InvalidArgumentError
@@ -239,6 +239,16 @@ def test_size_and_setting_choose_who_replays(spark: Any, table: TableBuilder) ->
 
 
 # --- what is held --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("least", "cores", "chosen"), [(3, 2, True), (3, 32, False), (1000, 1, False)])
+def test_job_is_chosen_where_actions_and_cores_make_it_pay(
+    spark: Any, small: TableBuilder, monkeypatch: pytest.MonkeyPatch, least: int, cores: int, chosen: bool
+) -> None:
+    """The session has two cores: so many times as many actions are needed as it has fewer."""
+    monkeypatch.setattr(replay, "LEAST_ACTIONS", least)
+    monkeypatch.setattr(replay, "MOST_CORES", cores)
+    assert (plan_replay(spark, open_snapshot(small.uri).scan(), None) is not None) == chosen
 
 
 def spoil(table: TableBuilder) -> None:

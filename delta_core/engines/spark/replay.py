@@ -61,12 +61,13 @@ from delta_core.scan.scan import Scan, decode_paths
 from delta_core.scan.vectors import read_row_sets
 from delta_core.types import PrimitiveType, StructType, parse_decimal
 
-__all__ = ["LEAST_ACTIONS", "SETTING", "Replay", "plan_replay"]
+__all__ = ["LEAST_ACTIONS", "MOST_CORES", "SETTING", "Replay", "plan_replay"]
 
 _Found = TypeVar("_Found")
 
-#: Actions of a checkpoint from which Spark replays the log; with fewer, this process is done before a job has begun.
-LEAST_ACTIONS = 5_000_000
+#: Actions of a checkpoint from which executors with many cores replay the log sooner than this process, which is done
+#: with fewer before a job has begun; and how many cores: a core of an executor replays far fewer actions in a second.
+LEAST_ACTIONS, MOST_CORES = 20_000_000, 32
 #: The session's own number.
 SETTING = "spark.delta_core.parallelPlanning.minActions"
 #: Columns of file actions that Spark reads as they are.
@@ -92,7 +93,7 @@ def plan_replay(spark: Any, scan: Scan, least: int | None) -> Replay | None:
     least : int, optional
         Actions of a checkpoint from which a job is worth it; the session's unless given.
     """
-    least = _least(spark, least)
+    wanted = _wanted(spark, least)
     source, plan = scan.source, scan.plan
     simple = all(s.columns == ("deletionVector",) for s in plan.selectors)
     touched = getattr(source, "touched", None)
@@ -100,7 +101,10 @@ def plan_replay(spark: Any, scan: Scan, least: int | None) -> Replay | None:
         return None
     parts = source.files.parts
     older = [(p, p.chunk.place) for p in parts if p.chunk.place is not None]
-    if not older or sum(h.group_rows[g] for _, (h, g) in older) < least:
+    count = sum(h.group_rows[g] for _, (h, g) in older)
+    if not older or count < (LEAST_ACTIONS if wanted is None else wanted):
+        return None
+    if wanted is None and count * _cores(spark) < LEAST_ACTIONS * MOST_CORES:
         return None
     if any(p.alive is not None or p.candidates is not None for p, _ in older):
         return None
@@ -120,10 +124,15 @@ def _constants(scan: Scan) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _least(spark: Any, given: int | None) -> int:
+def _cores(spark: Any) -> int:
+    return min(MOST_CORES, max(1, int(spark.sparkContext.defaultParallelism)))
+
+
+def _wanted(spark: Any, given: int | None) -> int | None:
+    """Return the number of actions that the call or the session asks for."""
     found = spark.conf.get(SETTING, None) if given is None else given
     if found is None:
-        return LEAST_ACTIONS
+        return None
     try:
         number = int(found)
     except ValueError:
