@@ -36,7 +36,11 @@ def test_blocks_about_reading_run_in_order(spark: Any, tmp_path: Path) -> None:
         )  # fmt: skip
         for i in range(8):
             table.append([{"id": i, "customer": "a", "day": DAY, "amount": 100.0 + i, "address": {"city": "Oslo"}}])
-    names = _run("docs/spark.md", str(tmp_path), {"spark": spark})
+    try:
+        names = _run("docs/spark.md", str(tmp_path), {"spark": spark})
+    finally:  # what the page sets is not for other tests
+        spark.conf.unset("spark.delta_core.parallelPlanning.minActions")
+        spark.conf.unset("spark.delta_core.heldSnapshots.maxBytes")
     assert names["frame"].where("amount > 100").count() == 7
     assert spark.table("orders").count() == 8
 
