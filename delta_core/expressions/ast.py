@@ -19,7 +19,8 @@ from delta_core.types import DataType
 
 __all__ = [
     "Call", "Cast", "Column", "Expression", "FileConstant", "FileStatistic", "Leaf", "Literal", "PartitionValue",
-    "PhysicalColumn", "RowPosition", "TaskCount", "TaskIndex", "TaskRow", "all_of", "any_of", "column", "conjuncts", "leaves",
+    "PhysicalColumn", "RowPosition", "TaskCount", "TaskIndex", "TaskRow", "Values", "all_of", "any_of", "column",
+    "conjuncts", "leaves",
     "literal", "negate", "transform", "uses",
 ]  # fmt: skip
 
@@ -33,6 +34,35 @@ class Literal(Struct, frozen=True):
 
     value: Any
     type: DataType | None = None
+
+
+class Values(Struct, frozen=True):
+    """Constants of one type: the candidates of a long ``in``, as its only argument beside the value.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+        Of the type's Arrow type, without nulls.
+    has_null : bool
+        Whether a null was among them.
+    is_sorted : bool
+        Whether they ascend, NaN last, as in every bound expression.
+    """
+
+    array: Any
+    type: DataType
+    has_null: bool = False
+    is_sorted: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Values and (self.type, self.has_null) == (other.type, other.has_null) and bool(
+            self.array is other.array or self.array.equals(other.array))  # fmt: skip
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.has_null, len(self.array)))
+
+    def __repr__(self) -> str:
+        return f"Values({len(self.array)} of {self.type}, has_null={self.has_null})"
 
 
 class Column(Struct, frozen=True):
@@ -101,7 +131,8 @@ class Call(Struct, frozen=True):
     """A function applied to arguments.
 
     Operators are functions too: ``and or not = != <=> < <= > >= + - * / % isnull isnotnull in like case if``.
-    ``case`` takes condition, value, ... and an optional last default; ``in`` takes the value, then the candidates.
+    ``case`` takes condition, value, ... and an optional last default; ``in`` takes the value, then the candidates, or
+    one `Values` for all of them.
 
     Parameters
     ----------
@@ -135,7 +166,7 @@ class Cast(Struct, frozen=True):
         return hash((self.arg, self.type, self.safe))
 
 
-Expression = Union[Leaf, Literal, Call, Cast]
+Expression = Union[Leaf, Literal, Values, Call, Cast]
 
 
 def column(name: str) -> Column:
@@ -205,7 +236,7 @@ def leaves(expression: Expression) -> tuple[Leaf, ...]:
                 visit(arg)
         elif isinstance(e, Cast):
             visit(e.arg)
-        elif not isinstance(e, Literal):
+        elif not isinstance(e, (Literal, Values)):
             seen.setdefault(e)
 
     visit(expression)
@@ -225,4 +256,4 @@ def transform(expression: Expression, change: Callable[[Leaf], Expression]) -> E
         return replace(expression, args=tuple(transform(a, change) for a in expression.args), sql="")
     if isinstance(expression, Cast):
         return replace(expression, arg=transform(expression.arg, change), sql="")
-    return expression if isinstance(expression, Literal) else change(expression)
+    return expression if isinstance(expression, (Literal, Values)) else change(expression)

@@ -19,7 +19,7 @@ from delta_core.errors import (
     PluginError,
     UnsupportedExpressionError,
 )
-from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, column
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, Values, column
 from delta_core.expressions.coercion import VOID, can_cast, canonical, same_type, spark_name
 from delta_core.expressions.functions import is_builtin, resolve_call, rewrite
 from delta_core.expressions.literals import cast_literal, typed
@@ -166,6 +166,8 @@ def resolve(
         if isinstance(e, Literal):
             constant = typed(e)
             return Typed(constant, constant.type or VOID)
+        if isinstance(e, Values):
+            return Typed(e, e.type)
         if isinstance(e, Call):
             return call(e)
         if isinstance(e, Cast):

@@ -10,10 +10,13 @@ import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
+import pyarrow as pa
+
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of, any_of, column
 from delta_core.expressions.binding import ResultOf, bind_typed
 from delta_core.expressions.coercion import VOID, spark_name
+from delta_core.expressions.members import from_arrow, from_python
 from delta_core.expressions.sql import parse_sql
 from delta_core.expressions.substrait import from_pyarrow, is_pyarrow
 from delta_core.types import PrimitiveType, StructType
@@ -134,6 +137,13 @@ def _comparison(operator: str) -> Callable[[Column, Any], Expression]:
 def _members(column: Column, value: Any) -> Expression:
     if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
         raise ExpressionError(f"Filter on {column.name!r} with 'in' needs a list of values, found {value!r}.")
+    if isinstance(value, (pa.Array, pa.ChunkedArray)):
+        many = from_arrow(value if isinstance(value, pa.Array) else pa.concat_arrays(value.chunks))
+    else:
+        value = value.tolist() if hasattr(value, "tolist") else list(value)
+        many = from_python(value)
+    if many is not None:
+        return Call("in", (column, many))
     members = tuple(Literal(v) for v in value)
     return Call("in", (column, *members)) if members else Literal(False)
 

@@ -36,9 +36,11 @@ from delta_core.expressions.typing_rules import (
     item,
     logic,
     map_part,
+    membership,
     misfit,
     nan_test,
     number,
+    overlap,
     rounded,
     signature,
     size,
@@ -102,7 +104,7 @@ pow atan2: double double -> double
 _SPECIAL: dict[str, tuple[Rule, int, int]] = {
     "and": (logic, 1, 9999), "or": (logic, 1, 9999), "not": (logic, 1, 1),
     "isnull": (to_boolean, 1, 1), "isnotnull": (to_boolean, 1, 1), "isnan": (nan_test, 1, 1),
-    **dict.fromkeys(COMPARISONS, (comparison, 2, 2)), "in": (comparison, 1, 1_000_000),
+    **dict.fromkeys(COMPARISONS, (comparison, 2, 2)), "in": (membership, 1, 10_000_000), "between any": (overlap, 3, 3),
     "like": (signature(("string", "string", "string"), "boolean"), 2, 3),
     "ilike": (signature(("string", "string", "string"), "boolean"), 2, 3),
     "rlike": (signature(("string", "string"), "boolean"), 2, 2),
@@ -240,7 +242,7 @@ def function_names() -> tuple[str, ...]:
     return tuple(
         sorted(
             {
-                *_RULES,
+                *(name for name in _RULES if name != "between any"),
                 *REWRITES,
                 *_OPTIONAL_FORMAT,
                 "current_date",

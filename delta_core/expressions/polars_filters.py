@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of
+from delta_core.expressions.members import from_arrow
 from delta_core.types import PrimitiveType
 
 __all__ = ["from_polars"]
@@ -106,9 +107,13 @@ def _members(value: Expression, node: Any) -> Expression:
     import pyarrow as pa
 
     with pa.ipc.open_stream(bytes(node["Literal"]["Scalar"]["List"])) as stream:
-        members = stream.read_all().column(0).to_pylist()
-    if None in members:  # in SQL what is not found is then unknown, in Polars it is false
+        column = stream.read_all().column(0).combine_chunks()
+    if column.null_count:  # in SQL what is not found is then unknown, in Polars it is false
         raise _UntranslatableError("IsIn with null")
+    many = from_arrow(column)
+    if many is not None:
+        return Call("in", (value, many))
+    members = column.to_pylist()
     return Call("in", (value, *map(Literal, members))) if members else Literal(False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from delta_core.errors import ExpressionError
@@ -18,6 +19,7 @@ from delta_core.expressions.ast import (
     Literal,
     PartitionValue,
     PhysicalColumn,
+    Values,
 )  # fmt: skip
 from delta_core.expressions.coercion import (
     INTERVAL_DAY,
@@ -27,6 +29,7 @@ from delta_core.expressions.coercion import (
     spark_name,
 )
 from delta_core.expressions.literals import to_microseconds, typed
+from delta_core.expressions.members import expand
 
 __all__ = ["format_sql", "quote_name"]
 
@@ -80,6 +83,8 @@ def quote_name(name: str) -> str:
 
 
 def _leaf(leaf: Any) -> str:
+    if isinstance(leaf, Values):
+        return f"{len(leaf.array)} values"
     if isinstance(leaf, Column):
         return ".".join(map(quote_name, leaf.path))
     if isinstance(leaf, FileStatistic):
@@ -134,11 +139,16 @@ def _field(e: Call) -> str:
     return f"{_holder(e.args[0])}.{quote_name(str(name.value))}"
 
 
+def _candidates(e: Call) -> Sequence[Expression]:
+    values = e.args[-1]
+    return expand(values) if isinstance(values, Values) else e.args[1:]
+
+
 _SYNTAX: dict[str, Any] = {
     "not": lambda e: f"NOT {_operand(e.args[0])}",
     "isnull": lambda e: f"{_operand(e.args[0])} IS NULL",
     "isnotnull": lambda e: f"{_operand(e.args[0])} IS NOT NULL",
-    "in": lambda e: f"{_operand(e.args[0])} IN ({', '.join(map(format_sql, e.args[1:]))})",
+    "in": lambda e: f"{_operand(e.args[0])} IN ({', '.join(map(format_sql, _candidates(e)))})",
     "like": _like, "ilike": _like, "rlike": _like, "case": _case, "get_field": _field,
     "[]": lambda e: f"{_holder(e.args[0])}[{format_sql(e.args[1])}]",
 }  # fmt: skip

@@ -14,7 +14,7 @@ from delta_core.expressions.coercion import name_of
 from delta_core.expressions.literals import literal_type
 from delta_core.types import PrimitiveType
 
-__all__ = ["RESERVED", "parse_simple"]
+__all__ = ["RESERVED", "STAND_IN", "parse_simple"]
 
 #: Words that sqlglot does not take for a column's name.
 RESERVED = frozenset([
@@ -26,6 +26,8 @@ RESERVED = frozenset([
     "show", "tablesample", "then", "true", "uncache", "union", "using", "vacuum", "values", "when", "where", "with",
     "xor",
 ])  # fmt: skip
+#: What the names of columns begin with that stand for long lists.
+STAND_IN = "\0"
 _MOST_CHARACTERS = 4096
 _MOST_NESTED = 32
 _TOKENS = re.compile(
@@ -172,7 +174,7 @@ class _Parser:
 
     def _constant(self) -> Expression:
         found = self._signed()
-        if not isinstance(found, Literal):
+        if not isinstance(found, Literal) and not (isinstance(found, Column) and found.path[0].startswith(STAND_IN)):
             raise _NotSimpleError
         return found
 

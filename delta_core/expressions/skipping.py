@@ -31,6 +31,7 @@ from delta_core.expressions.ast import (
     FileStatistic,
     Literal,
     PartitionValue,
+    Values,
     all_of,
     any_of,
     conjuncts,
@@ -53,8 +54,6 @@ _NUM_RECORDS = FileStatistic("numRecords", (), _LONG)
 _FALSE = Literal(False, _BOOLEAN)
 _INVERSE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _FLIPPED = {"=": "=", "!=": "!=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-#: Above so many members, ``in`` is pruned by its least and greatest member only.
-_MANY = 24
 _MILLISECOND = dt.timedelta(milliseconds=1)
 _UNBOUNDED_TYPES = ("binary", "void", "variant")
 
@@ -367,25 +366,36 @@ def _either(a: Expression | None, b: Expression | None) -> Expression | None:
 
 def _within(e: Call, scope: _Scope, no_nan: frozenset[Column], positive: bool) -> Expression | None:
     value, candidates = e.args[0], list(e.args[1:])
+    if isinstance(candidates[0], Values):
+        return _among(value, candidates[0], scope, no_nan, positive)
     nulls = [c for c in candidates if isinstance(c, Literal) and c.value is None]
     if not positive:
         if nulls:
             return _FALSE  # never true: unknown at best
-        if len(candidates) > _MANY:
-            return None
         return _may_match(Call("and", tuple(Call("!=", (value, c)) for c in candidates)), scope, no_nan)
     candidates = [c for c in candidates if c not in nulls]
     if not candidates:
         return _FALSE
-    if len(candidates) <= _MANY:
-        return _may_match(Call("or", tuple(Call("=", (value, c)) for c in candidates)), scope, no_nan)
-    if not all(_is_value(c) for c in candidates):
+    return _may_match(Call("or", tuple(Call("=", (value, c)) for c in candidates)), scope, no_nan)
+
+
+def _among(
+    value: Expression, values: Values, scope: _Scope, no_nan: frozenset[Column], positive: bool
+) -> Expression | None:
+    """Prune by the least and the greatest of many values, then by whether any lies within the bounds."""
+    if not positive:
+        return _FALSE if values.has_null else None  # with a null among them it is never true: unknown at best
+    least, greatest = (Literal(values.array[i].as_py(), values.type) for i in (0, -1))
+    if not (_is_value(least) and _is_value(greatest)):
         return None
     shut_out = no_nan | ({value} if isinstance(value, Column) else frozenset())
-    least, greatest = (Call(name, tuple(candidates)) for name in ("least", "greatest"))
-    return _may_match(
-        Call("and", (Call(">=", (value, least)), Call("<=", (value, greatest)))), scope, shut_out
-    )
+    ends = _may_match(Call("and", (Call(">=", (value, least)), Call("<=", (value, greatest)))), scope, shut_out)
+    bounds = _bounds(value, scope)
+    if bounds is None or bounds.is_constant:
+        return ends
+    high = _raised(bounds.high) if bounds.late else bounds.high
+    tests = [*conjuncts(ends), Call("between any", (bounds.low, high, values))]
+    return all_of(tests)
 
 
 def _prefix(e: Call, scope: _Scope) -> Expression | None:

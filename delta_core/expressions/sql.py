@@ -15,10 +15,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
-from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, Values, transform
 from delta_core.expressions.coercion import INTERVAL_DAY, INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH, name_of
 from delta_core.expressions.literals import cast_literal, literal_type
-from delta_core.expressions.simple_sql import parse_simple
+from delta_core.expressions.members import MANY, from_text
+from delta_core.expressions.simple_sql import STAND_IN, parse_simple
 from delta_core.types import ArrayType, DataType, MapType, PrimitiveType
 
 __all__ = ["parse_sql"]
@@ -40,8 +41,42 @@ def parse_sql(text: str) -> Expression:
     UnsupportedExpressionError
         It holds a part that can't be evaluated over single rows, such as a subquery, or that is not known.
     """
-    found = parse_simple(text) or _convert(_syntax_tree(text), text)
+    short, lists = _lift_lists(text)
+    found = parse_simple(short) or _convert(_syntax_tree(short), text)
+    if lists:
+        found = transform(found, lambda leaf: lists.get(leaf, leaf))
     return replace(found, sql=text) if isinstance(found, (Call, Cast)) else found
+
+
+# --- long lists ----------------------------------------------------------------------------
+
+_NUMBER = r"\s*+[+-]?[0-9]++\s*+"
+_PLAIN_TEXT = r"\s*+'[^'\\]*+'\s*+"
+#: What may hold anything (texts, quoted names, comments), and lists of constants behind IN.
+_LISTS = re.compile(
+    r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|`[^`]*+`|--[^\n]*+|/\*.*?\*/|\bIN\s*+\("""
+    rf"(?:(?P<numbers>{_NUMBER}(?:,{_NUMBER})++)|(?P<texts>{_PLAIN_TEXT}(?:,{_PLAIN_TEXT})++))\)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _lift_lists(text: str) -> tuple[str, dict[Any, Values]]:
+    """Take long lists of constants out of a text, since a parser takes seconds for a million of them.
+
+    Returns the text with a column in the place of each list, and the values by column.
+    """
+    lists: dict[Any, Values] = {}
+
+    def lift(match: re.Match[str]) -> str:
+        numbers, texts = match.group("numbers", "texts")
+        values = None if numbers is None and texts is None else from_text(numbers, texts)
+        if values is None:
+            return match[0]
+        stand_in = Column((f"{STAND_IN}{len(lists)}",))
+        lists[stand_in] = values
+        return f"IN (`{stand_in.name}`)"
+
+    return (_LISTS.sub(lift, text), lists) if len(text) > 2 * MANY else (text, lists)
 
 
 # --- sqlglot's side ------------------------------------------------------------------------

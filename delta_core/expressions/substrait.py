@@ -11,13 +11,14 @@ import datetime as dt
 import decimal
 import math
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from delta_core.errors import ColumnNotFoundError, ExpressionError, UnsupportedExpressionError
-from delta_core.expressions.ast import Call, Column, Expression, Literal
+from delta_core.expressions.ast import Call, Column, Expression, Literal, Values
+from delta_core.expressions.members import MANY, from_python
 from delta_core.types import DataType, PrimitiveType, StructType
 
 __all__ = ["from_pyarrow", "is_pyarrow"]
@@ -149,6 +150,17 @@ _LITERALS: dict[int, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
+def _constants(options: Sequence[bytes]) -> Values | None:
+    """Return many options as values where all are short whole numbers, or all short texts, of one type; else None."""
+    number, text = options[0][2:3] in (b"\x28", b"\x38"), options[0][2:3] == b"\x62"  # fields 5 and 7, and 12
+    start = options[0][:1] + options[0][2:3]
+    if not (number or text) or any(o[:1] + o[2:3] != start or o[1] != len(o) - 2 for o in options):
+        return None
+    if number:
+        return from_python([_signed(_varint(o, 3)[0]) for o in options])
+    return from_python([o[4:].decode() for o in options]) if all(o[3] == len(o) - 4 for o in options) else None
+
+
 class _Reader:
     """Reads an ExtendedExpression with one expression in it."""
 
@@ -225,7 +237,11 @@ class _Reader:
     def _members(self, message: bytes) -> Expression:
         """Read ``isin``, which pyarrow never answers with null: a null is in the list only if the list holds one."""
         value = self._expression(_first(message, 1))
-        options = [self._expression(option) for option in _all(message, 2)]
+        bodies = _all(message, 2)
+        many = _constants(bodies) if len(bodies) > MANY else None
+        if many is not None:
+            return Call("and", (Call("isnotnull", (value,)), Call("in", (value, many))))
+        options = [self._expression(option) for option in bodies]
         known = [o for o in options if not (isinstance(o, Literal) and o.value is None)]
         found: Expression = Call("in", (value, *known)) if known else Literal(False)
         if len(known) < len(options):

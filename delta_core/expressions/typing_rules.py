@@ -11,7 +11,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
-from delta_core.expressions.ast import Cast, Expression, Literal
+from delta_core.expressions.ast import Cast, Expression, Literal, Values
 from delta_core.expressions.coercion import (
     BINARY,
     BOOLEAN,
@@ -36,11 +36,13 @@ from delta_core.expressions.coercion import (
     spark_name,
 )  # fmt: skip
 from delta_core.expressions.literals import cast_literal
+from delta_core.expressions.members import MANY, cast_values, expand, from_literals, look_up
 from delta_core.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 
 __all__ = [
     "Rule", "Typed", "arithmetic", "array_contains", "bits", "cast_to", "comparison", "conditional", "hashed", "implicit",
-    "item", "logic", "map_part", "misfit", "nan_test", "number", "rounded", "signature", "size", "struct_field",
+    "item", "logic", "map_part", "membership", "misfit", "nan_test", "number", "overlap",
+    "rounded", "signature", "size", "struct_field",
     "to_boolean", "unified", "whole",
 ]  # fmt: skip
 
@@ -131,6 +133,42 @@ def comparison(name: str, args: list[Typed]) -> tuple[list[Expression], DataType
             function=name,
         )
     return [cast_to(a, target) for a in args], BOOLEAN
+
+
+def membership(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Meet in one type as a comparison does; many constants become `Values`."""
+    values = args[-1].expression
+    if len(args) == 2 and isinstance(values, Values):
+        return _look_up(name, args[0], values)
+    cast, result = comparison(name, args)
+    literals = [e for e in cast[1:] if isinstance(e, Literal)]
+    if len(literals) <= MANY or len(literals) < len(cast) - 1:
+        return cast, result
+    found = from_literals(literals)
+    return (cast if found is None else list(look_up(cast[0], found).args)), result
+
+
+def _look_up(name: str, value: Typed, values: Values) -> tuple[list[Expression], DataType]:
+    pair = [value, Typed(values, values.type)]
+    if value.type == VOID:
+        return list(look_up(cast_to(value, values.type), values).args), BOOLEAN
+    if _are_exact([value.type, values.type]):
+        digits = as_decimal(values.type) or (38, 0)
+        known = cast_values(values, PrimitiveType(f"decimal({digits[0]},{digits[1]})"))
+        target, found = value.type, _exact(value).expression
+    else:
+        target = _unify(name, pair)
+        known = cast_values(values, target)
+        found = cast_to(value, target)
+    if known is None:
+        return membership(name, [value, *(Typed(e, values.type) for e in expand(values))])
+    comparison(name, [value, Typed(Literal(None, known.type), known.type)])  # raises for what can't be compared
+    return list(look_up(found, known).args), BOOLEAN
+
+
+def overlap(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take two bounds and `Values` of types that compare with them, as planning makes it: no text names it."""
+    return [a.expression for a in args], BOOLEAN
 
 
 def _fill_void(args: list[Typed]) -> list[Typed]:

@@ -9,7 +9,17 @@ import pyarrow as pa
 
 from delta_core.errors import ExpressionError, InvalidArgumentError
 from delta_core.expressions import to_expression
-from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, all_of, conjuncts, leaves
+from delta_core.expressions.ast import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    Values,
+    all_of,
+    conjuncts,
+    leaves,
+)
 from delta_core.expressions.skipping import plan_skipping
 from delta_core.log.files import FileSet
 from delta_core.schema import find
@@ -106,7 +116,7 @@ def _is_shared(snapshot: Snapshot, expression: Expression) -> bool:
         # a widening that binding has put in
         kinds = [_type_of(snapshot, expression.arg), expression.type.type]
         return all(k in ("byte", "short", "integer", "long") for k in kinds)
-    if isinstance(expression, Literal):
+    if isinstance(expression, (Literal, Values)):
         return True
     return isinstance(expression, Column) and _type_of(snapshot, expression) not in (*_FLOATING, None)
 

@@ -20,6 +20,7 @@ from delta_core.expressions.ast import (
     Leaf,
     Literal,
     PartitionValue,
+    Values,
     leaves,
     transform,
 )  # fmt: skip
@@ -120,6 +121,8 @@ def _field(leaf: Leaf) -> Path | None:
 def _is_strict(e: Expression) -> bool:
     if isinstance(e, Call):
         return e.function in _STRICT and all(_is_strict(a) for a in e.args)
+    if isinstance(e, Values):
+        return not e.has_null
     return isinstance(e, (FileStatistic, PartitionValue)) or (isinstance(e, Literal) and e.value is not None)
 
 

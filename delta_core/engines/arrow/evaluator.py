@@ -36,7 +36,7 @@ from delta_core.errors import (
     UnsupportedExpressionError,
     plugin_errors,
 )
-from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, leaves
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, Values, leaves
 from delta_core.expressions.binding import leaf_type, resolve, resolve_args
 from delta_core.expressions.coercion import canonical
 from delta_core.expressions.functions import is_builtin
@@ -263,6 +263,8 @@ class _Compiler:
             scalar = scalar_of(e)
             assert e.type is not None
             return (lambda _: scalar), e.type
+        if isinstance(e, Values):
+            return (lambda _: None), e.type  # the kernel has them from its call
         if isinstance(e, Cast):
             node, source = self.build(e.arg)
             return _apply(casts.cast_kernel(source, canonical(e.type), e.safe), [node], e), canonical(e.type)

@@ -13,12 +13,22 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.engines.arrow import compute as pc
-from delta_core.engines.arrow.compute import CallInfo, Kernel, Maker, named, plain, scalar_of, typed
+from delta_core.engines.arrow.compute import (
+    CallInfo,
+    Kernel,
+    Maker,
+    named,
+    on_arrays,
+    plain,
+    scalar_of,
+    typed,
+)
+from delta_core.engines.arrow.membership import count_below, member_test
 from delta_core.engines.arrow.result_size import choose
 from delta_core.errors import UnsupportedExpressionError
-from delta_core.expressions.ast import Literal
+from delta_core.expressions.ast import Literal, Values
 from delta_core.expressions.coercion import as_decimal, name_of, spark_name
-from delta_core.kernels.arrow_buffers import array_of
+from delta_core.kernels.arrow_buffers import array_of, bool_array
 from delta_core.types import DataType, PrimitiveType
 
 __all__ = ["MAKERS", "comparison"]
@@ -96,6 +106,10 @@ def _compare(call: CallInfo) -> Kernel:
 
 def _within(call: CallInfo) -> Kernel:
     value, *candidates = call.inputs
+    many = call.args[-1]
+    if isinstance(many, Values):
+        same_type = _exact_decimals(call.inputs) if name_of(value) == "decimal" else _same
+        return member_test(same_type(many.array), same_type, many.has_null)
     if not candidates:
         return lambda x: pc.if_else(pc.is_null(x), typed(None, pa.bool_()), typed(False, pa.bool_()))
     literals = [c for c in call.args[1:] if isinstance(c, Literal)]
@@ -117,6 +131,28 @@ def _within(call: CallInfo) -> Kernel:
         return pc.if_else(unknown, typed(None, pa.bool_()), found)
 
     return kernel
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _overlap(call: CallInfo) -> Kernel:
+    """Tell whether any of sorted values lies between two bounds; an unknown bound bounds nothing."""
+    values = call.args[-1]
+    assert isinstance(values, Values)
+    exact = _exact_decimals(call.inputs) if name_of(values.type) == "decimal" else _same
+    members = exact(values.array)
+
+    @on_arrays
+    def kernel(low: Any, high: Any) -> Any:
+        low, high = exact(low), exact(high)
+        first = count_below(members, low, "less", unknown=0)
+        last = count_below(members, high, "less_equal", unknown=len(members))
+        known = pc.or_(pc.is_valid(low), pc.is_valid(high))
+        return pc.if_else(known, bool_array(first < last), typed(None, pa.bool_()))
+
+    return lambda low, high, _: kernel(low, high)
 
 
 def _positive_zero(x: Any) -> Any:
@@ -149,7 +185,7 @@ def _checked(make: Maker) -> Maker:
 
 MAKERS: Mapping[str, Maker] = {
     **dict.fromkeys((*_PLAIN, "<=>"), _checked(_compare)),
-    "in": _checked(_within),
+    "in": _checked(_within), "between any": _checked(_overlap),
     **dict.fromkeys(("greatest", "least"), _checked(_extreme)),
     "isnull": named("is_null"),
     "isnotnull": named("is_valid"),

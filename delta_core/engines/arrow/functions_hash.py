@@ -16,9 +16,10 @@ from msgspec import Struct
 from delta_core.engines.arrow import compute as pc
 from delta_core.engines.arrow.compute import CallInfo, Kernel, Maker, on_arrays, to_numpy
 from delta_core.errors import UnsupportedExpressionError
+from delta_core.kernels.arrow_buffers import values_of
 from delta_core.types import arrow_to_type
 
-__all__ = ["MAKERS"]
+__all__ = ["MAKERS", "hash_values"]
 
 _U32, _U64 = np.uint32, np.uint64
 _P1, _P2, _P3 = _U64(0x9E3779B185EBCA87), _U64(0xC2B2AE3D27D4EB4F), _U64(0x165667B19E3779F9)
@@ -217,6 +218,17 @@ def _java_bytes(value: Any) -> bytes | None:
     sign, digits, _ = value.as_tuple()
     number = int("".join(map(str, digits))) * (-1 if sign else 1)
     return number.to_bytes((number if number >= 0 else -number - 1).bit_length() // 8 + 1, "big", signed=True)
+
+
+def hash_values(array: pa.Array) -> Any:
+    """Return a number for each value, equal for equal ones: a hash of text, any other value's own bits; any for null."""
+    if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
+        with np.errstate(over="ignore"):
+            return _XxHash64().text(_bytes_of(array), np.full(len(array), _XxHash64.start))
+    values = values_of(array)
+    if pa.types.is_floating(array.type):
+        return _float_bits(values, np.int32 if array.type.bit_width == 32 else np.int64)
+    return values
 
 
 def _hash(algorithm: Any) -> Maker:

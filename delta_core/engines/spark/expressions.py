@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from delta_core.errors import UnsupportedExpressionError
-from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, leaves
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, Values, leaves
 from delta_core.expressions.functions import is_builtin
 from delta_core.expressions.printing import format_sql
 from delta_core.rules import Function
@@ -34,7 +34,7 @@ def to_sql(expression: Expression, place: Callable[[Leaf], Expression], function
     calls: dict[str, str] = {}
 
     def visit(e: Expression) -> Expression:
-        if isinstance(e, Literal):
+        if isinstance(e, (Literal, Values)):
             return e
         if isinstance(e, Cast):
             return Cast(visit(e.arg), e.type, e.safe)

@@ -48,6 +48,7 @@ from delta_core.expressions.ast import (
     FileStatistic,
     Literal,
     PartitionValue,
+    Values,
     conjuncts,
     leaves,
 )
@@ -444,7 +445,7 @@ class _Tests:
             return _is_typed(leaf_type(e), _TYPES | {"timestamp"})
         if isinstance(e, PartitionValue):
             return isinstance(e.type, PrimitiveType) and _is_typed(e.type.type, self._types)
-        return isinstance(e, Literal)
+        return isinstance(e, (Literal, Values))
 
     def apply(self, files: DataFrame, shape: Shape) -> DataFrame:
         """Return the files that may pass: partition values are asked before statistics."""
