@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-import decimal
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
 from delta_core.expressions.ast import Call, Expression, Literal, Values
 from delta_core.expressions.coercion import as_decimal, decimal_type, is_integral, name_of
 from delta_core.expressions.literals import INTEGRAL_RANGES, to_microseconds
+from delta_core.kernels.arrow_buffers import array_of, number_array
 from delta_core.types import DataType, PrimitiveType, arrow_to_type
 
 __all__ = ["MANY", "cast_values", "expand", "from_arrow", "from_literals", "from_python", "from_text", "look_up"]
@@ -20,7 +21,11 @@ __all__ = ["MANY", "cast_values", "expand", "from_arrow", "from_literals", "from
 #: Lists of more values are kept as `Values`; shorter ones as constants, which every engine knows.
 MANY = 24
 #: Python types whose lists Arrow converts as their values are typed one by one.
-_PLAIN = frozenset((int, float, str, bytes, bool, dt.date))
+_PLAIN: dict[type, pa.DataType] = {
+    int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary(), bool: pa.bool_(), dt.date: pa.date32(),
+}  # fmt: skip
+#: Joins texts to be split again, at once where none of them holds it.
+_SEPARATOR = "\x1f"
 _KINDS = frozenset((*INTEGRAL_RANGES, "float", "double", "string", "boolean", "date", "timestamp", "timestamp_ntz", "decimal"))
 
 
@@ -29,26 +34,33 @@ def from_python(values: Collection[Any]) -> Values | None:
     if len(values) <= MANY:
         return None
     kinds = set(map(type, values)) - {type(None)}
-    if len(kinds) != 1 or kinds.pop() not in _PLAIN:
+    arrow = _PLAIN.get(kinds.pop()) if len(kinds) == 1 else None
+    if arrow is None:
         return None
-    try:
-        array = pa.array(list(values))
-    except (pa.ArrowException, OverflowError, UnicodeError):
-        return None
-    return from_arrow(array)
+    known = [v for v in values if v is not None]
+    array = _array(known, arrow)
+    found = None if array is None else from_arrow(array)
+    return found if found is None or len(known) == len(values) else replace(found, has_null=True)
 
 
 def from_text(numbers: str | None, texts: str | None) -> Values | None:
     """Return the values of a list as SQL writes it: whole numbers, or plain texts in single quotes, between commas."""
     import pyarrow.compute as pc
 
-    parts = pc.split_pattern(pa.array([numbers if texts is None else texts]), "," if texts is None else "'").flatten()
-    try:
+    if texts is not None:
+        parts = _split(texts, "'")
         # between quotes stand the texts, at odd places; the rest are commas
-        return from_arrow(pc.utf8_trim_whitespace(parts).cast(pa.int64()) if texts is None else parts.take(
-            pa.array(range(1, len(parts), 2))))  # fmt: skip
+        return from_arrow(parts.take(number_array(np.arange(1, len(parts), 2))))
+    try:
+        return from_arrow(pc.utf8_trim_whitespace(_split(numbers or "", ",")).cast(pa.int64()))
     except pa.ArrowInvalid:  # more than 64 bits
         return None
+
+
+def _split(text: str, separator: str) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.split_pattern(array_of([text], pa.string()), separator).flatten()
 
 
 def from_arrow(array: pa.Array) -> Values | None:
@@ -97,19 +109,25 @@ def from_literals(literals: Sequence[Literal]) -> Values | None:
     name = name_of(kind)
     if name not in _KINDS:
         return None
+    values = [to_microseconds(e.value) if name in ("timestamp", "timestamp_ntz") else e.value for e in known]
+    array = _array(values, kind.to_arrow())
+    return None if array is None else Values(array, kind, len(known) < len(literals))
+
+
+def _array(values: list[Any], arrow: pa.DataType) -> pa.Array | None:
+    """Return values of one type as an array; None where one of them does not fit."""
     try:
-        array = _array([e.value for e in known], name, kind.to_arrow())
-    except (pa.ArrowException, OverflowError, UnicodeError):
+        if pa.types.is_date32(arrow):
+            return number_array(np.array(values, "datetime64[D]").astype(np.int32), arrow)
+        if pa.types.is_integer(arrow) or pa.types.is_floating(arrow):
+            return number_array(np.array(values, arrow.to_pandas_dtype()), arrow)
+        if pa.types.is_timestamp(arrow):
+            return number_array(np.array(values, np.int64), arrow)
+        if arrow == pa.string() and values and (joined := _SEPARATOR.join(values)).count(_SEPARATOR) == len(values) - 1:
+            return _split(joined, _SEPARATOR)
+        return array_of(values, arrow)
+    except (pa.ArrowException, OverflowError, UnicodeError, ValueError):
         return None
-    return Values(array, kind, len(known) < len(literals))
-
-
-def _array(values: list[Any], name: str, arrow: pa.DataType) -> pa.Array:
-    if name in ("timestamp", "timestamp_ntz"):
-        return pa.array([to_microseconds(v) for v in values], pa.int64()).cast(arrow)
-    if name == "decimal":
-        values = [decimal.Decimal(v) for v in values]
-    return pa.array(values, arrow)
 
 
 def expand(values: Values) -> list[Literal]:

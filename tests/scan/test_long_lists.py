@@ -107,10 +107,12 @@ def many(values: Any) -> list[Any]:
         ([("i", "in", many([2**40, -700]))], 1), ([("i", "in", many(["-700", " -697 "]))], 2),
         ([("c", "in", many([Decimal("-0.9"), Decimal("-0.8950")]))], 2), ([("c", "in", many([0, 1, 2]))], 3),
         ([("c", "in", many([0.1, 0.2]))], 2), ([("t", "in", many([dt.date(2020, 1, 1)]))], 0),
-        ([("n", "in", many([MOMENT.replace(tzinfo=None)]))], 1), ([("d", "in", many([dt.datetime(2020, 1, 2)]))], 1),  # noqa: DTZ001
+        ([("n", "in", many([MOMENT.replace(tzinfo=None)]))], 1), ([("d", "in", many([dt.datetime(2020, 1, 2)]))], 1),
         ([("s", "in", np.array(many(["é key 00001"])))], 1), ([("i", "in", np.array(many([-700])))], 1),
         ([("i", "in", pa.array(many([-700, None])))], 1), ([("i", "in", pa.chunked_array([many([-700]), [-697]]))], 2),
         ([("i", "in", pa.array(many([200]), pa.uint8()))], 1), ([("i", "in", set(range(-700, -600)))], 34),
+        ([("x", "in", [b"k00001", *[None] * 30])], 1), ([("b", "in", [True, *[None] * 30])], 300),
+        ([("s", "in", ["a\x1fb", *many(["é key 00001"])])], 1), ([("s", "in", ["é key 00001", *[None] * 30])], 1),
         (pc.field("i").isin(many([-700, -697])), 2), (pc.field("s").isin(many(["é key 00001"])), 1),
         (pc.field("i").isin(many([-700, None])), 11), (~pc.field("i").isin(many([-700])), 609),
     ],
@@ -129,14 +131,18 @@ def test_nan_and_both_zeros_are_found(tmp_path: Path) -> None:
             assert open_snapshot(tmp_path).scan(predicate=[(name, "in", listed[1:])]).count() == 2
 
 
+def listed(head: str, values: Any, separator: str = ",") -> str:
+    return f"{head}({separator.join(map(str, values))})"
+
+
 LISTS = [
-    "i in (%s)" % ", ".join(map(str, range(-700, 300, 3))), "l not in(%s)" % ",".join(map(str, range(2**40, 2**40 + 90))),
-    "s in ( %s )" % " ,\n".join(f"'é key {n:05d}'" for n in range(40)), "i in (%s)" % ",".join(["-700"] * 30 + ["null"]),
+    listed("i in ", range(-700, 300, 3), ", "), listed("l not in", range(2**40, 2**40 + 90)),
+    listed("s in ", (f"'é key {n:05d}'" for n in range(40)), " ,\n"), listed("i in ", ["-700"] * 30 + ["null"]),
     "s = 'in (1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26)'",
-    "s in (%s)" % ",".join(["'it''s'"] * 30), "s in (%s)" % ",".join([r"'a\nb'"] * 30), "`i` in (%s)" % ",".join(["99999999999"] * 30),
-    "i in (%s) /* in (1, 2) */ and l in (%s)" % (",".join(["-700"] * 30), ",".join(map(str, range(2**40, 2**40 + 90)))),
-    "i in (%s)" % ",".join(["99999999999999999999999"] * 30), "i in (%s)" % ",".join(["1.5", *map(str, range(40))]),
-    "d in (%s)" % ",".join(f"DATE '2020-01-{n:02d}'" for n in range(1, 32)), "i in (%s)" % ",".join(["+5", "- 700", *["7"] * 30]),
+    listed("s in ", ["'it''s'"] * 30), listed("s in ", [r"'a\nb'"] * 30), listed("`i` in ", ["99999999999"] * 30),
+    listed("i in ", ["-700"] * 30) + " /* in (1, 2) */ and " + listed("l in ", range(2**40, 2**40 + 90)),
+    listed("i in ", ["99999999999999999999999"] * 30), listed("i in ", ["1.5", *range(40)]),
+    listed("d in ", (f"DATE '2020-01-{n:02d}'" for n in range(1, 32))), listed("i in ", ["+5", "- 700", *["7"] * 30]),
 ]  # fmt: skip
 
 
@@ -147,7 +153,7 @@ def test_lists_in_text_mean_what_their_constants_mean(table: Snapshot, text: str
     assert bind(bound, schema) == bound
     printed = parse_sql(format_sql(bound))
     assert bind(printed, schema) == bound
-    shortened = text.replace(" in ", " /**/ in /**/ ").replace("not in(", "not in /**/ (")  # as no fast path reads it
+    shortened = text.replace(" in ", " /**/ in /**/ ").replace("not in(", "not in /**/(")  # as no fast path reads it
     assert bind(parse_sql(shortened), schema) == bound
     assert table.scan(predicate=text).to_table().equals(table.scan(predicate=shortened).to_table())
 

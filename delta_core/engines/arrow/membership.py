@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from delta_core.engines.arrow import compute as pc
 from delta_core.engines.arrow.compute import Kernel, typed
 from delta_core.engines.arrow.functions_hash import hash_values
-from delta_core.kernels.arrow_buffers import bool_array, is_valid, mask_of
+from delta_core.kernels.arrow_buffers import bool_array, is_valid, mask_of, number_array
 
 __all__ = ["count_below", "member_test"]
 
@@ -41,7 +41,7 @@ def member_test(members: pa.Array, exact: Kernel, has_null: bool) -> Kernel:
         if pa.types.is_floating(value.type):
             value = pc.add(value, typed(0, value.type))
         if isinstance(value, pa.Scalar):
-            value = pa.array([value.as_py()], value.type)
+            value = pa.repeat(value, 1)
         found = contains(value)
         unknown = pc.or_(pc.is_null(value), pc.invert(found)) if has_null else pc.is_null(value)
         out = pc.if_else(unknown, typed(None, pa.bool_()), found)
@@ -70,8 +70,8 @@ class _Many:
         hits = np.flatnonzero((self._hashes[places] == hashes) & is_valid(x))
         found = np.zeros(len(x), np.bool_)
         if len(hits):
-            asked = x.take(pa.array(hits))
-            same = mask_of(_equal(asked, self._members.take(pa.array(self._order[places[hits]]))))
+            asked = x.take(number_array(hits))
+            same = mask_of(_equal(asked, self._members.take(number_array(self._order[places[hits]]))))
             if not same.all():  # two values of one hash
                 same |= mask_of(pc.is_in(asked, value_set=self._members))
             found[hits] = same
@@ -100,7 +100,7 @@ def count_below(members: pa.Array, bounds: pa.Array, comparison: str, *, unknown
     for _ in range(len(members).bit_length()):
         middle = (low + high) // 2
         open_ = low < high
-        passed = mask_of(below(members.take(pa.array(np.minimum(middle, last))), bounds)) & open_
+        passed = mask_of(below(members.take(number_array(np.minimum(middle, last))), bounds)) & open_
         low = np.where(passed, middle + 1, low)
         high = np.where(open_ & ~passed, middle, high)
     return np.where(is_valid(bounds), low, unknown)

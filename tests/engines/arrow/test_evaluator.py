@@ -642,4 +642,5 @@ def test_error_message_shows_the_part() -> None:
 
 def test_every_function_is_evaluated() -> None:
     synonyms = {*REWRITES, "to_timestamp_ntz", "current_date", "current_timestamp", "localtimestamp", "now"}
-    assert set(function_names()) - synonyms == set(evaluator._MAKERS) | set(evaluator._CONTROL)
+    planned = {"between any"}  # made by planning alone
+    assert (set(function_names()) - synonyms) | planned == set(evaluator._MAKERS) | set(evaluator._CONTROL)
