@@ -14,10 +14,12 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.errors import LogError
+from delta_core.kernels.json_text import decode_json
 
 __all__ = [
     "ADD", "ADDED_FILE", "CDC", "CHANGE_FILE", "COMMIT_INFO", "CORE_KINDS", "DELETION_VECTOR", "FILE_COLUMNS", "REMOVE",
     "ActionField", "ActionKind", "DomainMetadata", "Format", "Metadata", "Protocol", "SetTransaction",
+    "parse_action",
 ]  # fmt: skip
 
 _STRING_MAP = pa.map_(pa.string(), pa.string())
@@ -128,29 +130,58 @@ CORE_KINDS: Mapping[str, ActionKind] = {
 }
 
 
+def parse_action(text: str, where: str) -> Any:
+    """Decode an action's JSON; LogError names ``where`` it stood."""
+    try:
+        return decode_json(text)
+    except ValueError as e:
+        raise LogError(f"An action in {where} is no JSON that can be read: {e}.") from e
+
+
+def _object(value: Any, action: str, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise LogError(f"Action {action} in {where} is {_shown(value)}, expected an object.", action=action)
+    return value
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # a number of thousands of digits
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 200 else f"{text[:200]} ..."
+
+
 def _require(value: Mapping[str, Any], name: str, kind: type, action: str, where: str) -> Any:
     found = value.get(name)
     if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
         raise LogError(
-            f"Action {action} in {where} has {name}={found!r}, expected {kind.__name__}.", field=name
+            f"Action {action} in {where} has {name}={_shown(found)}, expected {kind.__name__}.", field=name
         )
     return found
 
 
-def _names(value: Mapping[str, Any], name: str, where: str) -> tuple[str, ...] | None:
+def _optional(value: Mapping[str, Any], name: str, kind: type, action: str, where: str) -> Any:
+    return None if value.get(name) is None else _require(value, name, kind, action, where)
+
+
+def _names(value: Mapping[str, Any], name: str, action: str, where: str) -> tuple[str, ...] | None:
     found = value.get(name)
     if found is None:
         return None
     if not isinstance(found, (list, tuple)) or not all(isinstance(x, str) for x in found):
         raise LogError(
-            f"Action protocol in {where} has {name}={found!r}, expected a list of names.", field=name
+            f"Action {action} in {where} has {name}={_shown(found)}, expected a list of names.", field=name
         )
     return tuple(found)
 
 
-def _string_map(value: Any) -> dict[str, str]:
+def _string_map(value: Mapping[str, Any], name: str, action: str, where: str) -> dict[str, str]:
     """Return a map's entries; Arrow hands maps out as pairs, JSON as an object; null values are dropped."""
-    pairs = value.items() if isinstance(value, Mapping) else value or ()
+    found = value.get(name)
+    pairs = list(found.items()) if isinstance(found, Mapping) else [] if found is None else found
+    if not isinstance(pairs, list) or not all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in pairs):
+        raise LogError(f"Action {action} in {where} has {name}={_shown(found)}, expected an object.", field=name)
     return {k: v if isinstance(v, str) else json.dumps(v) for k, v in pairs if v is not None}
 
 
@@ -169,11 +200,12 @@ class Protocol(Struct, frozen=True):
     @staticmethod
     def parse(value: Mapping[str, Any], where: str) -> Protocol:
         """Build from the action's decoded JSON; LogError names ``where`` it stood."""
+        _object(value, "protocol", where)
         return Protocol(
             _require(value, "minReaderVersion", int, "protocol", where),
             _require(value, "minWriterVersion", int, "protocol", where),
-            _names(value, "readerFeatures", where),
-            _names(value, "writerFeatures", where),
+            _names(value, "readerFeatures", "protocol", where),
+            _names(value, "writerFeatures", "protocol", where),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -213,16 +245,19 @@ class Metadata(Struct, frozen=True):
     @staticmethod
     def parse(value: Mapping[str, Any], where: str) -> Metadata:
         """Build from the action's decoded JSON; LogError names ``where`` it stood."""
-        given = value.get("format") or {}
+        action = "metaData"
+        given = _object(_object(value, action, where).get("format") or {}, f"{action}.format", where)
         return Metadata(
-            id=str(value.get("id") or ""),
-            schema_string=str(value.get("schemaString") or ""),
-            partition_columns=tuple(value.get("partitionColumns") or ()),
-            configuration=_string_map(value.get("configuration")),
-            name=value.get("name"),
-            description=value.get("description"),
-            format=Format(given.get("provider") or "parquet", _string_map(given.get("options"))),
-            created_time=value.get("createdTime"),
+            id=_optional(value, "id", str, action, where) or "",
+            schema_string=_optional(value, "schemaString", str, action, where) or "",
+            partition_columns=_names(value, "partitionColumns", action, where) or (),
+            configuration=_string_map(value, "configuration", action, where),
+            name=_optional(value, "name", str, action, where),
+            description=_optional(value, "description", str, action, where),
+            format=Format(
+                _optional(given, "provider", str, action, where) or "parquet", _string_map(given, "options", action, where)
+            ),
+            created_time=_optional(value, "createdTime", int, action, where),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -243,6 +278,15 @@ class SetTransaction(Struct, frozen=True):
     version: int
     last_updated: int | None = None
 
+    @staticmethod
+    def parse(value: Mapping[str, Any], where: str) -> SetTransaction:
+        """Build from the action's decoded JSON; LogError names ``where`` it stood."""
+        return SetTransaction(
+            _require(_object(value, "txn", where), "appId", str, "txn", where),
+            _require(value, "version", int, "txn", where),
+            _optional(value, "lastUpdated", int, "txn", where),
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Return the action's JSON value."""
         out = {"appId": self.app_id, "version": self.version}
@@ -258,12 +302,12 @@ class DomainMetadata(Struct, frozen=True):
 
     @staticmethod
     def parse(value: Mapping[str, Any], where: str) -> DomainMetadata:
-        """Build from the action's decoded JSON."""
+        """Build from the action's decoded JSON; LogError names ``where`` it stood."""
+        action = "domainMetadata"
+        domain = _require(_object(value, action, where), "domain", str, action, where)
         config = value.get("configuration")
-        text = config if isinstance(config, str) else json.dumps(_string_map(config)) if config else ""
-        return DomainMetadata(
-            _require(value, "domain", str, "domainMetadata", where), text, bool(value.get("removed", False))
-        )
+        text = config if isinstance(config, str) else json.dumps(_string_map(value, "configuration", action, where)) if config else ""
+        return DomainMetadata(domain, text, _optional(value, "removed", bool, action, where) or False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the action's JSON value."""

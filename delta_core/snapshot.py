@@ -25,6 +25,7 @@ from delta_core.entry_points import entry_points
 from delta_core.errors import (
     CatalogRequiredError,
     CheckpointError,
+    DeltaError,
     InvalidArgumentError,
     LogChangedError,
     MissingDependencyError,
@@ -176,6 +177,10 @@ class TableContext(Struct, frozen=True):
                 state, plugins = self.state(contents)
             except CheckpointError as e:
                 contents = self.log.instead_of(contents, e, attempt)
+            except DeltaError:
+                if not contents.by_checksum:
+                    raise
+                contents = self.log.without_checksum(contents)
             else:
                 return Snapshot(self, contents, state, plugins)
         raise AssertionError  # counting does not end
@@ -459,7 +464,7 @@ class Snapshot:
     def transactions(self) -> dict[str, SetTransaction]:
         """Return the last version that each application wrote, by application id."""
         found = self._reading(lambda contents: contents.newest("txn", "appId"))
-        return {a: SetTransaction(a, int(v["version"]), v.get("lastUpdated")) for a, v in found.items()}
+        return {a: SetTransaction.parse(v, f"version {self.version} of {self.uri}") for a, v in found.items()}
 
     def domains(self) -> dict[str, str]:
         """Return every domain's configuration, removed ones left out."""

@@ -372,7 +372,7 @@ def _as_type(value: Any) -> DataType:
 def _decoded(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise InvalidArgumentError(f"Found {str(text)[:200]!r}, expected a type's JSON: {e}") from e
 
 

@@ -171,6 +171,25 @@ def utf8_of(text: str, what: str) -> bytes:
         ) from None
 
 
+def is_utf8(column: pa.Array[Any]) -> bool:
+    """Whether texts are what Arrow's strings have to be: a Parquet file may hold other bytes. The columns are not nested."""
+    values = column.dictionary if pa.types.is_dictionary(column.type) else column
+    if not pa.types.is_string(values.type) or not len(values):
+        return True
+    ends = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, values.offset * 4)
+    data = values.buffers()[2]
+    if data is None or ends[-1] == ends[0]:
+        return True
+    # ASCII, most often: bytes that are not negative
+    if np.frombuffer(data, np.int8, ends[-1] - ends[0], ends[0]).min() >= 0:
+        return True
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def strings_of(texts: Sequence[str | bytes | None], type: pa.DataType | None = None) -> pa.Array[Any]:
     """Build an array of a few strings (or, by ``type``, of binary values); None = null."""
     parts = [b"" if t is None else utf8_of(t, "A text") if isinstance(t, str) else t for t in texts]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from delta_core.actions import ActionField
+from delta_core.actions import ActionField, parse_action
 from delta_core.engine import ActionQuery, CheckpointHandle, LogFiles
 from delta_core.errors import CheckpointError, LogChangedError
 from delta_core.kernels.arrow_buffers import array_of, is_valid
@@ -85,20 +84,29 @@ class CheckpointReader:
             return {k: [a[k] for a in embedded if isinstance(a, dict) and isinstance(a.get(k), dict)] for k in kinds}
         if self._json:
             rows = self._parsed.others.select(["kind", "json"]).to_pylist()
-            return {k: [json.loads(r["json"]) for r in rows if r["kind"] == k] for k in kinds}
+            name = self.checkpoint.files[0].name
+            return {k: [parse_action(r["json"], name) for r in rows if r["kind"] == k] for k in kinds}
         out: dict[str, list[dict[str, Any]]] = {k: [] for k in kinds}
         for handle in self._handles:
             for group in range(len(handle.group_rows)):
                 there = [k for k in kinds if handle.may_hold(group, k)]
                 if there:
                     for k, column in zip(there, handle.read(group, [(k,) for k in there]), strict=True):
-                        out[k] += [column[i].as_py() for i in np.flatnonzero(is_valid(column)).tolist()]
+                        out[k] += _values(column, handle.path)
         return out
 
     def sidecars(self) -> pa.Table:
         """Return the sidecar actions; empty for a checkpoint that holds its file actions itself."""
         found = self._embedded("sidecarFiles") or self.actions("sidecar")["sidecar"]
-        return pa.Table.from_arrays([array_of([s.get(f.name) for s in found], f.type) for f in _SIDECAR], schema=_SIDECAR)
+        name = self.checkpoint.files[0].name
+        for s in found:
+            if not isinstance(s, dict) or not isinstance(s.get("path"), str):
+                raise CheckpointError(f"Checkpoint {name} lists a sidecar as {str(s)[:200]}, expected its path.", path=name)
+        try:
+            columns = [array_of([s.get(f.name) for s in found], f.type) for f in _SIDECAR]
+        except (pa.ArrowException, ValueError, OverflowError) as e:
+            raise CheckpointError(f"Checkpoint {name} lists sidecars that can't be read: {e}.", path=name) from e
+        return pa.Table.from_arrays(columns, schema=_SIDECAR)
 
     def chunks(self, fields: Sequence[ActionField], sidecars: Sidecars) -> list[Chunk]:
         """Return the chunks that may hold adds.
@@ -151,6 +159,13 @@ class CheckpointReader:
         chosen = list(names)
         paths = [f"{SIDECAR_DIRECTORY}/{n}" for n in chosen]
         return list(self._logs.open_checkpoints(paths, [sizes.get(n) for n in chosen]))
+
+
+def _values(column: pa.Array, path: str) -> list[dict[str, Any]]:
+    try:
+        return [column[i].as_py() for i in np.flatnonzero(is_valid(column)).tolist()]
+    except ValueError as e:  # texts that are no UTF-8
+        raise CheckpointError.of_unreadable(path, e) from e
 
 
 def read_removes(

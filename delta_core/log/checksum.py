@@ -16,10 +16,11 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from delta_core.actions import DomainMetadata, SetTransaction
+from delta_core.actions import DomainMetadata, SetTransaction, parse_action
 from delta_core.engine import ActionQuery, Engine, RangeRequest, Storage
 from delta_core.errors import DeltaError
 from delta_core.kernels.json_actions import ParsedActions
+from delta_core.kernels.json_text import decode_json
 from delta_core.log.files import FileSet
 from delta_core.log.names import LOG_DIRECTORY, checksum_name
 from delta_core.plans import LogFile, LogSegment, ReadRequest
@@ -89,7 +90,7 @@ def read_checksum(storage: Storage, file: LogFile) -> Checksum | None:
 def _read(storage: Storage, name: str) -> Checksum | None:
     try:
         (data,) = storage.read([RangeRequest(f"{LOG_DIRECTORY}/{name}")])
-        value = json.loads(bytes(data))
+        value = decode_json(bytes(data))
     except (FileNotFoundError, ValueError):
         return None
     if not isinstance(value, dict):
@@ -244,7 +245,7 @@ def _values(others: pa.Table, kind: str) -> list[dict[str, Any]]:
     if not others.num_rows:
         return []
     rows = zip(others.column("kind").to_pylist(), others.column("json").to_pylist(), strict=True)
-    return [v for k, text in rows if k == kind and isinstance(v := json.loads(text), dict)]
+    return [v for k, text in rows if k == kind and isinstance(v := parse_action(text, "the commit"), dict)]
 
 
 def _commit_fields(snapshot: ChecksumSource, info: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.actions import DELETION_VECTOR, FILE_COLUMNS, ActionField
+from delta_core.actions import DELETION_VECTOR, FILE_COLUMNS, ActionField, parse_action
 from delta_core.engine import ActionQuery, CheckpointHandle, LogFiles
-from delta_core.errors import CheckpointError, LogChangedError
+from delta_core.errors import CheckpointError, LogChangedError, LogError
 from delta_core.expressions.ast import FileStatistic
-from delta_core.kernels.arrow_buffers import is_valid, values_of
+from delta_core.kernels.arrow_buffers import is_utf8, is_valid, values_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.dedup import dv_unique_ids
 from delta_core.log.file_columns import (
@@ -138,9 +138,11 @@ def json_values(text: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Return values of plugins' fields from their raw JSON texts."""
     if text.null_count == len(text):
         return pa.nulls(len(text), wanted)
-    import json
-
-    return pa.array([None if t is None else json.loads(t) for t in text.to_pylist()], wanted)
+    values = [None if t is None else parse_action(t, "the commits") for t in text.to_pylist()]
+    try:
+        return pa.array(values, wanted)
+    except (pa.ArrowException, OverflowError, ValueError, TypeError) as e:
+        raise LogError(f"A field of an action can't be read as {wanted}: {e}.") from e
 
 
 class CheckpointChunk:
@@ -171,8 +173,10 @@ class CheckpointChunk:
         found = dict(zip(wanted, self._handle.read(self._group, wanted, dictionary), strict=True)) if wanted else {}
         if partitions and self._action == "add":
             self._check_partitions(found[self._map])
-        for name in partitions:
-            self._partitions[name] = partition_text(found[self._map], name.removeprefix(PARTITION))
+        if partitions:
+            values = self._conformed("partitionValues", found[self._map], FILE_COLUMNS["partitionValues"])
+            for name in partitions:
+                self._partitions[name] = partition_text(values, name.removeprefix(PARTITION))
         return [self._column(n, found, self.num_rows) for n in names]
 
     def _check_partitions(self, values: pa.Array) -> None:
@@ -233,6 +237,9 @@ class CheckpointChunk:
 
     @property
     def _has_vectors(self) -> bool:
+        stored = self._handle.arrow_type(self._vector)
+        if stored is None or not pa.types.is_struct(stored) or stored.get_field_index("storageType") < 0:
+            return stored is not None
         return not self._handle.all_null(self._group, (*self._vector, "storageType"))
 
     @property
@@ -250,17 +257,46 @@ class CheckpointChunk:
         if name == "version" or name == "dvId" and self._vector not in found:
             return pa.nulls(count, FILE_COLUMNS[name])
         if name == "dvId":
-            vector = found[self._vector]
+            vector = self._descriptors(found[self._vector])
+            if vector.null_count == count:
+                return pa.nulls(count, FILE_COLUMNS[name])
             parts = dict(zip((f.name for f in vector.type), vector.flatten(), strict=True))
-            missing = pa.nulls(count, pa.int32())
-            return dv_unique_ids(parts["storageType"], parts["pathOrInlineDv"], parts.get("offset", missing))
+            return dv_unique_ids(parts["storageType"], parts["pathOrInlineDv"], parts["offset"])
         if name == "deletionVector":
-            return _vector(found[self._vector], count)
+            return self._descriptors(found[self._vector])
         if name == "stats" and _TEXT not in found:
             return statistics_text(found[_PARSED])
-        wanted = self._fields.get(name) or FILE_COLUMNS.get(name)
-        column = found[self._action, name]
-        return column if wanted is None or column.type == wanted else column.cast(wanted)
+        return self._conformed(name, found[self._action, name], self._fields.get(name) or FILE_COLUMNS.get(name))
+
+    def _conformed(self, name: str, column: Any, wanted: pa.DataType | None) -> pa.Array:
+        """Return a column with its type; rejects what is none of its values, and texts that are no UTF-8."""
+        if wanted is not None and column.type != wanted and not _is_coded_map(column.type, wanted):
+            try:
+                column = column.cast(wanted)
+            except pa.ArrowException as e:
+                raise self._damaged(f"has {self._action}.{name} of type {column.type}, expected {wanted}") from e
+        texts = [column.keys, column.items] if pa.types.is_map(column.type) else [column]
+        if name not in _UNCHECKED and not all(is_utf8(t) for t in texts):
+            raise self._damaged(f"has a text in {self._action}.{name} that is no UTF-8")
+        return column
+
+    def _descriptors(self, column: Any) -> pa.Array:
+        """Return descriptors of vectors with the protocol's five fields, whatever of them the checkpoint has."""
+        rows = len(column)
+        if column.null_count == rows:
+            return pa.nulls(rows, DELETION_VECTOR)
+        names = [f.name for f in column.type] if pa.types.is_struct(column.type) else []
+        if not {"storageType", "pathOrInlineDv"}.issubset(names):
+            raise self._damaged(f"has deletion vectors of type {column.type}, expected {DELETION_VECTOR}")
+        have = dict(zip(names, column.flatten(), strict=True))
+        parts = [
+            self._conformed(f"deletionVector.{f.name}", have[f.name], f.type) if f.name in have else pa.nulls(rows, f.type)
+            for f in DELETION_VECTOR
+        ]
+        return pa.StructArray.from_arrays(parts, fields=list(DELETION_VECTOR), mask=parts[0].is_null())
+
+    def _damaged(self, what: str) -> CheckpointError:
+        return CheckpointError.of_unreadable(self._handle.path, f"row group {self._group} {what}")
 
     def statistics(
         self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
@@ -305,15 +341,16 @@ class CheckpointChunk:
 #: Rows are few where so many times as many are there.
 _FEW = 4
 _TEXT, _PARSED = ("add", "stats"), ("add", "stats_parsed")
+#: Large texts, which are parsed as bytes.
+_UNCHECKED = frozenset({"stats"})
 
 
-def _vector(column: Any, rows: int) -> pa.Array:
-    """Return descriptors with the protocol's five fields, whatever of them the checkpoint has."""
-    if not pa.types.is_struct(column.type) or column.null_count == rows:
-        return pa.nulls(rows, DELETION_VECTOR)
-    have = dict(zip((f.name for f in column.type), column.flatten(), strict=True))
-    parts = [have[f.name].cast(f.type) if f.name in have else pa.nulls(rows, f.type) for f in DELETION_VECTOR]
-    return pa.StructArray.from_arrays(parts, fields=list(DELETION_VECTOR), mask=parts[0].is_null())
+def _is_coded_map(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a map of texts has them as dictionary codes."""
+    if not pa.types.is_map(found) or not pa.types.is_map(wanted):
+        return False
+    plain = [t.value_type if pa.types.is_dictionary(t) else t for t in (found.key_type, found.item_type)]
+    return plain == [wanted.key_type, wanted.item_type]
 
 
 def conform(column: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -11,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.actions import ActionField, Metadata, Protocol
+from delta_core.actions import ActionField, Metadata, Protocol, parse_action
 from delta_core.engine import ActionQuery, Engine
 from delta_core.errors import LogError, VersionNotFoundError
 from delta_core.log.chunks import extra_fields, json_values
@@ -175,7 +174,7 @@ def read_infos(engine: Engine, files: Sequence[LogFile]) -> dict[int, dict[str, 
     """Return the ``commitInfo`` of commits by version; one pass over them."""
     others = engine.logs.read_commits(files, ActionQuery(kinds=frozenset({"commitInfo"}))).others
     rows = zip(others.column("version").to_pylist(), others.column("json").to_pylist(), strict=True)
-    return {version: info for version, text in rows if isinstance(info := json.loads(text), dict)}
+    return {version: info for version, text in rows if isinstance(info := parse_action(text, f"version {version}"), dict)}
 
 
 def read_commits(
@@ -190,7 +189,7 @@ def read_commits(
         starts = [_slices(t) for t in tables]
         others: dict[int, list[tuple[str, Any]]] = {}
         for row in parsed.others.select(["version", "kind", "json"]).to_pylist():
-            others.setdefault(row["version"], []).append((row["kind"], json.loads(row["json"])))
+            others.setdefault(row["version"], []).append((row["kind"], parse_action(row["json"], where)))
         for f in batch:
             adds, removes, cdcs = (t.slice(*s.get(f.version, (0, 0))) for t, s in zip(tables, starts, strict=True))
             yield _commit(f.version, stamps, others.get(f.version, []), adds, removes, cdcs, where)
@@ -208,7 +207,8 @@ def _commit(
     place = f"version {version} of {where}"
     protocol = Protocol.parse(last["protocol"], place) if "protocol" in last else None
     metadata = Metadata.parse(last["metaData"], place) if "metaData" in last else None
-    return Commit(version, stamps, last.get("commitInfo"), protocol, metadata, adds, removes, cdcs, tuple(others))
+    info = last.get("commitInfo")
+    return Commit(version, stamps, info if isinstance(info, dict) else None, protocol, metadata, adds, removes, cdcs, tuple(others))
 
 
 def _slices(table: pa.Table) -> dict[int, tuple[int, int]]:

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from delta_core.engine import RangeRequest, Storage
+from delta_core.kernels.json_text import decode_json
 from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
 
 __all__ = ["EMBEDDED", "Hint", "canonical_checksum", "format_hint", "parse_hint", "read_hint", "write_hint"]
@@ -45,7 +46,7 @@ class Hint(Struct, frozen=True):
 def parse_hint(data: bytes) -> Hint | None:
     """Return the hint, None where the bytes are not one."""
     try:
-        value = json.loads(data)
+        value = decode_json(data)
     except ValueError:
         return None
     if not isinstance(value, dict):
@@ -54,15 +55,20 @@ def parse_hint(data: bytes) -> Hint | None:
     if not isinstance(version, int) or isinstance(version, bool) or version < 0:
         return None
     checksum = value.get("checksum")
-    trusted = not isinstance(checksum, str) or checksum in (
-        canonical_checksum(value, sort_pairs=False), canonical_checksum(value, sort_pairs=True),
-    )  # fmt: skip
+    trusted = not isinstance(checksum, str) or _fits(value, checksum)
     return Hint(
         version,
         parts if isinstance(parts, int) and not isinstance(parts, bool) and parts > 0 else 0,
         embedded if trusted and isinstance(embedded, dict) else None,
         trusted,
     )
+
+
+def _fits(value: dict[str, Any], checksum: str) -> bool:
+    try:
+        return checksum in (canonical_checksum(value, sort_pairs=False), canonical_checksum(value, sort_pairs=True))
+    except (UnicodeEncodeError, RecursionError):  # half of a surrogate pair; deeper than a writer's own
+        return False
 
 
 def read_hint(storage: Storage) -> Hint | None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.actions import ActionField, Metadata, Protocol
+from delta_core.actions import ActionField, Metadata, Protocol, parse_action
 from delta_core.catalog import CommitSource, StagedCommit
 from delta_core.engine import ActionQuery, Engine
 from delta_core.errors import (
@@ -54,6 +54,8 @@ class LogContents(Struct, frozen=True, dict=True):
     checkpoint : CheckpointReader or None
     rejected : tuple of str
         Checkpoint files that turned out to be unreadable.
+    by_checksum : bool
+        Protocol or metadata are a version checksum's.
     """
 
     segment: LogSegment
@@ -62,6 +64,7 @@ class LogContents(Struct, frozen=True, dict=True):
     protocol: Protocol
     metadata: Metadata
     rejected: tuple[str, ...] = ()
+    by_checksum: bool = False
 
     @cached_property
     def reconciled(self) -> Reconciled:
@@ -166,6 +169,10 @@ class TableLog:
             raise failure
         names = [f.name for f in contents.checkpoint.checkpoint.files]
         return self.read(contents.segment.version, [*contents.rejected, *names], failure)
+
+    def without_checksum(self, contents: LogContents) -> LogContents:
+        """Read a version again without its checksum, whose protocol and metadata make no table."""
+        return self.read(segment=replace(contents.segment, checksum=None))
 
     def segment(self, version: int | None = None, rejected: Sequence[str] = ()) -> LogSegment:
         """Choose the log files of a version. Two calls: the hint and a listing from it."""
@@ -277,8 +284,10 @@ class TableLog:
         )
         tail = self._read_tail(segment, checkpoint)
         protocol, metadata = newest_definition(tail.others, self.uri)
+        checksum = None
         if protocol is None or metadata is None:
-            earlier = self._from_checksum(segment, tail) or _from_checkpoint(checkpoint, self.uri)
+            checksum = self._from_checksum(segment, tail)
+            earlier = checksum or _from_checkpoint(checkpoint, self.uri)
             protocol, metadata = protocol or earlier[0], metadata or earlier[1]
         for found, name in ((protocol, "protocol"), (metadata, "metaData")):
             if found is None:
@@ -288,7 +297,7 @@ class TableLog:
                     path=self.uri, version=segment.version, action=name,
                 )  # fmt: skip
         assert protocol is not None and metadata is not None
-        return LogContents(segment, tail, checkpoint, protocol, metadata)
+        return LogContents(segment, tail, checkpoint, protocol, metadata, by_checksum=checksum is not None)
 
     def _read_tail(self, segment: LogSegment, checkpoint: CheckpointReader | None) -> ParsedActions:
         """Read the commits; on a remote store the checkpoint's footers come in the same round."""
@@ -380,7 +389,7 @@ def newest_definition(others: pa.Table, where: str) -> tuple[Protocol | None, Me
 
 def _value(others: pa.Table, row: int, where: str) -> tuple[Mapping[str, Any], str]:
     version = others.column("version")[row].as_py()
-    value = json.loads(others.column("json")[row].as_py())
+    value = parse_action(others.column("json")[row].as_py(), f"version {version} of {where}")
     kind = others.column("kind")[row].as_py()
     if not isinstance(value, dict):
         raise LogError(
@@ -395,7 +404,11 @@ def newest(others: pa.Table, kind: str, key: Sequence[str]) -> dict[str, dict[st
     kinds = others.column("kind").to_pylist()
     rows = [i for i, k in enumerate(kinds) if k == kind]
     texts = others.column("json").take(number_array(np.array(rows, np.int64))).to_pylist() if rows else []
-    return {_key(v, key): v for t in texts if isinstance(v := json.loads(t), dict)}
+    values = [parse_action(t, f"the {kind} actions") for t in texts]
+    strange = next((v for v in values if not isinstance(v, dict)), None)
+    if strange is not None:
+        raise LogError(f"An action {kind} is {str(strange)[:200]}, expected an object.", action=kind)
+    return {_key(v, key): v for v in values}
 
 
 def _key(value: Mapping[str, Any], key: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from delta_core.errors import (
     CorruptTableError,
     DataFileError,
     InvalidArgumentError,
+    LogError,
     did_you_mean,
 )
 from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, PartitionValue
@@ -379,6 +380,9 @@ def decode_paths(paths: pa.ChunkedArray) -> list[str]:
 
 
 def _decoded(path: str) -> str:
-    out = unquote(path, errors="surrogateescape")
+    try:
+        out = unquote(path, errors="strict")
+    except UnicodeDecodeError as e:
+        raise LogError(f"The log names the data file {path!r}, whose percent-encoded bytes are no UTF-8.", path=path) from e
     # a colon that was encoded is part of a name and ends no scheme
     return f"./{out}" if _SCHEME.match(out) and ":" not in path else out

@@ -96,7 +96,9 @@ def commit_changes(commit: Commit) -> CommitChanges:
 
 def _changed_nothing(info: Mapping[str, Any]) -> bool:
     """Whether a merge rewrote files and says that it changed no row, as Spark reads its metrics."""
-    metrics = info.get("operationMetrics") or {}
+    metrics = info.get("operationMetrics")
+    if not isinstance(metrics, Mapping):
+        return False
     counts = [metrics.get(f"numTargetRows{what}") for what in ("Inserted", "Updated", "Deleted")]
     return info.get("operation") == "MERGE" and all(str(c) == "0" for c in counts)
 

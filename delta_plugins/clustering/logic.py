@@ -24,6 +24,7 @@ from delta_core.api import (
     parse_columns,
     parse_decimal,
 )
+from delta_core.kernels.json_text import decode_json
 
 __all__ = ["DOMAIN", "REQUEST", "check_columns", "clustering_columns", "requested_domain", "without_request"]
 
@@ -46,7 +47,7 @@ def clustering_columns(table: TableState) -> tuple[Path, ...]:
     if not text:
         return ()
     try:
-        found: Any = json.loads(text)["clusteringColumns"]
+        found: Any = decode_json(text)["clusteringColumns"]
         paths = tuple((c,) if isinstance(c, str) else tuple(map(str, c)) for c in found)
     except (ValueError, KeyError, TypeError) as e:
         raise CorruptTableError(
@@ -78,7 +79,7 @@ def requested_domain(table: TableState, requested: Mapping[str, str]) -> Iterabl
 
 def _names(text: str) -> list[str]:
     try:
-        names = json.loads(text)
+        names = decode_json(text)
     except ValueError:
         names = None
     if not isinstance(names, list) or not all(isinstance(n, str) for n in names):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +22,7 @@ from delta_core.api import (
     spark_name,
     walk,
 )
+from delta_core.kernels.json_text import decode_json
 
 __all__ = ["KEY", "conditions", "is_needed", "row_checks"]
 
@@ -60,7 +60,7 @@ def conditions(schema: StructType) -> dict[Path, str]:
 
 def _read(path: Path, value: Any) -> str:
     try:
-        text = (json.loads(value) if isinstance(value, str) else value)["expression"]["expression"]
+        text = (decode_json(value) if isinstance(value, str) else value)["expression"]["expression"]
         if not isinstance(text, str):
             raise TypeError(text)
     except (ValueError, KeyError, TypeError) as e:

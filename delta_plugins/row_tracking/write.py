@@ -26,6 +26,7 @@ from delta_core.api import (
     TableState,
 )
 from delta_core.kernels.arrow_buffers import is_valid
+from delta_core.kernels.json_text import decode_json
 from delta_core.kernels.row_ids import assign_base_row_ids
 from delta_plugins.row_tracking.logic import COMMIT_VERSION_COLUMN, DOMAIN, ROW_ID_COLUMN
 
@@ -98,7 +99,7 @@ def _mark(table: TableState) -> int:
     if not text:
         return -1
     try:
-        mark = json.loads(text).get(MARK, -1)
+        mark = decode_json(text).get(MARK, -1)
     except (ValueError, AttributeError):
         mark = None
     if not isinstance(mark, int) or isinstance(mark, bool):

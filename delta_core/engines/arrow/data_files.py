@@ -22,6 +22,7 @@ from delta_core.engines.arrow.legacy_calendar import Calendar, read_calendar
 from delta_core.engines.arrow.measure import footer_statistics, leaves_of
 from delta_core.engines.arrow.ordered import Task, run_ordered
 from delta_core.engines.arrow.parquet_columns import GroupReader, has_codes
+from delta_core.engines.arrow.parquet_footer import read_footer
 from delta_core.engines.arrow.parquet_types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
 from delta_core.engines.arrow.prefetch import Prefetch
 from delta_core.engines.arrow.row_groups import kept_groups
@@ -100,7 +101,8 @@ class ArrowDataFiles:
 
         with _naming(path):
             ((size, modified_ms),) = self._storage.stat([path])
-            file = pq.ParquetFile(self._storage.local_path(path) or self._storage.open(path, size))
+            source = self._storage.local_path(path) or self._storage.open(path, size)
+            file = pq.ParquetFile(source, metadata=read_footer(source))
         found = file.schema_arrow
         unknown = [n for n in found.names if schema.get_field_index(n) < 0]
         if unknown:
@@ -197,10 +199,8 @@ class _Job:
 
     def _parts(self, index: int) -> Iterator[Task]:
         """Split a big file into runs of row groups that are read on their own."""
-        import pyarrow.parquet as pq
-
         with _naming(self._read.paths[index]):
-            metadata = pq.read_metadata(self._source(index))
+            metadata = read_footer(self._source(index))
         run: list[int] = []
         weight = 0
         for group in range(metadata.num_row_groups):
@@ -271,6 +271,8 @@ class _Job:
 
     def _open(self, source: Any, metadata: Any) -> tuple[Any, FilePlan]:
         """Open a file with the strings kept encoded that its footer says are worth it."""
+        if metadata is None:
+            metadata = read_footer(source)
         guess = self._encoded
         try:
             file = self._parquet(source, guess, metadata)
@@ -282,7 +284,7 @@ class _Job:
             best = _worth_encoding(file, plan)
             if best != guess:
                 self._encoded = best
-                file = self._parquet(source, best, file.metadata)
+                file = self._parquet(source, best, metadata)
                 plan = self._plan(file)
         return file, plan
 

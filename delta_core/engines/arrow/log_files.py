@@ -14,6 +14,7 @@ from delta_core.engine import ActionQuery, ParquetForm, RangeRequest, Storage
 from delta_core.engines.arrow.log_writer import write_lines, write_parquet
 from delta_core.engines.arrow.measure import parquet_leaves
 from delta_core.engines.arrow.parquet_columns import decode_chunks, find_chunk, has_codes
+from delta_core.engines.arrow.parquet_footer import read_footer
 from delta_core.engines.arrow.pinned import PinnedFile
 from delta_core.engines.arrow.row_groups import group_bounds
 from delta_core.errors import CheckpointError, DeltaError, LogChangedError
@@ -102,10 +103,19 @@ class ParquetCheckpoint:
     def __init__(self, storage: Storage, path: str, size: int | None) -> None:
         self.path = path
         self._file = PinnedFile(storage, path, size)
-        with self._guard(), self._reader() as file:
-            self._metadata = file.metadata
-            self._schema: pa.Schema = file.schema_arrow
+        with self._guard(), self._file.opened() as source:
+            self._metadata = read_footer(source)
+            self._schema: pa.Schema = self._parquet(source).schema_arrow
+            self._check_schema()
         self.group_rows = [self._metadata.row_group(i).num_rows for i in range(self._metadata.num_row_groups)]
+
+    def _check_schema(self) -> None:
+        """Reject an action that lacks what every such action has: it would be taken for one that is not there."""
+        for action, name in _REQUIRED.items():
+            index = self._schema.get_field_index(action)
+            found = self._schema.field(index).type if index >= 0 else pa.null()
+            if not pa.types.is_null(found) and not (pa.types.is_struct(found) and found.get_field_index(name) >= 0):
+                raise ValueError(f"it has {action} of type {str(found)[:200]}, expected a struct with {name}")
 
     def check_name(self) -> None:
         """Raise LogChangedError where another file has its name by now."""
@@ -114,15 +124,17 @@ class ParquetCheckpoint:
 
     @contextmanager
     def _reader(self, dictionary: list[str] | None = None) -> Iterator[Any]:
-        import pyarrow.parquet as pq
-
-        metadata = self.__dict__.get("_metadata")
         with self._file.opened() as source:
             # each call has a reader of its own, so that threads share nothing
-            yield pq.ParquetFile(
-                source, metadata=metadata, read_dictionary=dictionary, pre_buffer=self._file.local is None,
-                coerce_int96_timestamp_unit="us",
-            )  # fmt: skip
+            yield self._parquet(source, dictionary)
+
+    def _parquet(self, source: Any, dictionary: list[str] | None = None) -> Any:
+        import pyarrow.parquet as pq
+
+        return pq.ParquetFile(
+            source, metadata=self._metadata, read_dictionary=dictionary, pre_buffer=self._file.local is None,
+            coerce_int96_timestamp_unit="us",
+        )  # fmt: skip
 
     def _guard(self) -> _Guard:
         return _Guard(self.path)

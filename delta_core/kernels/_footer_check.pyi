@@ -1,0 +1,3 @@
+import pyarrow as pa
+
+def find_problem(footer: bytes | memoryview | pa.Buffer) -> tuple[int, int, int]: ...
