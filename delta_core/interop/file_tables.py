@@ -67,14 +67,14 @@ def file_uris(snapshot: Snapshot, predicate: Any = None) -> list[str]:
     """Return where the data files are, of those that may hold rows for a predicate."""
     paths = plan_files(snapshot, predicate).columns(["path"]).column("path")
     uri = snapshot.engine.storage.uri
-    root, rest = (scalar_of(text, pa.string()) for text in _around_paths(snapshot))
+    root, rest, nothing = (scalar_of(text, pa.string()) for text in (*_around_paths(snapshot), ""))
     found: list[str] = []
     for chunk in paths.chunks:
         # a path with a colon may be a URI, one with a leading slash is absolute, one with dots may climb: the storage knows
         if holds_bytes(chunk, b"%", b":", b"..", b"\0") or (first_bytes(chunk) == ord("/")).any():
             found += map(uri, decode_paths(pa.chunked_array([chunk])))
         else:
-            found += pc.binary_join_element_wise(root, chunk, rest, "").to_pylist()
+            found += pc.binary_join_element_wise(root, chunk, rest, nothing).to_pylist()
     return found
 
 
