@@ -127,6 +127,12 @@ def _one_of(*values: str) -> Callable[[str], str]:
     return parse
 
 
+def _format_version(text: str) -> str:
+    if re.fullmatch(r"[12](\.\d{1,9}){2}", text.strip(), re.ASCII) is None:
+        raise ValueError("a version of Parquet such as 1.0.0 or 2.12.0")
+    return text.strip()
+
+
 _UNITS = {"": 1, "b": 1, **{u + s: 1024**p for p, u in enumerate("kmgt", 1) for s in ("", "b")}}
 
 
@@ -208,7 +214,7 @@ PROPERTIES: Mapping[str, TableProperty] = {
         TableProperty("delta.minReaderVersion", _integer(1)),
         TableProperty("delta.minWriterVersion", _integer(1)),
         TableProperty("delta.parquet.compression.codec", _one_of(*_CODECS), "snappy"),
-        TableProperty("delta.parquet.format.version", _one_of("1.0.0", "2.12.0"), "1.0.0"),
+        TableProperty("delta.parquet.format.version", _format_version, "1.0.0"),
         TableProperty("delta.randomizeFilePrefixes", _boolean, False),
         TableProperty("delta.randomPrefixLength", _integer(1, 32), 2),
         TableProperty("delta.rowTrackingSuspended", _boolean, False),

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.errors import SchemaMismatchError
+from delta_core.kernels.arrow_buffers import bool_array, is_valid, values_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.nested import null_rows, rebuild_list, rebuild_map, rebuild_struct
 from delta_core.schema import Path, format_path
@@ -289,4 +290,14 @@ def own_values(x: pa.Array) -> pa.Array:
     used = x.offsets[-1].as_py() - x.offsets[0].as_py() if len(x) else 0
     if x.offset == 0 and used == len(x.values):
         return x
-    return x.take(pa.array(np.arange(len(x), dtype=np.int64)))
+    # pyarrow flattens lists, but no maps, and takes no lists of views
+    whole = pa.list_(x.values.type)
+    lists = pa.Array.from_buffers(whole, len(x), x.buffers()[:2], x.null_count, x.offset, [x.values])
+    valid = is_valid(x)
+    ends = np.zeros(len(x) + 1, np.int32)
+    np.cumsum(np.where(valid, np.diff(values_of(x.offsets)), 0), out=ends[1:])
+    validity = bool_array(valid).buffers()[1] if x.null_count else None
+    values = lists.flatten()
+    if _T.is_map(x.type):  # a map passes over the offset of its entries
+        values = pa.StructArray.from_arrays([values.field(0), values.field(1)], fields=list(values.type))
+    return pa.Array.from_buffers(x.type, len(x), [validity, pa.py_buffer(ends)], x.null_count, 0, [values])

@@ -14,12 +14,14 @@ from delta_core.api import (
     walk,
 )
 
-__all__ = ["TYPE_CHANGES", "check_type_changes", "is_widening"]
+__all__ = ["TYPE_CHANGES", "check_type_changes", "is_readable", "is_widening"]
 
 TYPE_CHANGES = "delta.typeChanges"
 _INTEGERS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
-#: Digits of the narrowest decimal that takes every value.
+#: Whole digits of the decimals to which a column may change: by these every reader has room for what files store.
 _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+#: Whole digits that hold every value.
+_LEAST_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 _OTHERS = frozenset({
     ("float", "double"), ("byte", "double"), ("short", "double"), ("integer", "double"),
     ("date", "timestamp_ntz"), ("date", "timestampNtz"), ("date", "timestampNTZ"),
@@ -42,6 +44,13 @@ def is_widening(old: str, new: str) -> bool:
     return old in _DIGITS and precision - _DIGITS[old] >= scale >= 0
 
 
+def is_readable(old: str, new: str) -> bool:
+    """Tell whether every value of a primitive type is one of the other, also where the protocol lists no such change."""
+    target = parse_decimal(new)
+    narrow = target is not None and old in _LEAST_DIGITS and target[0] - target[1] >= _LEAST_DIGITS[old]
+    return narrow or is_widening(old, new)
+
+
 def check_type_changes(schema: Schema) -> None:
     """Refuse a schema that lists a type change which is not a widening.
 
@@ -62,7 +71,7 @@ def _check(column: str, change: Any, now: DataType) -> None:
     old, new = (change.get(k) if isinstance(change, Mapping) else None for k in ("fromType", "toType"))
     if not isinstance(old, str) or not isinstance(new, str):
         raise SchemaError(f"Column {column} has a type change {change!r}, expected one with fromType and toType.")
-    if not is_widening(old, new) and not _leads_nowhere(old, new, change, now):
+    if not is_readable(old, new) and not _leads_nowhere(old, new, change, now):
         where = f"{column}.{change['fieldPath']}" if change.get("fieldPath") else column
         raise TypeChangeError(
             f"Column {where} was changed from {old} to {new}, which feature typeWidening does not provide here: files "
@@ -79,4 +88,4 @@ def _leads_nowhere(old: str, new: str, change: Mapping[str, Any], now: DataType)
     """
     if new in _KNOWN or parse_decimal(new) is not None or change.get("fieldPath") or not isinstance(now, PrimitiveType):
         return False
-    return old == now.type or is_widening(old, now.type)
+    return old == now.type or is_readable(old, now.type)

@@ -1,13 +1,18 @@
 """Feature typeWidening: listed type changes are widenings, or the table is refused."""
 
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from delta_core.errors import SchemaError, TypeChangeError
+from delta_core.snapshot import open_snapshot
 from delta_core.state import TableState
 from delta_core.testing.feature_contract import FeatureContract, table_state
-from delta_plugins.type_widening.logic import is_widening
+from delta_core.testing.table_builder import TableBuilder
+from delta_core.types import Field, PrimitiveType, StructType
+from delta_plugins.type_widening.logic import is_readable, is_widening
 
 
 def changed(*changes: Any, type_: Any = "long", name: str = "a") -> dict[str, Any]:
@@ -82,3 +87,29 @@ def test_widening_is_known(old: str, new: str) -> None:
 @pytest.mark.parametrize(("old", "new"), REFUSED)
 def test_change_that_may_lose_values_is_no_widening(old: str, new: str) -> None:
     assert not is_widening(old, new)
+
+
+READABLE = [
+    ("byte", "decimal(3,0)", 127), ("byte", "decimal(4,1)", -128), ("short", "decimal(5,0)", -(2**15)),
+    ("short", "decimal(9,4)", 2**15 - 1), ("integer", "decimal(10,0)", -(2**31)), ("integer", "decimal(12,2)", 2**31 - 1),
+    ("long", "decimal(19,0)", 2**63 - 1), ("long", "decimal(20,1)", -(2**63)), ("long", "decimal(38,19)", 2**63 - 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "value"), READABLE)
+def test_change_to_a_decimal_that_holds_all_values_is_read(tmp_path: Path, old: str, new: str, value: int) -> None:
+    table = TableBuilder(tmp_path / "t").create({"x": old}, features=["typeWidening"]).append([{"x": value}, {"x": None}])
+    field = Field("x", PrimitiveType(new), metadata={"delta.typeChanges": [change(old, new)]})
+    table.alter(StructType([field])).append([{"x": 2}])
+    snapshot = open_snapshot(table.uri)
+    assert set(snapshot.scan().to_table()["x"].to_pylist()) == {Decimal(value), Decimal(2), None}
+    found = snapshot.scan(predicate=f"x = {value}").to_table()["x"].to_pylist()
+    assert found == [Decimal(value)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("byte", "decimal(3,1)"), ("short", "decimal(5,1)"), ("integer", "decimal(9,0)"), ("long", "decimal(19,1)")],
+)
+def test_change_to_a_decimal_that_does_not_hold_all_values_is_refused(old: str, new: str) -> None:
+    assert not is_readable(old, new)

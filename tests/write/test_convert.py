@@ -64,6 +64,49 @@ def test_values_arrive_whole_in_slices_too(array: pa.Array, wanted: pa.DataType)
         assert converted(array[start:], wanted).to_pylist() == found.to_pylist()[start:]
 
 
+VIEWS = (pa.string_view(), pa.binary_view())
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=str)
+@pytest.mark.parametrize("kind", ["list", "large_list", "list_view", "large_list_view", "fixed", "map", "struct", "nested"])
+def test_slices_of_nested_views_arrive_whole(view: pa.DataType, kind: str) -> None:
+    plain = pa.string() if view == pa.string_view() else pa.binary()
+    one, two = ("a", "more than twelve bytes") if plain == pa.string() else (b"a", b"more than twelve bytes")
+    lists = [[one, two], None, [two, None], [], [None, one]]
+    if kind == "map":
+        array = pa.array([None if v is None else [(str(i), e) for i, e in enumerate(v)] for v in lists], pa.map_(view, view))
+        wanted: pa.DataType = pa.map_(plain, plain)
+    elif kind in ("struct", "nested"):
+        rows = [None if v is None else [{"f": e} for e in v] for v in lists]
+        inner, wanted = (pa.struct([("f", t)]) for t in (view, plain))
+        if kind == "nested":
+            rows = [None if v is None else [[e], None] for v in rows for e in v or [None]]
+            inner, wanted = pa.list_(inner), pa.list_(wanted)
+        array, wanted = pa.array(rows, pa.list_(inner)), pa.list_(wanted)
+    else:
+        fixed = [v if v is None or len(v) == 2 else [one, one] for v in lists]
+        made = {"list": pa.list_, "fixed": lambda t: pa.list_(t, 2)}.get(kind) or getattr(pa, kind)
+        array, wanted = pa.array(fixed if kind == "fixed" else lists, made(view)), pa.list_(plain)
+    for start in range(len(array) + 1):
+        for stop in range(start, len(array) + 1):
+            part = array[start:stop]
+            found = converted(part, wanted)
+            found.validate(full=True)
+            assert (found.type, found.to_pylist()) == (wanted, part.to_pylist())
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=str)
+def test_values_below_null_lists_are_left_out(view: pa.DataType) -> None:
+    texts = pa.array([b"a", b"\xff", b"c"], pa.binary()).cast(pa.binary_view())
+    if view == pa.string_view():
+        texts = pa.array(["a", "hidden", "c"], view)
+    hidden = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), texts, mask=pa.array([False, True, False]))
+    found = converted(hidden[:2], pa.list_(pa.string() if view == pa.string_view() else pa.binary()))
+    assert found.to_pylist() == hidden[:2].to_pylist()
+    numbers = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), pa.array([1, 1000, 3]), mask=pa.array([False, True, False]))
+    assert converted(numbers[:2], pa.list_(pa.int8())).to_pylist() == [[1], None]
+
+
 def test_run_ends_are_decoded() -> None:
     array = pa.RunEndEncodedArray.from_arrays([2, 3], ["a", "b"])
     assert converted(array, pa.string()).to_pylist() == ["a", "a", "b"]

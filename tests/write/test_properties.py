@@ -111,6 +111,18 @@ def test_caller_goes_before_the_table_and_the_table_before_the_default() -> None
     assert target_file_size(table, 5) == 5
 
 
+@pytest.mark.parametrize(("version", "page"), [("1.0.0", "1.0"), ("2.6.0", "2.0"), ("2.4.0", "2.0"), ("2.12.0", "2.0")])
+def test_any_version_of_parquet_chooses_the_version_of_pages(version: str, page: str) -> None:
+    table = table_state([], properties={"delta.parquet.format.version": version})
+    assert writer_properties(table).data_page_version == page
+
+
+@pytest.mark.parametrize("version", ["2", "2.6", "3.0.0", "0.1.0", "2.x.0", "v2.6.0", ""])
+def test_text_that_is_no_version_of_parquet_is_refused(version: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="a version of Parquet"):
+        read_property({"delta.parquet.format.version": version}, "delta.parquet.format.version")
+
+
 @pytest.mark.parametrize(
     "broken",
     [
