@@ -85,6 +85,8 @@ CASES = (
     Case("cost_of_vectors", "the time with vectors over the time without, in turn, medians of 9", "rows-with-vectors",
          Ask(at_most=1.1), peer=None, clock="count", unit="x", beside="rows"),
     Case("vectors", "decode 20 vectors of 100,000 scattered rows", "rows-with-vectors", Ask(10), peer="pyroaring"),
+    Case("checksums", "checksums of 1,000,000 rows (int64, string) by a plugin in Numba; peer: the same in NumPy", "rows",
+         Ask(5), peer="numpy"),
     Case("start_up", "fresh process: import + open of 3 commits", "three-commits", Ask(at_most=0.25), clock="process"),
     Case("open_table", "open 100,000 files", "million-json", peer=None, shrink=0.1),
     Case("list_files", "open and list 100,000 files", "million-json", peer=None, shrink=0.1),

@@ -165,6 +165,15 @@ def vectors(table: Path, small: Path) -> Work:
     return work
 
 
+def checksums(table: Path, small: Path) -> Work:
+    """Sum rows as the example plugin does, compiled by Numba."""
+    from delta_row_checksum.sums import row_checksum
+
+    from benchmarks.sums import summing
+
+    return summing(row_checksum, table, small)
+
+
 def chain_of_open(table: Path, small: Path) -> Work:
     """Open over a slow store; answer with the longest chain of calls."""
     from benchmarks import latency

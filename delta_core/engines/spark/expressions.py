@@ -46,7 +46,8 @@ def to_sql(expression: Expression, place: Callable[[Leaf], Expression], function
             return Call(e.function, args)
         printed = [format_sql(a) for a in args]
         name = f"call_{uuid.uuid4().hex}"
-        calls[name] = function.spark.format(*printed) if function.spark else f"{e.function}({', '.join(printed)})"
+        template = function.spark or f"{e.function}({{arguments}})"
+        calls[name] = template.format(*printed, arguments=", ".join(printed))
         return Column((name,))
 
     text = format_sql(visit(expression))

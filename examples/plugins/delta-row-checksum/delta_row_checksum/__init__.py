@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from delta_core.api import (
     ActionColumn,
     DomainMetadata,
+    Function,
     HiddenColumn,
     Metadata,
     ReadRule,
@@ -46,6 +47,11 @@ FEATURE = TableFeature(
         "audit_checksums": "delta_row_checksum.audits:audit_checksums",
     },
 )
+
+
+@hookimpl
+def functions() -> Iterable[Function]:
+    return (logic.CHECKSUM,)
 
 
 @hookimpl

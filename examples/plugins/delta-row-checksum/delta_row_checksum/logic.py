@@ -16,6 +16,7 @@ from delta_core.api import (
     CorruptTableError,
     DomainMetadata,
     FileConstant,
+    Function,
     HiddenColumn,
     InvalidArgumentError,
     Literal,
@@ -27,10 +28,11 @@ from delta_core.api import (
     any_of,
     find,
 )
+from delta_row_checksum.sums import result_type, row_checksum
 
 __all__ = [
-    "AUDIT", "DOMAIN", "FUNCTION_FIELD", "REQUEST", "Coverage", "coverage", "declared", "function_column", "hidden_column",
-    "read_check", "without_request",
+    "AUDIT", "CHECKSUM", "DOMAIN", "FUNCTION_FIELD", "REQUEST", "Coverage", "coverage", "declared", "function_column",
+    "hidden_column", "read_check", "without_request",
 ]  # fmt: skip
 
 NAME = DOMAIN = "example.rowChecksum"
@@ -45,7 +47,9 @@ AUDIT = ActionKind(
     pa.struct([("auditor", pa.string()), ("version", pa.int64()), ("rows", pa.int64())]),
     key=("auditor",),
 )
-FUNCTIONS = ("xxhash64",)
+#: The function by which rows are summed, as files name it: Spark has it, elsewhere it is our own.
+FUNCTION = "xxhash64"
+CHECKSUM = Function(NAME, "example_row_checksum", result_type, row_checksum, spark="xxhash64({arguments})")
 _STRING, _LONG = PrimitiveType("string"), PrimitiveType("long")
 
 
@@ -83,17 +87,14 @@ def read_check(covered: Coverage) -> ReadCheck:
     function = FileConstant(FUNCTION_FIELD.name, _STRING)
     stored = PhysicalColumn(covered.hidden, _LONG)
     # <=> is false, not null, where a checksum is missing
-    matches = [
-        Call("and", (Call("=", (function, Literal(name, _STRING))), Call("<=>", (stored, _sum(name, covered)))))
-        for name in FUNCTIONS
-    ]
-    passes = any_of([Call("isnull", (function,)), *matches])
+    matches = Call("and", (Call("=", (function, Literal(FUNCTION, _STRING))), Call("<=>", (stored, _sum(covered)))))
+    passes = any_of([Call("isnull", (function,)), matches])
     assert passes is not None
     return ReadCheck(NAME, "row checksum", passes, "a row does not have the checksum of its columns")
 
 
-def _sum(function: str, covered: Coverage) -> Call:
-    return Call(function, tuple(Column(path) for path in covered.columns))
+def _sum(covered: Coverage) -> Call:
+    return Call(CHECKSUM.name, tuple(Column(path) for path in covered.columns))
 
 
 # --- writing ---
@@ -125,7 +126,7 @@ def declared(table: TableState, requested: Mapping[str, str]) -> list[DomainMeta
 
 def hidden_column(covered: Coverage) -> HiddenColumn:
     """Return the rule that sums each row; a row that moves is summed anew."""
-    return HiddenColumn(NAME, covered.hidden, _LONG, _sum(FUNCTIONS[0], covered), on_rewrite="recompute")
+    return HiddenColumn(NAME, covered.hidden, _LONG, _sum(covered), on_rewrite="recompute")
 
 
 def function_column(adds: pa.Table) -> ActionColumn:
@@ -134,5 +135,5 @@ def function_column(adds: pa.Table) -> ActionColumn:
 
     name = FUNCTION_FIELD.name
     before = adds.column(name) if name in adds.column_names else pa.nulls(adds.num_rows, pa.string())
-    values = pc.if_else(adds.column("fresh"), FUNCTIONS[0], before)
+    values = pc.if_else(adds.column("fresh"), FUNCTION, before)
     return ActionColumn(NAME, "add", name, values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
