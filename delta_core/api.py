@@ -1,6 +1,6 @@
 """What plugins import: names of the core, each loaded when it is first asked for.
 
-A plugin imports this module and `delta_core.kernels` only. What stands here keeps its meaning while
+A plugin imports this module and `delta_core.kernels` only, its tests `delta_core.testing` too. What stands here keeps its meaning while
 `API_VERSION` stays the same.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from delta_core.actions import (
-        DELETION_VECTOR as DELETION_VECTOR, FILE_COLUMNS as FILE_COLUMNS, ActionField as ActionField,
+        ADD as ADD, DELETION_VECTOR as DELETION_VECTOR, FILE_COLUMNS as FILE_COLUMNS, ActionField as ActionField,
         ActionKind as ActionKind,
         DomainMetadata as DomainMetadata, Metadata as Metadata, Protocol as Protocol,
     )  # fmt: skip
@@ -67,6 +67,8 @@ if TYPE_CHECKING:
     from delta_core.log.names import (
         LOG_DIRECTORY as LOG_DIRECTORY, STAGED_DIRECTORY as STAGED_DIRECTORY, commit_name as commit_name,
     )  # fmt: skip
+    from delta_core.operations.create import create_table as create_table
+    from delta_core.operations.write import WriteOptions as WriteOptions, write_table as write_table
     from delta_core.plans import ReadRequest as ReadRequest
     from delta_core.properties import parse_columns as parse_columns, read_property as read_property
     from delta_core.rules import (
@@ -83,7 +85,7 @@ if TYPE_CHECKING:
         FIELD_ID as FIELD_ID, ColumnMap as ColumnMap, Path as Path, Schema as Schema, find as find,
         format_path as format_path, leaf_fields as leaf_fields, walk as walk,
     )  # fmt: skip
-    from delta_core.snapshot import Snapshot as Snapshot, open_snapshot as open_snapshot
+    from delta_core.snapshot import Snapshot as Snapshot, open_context as open_context, open_snapshot as open_snapshot
     from delta_core.state import TableState as TableState
     from delta_core.timestamps import parse_ms as parse_ms, parse_version as parse_version
     from delta_core.types import (
@@ -96,7 +98,7 @@ if TYPE_CHECKING:
 _HOMES = {
     name: module
     for module, names in {
-        "delta_core.actions": "DELETION_VECTOR FILE_COLUMNS ActionField ActionKind DomainMetadata Metadata Protocol",
+        "delta_core.actions": "ADD DELETION_VECTOR FILE_COLUMNS ActionField ActionKind DomainMetadata Metadata Protocol",
         "delta_core.catalog": "CommitSource StagedCommit",
         "delta_core.commit.attempt": "AttemptView",
         "delta_core.commit.conflict": "IsolationLevel",
@@ -126,6 +128,8 @@ _HOMES = {
         "delta_core.log.commits": "Commit",
         "delta_core.log.files": "FileSet",
         "delta_core.log.names": "LOG_DIRECTORY STAGED_DIRECTORY commit_name",
+        "delta_core.operations.create": "create_table",
+        "delta_core.operations.write": "WriteOptions write_table",
         "delta_core.plans": "ReadRequest",
         "delta_core.properties": "parse_columns read_property",
         "delta_core.rules": (
@@ -135,7 +139,7 @@ _HOMES = {
         ),
         "delta_core.scan.scan": "Scan",
         "delta_core.schema": "FIELD_ID ColumnMap Path Schema find format_path leaf_fields walk",
-        "delta_core.snapshot": "Snapshot open_snapshot",
+        "delta_core.snapshot": "Snapshot open_context open_snapshot",
         "delta_core.state": "TableState",
         "delta_core.timestamps": "parse_ms parse_version",
         "delta_core.types": (

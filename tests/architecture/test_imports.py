@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 
 import pytest
 
-from tests.architecture.source import LAZY, imports, is_ours, modules
+from tests.architecture.source import LAZY, ROOT, imports, is_ours, modules
 
 #: From top to bottom: a module imports only what stands above it. A folder stands as a whole; inside it only
 #: cycles are forbidden. The lazy faces stand where the last thing that they give stands.
@@ -76,6 +78,26 @@ def test_plugins_import_the_door_the_kernels_and_themselves_only() -> None:
             if not any(_under(i.imported, p) for p in ("delta_core.api", "delta_core.kernels", own)):
                 wrong.append(str(i))
     assert not wrong, "\n".join(wrong)
+
+
+def _imports_of_example(path: Path) -> list[str]:
+    nodes = list(ast.walk(ast.parse(path.read_bytes())))
+    found = [alias.name for n in nodes if isinstance(n, ast.Import) for alias in n.names]
+    for n in nodes:
+        if isinstance(n, ast.ImportFrom) and n.module:
+            # the package itself contains nothing: its modules are imported by name
+            found += [f"{n.module}.{a.name}" for a in n.names] if n.module == "delta_core" else [n.module]
+    return [name for name in found if is_ours(name)]
+
+
+@pytest.mark.parametrize("package", ["delta-row-checksum", "delta-row-ttl"])
+@pytest.mark.parametrize("part", ["delta_*", "tests"])
+def test_example_plugins_import_the_plugin_api_only(package: str, part: str) -> None:
+    paths = [p for p in (ROOT / "examples" / "plugins" / package).glob(f"{part}/*.py") if "build" not in p.parts]
+    allowed = ("delta_core.api", "delta_core.kernels", *(["delta_core.testing"] if part == "tests" else []))
+    found = [(path.name, name) for path in paths for name in _imports_of_example(path)]
+    assert found
+    assert [f for f in found if not any(_under(f[1], a) for a in allowed)] == []
 
 
 def test_plugins_do_no_io() -> None:

@@ -13,16 +13,26 @@ from delta_row_checksum.audits import audit_checksums, checksum_audits
 from delta_row_checksum.logic import AUDIT, DOMAIN, FUNCTION_FIELD, REQUEST, coverage
 from msgspec.structs import replace
 
-from delta_core.actions import ADD
-from delta_core.commit.transaction import Transaction
-from delta_core.errors import ColumnNotFoundError, CorruptTableError, DataFileError, InvalidArgumentError
-from delta_core.expressions import bind
-from delta_core.expressions.ast import Call, Column, leaves
-from delta_core.operations.create import create_table
-from delta_core.operations.write import WriteOptions, write_table
-from delta_core.schema import Schema
-from delta_core.snapshot import Snapshot, open_context, open_snapshot
-from delta_core.state import TableState
+from delta_core.api import (
+    ADD,
+    Call,
+    Column,
+    ColumnNotFoundError,
+    CorruptTableError,
+    DataFileError,
+    InvalidArgumentError,
+    Schema,
+    Snapshot,
+    TableState,
+    Transaction,
+    WriteOptions,
+    bind,
+    create_table,
+    leaves,
+    open_context,
+    open_snapshot,
+    write_table,
+)
 from delta_core.testing.feature_contract import FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
 

@@ -12,16 +12,24 @@ import pytest
 from delta_row_ttl.expiry import expire
 from delta_row_ttl.logic import COLUMN, INTERVAL, TimeToLive, parse_interval, row_filter, time_to_live
 
-from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaError
-from delta_core.expressions.ast import Call, Column, Literal
-from delta_core.operations.create import create_table
-from delta_core.operations.write import WriteOptions, write_table
-from delta_core.schema import Schema
-from delta_core.snapshot import open_context, open_snapshot
-from delta_core.state import TableState
+from delta_core.api import (
+    Call,
+    Column,
+    ColumnNotFoundError,
+    InvalidArgumentError,
+    Literal,
+    PrimitiveType,
+    Schema,
+    SchemaError,
+    TableState,
+    WriteOptions,
+    create_table,
+    open_context,
+    open_snapshot,
+    write_table,
+)
 from delta_core.testing.feature_contract import FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
-from delta_core.types import PrimitiveType
 
 NAME = "example.rowTtl"
 NOW = datetime(2024, 3, 1, 12, tzinfo=UTC)
