@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from delta_core.log.names import LOG_DIRECTORY
 from delta_core.plans import LogSegment
 from delta_core.snapshot import Snapshot, TableContext, open_context
 
-__all__ = ["SETTING", "open_latest"]
+__all__ = ["SETTING", "identity", "open_latest"]
 
 #: The session's setting: how many bytes of log columns are kept for later reads; 0 keeps nothing.
 SETTING = "spark.delta_core.heldSnapshots.maxBytes"
@@ -86,6 +87,24 @@ def open_latest(
         while _held and (len(_held) > MOST_TABLES or sum(h.snapshot.nbytes for h in _held.values()) > most):
             del _held[next(iter(_held))]
     return found
+
+
+def identity(snapshot: Snapshot, storage_options: Mapping[str, Any] | None = None) -> str:
+    """Return a text that is the same for snapshots of one version of one table, opened with the same options.
+
+    A table that was made anew has another id; that of a copy in its place shows in the newest log file's times.
+    """
+    segment, storage = snapshot.segment, snapshot.engine.storage
+    files = (*segment.commits, *segment.deltas, *(segment.checkpoint.files if segment.checkpoint is not None else ()))
+    newest = next(f for f in files if f.end_version == snapshot.version)
+    mark: tuple[int | None, ...] = (newest.size, newest.modified_ms)
+    local = storage.local_path(f"{LOG_DIRECTORY}/{newest.name}")
+    if local is not None:
+        with contextlib.suppress(OSError):  # cleaned up since it was listed
+            found = Path(local).stat()
+            mark = (found.st_size, found.st_mtime_ns, found.st_ino)
+    options = sorted((storage_options or {}).items())
+    return repr((storage.uri(""), snapshot.metadata.id, snapshot.version, snapshot.timezone, options, newest.name, mark))
 
 
 def _stamps(context: TableContext, segment: LogSegment) -> Stamps | None:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from delta_core.engines.spark import Route, frame, private
 from delta_core.engines.spark.failures import convert_failures
 from delta_core.snapshot import open_snapshot
-from delta_core.spark.held import open_latest
+from delta_core.spark.held import identity, open_latest
 from delta_core.spark.predicates import condition, files_for, selected
 from delta_core.table import DeltaTable
 
@@ -88,10 +88,11 @@ def read(
             uri, version, timestamp, storage_options=storage_options, commits=commits, plugins=plugins, timezone=zone,
             allow_external=allow_external,
         )  # fmt: skip
+    same = "" if commits is not None or plugins is not None else identity(snapshot, storage_options, allow_external)
     if predicate is None:
-        return frame(spark, snapshot.scan(columns, metadata), route, vector_bytes, parallel_from)
+        return frame(spark, snapshot.scan(columns, metadata), route, vector_bytes, parallel_from, same)
     files = files_for(spark, snapshot, predicate, route)
-    rows = frame(spark, snapshot.scan(None, metadata, files=files), route, vector_bytes, parallel_from)
+    rows = frame(spark, snapshot.scan(None, metadata, files=files), route, vector_bytes, parallel_from, same)
     rows = rows.where(condition(snapshot, predicate))
     return rows if columns is None else selected(rows, snapshot, columns, metadata)
 

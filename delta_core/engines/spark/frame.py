@@ -11,12 +11,12 @@ from pyspark.sql import functions as F
 from delta_core.engines.spark import private
 from delta_core.engines.spark.expressions import check_zone, to_sql
 from delta_core.engines.spark.files import PlannedFiles
-from delta_core.engines.spark.indexed import MOST_ROWS, read_indexed
+from delta_core.engines.spark.indexed import MOST_ROWS, Relation, read_indexed
 from delta_core.engines.spark.joined import never, read_joined
 from delta_core.engines.spark.listing import Listing
 from delta_core.engines.spark.names import ROW, column_name, constant_name
 from delta_core.engines.spark.replay import plan_replay
-from delta_core.engines.spark.types import narrowed, raw_schema, renamed, reshape, spark_type
+from delta_core.engines.spark.types import narrowed, raw_schema, renamed, reshape, shown_schema, spark_type
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 from delta_core.expressions import ast
 from delta_core.expressions.ast import Expression, Leaf
@@ -35,12 +35,15 @@ _CONNECT_BYTES = 16 << 20
 
 
 def frame(
-    spark: Any, scan: Scan, route: Route = "auto", vector_bytes: int | None = None, parallel_from: int | None = None
-) -> DataFrame:
+    spark: Any, scan: Scan, route: Route = "auto", vector_bytes: int | None = None, parallel_from: int | None = None,
+    identity: str = "",
+) -> DataFrame:  # fmt: skip
     """Return the rows of a scan.
 
     Parameters
     ----------
+    identity : str
+        The same for scans of the same version with the same options but columns; empty: this scan equals no other.
     parallel_from : int, optional
         How many actions a checkpoint must hold for a job of Spark to replay the log; the session's number unless given.
     vector_bytes : int, optional
@@ -56,16 +59,18 @@ def frame(
         Field(a.name, renamed(f.type, a.type)) for f, a in zip(raw.fields, plan.logical, strict=True)
     )
     most = _vector_bytes(spark, vector_bytes)
-    stages = _Stages(spark, scan, raw, logical)
     if is_indexed(spark, route):
+        stages = _Stages(spark, scan, shown_schema(raw, logical), logical)
         replay = plan_replay(spark, scan, parallel_from)
         if replay is not None and (route == "index" or _fits(replay.facts.largest, replay.facts.stored, most)):
             row = _row_index(raw, _needs_row(plan) or bool(replay.facts.num_vectors))
-            return private.with_names(stages.build(replay.relation(raw, logical, row), row, True))
+            rows = replay.read(Relation(scan, raw, logical, row, identity))
+            return private.with_names(stages.build(rows, row, True))
         listing = Listing(scan) if Listing.is_possible(scan) else None
         if listing is not None and (route == "index" or _holds(listing, most)):
             row = _row_index(raw, _needs_row(plan) or listing.has_vectors)
-            return private.with_names(stages.build(read_indexed(spark, scan, listing, raw, logical, row), row, True))
+            rows = read_indexed(spark, Relation(scan, raw, logical, row, identity), listing)
+            return private.with_names(stages.build(rows, row, True))
     if route == "index":
         raise UnsupportedOperationError(
             "This session's driver can't be reached from Python (Spark Connect), or its version is not known, or files "
@@ -74,7 +79,7 @@ def frame(
     files = PlannedFiles(scan)
     row = _row_index(raw, _needs_row(plan) or bool(files.with_vector.any()))
     rows, row = read_joined(spark, scan, files, raw, row, most)
-    return stages.build(rows, row)
+    return _Stages(spark, scan, raw, logical).build(rows, row)
 
 
 def is_indexed(spark: Any, route: str) -> bool:

@@ -6,7 +6,8 @@ import os
 import struct
 import tempfile
 from collections.abc import Callable, Iterable
-from typing import Any
+from hashlib import sha256
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -18,12 +19,12 @@ from delta_core.engines.spark.files import Rows
 from delta_core.engines.spark.listing import Listing
 from delta_core.engines.spark.names import VECTOR, WANTED, constant_name
 from delta_core.engines.spark.pruning import FilePruner, FilterReader
-from delta_core.engines.spark.types import spark_schema, spark_type
+from delta_core.engines.spark.types import row_width, shown_schema, spark_schema, spark_type
 from delta_core.errors import EngineError
 from delta_core.scan.scan import Scan
 from delta_core.types import StructType
 
-__all__ = ["MOST_ROWS", "VectorForm", "constant_schema", "held", "read_indexed"]
+__all__ = ["MOST_ROWS", "Relation", "VectorForm", "constant_schema", "held", "read_indexed"]
 
 #: A vector is one bit a row as long as that takes no more than so many times what the log's own form takes.
 _BITS_PER_STORED = 4
@@ -32,17 +33,52 @@ _SMALL = 64 << 20
 MOST_ROWS = 2**31 - 1
 
 
-def read_indexed(spark: Any, scan: Scan, listing: Listing, raw: StructType, logical: StructType, row: str) -> DataFrame:
-    """Return the raw columns and constants of all rows that are not dropped.
+class Relation(NamedTuple):
+    """The rows of a scan's files, as `relation` is to make them.
 
     Parameters
     ----------
+    stored, logical : StructType
+        The columns by the names that files have, and in parallel by those of the table.
     row : str
         The SQL name of a row's position.
+    identity : str
+        The same for every read of one version with the same options; empty where nothing tells.
     """
-    types, plan = scan.source.state.types, scan.plan
+
+    scan: Scan
+    stored: StructType
+    logical: StructType
+    row: str
+    identity: str
+
+    @property
+    def shown(self) -> StructType:
+        """The columns as plans name them: by the names of the files, the fields within them by those of the table."""
+        return shown_schema(self.stored, self.logical)
+
+    def make(self, spark: Any, vectors: VectorForm, kind: str, ask: Callable[[str], Any]) -> DataFrame:
+        """Return the raw columns and constants of all rows that are not dropped; ``ask``: as for `file_relation`."""
+        scan, plan = self.scan, self.scan.plan
+        state = scan.source.state
+        by_id = plan.match == "id"
+        if by_id:
+            spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
+        same = (self.identity, kind, vectors.columns, vectors.bits, plan.constants, plan.match, plan.pruning)
+        out = private.file_relation(
+            spark, scan.source.engine.storage.uri(""), spark_schema(self.shown, state.types),
+            spark_schema(self.stored, state.types), constant_schema(scan, vectors),
+            vector_columns=len(vectors.columns), by_field_id=by_id, table_width=row_width(state.schema),
+            identity=sha256(repr(same).encode()).hexdigest() if self.identity else "", ask=ask,
+        )  # fmt: skip
+        return vectors.apply(spark, out, self.row)
+
+
+def read_indexed(spark: Any, relation: Relation, listing: Listing) -> DataFrame:
+    """Return the raw columns and constants of all rows that are not dropped."""
+    scan = relation.scan
     vectors = _form(listing)
-    pruner = FilePruner(scan, listing.files, FilterReader(scan, raw, logical))
+    pruner = FilePruner(scan, listing.files, FilterReader(scan, relation.shown, relation.logical))
 
     def ask(request: str) -> str | None:
         verb, _, rest = request.partition(" ")
@@ -53,14 +89,7 @@ def read_indexed(spark: Any, scan: Scan, listing: Listing, raw: StructType, logi
             return None if left is None else listing.write(left)
         return vectors.write(listing.rows([int(n) for n in rest.split()]), listing.path)
 
-    by_id = plan.match == "id"
-    if by_id:
-        spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
-    out = private.file_relation(
-        spark, scan.source.engine.storage.uri(""), spark_schema(raw, types), constant_schema(scan, vectors),
-        vector_columns=len(vectors.columns), by_field_id=by_id, ask=ask,
-    )  # fmt: skip
-    return vectors.apply(spark, out, row)
+    return relation.make(spark, vectors, "listed", ask)
 
 
 def constant_schema(scan: Scan, vectors: VectorForm) -> T.StructType:
@@ -97,7 +126,7 @@ class VectorForm:
 
     def __init__(self, columns: tuple[str, ...], bits: int | None, stored: int) -> None:
         self.columns = columns
-        self._bits = bits is not None and bits <= max(_SMALL, _BITS_PER_STORED * stored)
+        self.bits = bits is not None and bits <= max(_SMALL, _BITS_PER_STORED * stored)
 
     def apply(self, spark: Any, rows: DataFrame, row: str) -> DataFrame:
         """Return the rows that are left; ``row`` is the SQL name of a row's position."""
@@ -112,7 +141,7 @@ class VectorForm:
         return out
 
     def _test(self, spark: Any, vector: Column, row: Column) -> Column:
-        return private.bit_test(spark, vector, row) if self._bits else private.roaring_test(spark, vector, row)
+        return private.bit_test(spark, vector, row) if self.bits else private.roaring_test(spark, vector, row)
 
     def write(self, found: Iterable[Rows], path: Callable[[int], str]) -> str:
         """Write rows of files to a file for the driver, which deletes it, and return its name."""
@@ -132,7 +161,7 @@ class VectorForm:
                 f"Row {last} of file {path(rows.file)!r} is dropped: files that long are read with route='join' only.",
                 path=path(rows.file),
             )
-        if rows.keeps or not self._bits:
+        if rows.keeps or not self.bits:
             return rows.rows.to_roaring(32)
         return rows.rows.bits(0 if last is None else last + 1).tobytes()
 

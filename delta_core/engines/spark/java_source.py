@@ -1,4 +1,4 @@
-"""Java that runs in the driver alone, compiled there at run time: the file index, the rule that prunes it, their maker.
+"""Java that runs in the driver alone, compiled there at run time: file index, planner rule, Parquet source, their maker.
 
 All touch files, never rows, and are never shipped: what executors run are Spark's own classes.
 """
@@ -131,55 +131,57 @@ public class TableFiles implements FileIndex {
   private final StructType schema;
   private final int vectorColumns;
   private final boolean byFieldId;
+  private final String identity;
+  private final long tableWidth;
   private final java.util.function.Function python;
-  private final LinkedHashMap answers = new LinkedHashMap(8, 0.75f, true);
+  private final LinkedHashMap answers;
   private final Found found;
-  private final java.lang.ref.SoftReference[] vectors;
-  private long size = -1L;
-  // all files of a snapshot, not asked for yet
-  public TableFiles(Path root, StructType schema, int vectorColumns, boolean byFieldId,
+  private final long width;
+  // All files of a snapshot, not listed yet. Two of one identity are the same files with the same constants; an empty
+  // identity equals no other. The table's width is the size of a row by Spark's estimate: the files hold such rows.
+  public TableFiles(Path root, StructType schema, int vectorColumns, boolean byFieldId, String identity, long tableWidth,
                     java.util.function.Function python) {
-    this.root = root; this.schema = schema; this.vectorColumns = vectorColumns;
-    this.byFieldId = byFieldId; this.python = python;
-    found = null; vectors = null;
+    this.root = root; this.schema = schema; this.vectorColumns = vectorColumns; this.byFieldId = byFieldId;
+    this.identity = identity; this.tableWidth = tableWidth; this.python = python;
+    answers = new LinkedHashMap(8, 0.75f, true); found = null; width = -1L;
   }
-  // those that a filter leaves
-  private TableFiles(TableFiles all, Found found) {
+  // the files that are found, or all while there is nothing found, for a relation whose rows have this width
+  private TableFiles(TableFiles all, Found found, long width) {
     root = all.root; schema = all.schema; vectorColumns = all.vectorColumns; byFieldId = all.byFieldId;
-    python = all.python;
-    this.found = found;
-    vectors = new java.lang.ref.SoftReference[found.files.length];
-    size = 0L;
-    for (int i = 0; i < found.files.length; i++) size += found.files[i].getLen();
+    identity = all.identity; tableWidth = all.tableWidth; python = all.python; answers = all.answers;
+    this.found = found; this.width = width;
   }
   static FileStatus status(String place, long length) {
     return new FileStatus(length, false, 1, 134217728L, 0L, new Path(place));
   }
-  // the same filter finds the same object: what Spark planned for it is used again
-  public synchronized TableFiles prune(String filters) {
-    TableFiles left = (TableFiles) answers.get(filters);
-    if (left != null) return left;
-    Object answer = python.apply("files " + filters);
-    if (answer == null) left = this;
-    else if (answer instanceof Found) left = new TableFiles(this, (Found) answer);
-    else left = new TableFiles(this, new Listing((String) answer, schema, schema.length() - vectorColumns));
-    answers.put(filters, left);
-    if (answers.size() > REMEMBERED) answers.remove(answers.keySet().iterator().next());
-    return left;
+  public TableFiles planned(String filters, long width) { return new TableFiles(this, filters == null ? null : find(filters), width); }
+  public boolean isPlanned() { return width >= 0L; }
+  // what a filter leaves, null where it tells nothing of files; the same filter finds the same object
+  private Found find(String filters) {
+    synchronized (answers) {
+      if (answers.containsKey(filters)) return (Found) answers.get(filters);
+      Object answer = python.apply("files " + filters);
+      Found left = answer == null || answer instanceof Found ? (Found) answer
+        : new Listing((String) answer, schema, schema.length() - vectorColumns);
+      answers.put(filters, left);
+      if (answers.size() > REMEMBERED) answers.remove(answers.keySet().iterator().next());
+      return left;
+    }
   }
-  private TableFiles loaded() { return found != null ? this : prune("[]"); }
-  public boolean isPruned() { return found != null; }
+  private Found loaded() { return found != null ? found : find("[]"); }
   public scala.collection.immutable.Seq rootPaths() { return seq(Collections.singletonList(root)); }
   public StructType partitionSchema() { return schema; }
   public void refresh() {}
-  public synchronized long sizeInBytes() {
-    if (size < 0L) size = Long.parseLong((String) python.apply("size"));
-    return size;
+  // Spark scales a relation's size by the width of the columns that are used. What it counts for hidden columns and does
+  // not count for columns that this read leaves out is made good here.
+  public long sizeInBytes() {
+    long bytes = found != null ? found.bytes() : Long.parseLong((String) python.apply("size"));
+    return width < 0L ? bytes : (long) Math.ceil((double) bytes * width / tableWidth);
   }
   public String[] inputFiles() {
-    if (found == null) return loaded().inputFiles();
-    String[] out = new String[found.files.length];
-    for (int i = 0; i < out.length; i++) out[i] = found.files[i].getPath().toUri().toString();
+    FileStatus[] files = loaded().files;
+    String[] out = new String[files.length];
+    for (int i = 0; i < out.length; i++) out[i] = files[i].getPath().toUri().toString();
     return out;
   }
   public scala.collection.immutable.Seq listFiles(scala.collection.immutable.Seq partitionFilters,
@@ -188,13 +190,13 @@ public class TableFiles implements FileIndex {
       throw new IllegalStateException("This table's columns are found by field id: "
         + "set spark.sql.parquet.fieldId.read.enabled to true in the session, as delta_core.spark.read did.");
     }
-    TableFiles from = this;
-    if (!isPruned() && !(partitionFilters.isEmpty() && dataFilters.isEmpty())) {
-      from = prune(FilterText.all((scala.collection.Seq) partitionFilters.$plus$plus(dataFilters)));
+    Found from = found;
+    if (from == null && !(partitionFilters.isEmpty() && dataFilters.isEmpty())) {
+      from = find(FilterText.all((scala.collection.Seq) partitionFilters.$plus$plus(dataFilters)));
     }
-    return from.loaded().list(partitionFilters);
+    return list(from == null ? loaded() : from, partitionFilters);
   }
-  private scala.collection.immutable.Seq list(scala.collection.immutable.Seq filters) {
+  private scala.collection.immutable.Seq list(Found from, scala.collection.immutable.Seq filters) {
     BasePredicate[] tests = new BasePredicate[filters.size()];
     for (int i = 0; i < tests.length; i++) {
       Expression test = (Expression) filters.apply(i);
@@ -202,16 +204,16 @@ public class TableFiles implements FileIndex {
       tests[i].initialize(0);
     }
     ArrayList left = new ArrayList();
-    for (int f = 0; f < found.files.length; f++) {
-      if (found.files[f].getLen() > 0L && passes(tests, row(f, null))) left.add(new Integer(f));
+    for (int f = 0; f < from.files.length; f++) {
+      if (from.files[f].getLen() > 0L && passes(tests, row(from, f, null))) left.add(new Integer(f));
     }
-    Object[][] loaded = load(left);
+    Object[][] loaded = load(from, left);
     ArrayList out = new ArrayList(left.size());
     for (int i = 0; i < left.size(); i++) {
       int f = ((Integer) left.get(i)).intValue();
-      FileStatusWithMetadata file = new FileStatusWithMetadata(found.files[f],
+      FileStatusWithMetadata file = new FileStatusWithMetadata(from.files[f],
         (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty());
-      out.add(new PartitionDirectory(row(f, loaded[i]), seq(Collections.singletonList(file))));
+      out.add(new PartitionDirectory(row(from, f, loaded[i]), seq(Collections.singletonList(file))));
     }
     return seq(out);
   }
@@ -219,28 +221,31 @@ public class TableFiles implements FileIndex {
     for (int i = 0; i < tests.length; i++) if (!tests[i].eval(row)) return false;
     return true;
   }
-  private InternalRow row(int f, Object[] vector) {
-    Object[] constants = found.constants[f];
+  private InternalRow row(Found from, int f, Object[] vector) {
+    Object[] constants = from.constants[f];
     Object[] values = Arrays.copyOf(constants, constants.length + vectorColumns);
     if (vector != null) System.arraycopy(vector, 0, values, constants.length, vectorColumns);
     return new GenericInternalRow(values);
   }
   // vectors of the files that are read, and of no others; they may be dropped again when memory is short
-  private synchronized Object[][] load(ArrayList left) {
+  private Object[][] load(Found from, ArrayList left) {
     Object[][] out = new Object[left.size()][];
     if (vectorColumns == 0) return out;
-    StringBuilder wanted = new StringBuilder();
-    HashMap missing = new HashMap();
-    for (int i = 0; i < out.length; i++) {
-      int f = ((Integer) left.get(i)).intValue();
-      if (!found.hasVector[f]) continue;
-      out[i] = vectors[f] == null ? null : (Object[]) vectors[f].get();
-      if (out[i] == null) { missing.put(found.number(f), new int[]{i, f}); found.ask(f, wanted); }
+    synchronized (from) {
+      if (from.vectors == null) from.vectors = new java.lang.ref.SoftReference[from.files.length];
+      StringBuilder wanted = new StringBuilder();
+      HashMap missing = new HashMap();
+      for (int i = 0; i < out.length; i++) {
+        int f = ((Integer) left.get(i)).intValue();
+        if (!from.hasVector[f]) continue;
+        out[i] = from.vectors[f] == null ? null : (Object[]) from.vectors[f].get();
+        if (out[i] == null) { missing.put(from.number(f), new int[]{i, f}); from.ask(f, wanted); }
+      }
+      if (!missing.isEmpty()) vectors(from, wanted, missing, out);
     }
-    if (!missing.isEmpty()) vectors(wanted, missing, out);
     return out;
   }
-  private void vectors(StringBuilder wanted, HashMap missing, Object[][] out) {
+  private void vectors(Found from, StringBuilder wanted, HashMap missing, Object[][] out) {
     java.io.File file = new java.io.File((String) python.apply("vectors" + wanted));
     try {
       java.io.InputStream bytesIn = new java.io.BufferedInputStream(new java.io.FileInputStream(file), 1 << 20);
@@ -254,7 +259,7 @@ public class TableFiles implements FileIndex {
           vector[column] = bytes;
           int[] place = (int[]) missing.remove(new Integer(number));
           out[place[0]] = vector;
-          vectors[place[1]] = new java.lang.ref.SoftReference(vector);
+          from.vectors[place[1]] = new java.lang.ref.SoftReference(vector);
         }
       } finally { in.close(); }
     } catch (java.io.IOException e) { throw new IllegalStateException("The deleted rows can't be handed to Spark", e); }
@@ -262,9 +267,17 @@ public class TableFiles implements FileIndex {
     if (!missing.isEmpty()) throw new IllegalStateException("The deleted rows of " + missing.size() + " files are missing");
   }
   public boolean equals(Object o) {
-    return o == this || (found != null && o instanceof TableFiles && ((TableFiles) o).found == found);
+    if (o == this) return true;
+    if (!(o instanceof TableFiles)) return false;
+    TableFiles other = (TableFiles) o;
+    boolean same = other.answers == answers || (!identity.isEmpty() && identity.equals(other.identity));
+    // Spark drops what a rule made of a plan where it equals the plan
+    return same && isPlanned() == other.isPlanned() && (found == null ? other.found == null : found.sameFiles(other.found));
   }
-  public int hashCode() { return System.identityHashCode(found == null ? (Object) this : found); }
+  public int hashCode() {
+    int hash = identity.isEmpty() ? System.identityHashCode(answers) : identity.hashCode();
+    return found == null ? hash : 31 * hash + Long.hashCode(found.bytes());
+  }
   public String toString() { return "delta_core " + root; }
   static scala.collection.immutable.Seq seq(List list) { return CollectionConverters.asScala(list).toSeq(); }
 }
@@ -277,9 +290,25 @@ public class Found {
   Object[][] constants;
   boolean[] hasVector;
   int[] numbers;
+  java.lang.ref.SoftReference[] vectors;
+  private long bytes = -1L;
   Integer number(int f) { return new Integer(numbers[f]); }
   // adds what Python is to be told of a file whose vector is wanted
   void ask(int f, StringBuilder wanted) { wanted.append(" ").append(numbers[f]); }
+  synchronized long bytes() {
+    if (bytes < 0L) {
+      bytes = 0L;
+      for (int i = 0; i < files.length; i++) bytes += files[i].getLen();
+    }
+    return bytes;
+  }
+  // whether these are the same files of one version, where a file's place tells all else of it
+  boolean sameFiles(Found other) {
+    if (other == this) return true;
+    if (other == null || other.files.length != files.length || other.bytes() != bytes()) return false;
+    for (int i = 0; i < files.length; i++) if (!files[i].getPath().equals(other.files[i].getPath())) return false;
+    return true;
+  }
 }
 """
 
@@ -491,48 +520,63 @@ public class Bind extends scala.runtime.AbstractPartialFunction {
 }
 """
 
-#: Puts the files that a filter needs in place of all: so joins are planned with the size that is really read.
-_PRUNE = """
-public class PruneFiles extends org.apache.spark.sql.catalyst.rules.Rule {
-  public TreeNode apply(TreeNode plan) { return ((LogicalPlan) plan).transform(new Step()); }
-  public String ruleName() { return "delta_core_driver.PruneFiles"; }
-  public static void install(org.apache.spark.sql.ExperimentalMethods methods) {
-    ArrayList rules = new ArrayList();
-    scala.collection.Iterator it = methods.extraOptimizations().iterator();
-    while (it.hasNext()) {
-      Object rule = it.next();
-      if (rule instanceof PruneFiles) return;
-      rules.add(rule);
-    }
-    rules.add(new PruneFiles());
-    methods.extraOptimizations_$eq(TableFiles.seq(rules));
+#: Puts the files that a filter needs in place of all before Spark looks at sizes: so joins are planned with the size that
+#: is really read, and the filters that a join makes for its other side look at the same files as the join.
+_PLAN = """
+public class PlanFiles extends org.apache.spark.sql.catalyst.rules.Rule {
+  private static final Map installed = Collections.synchronizedMap(new WeakHashMap());
+  // structs are narrowed first, as Spark does after these rules: a relation's size is for the columns that it has then
+  public TreeNode apply(TreeNode plan) {
+    if (!plan.exists(new Concerns())) return plan;
+    return ((LogicalPlan) org.apache.spark.sql.execution.datasources.SchemaPruning$.MODULE$.apply((LogicalPlan) plan)).transform(new Step());
   }
+  public String ruleName() { return "delta_core_driver.PlanFiles"; }
+  // a session looks its extensions up for every query, and shares them with the sessions made of it
+  public static void install(org.apache.spark.sql.classic.SparkSession session) {
+    if (installed.put(session.extensions(), Boolean.TRUE) == null) session.extensions().injectPreCBORule(new Made());
+  }
+}
+public class Concerns extends scala.runtime.AbstractFunction1 {
+  public Object apply(Object plan) { return Boolean.valueOf(Step.relation(plan) != null); }
+}
+public class Made extends scala.runtime.AbstractFunction1 {
+  public Object apply(Object session) { return new PlanFiles(); }
 }
 """
 
 _STEP = """
 public class Step extends scala.runtime.AbstractPartialFunction {
-  private static TableFiles files(Object plan) {
-    if (!(plan instanceof org.apache.spark.sql.catalyst.plans.logical.Filter)) return null;
-    LogicalPlan child = ((org.apache.spark.sql.catalyst.plans.logical.Filter) plan).child();
-    if (!(child instanceof LogicalRelation)) return null;
-    if (!(((LogicalRelation) child).relation() instanceof HadoopFsRelation)) return null;
-    FileIndex index = ((HadoopFsRelation) ((LogicalRelation) child).relation()).location();
-    return index instanceof TableFiles && !((TableFiles) index).isPruned() ? (TableFiles) index : null;
+  static LogicalRelation relation(Object plan) {
+    if (!(plan instanceof LogicalRelation) || !(((LogicalRelation) plan).relation() instanceof HadoopFsRelation)) return null;
+    FileIndex index = ((HadoopFsRelation) ((LogicalRelation) plan).relation()).location();
+    return index instanceof TableFiles && !((TableFiles) index).isPlanned() ? (LogicalRelation) plan : null;
   }
-  public boolean isDefinedAt(Object plan) { return files(plan) != null; }
+  private static LogicalRelation below(Object plan) {
+    return plan instanceof org.apache.spark.sql.catalyst.plans.logical.Filter
+      ? relation(((org.apache.spark.sql.catalyst.plans.logical.Filter) plan).child()) : null;
+  }
+  public boolean isDefinedAt(Object plan) { return relation(plan) != null || below(plan) != null; }
   public Object applyOrElse(Object plan, scala.Function1 otherwise) {
-    TableFiles all = files(plan);
-    if (all == null) return otherwise.apply(plan);
-    org.apache.spark.sql.catalyst.plans.logical.Filter filter = (org.apache.spark.sql.catalyst.plans.logical.Filter) plan;
-    TableFiles left = all.prune(FilterText.all(TableFiles.seq(Collections.singletonList(filter.condition()))));
-    if (left == all) return plan;
-    LogicalRelation relation = (LogicalRelation) filter.child();
-    Object pruned = copy(relation, "relation", copy(relation.relation(), "location", left));
-    return copy(filter, "child", pruned);
+    if (relation(plan) != null) return planned(relation(plan), null);
+    LogicalRelation below = below(plan);
+    if (below == null) return otherwise.apply(plan);
+    Expression condition = ((org.apache.spark.sql.catalyst.plans.logical.Filter) plan).condition();
+    return Copy.with(plan, "child", planned(below, FilterText.all(TableFiles.seq(Collections.singletonList(condition)))));
   }
+  private static Object planned(LogicalRelation node, String filters) {
+    TableFiles all = (TableFiles) ((HadoopFsRelation) node.relation()).location();
+    long width = 8L;
+    scala.collection.Iterator it = node.output().iterator();
+    while (it.hasNext()) width += ((Expression) it.next()).dataType().defaultSize();
+    return Copy.with(node, "relation", Copy.with(node.relation(), "location", all.planned(filters, width)));
+  }
+}
+"""
+
+_COPY = """
+public class Copy {
   // a case class's copy takes one value more in some versions
-  private static Object copy(Object node, String field, Object value) {
+  static Object with(Object node, String field, Object value) {
     scala.Product p = (scala.Product) node;
     java.lang.reflect.Method[] methods = node.getClass().getMethods();
     try {
@@ -553,23 +597,106 @@ public class Step extends scala.runtime.AbstractPartialFunction {
 }
 """
 
+#: Spark's Parquet source for files in which fields within columns have other names or are found by id. Plans, and so
+#: filters and the choice of fields, use the table's names; the source itself, which is what executors get, the files'.
+_RENAMED = """
+public class RenamedParquet extends org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat {
+  private final StructType shown;
+  private final StructType stored;
+  private final HashMap paths = new HashMap();
+  public RenamedParquet(StructType shown, StructType stored) {
+    this.shown = shown; this.stored = stored;
+    collect(shown, stored, new ArrayList(), new ArrayList());
+  }
+  private void collect(StructType shown, StructType stored, ArrayList above, ArrayList below) {
+    for (int i = 0; i < shown.length(); i++) {
+      StructField a = shown.fields()[i], b = stored.fields()[i];
+      above.add(a.name()); below.add(b.name());
+      paths.put(quoted(above), quoted(below));
+      if (a.dataType() instanceof StructType) collect((StructType) a.dataType(), (StructType) b.dataType(), above, below);
+      above.remove(above.size() - 1); below.remove(below.size() - 1);
+    }
+  }
+  private static String quoted(List names) {
+    return new org.apache.spark.sql.connector.expressions.FieldReference(TableFiles.seq(names)).toString();
+  }
+  // what a struct that a plan may have narrowed is in the files; what the table does not have stays as it is
+  private static StructType stored(StructType wanted, StructType shown, StructType stored) {
+    StructField[] out = new StructField[wanted.length()];
+    for (int i = 0; i < out.length; i++) {
+      StructField field = wanted.fields()[i];
+      scala.Option at = shown.getFieldIndex(field.name());
+      if (at.isEmpty()) { out[i] = field; continue; }
+      int k = ((Integer) at.get()).intValue();
+      StructField file = stored.fields()[k];
+      DataType type = stored(field.dataType(), shown.fields()[k].dataType(), file.dataType());
+      Metadata about = file.metadata().equals(Metadata.empty()) ? field.metadata() : file.metadata();
+      out[i] = new StructField(file.name(), type, field.nullable(), about);
+    }
+    return new StructType(out);
+  }
+  private static DataType stored(DataType wanted, DataType shown, DataType stored) {
+    if (wanted instanceof StructType && shown instanceof StructType) {
+      return stored((StructType) wanted, (StructType) shown, (StructType) stored);
+    }
+    if (wanted instanceof ArrayType && shown instanceof ArrayType) {
+      ArrayType array = (ArrayType) wanted;
+      return new ArrayType(stored(array.elementType(), ((ArrayType) shown).elementType(), ((ArrayType) stored).elementType()),
+        array.containsNull());
+    }
+    if (wanted instanceof MapType && shown instanceof MapType) {
+      MapType map = (MapType) wanted, a = (MapType) shown, b = (MapType) stored;
+      return new MapType(stored(map.keyType(), a.keyType(), b.keyType()), stored(map.valueType(), a.valueType(), b.valueType()),
+        map.valueContainsNull());
+    }
+    return wanted;
+  }
+  private Object stored(Object filter) {
+    Object out = filter;
+    scala.Product parts = (scala.Product) filter;
+    for (int i = 0; i < parts.productArity(); i++) {
+      Object part = parts.productElement(i), other = part;
+      if (part instanceof org.apache.spark.sql.sources.Filter) other = stored(part);
+      else if (parts.productElementName(i).equals("attribute") && paths.containsKey(part)) other = paths.get(part);
+      if (other != part) out = Copy.with(out, parts.productElementName(i), other);
+    }
+    return out;
+  }
+  public scala.Function1 buildReaderWithPartitionValues(org.apache.spark.sql.SparkSession session, StructType data,
+      StructType partition, StructType required, scala.collection.immutable.Seq filters,
+      scala.collection.immutable.Map options, org.apache.hadoop.conf.Configuration conf) {
+    ArrayList translated = new ArrayList();
+    scala.collection.Iterator it = filters.iterator();
+    while (it.hasNext()) translated.add(stored(it.next()));
+    // a reader refers to the source that made it: executors do not have this class
+    return new org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat().buildReaderWithPartitionValues(session,
+      stored(data, shown, stored), partition, stored(required, shown, stored), TableFiles.seq(translated), options, conf);
+  }
+  public boolean equals(Object o) { return o instanceof RenamedParquet && ((RenamedParquet) o).stored.equals(stored); }
+  public int hashCode() { return stored.hashCode(); }
+}
+"""
+
 #: What Python calls. Each call from there takes a fifth of a millisecond, and a read would need two hundred of the small
 #: ones: so a relation, a selection or a test of vectors is made in one.
 _DRIVER = """
 public class Driver {
   private static StructType struct(String json) { return (StructType) DataType$.MODULE$.fromJson(json); }
-  // the rows of files, as Spark's own Parquet reader gives them
-  public Object relation(org.apache.spark.sql.classic.SparkSession session, String root, String columns, String constants,
-                         int vectorColumns, boolean byFieldId, java.util.function.Function python) {
-    PruneFiles.install(session.experimental());
-    StructType schema = struct(constants);
-    TableFiles files = new TableFiles(new Path(root), schema, vectorColumns, byFieldId, python);
+  // the rows of files, as Spark's own Parquet reader gives them; stored: the columns under the names that files have for
+  // the fields within them, empty where these are the same
+  public Object relation(org.apache.spark.sql.classic.SparkSession session, String root, String columns, String stored,
+                         String constants, int vectorColumns, boolean byFieldId, String identity, long tableWidth,
+                         java.util.function.Function python) {
+    PlanFiles.install(session);
+    StructType schema = struct(constants), shown = struct(columns);
+    TableFiles files = new TableFiles(new Path(root), schema, vectorColumns, byFieldId, identity, tableWidth, python);
     // a file that is missing or broken is never passed over, whatever the session says
     HashMap options = new HashMap();
     options.put("ignoreMissingFiles", "false");
     options.put("ignoreCorruptFiles", "false");
-    HadoopFsRelation relation = new HadoopFsRelation(files, schema, struct(columns), scala.Option.apply(null),
-      new org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat(),
+    HadoopFsRelation relation = new HadoopFsRelation(files, schema, shown, scala.Option.apply(null),
+      stored.isEmpty() ? new org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat()
+        : new RenamedParquet(shown, struct(stored)),
       org.apache.spark.api.python.PythonUtils.toScalaMap(options), session);
     return session.baseRelationToDataFrame(relation);
   }
@@ -656,6 +783,7 @@ public class Writer {
 }
 """
 
-SOURCE = (
-    _IMPORTS + _FILTER_TEXT + _BIND + _FOUND + _LISTING + _REPLAY + _TABLE_FILES + _STEP + _PRUNE + _DRIVER + _WRITER
-)
+_CLASSES = (
+    _FILTER_TEXT, _BIND, _FOUND, _LISTING, _REPLAY, _TABLE_FILES, _COPY, _STEP, _PLAN, _RENAMED, _DRIVER, _WRITER,
+)  # fmt: skip
+SOURCE = "".join((_IMPORTS, *_CLASSES))

@@ -100,15 +100,21 @@ class _Function:
 
 
 def file_relation(
-    spark: Any, root: str, columns: T.StructType, constants: T.StructType, *,
-    vector_columns: int, by_field_id: bool, ask: Callable[[str], Any],
+    spark: Any, root: str, columns: T.StructType, stored: T.StructType, constants: T.StructType, *,
+    vector_columns: int, by_field_id: bool, identity: str, table_width: int, ask: Callable[[str], Any],
 ) -> DataFrame:  # fmt: skip
     """Return the rows of files by Spark's own Parquet reader, each with its file's constants as partition columns.
 
     Parameters
     ----------
+    columns, stored : StructType
+        The columns as plans name them, and in parallel as files do: they differ in the fields within columns only.
     constants : StructType
         Of the partition columns; the last ``vector_columns`` of them are binary.
+    identity : str
+        The same for relations of the same rows, so that Spark reuses what it computed or cached of them; empty: unique.
+    table_width : int
+        Bytes that Spark would count for a row of all columns that the files hold.
     ask : function(str) -> object
         Asked when a query is planned: ``files <filters as JSON>`` for the name of a file by `write_files`, or the object of
         `ReplayedRows`, or None where the filters tell nothing of files; ``size`` for the bytes of all files, as text; and
@@ -119,9 +125,11 @@ def file_relation(
 
     ensure_callback_server_started(spark._sc._gateway)
     names_root(hadoop_path(root))
+    other_names = "" if columns == stored else stored.json()
     made = _driver(spark).relation(
-        spark._jsparkSession, root, columns.json(), constants.json(), vector_columns, by_field_id, _Function(ask)
-    )
+        spark._jsparkSession, root, columns.json(), other_names, constants.json(), vector_columns, by_field_id, identity,
+        table_width, _Function(ask),
+    )  # fmt: skip
     return DataFrame(made, spark)
 
 

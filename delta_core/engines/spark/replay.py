@@ -28,11 +28,11 @@ from delta_core.engines.spark.checkpoint_frame import (
 from delta_core.engines.spark.expressions import to_sql
 from delta_core.engines.spark.failures import cause_of, reason
 from delta_core.engines.spark.files import Rows, check_rows, hadoop_path, root_of
-from delta_core.engines.spark.indexed import VectorForm, constant_schema, held
+from delta_core.engines.spark.indexed import Relation, VectorForm, constant_schema, held
 from delta_core.engines.spark.names import VECTOR as VECTOR_COLUMN
 from delta_core.engines.spark.pruning import FilterReader
 from delta_core.engines.spark.replay_cache import Facts, Held, Key, forget, held_checkpoint
-from delta_core.engines.spark.types import spark_schema, spark_type
+from delta_core.engines.spark.types import spark_type
 from delta_core.errors import (
     CheckpointError,
     DeltaError,
@@ -60,7 +60,7 @@ from delta_core.processes import cached_property
 from delta_core.scan.plan import LOCATION
 from delta_core.scan.scan import Scan, decode_paths
 from delta_core.scan.vectors import read_row_sets
-from delta_core.types import PrimitiveType, StructType, parse_decimal
+from delta_core.types import PrimitiveType, parse_decimal
 
 __all__ = ["LEAST_ACTIONS", "MOST_CORES", "SETTING", "Replay", "plan_replay"]
 
@@ -214,11 +214,11 @@ class Replay:
         size, count, stored, unknown, bits, largest = (0 if v is None else int(v) for v in row)
         return Facts(size, count, stored, None if unknown else bits, largest)
 
-    def relation(self, raw: StructType, logical: StructType, row: str) -> DataFrame:
+    def read(self, relation: Relation) -> DataFrame:
         """Return the raw columns and constants of all rows that are not dropped, as `read_indexed` does."""
-        scan, facts = self._scan, self.facts
+        facts = self.facts
         vectors = VectorForm((VECTOR_COLUMN,) if facts.num_vectors else (), facts.bits, facts.stored)
-        filters = FilterReader(scan, raw, logical)
+        filters = FilterReader(relation.scan, relation.shown, relation.logical)
 
         def ask(request: str) -> Any:
             if request == "size":
@@ -230,14 +230,7 @@ class Replay:
                 return self._select(asked, vectors) if text == "[]" or self._tells(asked) else None
             return self._write_vectors(vectors, request.split("\n")[1:])
 
-        by_id = scan.plan.match == "id"
-        if by_id:
-            self._spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
-        out = private.file_relation(
-            self._spark, self._uri(""), spark_schema(raw, scan.source.state.types), constant_schema(scan, vectors),
-            vector_columns=len(vectors.columns), by_field_id=by_id, ask=ask,
-        )  # fmt: skip
-        return vectors.apply(self._spark, out, row)
+        return relation.make(self._spark, vectors, "replayed", ask)
 
     def _tells(self, asked: SkippingPlan) -> bool:
         return any(map(_Tests(self._spark, self._scan, SkippingPlan(None, None)).is_known, _parts(asked)))

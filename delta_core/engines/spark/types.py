@@ -28,7 +28,7 @@ from delta_core.types import (
     parse_decimal,
 )
 
-__all__ = ["narrowed", "raw_schema", "renamed", "reshape", "spark_schema", "spark_type"]
+__all__ = ["narrowed", "raw_schema", "renamed", "reshape", "row_width", "shown_schema", "spark_schema", "spark_type"]
 
 _PRIMITIVES: Mapping[str, T.DataType] = {
     "boolean": T.BooleanType(), "byte": T.ByteType(), "short": T.ShortType(), "integer": T.IntegerType(),
@@ -36,6 +36,13 @@ _PRIMITIVES: Mapping[str, T.DataType] = {
     "binary": T.BinaryType(), "date": T.DateType(), "timestamp": T.TimestampType(), "void": T.NullType(),
     "timestamp_ntz": T.TimestampNTZType(), "variant": T.VariantType(),
 }  # fmt: skip
+#: Spark's default sizes of values.
+_WIDTHS: Mapping[str, int] = {
+    "boolean": 1, "byte": 1, "short": 2, "integer": 4, "long": 8, "float": 4, "double": 8, "string": 20, "binary": 100,
+    "date": 4, "timestamp": 8, "timestamp_ntz": 8, "void": 1, "variant": 2048,
+}  # fmt: skip
+#: Digits of decimals that a long holds.
+_LONG_DIGITS = 18
 #: Physical names that no file gives to any other column: writers make them of a UUID.
 _UNIQUE = re.compile(r"col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: The name that a field found by id has in place of one that is not unique; no file has such a column.
@@ -80,6 +87,29 @@ def raw_schema(columns: StructType, match: Literal["name", "id"]) -> StructType:
         if len(path) > 1 and f.type == PrimitiveType("void"):
             raise SchemaError(f"Column {format_path(path)} has type void within another type, which Spark can't read.")
     return StructType(_raw_field(f, match) for f in columns.fields)
+
+
+def shown_schema(raw: StructType, logical: StructType) -> StructType:
+    """Return `raw_schema` under the table's names for the fields within columns."""
+    return StructType(Field(a.name, b.type, True, a.metadata) for a, b in zip(raw.fields, logical.fields, strict=True))
+
+
+def row_width(schema: StructType) -> int:
+    """Return the bytes that Spark counts for a row in its estimates of sizes."""
+    return 8 + _width(schema)
+
+
+def _width(t: DataType) -> int:
+    if isinstance(t, StructType):
+        return sum(_width(f.type) for f in t.fields)
+    if isinstance(t, ArrayType):
+        return _width(t.element_type)
+    if isinstance(t, MapType):
+        return _width(t.key_type) + _width(t.value_type)
+    decimal = parse_decimal(t.type)
+    if decimal is not None:
+        return 8 if decimal[0] <= _LONG_DIGITS else 16
+    return _WIDTHS.get(t.type, _WIDTHS["string"])
 
 
 def _raw_field(f: Field, match: str) -> Field:
