@@ -101,8 +101,7 @@ def identity(snapshot: Snapshot, storage_options: Mapping[str, Any] | None = Non
     local = storage.local_path(f"{LOG_DIRECTORY}/{newest.name}")
     if local is not None:
         with contextlib.suppress(OSError):  # cleaned up since it was listed
-            found = Path(local).stat()
-            mark = (found.st_size, found.st_mtime_ns, found.st_ino)
+            mark = _local_mark(local)
     options = sorted((storage_options or {}).items())
     return repr((storage.uri(""), snapshot.metadata.id, snapshot.version, snapshot.timezone, options, newest.name, mark))
 
@@ -116,16 +115,20 @@ def _stamps(context: TableContext, segment: LogSegment) -> Stamps | None:
     local = [storage.local_path(f"{LOG_DIRECTORY}/{f.name}") for f in files]
     try:
         if None not in local:
-            found = [Path(path).stat() for path in local if path is not None]
-            marks = [(s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino) for s in found]
+            marks = [_local_mark(path) for path in local if path is not None]
             # nobody can set the time of a change; a fine clock tells each from any other
-            is_exact = any(s.st_ctime_ns % 1_000_000 for s in found)
+            is_exact = any(changed_ns % 1_000_000 for _, _, changed_ns, _ in marks)
             return Stamps({f.name: m for f, m in zip(files, marks, strict=True)}, is_exact)
         unknown = [f.name for f in files if f.size is None or f.modified_ms is None]
         times = storage.stat([f"{LOG_DIRECTORY}/{name}" for name in unknown])
     except (DeltaError, OSError):  # cleaned up since it was listed
         return None
     return Stamps({f.name: (f.size, f.modified_ms) for f in files} | dict(zip(unknown, times, strict=True)), False)
+
+
+def _local_mark(path: str) -> tuple[int, int, int, int]:
+    found = Path(path).stat()
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
 def _advanced(earlier: _Held, context: TableContext, segment: LogSegment, stamps: Stamps) -> Snapshot | None:

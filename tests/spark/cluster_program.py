@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -28,6 +29,8 @@ SETTINGS = {
     "spark.driver.memory": "1g", "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC", "spark.log.level": "ERROR", "spark.executor.memory": "512m",
 }  # fmt: skip
+_PAIR = pa.struct([("a", pa.int64()), ("b", pa.string())])
+NESTED = pa.schema([("id", pa.int64()), ("s", _PAIR), ("l", pa.list_(_PAIR))])
 #: Each row takes its time, in the executor's JVM.
 SLOW = "java_method('java.lang.Thread', 'sleep', {0}L) AS s"
 
@@ -108,6 +111,10 @@ def reads(spark: Any, root: Path) -> None:
     }  # fmt: skip
     found = {n: sorted(map(tuple, f.select("id", "p", "_file_row_index").collect())) for n, f in frames.items()}
     found["skipped"] = sorted(map(tuple, frames["index"].where("p = 'p 1' AND id > 900").select("id").collect()))
+    mapped = TableBuilder(root / "mapped").create(schema=NESTED, column_mapping="name")
+    mapped.append([{"id": i, "s": {"a": i, "b": "b"}, "l": [{"a": i, "b": "c"}]} for i in range(100)], files=4)
+    fields = read(spark, mapped.uri).where("s.a >= 97").selectExpr("s.a", "l.a")
+    found["fields"] = sorted(map(list, fields.collect()))
     tell("reads", jvms=len(executors(spark)), **found)
 
 

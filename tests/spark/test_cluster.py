@@ -89,6 +89,7 @@ def test_executors_read_what_the_drivers_index_plans(cluster: Cluster) -> None:
         assert [r[:2] for r in facts[route]] == left
         assert facts[route] == facts["index"]
     assert facts["skipped"] == [[i] for i in range(901, 1000, 2) if i % 3]
+    assert facts["fields"] == [[i, [i]] for i in (97, 98, 99)]
 
 
 def test_executors_write_check_and_replace(cluster: Cluster) -> None:

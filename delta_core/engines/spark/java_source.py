@@ -528,7 +528,8 @@ public class PlanFiles extends org.apache.spark.sql.catalyst.rules.Rule {
   // structs are narrowed first, as Spark does after these rules: a relation's size is for the columns that it has then
   public TreeNode apply(TreeNode plan) {
     if (!plan.exists(new Concerns())) return plan;
-    return ((LogicalPlan) org.apache.spark.sql.execution.datasources.SchemaPruning$.MODULE$.apply((LogicalPlan) plan)).transform(new Step());
+    TreeNode narrowed = org.apache.spark.sql.execution.datasources.SchemaPruning$.MODULE$.apply((LogicalPlan) plan);
+    return narrowed.transform(new Step());
   }
   public String ruleName() { return "delta_core_driver.PlanFiles"; }
   // a session looks its extensions up for every query, and shares them with the sessions made of it
