@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.questions import DAY, PARTITION
+from benchmarks.tpch_queries import QUERIES
 
 __all__ = ["DAY", "PARTITION", "SPARK_CASES", "SparkCase"]
 
@@ -23,6 +24,8 @@ class SparkCase:
         How many times faster than delta-spark: the median of the runs but the first in a JVM, and the first.
     plain : bool
         Whether Spark's own Parquet source does the same work on the bare files.
+    plain_most : float or None
+        At most how many times as long as that it may take, warm.
     """
 
     key: str
@@ -32,6 +35,7 @@ class SparkCase:
     warm: float | None = None
     cold: float | None = None
     plain: bool = False
+    plain_most: float | None = None
 
 
 SPARK_CASES = (
@@ -47,4 +51,7 @@ SPARK_CASES = (
     SparkCase("count-partition", "plan 100,000 files, count one partition", "count_partition", "hundred-thousand", 2, 2),
     SparkCase("write", "write 10M rows with statistics", "write", "spark-rows", 1.2, plain=True),
     SparkCase("snapshot", "4,000,000 adds: the snapshot's bytes", "snapshot", "four-million", cold=2),
+    *(
+        SparkCase(f"tpch-{q}", f"TPC-H-like {q}", f"tpch_{q}", "tpch", plain=True, plain_most=1.1) for q in QUERIES
+    ),
 )

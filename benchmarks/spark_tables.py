@@ -29,6 +29,7 @@ from benchmarks.tables import (
     write_commit,
     write_vectors,
 )
+from benchmarks.tpch import make_tpch
 
 __all__ = ["SPARK_GENERATORS", "spark_table"]
 
@@ -156,4 +157,5 @@ SPARK_GENERATORS: dict[str, Callable[[Path, Sizes], None]] = {
     "spark-small-files": make_small_files,
     "hundred-thousand": make_hundred_thousand,
     "four-million": make_four_million,
+    "tpch": make_tpch,
 }

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from benchmarks.spark_cases import PARTITION
+from benchmarks.tpch_queries import QUERIES, TABLES
 
 __all__ = ["SIDES", "Work"]
 
@@ -68,8 +69,7 @@ class Ours(Side):
 
     def snapshot(self, spark: Any, table: Path) -> int:
         """Ask the plan of all rows for its size, as Spark's planner does: the sum over the live files."""
-        leaves = self.read(spark, table)._jdf.queryExecution().optimizedPlan().collectLeaves()
-        return int(str(leaves.head().computeStats().sizeInBytes()))
+        return int(str(self.read(spark, table)._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
 
     @staticmethod
     def version() -> str:
@@ -200,3 +200,21 @@ def snapshot(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
     """Sum the bytes of the live files."""
     del scratch
     return Work(lambda: side.snapshot(spark, table))
+
+
+def _tpch(query: str) -> Callable[[Side, Any, Path, Path], Work]:
+    def work(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
+        del scratch
+        used = [t for t in TABLES if t in QUERIES[query]]
+
+        def action() -> list[tuple[Any, ...]]:
+            for name in used:
+                side.read(spark, table / name).createOrReplaceTempView(name)
+            return [tuple(row) for row in spark.sql(QUERIES[query]).collect()]
+
+        return Work(action, lambda rows: (len(rows), rows[:2]))
+
+    return work
+
+
+globals().update({f"tpch_{query}": _tpch(query) for query in QUERIES})
