@@ -89,7 +89,10 @@ def open_latest(
     return found
 
 
-def identity(snapshot: Snapshot, storage_options: Mapping[str, Any] | None = None) -> str:
+def identity(
+    snapshot: Snapshot, storage_options: Mapping[str, Any] | None = None,
+    allow_external: Sequence[str] | Literal[False] | None = None,
+) -> str:  # fmt: skip
     """Return a text that is the same for snapshots of one version of one table, opened with the same options.
 
     A table that was made anew has another id; that of a copy in its place shows in the newest log file's times.
@@ -102,7 +105,7 @@ def identity(snapshot: Snapshot, storage_options: Mapping[str, Any] | None = Non
     if local is not None:
         with contextlib.suppress(OSError):  # cleaned up since it was listed
             mark = _local_mark(local)
-    options = sorted((storage_options or {}).items())
+    options = (sorted((storage_options or {}).items()), allow_external)
     return repr((storage.uri(""), snapshot.metadata.id, snapshot.version, snapshot.timezone, options, newest.name, mark))
 
 
