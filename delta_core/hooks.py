@@ -15,7 +15,7 @@ from delta_core.rules import CommitRule, CommitTimestamp, FileReference, Functio
 from delta_core.schema import ColumnMap
 from delta_core.types import TypeDef
 
-__all__ = ["GuardedHooks", "guarded_hooks", "marked_hooks"]
+__all__ = ["GuardedHooks", "guarded_hooks", "hook_name", "marked_hooks"]
 
 _MARK = f"{PROJECT}_impl"
 #: What each hook returns, or the elements of what it returns; those that are not here are checked where they are used.
@@ -49,6 +49,11 @@ class GuardedHooks:
         return self.__dict__
 
 
+def hook_name(name: str, function: Callable[..., Any]) -> str:
+    """Return the hook that a marked function implements."""
+    return str(getattr(function, _MARK).get("specname") or name)
+
+
 def guarded_hooks(plugin: Any, feature: str) -> GuardedHooks:
     """Return a plugin's hooks, each of which reports its errors and wrong answers with the plugin's feature.
 
@@ -56,7 +61,7 @@ def guarded_hooks(plugin: Any, feature: str) -> GuardedHooks:
     """
     guarded = {}
     for name, function in marked_hooks(plugin).items():
-        hook = getattr(function, _MARK).get("specname") or name
+        hook = hook_name(name, function)
         if hook not in RESULTS:
             raise _broken(feature, hook, f"does not exist.{did_you_mean(hook, RESULTS)}")
         known = _arguments(getattr(hookspecs, hook))

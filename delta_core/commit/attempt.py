@@ -157,7 +157,9 @@ def build_attempt(
     )  # fmt: skip
     rules = plugins.collect("commit_rules", attempt=view)
     if any(isinstance(r, ActionColumn) for r in rules):
-        adds, removes = _with_columns(adds, "add", rules), _with_columns(removes, "remove", rules)
+        adds, removes = (
+            _with_columns(adds, "add", rules, plugins), _with_columns(removes, "remove", rules, plugins),
+        )  # fmt: skip
         view = replace(view, adds=adds, removes=removes)
     metadata = plugins.fold("finish_metadata", "metadata", target.metadata, attempt=view)
     _check_finished(target.metadata, metadata)
@@ -213,7 +215,8 @@ def _check_files(rules: Sequence[EveryFile], view: AttemptView, base: Snapshot |
             raise UnsupportedOperationError(message, feature=rule.feature, count=count)
 
 
-def _with_columns(files: pa.Table, action: str, rules: Sequence[Any]) -> pa.Table:
+def _with_columns(files: pa.Table, action: str, rules: Sequence[Any], plugins: PluginSet) -> pa.Table:
+    types = {f.name: f.type for feature in plugins.features.values() for f in feature.fields if f.action == action}
     claimed: dict[str, str] = {}
     for rule in rules:
         if not isinstance(rule, ActionColumn) or rule.action != action:
@@ -225,6 +228,12 @@ def _with_columns(files: pa.Table, action: str, rules: Sequence[Any]) -> pa.Tabl
             raise HookContractError(
                 f"ActionColumn of hook commit_rules of plugin {rule.feature!r} has {len(rule.values)} values for "
                 f"{action}.{rule.field}; expected {files.num_rows}.", plugin=rule.feature, hook="commit_rules",
+            )  # fmt: skip
+        wanted = types.get(rule.field, rule.values.type)
+        if files.num_rows and rule.values.type != wanted:
+            raise HookContractError(
+                f"ActionColumn of hook commit_rules of plugin {rule.feature!r} has values of {rule.values.type} for "
+                f"{action}.{rule.field}; expected {wanted}.", plugin=rule.feature, hook="commit_rules",
             )  # fmt: skip
         index = files.schema.get_field_index(rule.field)
         column = pa.chunked_array([rule.values])

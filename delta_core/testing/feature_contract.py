@@ -2,49 +2,53 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib
+import inspect
 import json
+import os
 import pickle
-from collections.abc import Iterable, Mapping
-from typing import Any
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
 
+import pytest
 from msgspec.structs import replace
 
-from delta_core.actions import ADDED_FILE, CHANGE_FILE, Metadata, Protocol
+from delta_core.actions import ADDED_FILE, CHANGE_FILE, FILE_COLUMNS, Metadata, Protocol
 from delta_core.commit.attempt import AttemptView
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.upgrade import upgraded
+from delta_core.errors import ConstraintViolationError, DataFileError, DeltaError, did_you_mean
 from delta_core.features import API_VERSION, READER_VERSIONS, WRITER_VERSIONS, SupportedFeatures, TableFeature
+from delta_core.hooks import hook_name, marked_hooks
 from delta_core.hookspecs import RESULTS
 from delta_core.plans import ReadRequest
 from delta_core.plugins import PluginRegistry, PluginSet
 from delta_core.rules import (
     ActionColumn,
-    ChangeCapture,
-    CommitInfoField,
-    CommitTimestamp,
-    EveryFile,
-    ExtraAction,
-    FileRequirement,
     FillColumn,
-    Function,
-    HiddenColumn,
-    MetadataColumn,
     ReadCheck,
     RemoveRows,
     RowCheck,
     RowFilter,
     RowSelector,
 )  # fmt: skip
-from delta_core.schema import ColumnMap, Schema
+from delta_core.schema import Schema
 from delta_core.state import TableState
-from delta_core.types import TypeDef
+from delta_core.testing.feature_tables import ExampleTable, MadeTable, as_values, tamper
 
-__all__ = ["FeatureContract", "attempt_view", "table_state"]
+__all__ = ["ExampleTable", "FeatureContract", "attempt_view", "table_state"]
 
-READ_RULES = (RowSelector, RowFilter, ReadCheck, MetadataColumn)
-WRITE_RULES = (FillColumn, HiddenColumn, RowCheck, FileRequirement, RemoveRows, ChangeCapture)
-COMMIT_RULES = (ActionColumn, ExtraAction, CommitInfoField, EveryFile)
+
+#: The hooks that have an answer for some table, if a plugin implements them.
+RETURNING = (
+    "primitive_types", "functions", "read_rules", "column_map", "commit_timestamps", "write_rules", "commit_rules",
+)  # fmt: skip
 
 
 def table_state(
@@ -93,32 +97,52 @@ def _schema_json(fields: Iterable[Mapping[str, Any]]) -> str:
 
 
 class FeatureContract:
-    """Tests that a feature's plugin keeps the rules of the door; pytest runs them in subclasses.
+    """Tests that a feature's plugin keeps the rules of the plugin API; pytest runs them in subclasses.
+
+    Every message names the plugin, and the hook where one is at fault.
 
     Attributes
     ----------
     name : str
         The feature's name. The plugin must be installed: it is found by its entry point.
+    not_written : str
+        Why no table of the feature can be written, for a plugin that only reads; empty for the others.
+    without_rules : str
+        Why the plugin returns nothing from a hook that it implements, or has no hook at all; empty if it does not.
+    unread : tuple of str
+        Properties that hooks read of other tables than these tests have, or the core reads for the plugin.
     """
 
     name: str
+    not_written: str = ""
+    without_rules: str = ""
+    unread: tuple[str, ...] = ()
 
     def states(self) -> list[TableState]:
         """Return tables that use the feature, each readable; override to reach more of the hooks."""
-        return [table_state([self.name])]
+        return [table_state([self.name], registry=self.registry)]
 
-    # --- what the tests stand on ---
+    def tables(self) -> list[ExampleTable]:
+        """Return tables to be made, written and read; override so that each rule of the plugin is at work in one."""
+        return [ExampleTable()]
+
+    # --- what the tests are based on ---
+
+    @property
+    def registry(self) -> PluginRegistry:
+        """The installed plugins."""
+        return PluginRegistry()
 
     @property
     def plugin(self) -> Any:
         """The plugin that the entry point leads to."""
-        plugin = PluginRegistry().load(self.name)
+        plugin = self.registry.load(self.name)
         assert plugin is not None, f"no installed distribution has an entry point {self.name!r}: install its package"
         return plugin
 
     @property
     def feature(self) -> TableFeature:
-        """What the plugin says of its feature."""
+        """What the plugin declares of its feature."""
         feature = self.plugin.FEATURE
         assert isinstance(feature, TableFeature)
         return feature
@@ -126,6 +150,20 @@ class FeatureContract:
     def alone(self) -> PluginSet:
         """Return a set of this plugin only."""
         return PluginSet({self.feature.name: self.plugin}, frozenset())
+
+    def fault(self, hook: str, text: str) -> NoReturn:
+        """Fail with the plugin and the hook that is at fault."""
+        pytest.fail(f"Hook {hook} of plugin {self.name!r}: {text}", pytrace=False)
+
+    @contextmanager
+    def step(self, what: str) -> Iterator[None]:
+        """Report an error of a step with the plugin."""
+        try:
+            yield
+        except Exception as e:
+            hook = getattr(e, "hook", None)
+            by = f" (hook {hook})" if hook else ""
+            raise AssertionError(f"Plugin {self.name!r}{by} failed while {what}: {type(e).__name__}: {e}") from e
 
     def answers(self) -> list[tuple[str, Any]]:
         """Return (hook, answer) of every reader hook, for every table of `states`."""
@@ -168,106 +206,419 @@ class FeatureContract:
         metadata = self.prepare_metadata(state)
         return replace(state, metadata=metadata, schema=Schema.from_json(metadata.schema_string))
 
-    # --- the contract ---
+    def make(self, example: ExampleTable, folder: Path) -> MadeTable:
+        """Make a table and write its rows."""
+        with self.step("making the table"):
+            made = MadeTable(example, self.name, self.registry, folder)
+        with self.step("writing rows"):
+            made.append()
+        return made
+
+    def rules_of(self, made: MadeTable) -> list[tuple[str, Any]]:
+        """Return (hook, rule) of the plugin for a table that was made."""
+        snapshot = made.snapshot
+        state, plugins = snapshot.state, snapshot.plugins
+        found = [
+            ("read_rules", r) for request in (ReadRequest(), ReadRequest(purpose="changes"))
+            for r in plugins.collect("read_rules", table=state, request=request)
+        ]
+        found += [("write_rules", r) for r in plugins.collect("write_rules", table=state, operation="WRITE")]
+        found += [("commit_rules", r) for r in plugins.collect("commit_rules", attempt=attempt_view(state))]
+        return [(hook, r) for hook, r in found if r.feature == self.name]
+
+    # --- the contract: what the plugin declares ---
 
     def test_entry_points_lead_to_the_feature_by_name_and_alias(self) -> None:
-        registry = PluginRegistry()
-        assert self.feature.name == self.name
+        registry = self.registry
+        assert self.feature.name == self.name, (
+            f"Plugin {self.name!r} has FEATURE.name {self.feature.name!r}; expected the name of its entry point"
+        )
         for name in (self.name, *self.feature.aliases):
-            assert registry.load(name) is self.plugin, f"entry point {name!r} does not lead to {self.plugin!r}"
+            found = registry.load(name)
+            assert found is not None, f"Plugin {self.name!r} has no entry point {name!r}"
+            assert self.feature == found.FEATURE, f"entry point {name!r} leads to another plugin"
             assert registry.source(name), f"no distribution provides {name!r}"
 
     def test_feature_is_stated_whole(self) -> None:
-        feature = self.feature
-        assert feature.api == API_VERSION
-        assert feature.kind in ("writer", "reader+writer")
-        assert feature.summary.endswith(".")
-        assert all(feature.properties.values()), "a property lacks its description"
-        assert set(feature.kept) <= set(feature.properties), "a property that the feature keeps is not described"
-        assert feature.legacy_reader is None or feature.kind == "reader+writer"
+        feature, plugin = self.feature, f"Plugin {self.name!r}"
+        assert feature.api == API_VERSION, f"{plugin}: FEATURE.api is {feature.api}, expected {API_VERSION}"
+        assert feature.kind in ("writer", "reader+writer"), f"{plugin}: FEATURE.kind is {feature.kind!r}"
+        assert feature.summary.endswith("."), f"{plugin}: FEATURE.summary is {feature.summary!r}, expected a sentence"
+        assert all(feature.properties.values()), f"{plugin}: a property in FEATURE.properties lacks its description"
+        assert set(feature.kept) <= set(feature.properties), f"{plugin}: FEATURE.kept has more than FEATURE.properties"
+        assert feature.legacy_reader is None or feature.kind == "reader+writer", f"{plugin}: writers have no legacy_reader"
+        assert set(feature.enabling) <= set(feature.verbs), f"{plugin}: FEATURE.enabling has more than FEATURE.verbs"
+        registry = self.registry
+        for field in ("requires", "after"):
+            unknown = [n for n in getattr(feature, field) if registry.load(n) is None]
+            assert not unknown, f"{plugin}: FEATURE.{field} names {unknown[0]!r}, which no installed plugin provides"
+
+    def test_reader_rules_come_with_a_reader_feature(self) -> None:
+        shaping = (RowSelector, RowFilter)
+        if self.feature.kind == "writer":
+            for hook, answer in self.answers():
+                if isinstance(answer, shaping):
+                    self.fault(hook, f"returned {answer!r}, but FEATURE.kind is 'writer': readers without it would return other rows")
 
     def test_old_protocol_versions_name_the_feature_where_it_says_so(self) -> None:
-        registry, feature = PluginRegistry(), self.feature
+        registry, feature = self.registry, self.feature
         for side, versions, stated in (
             ("reader", READER_VERSIONS, feature.legacy_reader),
             ("writer", WRITER_VERSIONS, feature.legacy_writer),
         ):
             named = [v for v in versions if self.name in registry.legacy(f"{side}_{v}")]
-            assert named == ([] if stated is None else [stated])
+            assert named == ([] if stated is None else [stated]), f"Plugin {self.name!r}: {side} versions {named}, not {stated}"
+
+    def test_verbs_lead_to_functions(self) -> None:
+        for verb, target in self.feature.verbs.items():
+            module, _, function = target.partition(":")
+            with self.step(f"importing its operation {verb!r} from {target}"):
+                found = getattr(importlib.import_module(module), function, None)
+            assert callable(found), f"Plugin {self.name!r}: FEATURE.verbs leads {verb!r} to {target}, which is no function"
+
+    # --- the contract: hooks ---
 
     def test_hooks_fit_their_specification(self) -> None:
-        plugins = self.alone()
-        assert set(plugins.features) == {self.name}
+        assert set(self.alone().features) == {self.name}
         assert all(hook in RESULTS for hook, _ in self.answers())
 
-    def test_feature_and_rules_pickle(self) -> None:
-        assert pickle.loads(pickle.dumps(self.feature)).name == self.name  # noqa: S301 (its own bytes)
-        for hook, answer in self.answers():
-            assert pickle.loads(pickle.dumps(answer)) == answer, f"{hook}: {answer!r}"  # noqa: S301 (its own bytes)
+    def test_functions_with_a_hooks_name_are_marked(self) -> None:
+        marked = marked_hooks(self.plugin)
+        for hook in RESULTS:
+            function = getattr(self.plugin, hook, None)
+            own = inspect.isfunction(function) and function.__module__ == getattr(self.plugin, "__name__", None)
+            if hook not in marked and own:
+                self.fault(hook, "it is not marked with @hookimpl, so it is never called")
 
-    def test_hooks_answer_with_what_the_core_knows(self) -> None:
-        allowed: dict[str, Any] = {
-            "primitive_types": TypeDef, "functions": Function, "read_rules": READ_RULES, "column_map": ColumnMap,
-            "commit_timestamps": CommitTimestamp,
-        }  # fmt: skip
-        for hook, answer in self.answers():
-            assert isinstance(answer, allowed[hook]), f"{hook} returned {answer!r}"
-            if hook in ("read_rules", "functions", "commit_timestamps"):
-                assert answer.feature == self.name, f"{answer!r} is signed by {answer.feature!r}"
+    def test_every_hook_returns_something_for_some_table(self, tmp_path: Path) -> None:
+        rules = [*self.answers(), *self.written()]
+        at_work = set[tuple[str, type]]()
+        for i, example in enumerate([] if self.not_written else self.tables()):
+            at_work |= {(hook, type(rule)) for hook, rule in self.rules_of(self.make(example, tmp_path / str(i)))}
+        hooks = {hook_name(n, f) for n, f in marked_hooks(self.plugin).items()}
+        seen = {hook for hook, _ in (*rules, *at_work)}
+        silent = [h for h in RETURNING if h in hooks and h not in seen]
+        if silent and not self.without_rules:
+            self.fault(silent[0], "it returned nothing for any table of states() and tables(): override them with a table for "
+                       "which it returns rules")  # fmt: skip
+        feature = self.feature
+        declares = hooks or feature.permits or feature.actions or feature.fields or feature.domains
+        assert declares or self.without_rules, (
+            f"Plugin {self.name!r} has no hook marked with @hookimpl, and declares nothing: no rule was seen"
+        )
+        idle = [(h, r) for h, r in rules if h.endswith("_rules") and (h, type(r)) not in at_work]
+        if idle and not self.not_written:
+            hook, rule = idle[0]
+            self.fault(hook, f"{type(rule).__name__} is at work in no table of tables(): override it with a table for which the "
+                       "hook returns the rule")  # fmt: skip
+
+    def test_hooks_answer_alike_when_called_again(self) -> None:
+        first, again = self.answers(), self.answers()
+        for i, (hook, answer) in enumerate(first):
+            if i >= len(again) or type(again[i][1]) is not type(answer):
+                self.fault(hook, f"it returned {answer!r} when it was called first, and something else the second time")
+
+    def test_feature_and_rules_pickle(self) -> None:
+        try:
+            assert pickle.loads(pickle.dumps(self.feature)).name == self.name  # noqa: S301 (its own bytes)
+        except (pickle.PicklingError, AttributeError, TypeError) as e:
+            pytest.fail(f"Plugin {self.name!r}: FEATURE can't be pickled: {e}. Put its functions at module level.", pytrace=False)
+        for hook, answer in (*self.answers(), *self.written()):
+            try:
+                copied = pickle.loads(pickle.dumps(answer))  # noqa: S301 (its own bytes)
+            except (pickle.PicklingError, AttributeError, TypeError) as e:
+                self.fault(hook, f"{type(answer).__name__} can't be pickled: {e}. Put its functions at module level.")
+            if copied != answer:
+                self.fault(hook, f"{answer!r} is another one when it was pickled: {copied!r}")
+
+    def test_rules_are_signed(self) -> None:
+        for hook, rule in (*self.answers(), *self.written()):
+            if getattr(rule, "feature", self.name) != self.name:
+                self.fault(hook, f"{type(rule).__name__} is signed by {rule.feature!r}; expected {self.name!r}")
 
     def test_its_tables_are_readable(self) -> None:
         for state in self.states():
-            assert state.is_supported(self.name)
-            self.alone().check("check_read", table=state)
+            assert state.is_supported(self.name), f"states() of plugin {self.name!r} returned a table without the feature"
+            with self.step("checking a table of states() in check_read"):
+                self.alone().check("check_read", table=state)
 
-    def test_table_without_the_feature_is_untouched(self) -> None:
-        registry = PluginRegistry()
-        others = registry.resolve(SupportedFeatures(frozenset(), frozenset()))
-        assert self.name not in others.features
-        state = table_state()
-        assert others.collect("read_rules", table=state, request=ReadRequest()) == []
-        assert others.sole("column_map", table=state) is None
-        assert not state.is_active(self.name)
+    def test_properties_are_declared_and_read(self) -> None:
+        declared = set(self.feature.properties) | set(self.feature.kept)
+        asked: set[str] = set()
+        for state in (*self.states(), *self.writable()):
+            self._read_properties(state, asked)
+        unread = sorted(p for p in declared if "<" not in p and p not in asked and p not in self.unread)
+        assert not unread, (
+            f"Plugin {self.name!r} declares the property {unread[0]!r} in FEATURE.properties, and none of its hooks reads it."
+            f"{did_you_mean(unread[0], asked - declared)}"
+        )
 
-    def test_rules_of_writes_are_of_known_kinds_signed_and_pickle(self) -> None:
-        allowed: dict[str, Any] = {"write_rules": WRITE_RULES, "commit_rules": COMMIT_RULES}
-        for hook, rule in self.written():
-            assert isinstance(rule, allowed[hook]), f"{hook} returned {rule!r}"
-            assert rule.feature == self.name, f"{rule!r} is signed by {rule.feature!r}"
-            assert pickle.loads(pickle.dumps(rule)) == rule, f"{hook}: {rule!r}"  # noqa: S301 (its own bytes)
+    def _read_properties(self, state: TableState, asked: set[str]) -> None:
+        """Call the hooks for a table, and note which of its properties they look at."""
+        configuration = _Recording(state.metadata.configuration, asked)
+        metadata = replace(state.metadata, configuration=configuration)
+        table, plugins = replace(state, metadata=metadata), self.alone()
+        self.feature.active(table)
+        calls: list[tuple[str, str, dict[str, Any]]] = [
+            ("list", "required_features", {"metadata": metadata}),
+            ("fold", "prepare_metadata", {"metadata": metadata, "table": table, "previous": None}),
+            ("list", "prepare_domains", {"table": table, "requested": configuration}),
+            ("check", "check_metadata", {"table": table, "metadata": metadata, "previous": None}),
+            ("check", "check_read", {"table": table}), ("sole", "column_map", {"table": table}),
+            ("list", "read_rules", {"table": table, "request": ReadRequest()}),
+            ("sole", "commit_timestamps", {"table": table}), ("sole", "plan_checkpoint", {"table": table}),
+            ("list", "write_rules", {"table": table, "operation": "WRITE"}),
+            ("list", "commit_rules", {"attempt": attempt_view(table, metadata_changed=True)}),
+            ("fold", "finish_metadata", {"metadata": metadata, "attempt": attempt_view(table, metadata_changed=True)}),
+            ("check", "check_commit", {"attempt": attempt_view(table, metadata_changed=True)}),
+        ]  # fmt: skip
+        for kind, hook, arguments in calls:
+            # what such a call refuses is for other tests
+            with contextlib.suppress(DeltaError):
+                if kind == "fold":
+                    plugins.fold(hook, "metadata", arguments.pop("metadata"), **arguments)
+                else:
+                    {"list": plugins.collect, "check": plugins.check, "sole": plugins.sole}[kind](hook, **arguments)
+
+    # --- the contract: metadata ---
 
     def test_metadata_that_it_accepts_switches_on_what_is_installed_and_once(self) -> None:
-        registry, plugins = PluginRegistry(), self.alone()
+        registry, plugins = self.registry, self.alone()
         for state in self.writable():
             prepared = self.prepared(state)
             self.check_metadata(prepared)
             wanted = plugins.collect("required_features", metadata=prepared.metadata)
-            assert all(registry.load(name) is not None for name in wanted), wanted
+            for name in wanted:
+                if registry.load(name) is None:
+                    self.fault("required_features", f"it returned {name!r}, which no installed plugin provides."
+                               f"{did_you_mean(name, registry.names())}")  # fmt: skip
             once = upgraded(Protocol(1, 2), wanted, registry)
             assert upgraded(once, wanted, registry) == once
 
     def test_metadata_is_prepared_once(self) -> None:
         for state in self.writable():
+            before = json.dumps(state.metadata.to_json(), sort_keys=True)
             once = self.prepared(state)
-            assert self.prepare_metadata(once, once) == once.metadata
+            if json.dumps(state.metadata.to_json(), sort_keys=True) != before:
+                self.fault("prepare_metadata", "it changed the metadata that it was called with; return a copy, made by replace")
+            if self.prepare_metadata(once, once) != once.metadata:
+                self.fault("prepare_metadata", "it changes metadata again that it has prepared already")
 
     def test_commit_without_actions_passes_and_keeps_what_identifies_the_table(self) -> None:
         plugins = self.alone()
         for state in self.writable():
             attempt = attempt_view(state)
-            plugins.check("check_commit", attempt=attempt)
+            with self.step("checking a commit without actions in check_commit"):
+                plugins.check("check_commit", attempt=attempt)
             found = plugins.fold("finish_metadata", "metadata", state.metadata, attempt=attempt)
-            assert (found.id, found.partition_columns) == (state.metadata.id, state.metadata.partition_columns)
-            assert Schema.from_json(found.schema_string) == state.schema
+            if (found.id, found.partition_columns) != (state.metadata.id, state.metadata.partition_columns):
+                self.fault("finish_metadata", "it changed the table's id or partition columns")
+            if Schema.from_json(found.schema_string) != state.schema:
+                self.fault("finish_metadata", "it changed the schema")
+
+    # --- the contract: tables without the feature ---
+
+    def test_table_without_the_feature_is_untouched(self) -> None:
+        registry = self.registry
+        others = registry.resolve(SupportedFeatures(frozenset(), frozenset()))
+        assert self.name not in others.features
+        state = table_state(registry=registry)
+        assert others.collect("read_rules", table=state, request=ReadRequest()) == []
+        assert others.sole("column_map", table=state) is None
+        assert not state.is_active(self.name)
 
     def test_write_of_a_table_without_the_feature_is_untouched(self) -> None:
-        state, plugins = table_state(), self.alone()
-        assert self.name not in plugins.collect("required_features", metadata=state.metadata)
-        without = PluginRegistry().resolve(SupportedFeatures(frozenset(), frozenset()))
+        state, plugins = table_state(registry=self.registry), self.alone()
+        if self.name in plugins.collect("required_features", metadata=state.metadata):
+            self.fault("required_features", "it returned the feature for metadata that has nothing of it")
+        without = self.registry.resolve(SupportedFeatures(frozenset(), frozenset()))
         assert without.collect("write_rules", table=state, operation="WRITE") == []
         assert without.collect("commit_rules", attempt=attempt_view(state)) == []
 
-    def test_verbs_lead_to_functions(self) -> None:
-        for verb, target in self.feature.verbs.items():
-            module, _, function = target.partition(":")
-            assert callable(getattr(importlib.import_module(module), function, None)), f"verb {verb!r}: {target}"
+    # --- the contract: rows ---
+
+    def test_rows_are_written_moved_and_read(self, tmp_path: Path) -> None:
+        for i, example in enumerate([] if self.not_written else self.tables()):
+            made = self.make(example, tmp_path / str(i))
+            self._check_rows(made, "after they were written")
+            self._check_metadata_columns(made)
+            self._check_fields(made)
+            carried = self._read(made, made.carried)
+            with self.step("replacing some rows, which moves the others"):
+                made.move()
+            self._check_rows(made, "after rows were replaced and others moved")
+            self._check_carried(made, carried, self._read(made, made.carried))
+            actions = made.actions()
+            with self.step("writing a checkpoint"):
+                made.checkpoint()
+            self._check_rows(made, "after a checkpoint was written")
+            if made.actions() != actions:
+                self.fault("commit_rules", f"its actions are others in a checkpoint: {made.actions()}, expected {actions}")
+
+    def test_filters_hide_rows_and_fills_compute_columns(self, tmp_path: Path) -> None:
+        hides, fills, computed = set[bool](), set[str](), set[str]()
+        for i, example in enumerate([] if self.not_written else self.tables()):
+            made = self.make(example, tmp_path / str(i))
+            rules = [rule for _, rule in self.rules_of(made)]
+            if any(isinstance(rule, RowFilter) for rule in rules):
+                hides.add(self._read(made, made.read).num_rows < example.rows.num_rows)
+            absent = {r.column[0] for r in rules if isinstance(r, FillColumn) and r.when == "absent"}
+            fills |= absent
+            computed |= absent - set(example.rows.column_names)
+        if hides and True not in hides:
+            self.fault("read_rules", "RowFilter hides no row of tables(): add rows that it hides, and set expected=")
+        if fills - computed:
+            self.fault("write_rules", f"FillColumn never computes {min(fills - computed)!r}: leave it out of the rows of a table of "
+                       "tables(), and set expected=")  # fmt: skip
+
+    def test_rows_that_are_dropped_are_the_right_ones(self, tmp_path: Path) -> None:
+        for i, example in enumerate([] if self.not_written else self.tables()):
+            made = self.make(example, tmp_path / str(i))
+            if not any(isinstance(rule, RemoveRows) for _, rule in self.rules_of(made)):
+                continue
+            left = as_values(self._read(made, made.read))
+            for position in (0, 1):
+                with self.step("dropping a row (RemoveRows.encode of hook write_rules)"):
+                    dropped = made.remove_row(position)
+                if not dropped.num_rows:
+                    continue  # no file has so many rows
+                left.remove(*as_values(dropped))
+                if as_values(self._read(made, made.read)) != left:
+                    self.fault("read_rules", f"RowSelector drops other rows than RemoveRows of hook write_rules encoded: "
+                               f"after row {position} was dropped, expected {left}")  # fmt: skip
+
+    def test_checks_of_writes_reject_rows(self, tmp_path: Path) -> None:
+        for i, example in enumerate([] if self.not_written else self.tables()):
+            made = self.make(example, tmp_path / str(i))
+            for hook, rule in self.rules_of(made):
+                if not isinstance(rule, RowCheck):
+                    continue
+                if rule.name not in example.breaking:
+                    self.fault(hook, f"RowCheck {rule.name!r} was never seen to reject rows: give tables() rows that break it, as "
+                               f"breaking={{{rule.name!r}: rows}}")  # fmt: skip
+                try:
+                    made.append(example.breaking[rule.name])
+                except ConstraintViolationError as e:
+                    assert rule.name in str(e), f"Hook {hook} of plugin {self.name!r}: {e}"
+                else:
+                    self.fault(hook, f"RowCheck {rule.name!r} accepts rows that break it: {example.breaking[rule.name].to_pylist()}")
+
+    def test_checks_of_reads_fail_on_rows_that_were_changed(self, tmp_path: Path) -> None:
+        for i, example in enumerate([] if self.not_written else self.tables()):
+            names = {r.name for _, r in self.rules_of(self.make(example, tmp_path / str(i))) if isinstance(r, ReadCheck)}
+            for column in example.rows.column_names if names else ():
+                made = self.make(example, tmp_path / f"{i} {column}")
+                if list(tamper(made.folder, column)):
+                    names -= self._failing_checks(made)
+            if names:
+                self.fault("read_rules", f"ReadCheck {min(names)!r} never fails, although the values of each column were "
+                           "changed in the data files")  # fmt: skip
+
+    def _failing_checks(self, made: MadeTable) -> set[str]:
+        try:
+            made.read()
+        except DataFileError as e:
+            return {r.name for _, r in self.rules_of(made) if isinstance(r, ReadCheck) and r.name in str(e)}
+        return set()
+
+    def test_rows_are_the_same_on_spark(self, tmp_path: Path) -> None:
+        examples = [] if self.not_written else self.tables()
+        if not examples:
+            return
+        delta = pytest.importorskip("delta_core.spark", reason="pyspark is not installed", exc_type=ImportError)
+        session = self.spark()
+        for i, example in enumerate(examples):
+            made = self.make(example, tmp_path / str(i))
+            for moved in (False, True):
+                if moved:
+                    with self.step("replacing some rows with Spark"):
+                        made.move_on_spark(delta, session)
+                    self._check_rows(made, "after Spark replaced rows and moved others")
+                with self.step("reading with Spark"):
+                    names = tuple(c.name for c in made.metadata_columns())
+                    found = made.read_on_spark(delta, session, metadata=names)
+                here = self._read(made, functools.partial(made.read, metadata=names))
+                if as_values(found) != as_values(here):
+                    self.fault("read_rules", f"Spark returns other rows than Arrow: {as_values(found)}, expected {as_values(here)}")
+
+    def spark(self) -> Any:
+        """Return a Spark session, a local one of two cores unless overridden; skips the test if there is no Java runtime."""
+        from pyspark.sql import SparkSession
+
+        if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+            pytest.skip("Spark needs a Java runtime")
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        return builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+
+    def _read(self, made: MadeTable, read: Callable[[], Any]) -> Any:
+        with self.step("reading rows"):
+            return read()
+
+    def _check_rows(self, made: MadeTable, when: str) -> None:
+        found, expected = as_values(self._read(made, made.read)), as_values(made.example.result)
+        if found != expected:
+            hooks = sorted({hook for hook, _ in self.rules_of(made)} & {"read_rules", "write_rules"}) or ["read_rules"]
+            self.fault(" and ".join(hooks), f"reads return other rows {when}: {found}, expected {expected}")
+
+    def _check_metadata_columns(self, made: MadeTable) -> None:
+        for column in made.metadata_columns():
+            with self.step(f"reading the metadata column {column.name!r} of hook read_rules"):
+                found = made.read(columns=[], metadata=[column.name]).column(0).type
+            wanted = column.type.to_arrow(made.snapshot.state.types)
+            if found != wanted:
+                self.fault("read_rules", f"MetadataColumn {column.name!r} has values of type {found}; expected {wanted}")
+
+    def _check_fields(self, made: MadeTable) -> None:
+        """Check that the fields and actions that commits add are those that FEATURE declares."""
+        declared = {f.name: f for f in self.feature.fields if f.action == "add"}
+        snapshot = made.snapshot
+        attempt = attempt_view(snapshot.state)
+        for rule in snapshot.plugins.collect("commit_rules", attempt=attempt):
+            if not isinstance(rule, ActionColumn) or rule.feature != self.name or rule.action != "add":
+                continue
+            known = FILE_COLUMNS.get(rule.field)
+            if rule.field not in declared and known is None:
+                self.fault("commit_rules", f"ActionColumn sets add.{rule.field}, which FEATURE.fields does not declare."
+                           f"{did_you_mean(rule.field, declared)}")  # fmt: skip
+            wanted = declared[rule.field].type if rule.field in declared else known
+            if rule.values.type != wanted:
+                self.fault("commit_rules", f"ActionColumn sets add.{rule.field} to values of {rule.values.type}; expected {wanted}")
+        with self.step("reading its fields of add"):
+            if declared:
+                snapshot.files.columns(list(declared))
+
+    def _check_carried(self, made: MadeTable, before: dict[str, Any], after: dict[str, Any]) -> None:
+        for name, values in before.items():
+            if after.get(name) != values:
+                self.fault("write_rules", f"HiddenColumn loses the values of {name!r} of rows that move to another file: "
+                           f"{after.get(name)}, expected {values}")  # fmt: skip
+
+
+class _Recording(dict[str, str]):
+    """Properties that note which of them were looked at."""
+
+    def __init__(self, values: Mapping[str, str], asked: set[str]) -> None:
+        super().__init__(values)
+        self.asked = asked
+
+    def __getitem__(self, key: str) -> str:
+        self.asked.add(key)
+        return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        self.asked.add(str(key))
+        return super().__contains__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.asked.add(key)
+        return super().get(key, default)
+
+    def items(self) -> Any:
+        self.asked.update(self)
+        return super().items()
+
+    def __iter__(self) -> Iterator[str]:
+        for key in super().__iter__():
+            self.asked.add(key)
+            yield key

@@ -26,6 +26,7 @@ import delta_core
 from delta_core import DeltaTable, Field, PrimitiveType, Schema, write_deltalake
 from delta_core.plugins import PluginRegistry
 from delta_core.snapshot import open_snapshot
+from delta_core.testing.feature_contract import FeatureContract
 from delta_core.testing.table_builder import TableBuilder
 from delta_core.testing.variant_bytes import variants
 from delta_core.write import files, plan
@@ -177,6 +178,7 @@ def _check_plugins(names: dict[str, Any]) -> None:
     folder = names["folder"]
     made = TableBuilder(folder / "t").create({"id": "long"}, features=["acme.origin"])
     made.append([{"id": 1}], origin="mars")
+    assert issubclass(names["TestOrigin"], FeatureContract)
     read = open_snapshot(made.uri, plugins=PluginRegistry([plugin])).scan(metadata=["_origin"]).to_table()
     assert read.to_pylist() == [{"id": 1, "_origin": "mars"}]
 

@@ -21,7 +21,7 @@ from delta_core.errors import (
 )  # fmt: skip
 from delta_core.snapshot import open_snapshot
 from delta_core.state import TableState
-from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from tests.plugins.written import append, begin, create, rows
 
 FIELDS: list[dict[str, Any]] = [{"name": "id", "type": "long"}, {"name": "kind", "type": "string"}]
@@ -54,6 +54,10 @@ class IcebergContract(FeatureContract):
     beside: tuple[str, ...] = ("columnMapping",)
     properties: Mapping[str, str] = {}
     refused: tuple[Any, ...] = ("void",)
+    without_rules = "commit_rules is about tables whose metadata changes"
+
+    def tables(self) -> list[ExampleTable]:
+        return [ExampleTable(properties={**self.on, **MAPPED, **self.properties})]
 
     @property
     def switch(self) -> str:

@@ -21,7 +21,7 @@ from delta_core.errors import (
 )
 from delta_core.snapshot import open_snapshot
 from delta_core.state import TableState
-from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
 from tests.plugins.written import append, begin, create, peer_rows, rows
 
@@ -40,6 +40,11 @@ NESTED = {"name": "s", "type": {"type": "array", "containsNull": True, "elementT
 
 class TestAllowColumnDefaults(FeatureContract):
     name = NAME
+
+    def tables(self) -> list[ExampleTable]:
+        rows = pa.table({"id": [1, 2, 3]})
+        schema = table_state(fields=[ID, ANNOTATED]).schema
+        return [ExampleTable(rows, schema=schema, expected=rows.append_column("a", pa.array([1, 1, 1])))]
 
     def states(self) -> list[TableState]:
         return [table_state([self.name], fields=[f]) for f in (ANNOTATED, NESTED)]

@@ -9,6 +9,7 @@ from delta_core.testing.feature_contract import FeatureContract, table_state
 
 class TestCatalogManaged(FeatureContract):
     name = "catalogManaged"
+    not_written = "a catalog makes the commits of such tables: test_catalog_managed_written.py has one"
 
     def writable(self) -> list[TableState]:
         on = {"delta.enableInCommitTimestamps": "true"}

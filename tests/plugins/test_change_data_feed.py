@@ -28,7 +28,7 @@ from delta_core.schema import Schema
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.state import TableState
 from delta_core.testing.data_files import as_schema
-from delta_core.testing.feature_contract import FeatureContract, attempt_view, table_state
+from delta_core.testing.feature_contract import ExampleTable, FeatureContract, attempt_view, table_state
 from delta_core.testing.table_builder import TableBuilder
 from delta_plugins.change_data_feed.changes import changes
 from delta_plugins.change_data_feed.logic import unreadable
@@ -41,6 +41,9 @@ Change = tuple[int, str, Any]
 
 class TestChangeDataFeed(FeatureContract):
     name = "changeDataFeed"
+
+    def tables(self) -> list[ExampleTable]:
+        return [ExampleTable(properties=ON)]
 
     def states(self) -> list[TableState]:
         return [table_state([self.name]), table_state([self.name], properties=ON)]

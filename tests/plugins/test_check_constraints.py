@@ -25,7 +25,7 @@ from delta_core.errors import (
 )  # fmt: skip
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.state import TableState
-from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_core.types import ArrayType, Field, PrimitiveType, StructType, type_to_json
 from delta_plugins.check_constraints.verbs import add_constraint
 from tests.plugins.written import append, begin, create, files_of, overwrite, peer_rows, rows
@@ -37,6 +37,11 @@ FIELDS: list[dict[str, Any]] = [{"name": "id", "type": "long"}, {"name": "s", "t
 
 class TestCheckConstraints(FeatureContract):
     name = NAME
+    without_rules = "commit_rules is about conditions that a change of metadata adds"
+
+    def tables(self) -> list[ExampleTable]:
+        breaking = {"low": pa.table({"id": [0], "name": ["z"]})}
+        return [ExampleTable(properties={"delta.constraints.low": "id > 0"}, breaking=breaking)]
 
     def states(self) -> list[TableState]:
         return [table_state([self.name]), table_state([self.name], properties=POSITIVE)]

@@ -1,11 +1,14 @@
 """Feature clustering: readers ignore it; its domain makes it active."""
 
 from delta_core.state import TableState
-from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 
 
 class TestClustering(FeatureContract):
     name = "clustering"
+
+    def tables(self) -> list[ExampleTable]:
+        return [ExampleTable(cluster_by=["id"])]
 
     def states(self) -> list[TableState]:
         return [table_state([self.name], domains={"delta.clustering": '{"clusteringColumns":[["id"]]}'})]

@@ -15,6 +15,7 @@ NESTED = {"name": "s", "type": {"type": "array", "containsNull": True, "elementT
 
 class TestCollations(FeatureContract):
     name = "collations"
+    without_rules = "write_rules rejects tables with collations, and has no rule for the others"
 
     def states(self) -> list[TableState]:
         return [table_state([self.name], fields=[f]) for f in (ANNOTATED, NESTED)]

@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from delta_core.errors import SchemaError, UnsupportedFeatureError
 from delta_core.schema import FIELD_ID, ColumnMap
 from delta_core.state import TableState
-from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 
 MODE = "delta.columnMapping.mode"
 
@@ -32,6 +33,10 @@ def nested() -> list[dict[str, Any]]:
 
 class TestColumnMapping(FeatureContract):
     name = "columnMapping"
+
+    def tables(self) -> list[ExampleTable]:
+        rows = pa.table({"my id": [1, 2, 3], "s": [{"a b": 1}, None, {"a b": 3}]})
+        return [ExampleTable(rows, "`my id` > 1", properties={MODE: mode}) for mode in ("name", "id")]
 
     def states(self) -> list[TableState]:
         return [

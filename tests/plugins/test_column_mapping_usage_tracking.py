@@ -5,6 +5,7 @@ from delta_core.testing.feature_contract import FeatureContract, table_state
 
 class TestColumnMappingUsageTracking(FeatureContract):
     name = "columnMappingUsageTracking"
+    unread = ("delta.columnMapping.hasDroppedOrRenamed",)  # of the table before a change
 
     def test_it_is_active_where_it_is_supported(self) -> None:
         assert table_state([self.name]).is_active(self.name)

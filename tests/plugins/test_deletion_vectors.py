@@ -15,7 +15,7 @@ from delta_core.errors import CorruptTableError
 from delta_core.plans import ReadRequest
 from delta_core.rules import VECTOR_LOCATION, RowSelector
 from delta_core.state import TableState
-from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_core.testing.vector_bytes import encode_vector, encode_vector_file, encode_z85
 from delta_plugins.deletion_vectors import DeletionVectorError
 from delta_plugins.deletion_vectors.logic import decode, locate
@@ -42,6 +42,10 @@ def location(*vectors: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 class TestDeletionVectors(FeatureContract):
     name = "deletionVectors"
+
+    def tables(self) -> list[ExampleTable]:
+        on = {"delta.enableDeletionVectors": "true"}
+        return [ExampleTable(properties=on), ExampleTable(properties=on, partition_by=["name"])]
 
     def states(self) -> list[TableState]:
         return [table_state([self.name]), table_state([self.name], properties={"delta.enableDeletionVectors": "true"})]

@@ -20,9 +20,10 @@ from delta_core.errors import (
     TypeChangeError,
     UnsupportedExpressionError,
 )  # fmt: skip
+from delta_core.rules import RowCheck
 from delta_core.snapshot import open_snapshot
 from delta_core.state import TableState
-from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from tests.plugins.written import append, create, overwrite, peer_rows, rows
 
 NAME = "generatedColumns"
@@ -40,6 +41,17 @@ NESTED = {"name": "s", "type": {"type": "array", "containsNull": True, "elementT
 
 class TestGeneratedColumns(FeatureContract):
     name = NAME
+
+    def tables(self) -> list[ExampleTable]:
+        rows = pa.table({"id": [1, 2, 3]})
+        made = rows.append_column("a", pa.array([2, 3, 4]))
+        breaking = {check.name: pa.table({"id": [1], "a": [7]}) for check in self._checks()}
+        return [ExampleTable(rows, schema=table_state(fields=[ID, ANNOTATED]).schema, expected=made, breaking=breaking)]
+
+    def _checks(self) -> list[RowCheck]:
+        state = table_state([self.name], fields=[ID, ANNOTATED])
+        rules = self.alone().collect("write_rules", table=state, operation="WRITE")
+        return [r for r in rules if isinstance(r, RowCheck)]
 
     def states(self) -> list[TableState]:
         return [table_state([self.name], fields=[ID, f]) for f in (ANNOTATED, NESTED)]

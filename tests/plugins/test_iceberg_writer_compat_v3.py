@@ -19,6 +19,7 @@ NAMES = ["icebergWriterCompatV3", "icebergCompatV3", "columnMapping", "rowTracki
 
 class TestIcebergWriterCompatV3(FeatureContract):
     name = "icebergWriterCompatV3"
+    without_rules = "write_rules rejects tables with the feature on, and has no rule for the others"
 
     def states(self) -> list[TableState]:
         return [table_state([self.name]), table_state([self.name], properties={PROPERTY: "true"})]

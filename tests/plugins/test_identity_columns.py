@@ -23,7 +23,7 @@ from delta_core.operations.write import TableWrite, WriteOptions, write_table
 from delta_core.schema import Field, Schema
 from delta_core.snapshot import open_context, open_snapshot
 from delta_core.state import TableState
-from delta_core.testing.feature_contract import FeatureContract, attempt_view, table_state
+from delta_core.testing.feature_contract import ExampleTable, FeatureContract, attempt_view, table_state
 from delta_core.write.files import write_files
 from delta_core.write.source import open_source
 from delta_plugins.identity_columns.logic import Identity
@@ -49,6 +49,17 @@ NESTED = {"name": "s", "type": {"type": "array", "containsNull": True, "elementT
 
 class TestIdentityColumns(FeatureContract):
     name = NAME
+
+    def tables(self) -> list[ExampleTable]:
+        rows = pa.table({"x": ["a", "b", "c"]})
+        given = pa.table({"a": [1, 2, 3], "x": ["a", "b", "c"]})
+        # rows that are replaced keep their values only if users may bring some
+        explicit = table_state(fields=[identity(explicit=True), X]).schema
+        fresh = table_state(fields=[identity(), X]).schema
+        return [
+            ExampleTable(rows, "x = 'none'", schema=fresh, expected=given),
+            ExampleTable(given, "x > 'a'", schema=explicit),
+        ]
 
     def states(self) -> list[TableState]:
         return [table_state([self.name], fields=[f]) for f in (identity(), identity(5, -2, 1, True), NESTED)]

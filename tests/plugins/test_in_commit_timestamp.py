@@ -5,7 +5,7 @@ import pytest
 from delta_core.errors import CorruptTableError
 from delta_core.rules import CommitTimestamp
 from delta_core.state import TableState
-from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_plugins.in_commit_timestamp.logic import commit_timestamps
 
 ON = {"delta.enableInCommitTimestamps": "true"}
@@ -14,6 +14,10 @@ SINCE_7 = {"delta.inCommitTimestampEnablementVersion": "7", "delta.inCommitTimes
 
 class TestInCommitTimestamp(FeatureContract):
     name = "inCommitTimestamp"
+    without_rules = "write_rules rejects tables of the preview, and has no rule for the others"
+
+    def tables(self) -> list[ExampleTable]:
+        return [ExampleTable(properties=ON)]
 
     def states(self) -> list[TableState]:
         return [table_state([self.name], properties=ON), table_state([self.name], properties=ON | SINCE_7)]

@@ -20,7 +20,7 @@ from delta_core.errors import (
     UnsupportedOperationError,
 )  # fmt: skip
 from delta_core.state import TableState
-from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_plugins.invariants.logic import row_checks
 from tests.plugins.written import append, create, files_of, peer_rows, rows
 
@@ -38,6 +38,12 @@ IN_STRUCT = {"name": "s", "type": {"type": "struct", "fields": [annotated("s.a >
 
 class TestInvariants(FeatureContract):
     name = "invariants"
+
+    def tables(self) -> list[ExampleTable]:
+        schema = table_state(fields=[ANNOTATED]).schema
+        (check,) = row_checks(table_state([self.name], fields=[ANNOTATED]))
+        breaking = {check.name: pa.table({"a": [3]})}
+        return [ExampleTable(pa.table({"a": [4, 5, 6]}), "a > 5", schema=schema, breaking=breaking)]
 
     def states(self) -> list[TableState]:
         return [table_state([self.name], fields=[f]) for f in (ANNOTATED, NESTED, IN_STRUCT)]

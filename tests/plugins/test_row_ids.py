@@ -8,7 +8,7 @@ from delta_core.expressions.ast import Call, FileConstant, PhysicalColumn, RowPo
 from delta_core.plans import ReadRequest
 from delta_core.snapshot import open_snapshot
 from delta_core.state import TableState
-from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
 from delta_core.types import PrimitiveType
 
@@ -19,6 +19,11 @@ NAMED = {"delta.enableRowIds": "true", "delta.rowIds.physicalColumnName": "_id_1
 
 class TestRowIds(FeatureContract):
     name = "rowIds"
+
+    without_rules = "commit_rules is about files, which a commit without actions has not"
+
+    def tables(self) -> list[ExampleTable]:
+        return [ExampleTable(properties={"delta_core.writeDrafts": "true", "delta.enableRowIds": "true"})]
 
     def states(self) -> list[TableState]:
         return [table_state([self.name]), table_state([self.name], properties=NAMED)]

@@ -14,7 +14,7 @@ from delta_core.plans import ReadRequest
 from delta_core.rules import MetadataColumn
 from delta_core.snapshot import open_snapshot
 from delta_core.state import TableState
-from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
 from delta_core.types import PrimitiveType
 
@@ -28,6 +28,9 @@ NAMES = {
 
 class TestRowTracking(FeatureContract):
     name = "rowTracking"
+
+    def tables(self) -> list[ExampleTable]:
+        return [ExampleTable(properties={"delta.enableRowTracking": "true"})]
 
     def states(self) -> list[TableState]:
         return [table_state([self.name], properties=NAMES), table_state([self.name])]

@@ -33,7 +33,7 @@ from delta_core.api import (
     open_snapshot,
     write_table,
 )
-from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
 
 NAME = "example.rowChecksum"
@@ -78,6 +78,9 @@ def append(table: TableBuilder, stored: list[int | None] | None = None, **fields
 
 class TestRowChecksum(FeatureContract):
     name = NAME
+
+    def tables(self) -> list[ExampleTable]:
+        return [ExampleTable(properties={REQUEST: "id,name"})]
 
     def states(self) -> list[TableState]:
         return [table_state([NAME]), table_state([NAME], domains={DOMAIN: declared(["id"])})]

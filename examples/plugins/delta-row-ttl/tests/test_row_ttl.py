@@ -28,7 +28,7 @@ from delta_core.api import (
     open_snapshot,
     write_table,
 )
-from delta_core.testing.feature_contract import FeatureContract, table_state
+from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
 
 NAME = "example.rowTtl"
@@ -39,6 +39,11 @@ TTL = {COLUMN: "born", INTERVAL: "30 days"}
 
 class TestRowTtl(FeatureContract):
     name = NAME
+
+    def tables(self) -> list[ExampleTable]:
+        now = datetime.now(UTC)
+        rows = pa.table({"id": [1, 2, 3], "born": [now, now - timedelta(days=90), now]})
+        return [ExampleTable(rows, "id > 2", properties=TTL, expected=rows.take([0, 2]))]
 
     def states(self) -> list[TableState]:
         return [table_state([NAME]), table_state([NAME], fields=FIELDS, properties=TTL)]

@@ -1,0 +1,187 @@
+"""Tables that `FeatureContract` makes with a feature: rows are written, rewritten, moved, dropped and read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from msgspec import Struct
+
+from delta_core.kernels.row_set import RowSet
+from delta_core.log.checkpoint_writer import write_checkpoint
+from delta_core.operations.create import create_table
+from delta_core.operations.write import WriteOptions, write_table
+from delta_core.plans import ReadRequest
+from delta_core.plugins import PluginRegistry
+from delta_core.rules import HiddenColumn, MetadataColumn
+from delta_core.schema import Schema
+from delta_core.snapshot import Snapshot, open_context
+from delta_core.types import StructType
+
+__all__ = ["ExampleTable", "MadeTable", "as_values", "tamper"]
+
+
+class ExampleTable(Struct, frozen=True):
+    """A table of a feature: how it is made, and the rows that are written.
+
+    Parameters
+    ----------
+    rows : pyarrow.Table
+        What is written, at least two rows.
+    select : str
+        A predicate in Spark's SQL that is true for some of the rows: those are replaced, and the others are moved.
+    schema : StructType, optional
+        The table's columns; those of ``rows`` unless given.
+    properties, features, partition_by, cluster_by
+        As of `DeltaTable.create`; the feature itself is always added.
+    expected : pyarrow.Table, optional
+        What reads return, in any order; ``rows`` unless given. Needed for filters and filled columns.
+    breaking : mapping of str to pyarrow.Table
+        Rows that each RowCheck rejects, by the check's name.
+    """
+
+    rows: pa.Table = pa.table({"id": pa.array([1, 2, 3, 4], pa.int64()), "name": ["a", "b", None, "d"]})
+    select: str = "id > 2"
+    schema: StructType | None = None
+    properties: Mapping[str, str] = {}
+    features: Sequence[str] = ()
+    partition_by: Sequence[str] = ()
+    cluster_by: Sequence[str] = ()
+    expected: pa.Table | None = None
+    breaking: Mapping[str, pa.Table] = {}
+
+    @property
+    def result(self) -> pa.Table:
+        """The rows that reads return."""
+        return self.rows if self.expected is None else self.expected
+
+
+class MadeTable:
+    """An `ExampleTable` on disk."""
+
+    def __init__(self, example: ExampleTable, feature: str, registry: PluginRegistry, folder: Path) -> None:
+        self.example, self.feature, self.registry, self.folder = example, feature, registry, folder
+        schema = example.schema or Schema.from_arrow(example.rows.schema)
+        create_table(
+            self.context, schema, partition_by=example.partition_by, cluster_by=example.cluster_by,
+            properties=example.properties, features=[feature, *example.features],
+        )  # fmt: skip
+
+    @property
+    def context(self) -> Any:
+        """The table, opened with the plugin."""
+        return open_context(str(self.folder), plugins=self.registry)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The latest version."""
+        found: Snapshot = self.context.read(None)
+        return found
+
+    def append(self, rows: pa.Table | None = None) -> None:
+        """Append rows, the example's unless given."""
+        write_table(self.context, self.example.rows if rows is None else rows, WriteOptions(mode="append"))
+
+    def move(self) -> None:
+        """Replace the selected rows with themselves; those that share a file with them move to another."""
+        chosen = self.read(columns=self._written(), predicate=self.example.select)
+        write_table(self.context, chosen, WriteOptions(mode="overwrite", replace_where=self.example.select))
+
+    def _written(self) -> list[str]:
+        """Return the columns that rows bring: the others are filled again."""
+        return list(self.example.rows.column_names)
+
+    def read(self, **options: Any) -> pa.Table:
+        """Read rows with Arrow."""
+        return self.snapshot.scan(**options).to_table()
+
+    def carried(self) -> dict[str, Any]:
+        """Return the values that rows take along, by metadata column: each with the row that has it."""
+        rules = self.snapshot.begin("WRITE").plan.hidden
+        names = [r.carries for r in rules if isinstance(r, HiddenColumn) and r.carries]
+        return {name: as_values(self.read(metadata=[name], predicate=f"NOT ({self.example.select})")) for name in names}
+
+    def metadata_columns(self) -> list[MetadataColumn]:
+        """Return the metadata columns that the feature offers."""
+        snapshot = self.snapshot
+        rules = snapshot.plugins.collect("read_rules", table=snapshot.state, request=ReadRequest())
+        return [r for r in rules if isinstance(r, MetadataColumn) and r.feature == self.feature]
+
+    def remove_row(self, position: int) -> pa.Table:
+        """Drop one row of the first file that has it, by its position, and return it as it was read; nothing if there is none."""
+        snapshot = self.snapshot
+        found = snapshot.scan(metadata=["_file_path", "_file_row_index"]).to_table()
+        chosen = found.filter(pc.equal(found["_file_row_index"], position)).slice(0, 1)
+        if not chosen.num_rows:
+            return chosen
+        path = str(chosen["_file_path"][0])
+        files = snapshot.files.columns(["path"])["path"].to_pylist()
+        (own,) = [f for f in files if unquote(path).endswith(unquote(f))]
+        transaction = snapshot.begin("DELETE")
+        transaction.remove_rows(own, RowSet.from_positions([position]))
+        transaction.commit()
+        return chosen.drop_columns(["_file_path", "_file_row_index"])
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint, from which the next snapshot is read."""
+        write_checkpoint(self.snapshot)
+
+    def actions(self) -> dict[str, list[str]]:
+        """Return the feature's own actions, as text in a stable order."""
+        snapshot = self.snapshot
+        kinds = snapshot.plugins.features[self.feature].actions
+        return {kind.name: sorted(map(repr, snapshot.others(kind.name))) for kind in kinds}
+
+    # --- Spark ---
+
+    def read_on_spark(self, delta: Any, session: Any, **options: Any) -> pa.Table:
+        """Read rows with Spark, in Arrow's types of the same rows here; ``delta`` is the module `delta_core.spark`."""
+        frame = delta.read(session, str(self.folder), plugins=self.registry, **options)
+        return frame.toArrow().cast(self.read(**options).schema)
+
+    def move_on_spark(self, delta: Any, session: Any) -> None:
+        """Do `move` with Spark."""
+        select = self.example.select
+        chosen = delta.read(session, str(self.folder), plugins=self.registry, predicate=select, columns=self._written())
+        delta.write(chosen, str(self.folder), "overwrite", replace_where=select, plugins=self.registry)
+
+
+
+def as_values(table: pa.Table) -> list[str]:
+    """Return rows in a form that can be compared, in a stable order."""
+    names = sorted(table.column_names)
+    return sorted(repr(row) for row in table.select(names).to_pylist(maps_as_pydicts="lossy"))
+
+
+def tamper(folder: Path, column: str) -> Iterator[Path]:
+    """Change the values of a column in every data file behind the table's back; yields each file that was changed."""
+    for place, directories, names in os.walk(folder):
+        directories[:] = [d for d in directories if not d.startswith("_")]
+        for name in names:
+            path = Path(place) / name
+            if not name.endswith(".parquet"):
+                continue
+            found = pq.read_table(path, partitioning=None)
+            if column in found.column_names:
+                index = found.column_names.index(column)
+                changed = found.set_column(index, found.schema.field(index), _other(found.column(index)))
+                pq.write_table(changed, path)
+                yield path
+
+
+def _other(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return other values of the same type."""
+    t = values.type
+    if pa.types.is_integer(t) or pa.types.is_floating(t):
+        return pc.add(pc.fill_null(values, 0), 1).cast(t)
+    if pa.types.is_string(t):
+        return pc.binary_join_element_wise(pc.fill_null(values, ""), "x", "")
+    if pa.types.is_boolean(t):
+        return pc.invert(pc.fill_null(values, False))
+    return pa.chunked_array([pa.nulls(len(values), t)])

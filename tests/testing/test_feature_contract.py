@@ -1,0 +1,387 @@
+"""FeatureContract catches the mistakes that authors of plugins make, each with a message that names plugin and hook."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from msgspec.structs import replace
+
+from delta_core.api import (
+    ActionColumn,
+    Call,
+    Column,
+    ExtraAction,
+    FillColumn,
+    Function,
+    HiddenColumn,
+    Literal,
+    MetadataColumn,
+    PrimitiveType,
+    RowFilter,
+)
+from delta_core.kernels.row_set import RowSet
+from delta_core.plugins import PluginRegistry
+from delta_core.state import TableState
+from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
+from tests.testing import honest_plugin as honest
+from tests.testing.honest_plugin import (
+    FEATURE,
+    LIMIT,
+    LONG,
+    NAME,
+    ON,
+    READ,
+    STRING,
+    WRITE,
+    Plugin,
+    commit,
+    is_on,
+)
+
+ROWS = pa.table({"id": [1, 2, 3, 4, 500], "name": ["a", "b", None, "d", "e"]})
+SHOWN = ROWS.slice(0, 4)
+FIELDS = [
+    {"name": "id", "type": "long"}, {"name": "name", "type": "string"}, {"name": "doubled", "type": "long"},
+]  # fmt: skip
+
+
+def contract(plugin: Any, **attributes: Any) -> FeatureContract:
+    """Return the contract of a plugin that is not installed."""
+    registry = PluginRegistry([plugin])
+
+    class Contract(FeatureContract):
+        name = NAME
+
+        @property
+        def registry(self) -> PluginRegistry:
+            return registry
+
+        def states(self) -> list[TableState]:
+            properties = {ON: "true", LIMIT: "100"}
+            return [table_state([NAME], FIELDS, p, registry=registry) for p in ({}, properties)]
+
+        def tables(self) -> list[ExampleTable]:
+            expected = SHOWN.append_column("doubled", pa.array([2, 4, 6, 8]))
+            schema = table_state(fields=FIELDS).schema
+            breaking = {"positive": pa.table({"id": [0], "name": ["z"]})}
+            return [ExampleTable(ROWS, "id > 2", schema, {ON: "true"}, expected=expected, breaking=breaking)]
+
+    made = Contract()
+    for name, value in attributes.items():
+        setattr(made, name, value)
+    return made
+
+
+def failures(made: FeatureContract, folder: Path) -> list[str]:
+    """Run every test of a contract but Spark's and return the messages of those that fail."""
+    found = []
+    for number, name in enumerate(n for n in dir(made) if n.startswith("test_") and not n.endswith("_spark")):
+        test = getattr(made, name)
+        place = folder / str(number)
+        place.mkdir(parents=True)
+        arguments = [place] if "tmp_path" in test.__code__.co_varnames[: test.__code__.co_argcount] else []
+        try:
+            test(*arguments)
+        except (Exception, pytest.fail.Exception) as e:  # noqa: BLE001  (as pytest reports it)
+            found.append(str(e))
+    return found
+
+
+def test_honest_plugin_passes(tmp_path: Path) -> None:
+    assert failures(contract(Plugin()), tmp_path) == []
+
+
+@pytest.mark.spark
+def test_honest_plugin_passes_on_spark(java: Path, tmp_path: Path) -> None:
+    contract(Plugin()).test_rows_are_the_same_on_spark(tmp_path)
+
+
+# --- mistakes ------------------------------------------------------------------------------
+
+
+def reads(**rules: Any) -> Callable[[TableState], list[Any]]:
+    """Return the hook read_rules with some rules replaced, or left out by None."""
+
+    def read_rules(table: TableState) -> list[Any]:
+        honest.read_rules(table)
+        return [r for r in {**READ, **rules}.values() if r is not None] if is_on(table) else []
+
+    return read_rules
+
+
+def writes(**rules: Any) -> Callable[[TableState], list[Any]]:
+    """Return the hook write_rules with some rules replaced, or left out by None."""
+
+    def write_rules(table: TableState) -> list[Any]:
+        return [r for r in {**WRITE, **rules}.values() if r is not None] if is_on(table) else []
+
+    return write_rules
+
+
+def commits(**rules: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+    """Return the hook commit_rules with some rules replaced."""
+
+    def commit_rules(attempt: Any) -> list[Any]:
+        made = {**commit(attempt), **{name: make(attempt) for name, make in rules.items()}}
+        return list(made.values()) if is_on(attempt.table) else []
+
+    return commit_rules
+
+
+def _raise(*arguments: Any) -> Any:
+    raise KeyError("oops")
+
+
+def _one_row(data: Any, cardinality: Any, where: str) -> RowSet:
+    return RowSet.from_positions([3])
+
+
+def _shared() -> Callable[[TableState], Any]:
+    """Return a hook that returns the same iterator again and again."""
+    rules = iter(READ.values())
+    return lambda table: (r for r in rules) if is_on(table) else []
+
+
+def _mutating(metadata: Any) -> Any:
+    metadata.configuration["acme.seen"] = "true"
+    return metadata
+
+
+def _growing() -> Callable[[Any], Any]:
+    numbers = itertools.count()
+    return lambda metadata: replace(metadata, configuration={**metadata.configuration, "acme.n": str(next(numbers))})
+
+
+def read_rules_without_mark() -> Any:
+    """Return a module whose function of a hook's name has no mark."""
+    import types
+
+    module = types.ModuleType("acme_unmarked")
+    vars(module).update(vars(Plugin(write_rules=None)))
+    exec("def write_rules(table):\n    return []\n", vars(module))
+    return module
+
+
+def _wrong_function() -> list[Function]:
+    return [Function(NAME, "acme_twice", honest.least, _raise)]
+
+
+def _short_function() -> list[Function]:
+    return [Function(NAME, "acme_twice", honest.least, _first)]
+
+
+def _first(values: pa.Array) -> pa.Array:
+    return values.slice(0, 1)
+
+
+def _numbers(attempt: Any) -> ActionColumn:
+    return ActionColumn(NAME, "add", "stampedBy", pa.array([7] * attempt.adds.num_rows, pa.int64()))
+
+
+TRUE = Literal(True, PrimitiveType("boolean"))
+ID = Column(("id",))
+FIELD = FEATURE.fields[0]
+
+#: What is wrong, the plugin, and what the message must contain beside the plugin's name.
+MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
+    "another name than the entry point's": (
+        lambda: Plugin(replace(FEATURE, name="acme.stmp", aliases=(NAME,))),
+        "FEATURE.name 'acme.stmp'",
+    ),
+    "a summary that is no sentence": (
+        lambda: Plugin(replace(FEATURE, summary="stamps")),
+        "FEATURE.summary is 'stamps'",
+    ),
+    "a required feature that is not there": (
+        lambda: Plugin(replace(FEATURE, after=("domainMetadat",))),
+        "FEATURE.after names",
+    ),
+    "an operation that leads nowhere": (
+        lambda: Plugin(replace(FEATURE, verbs={"go": "tests.testing.honest_plugin:gone"})),
+        "leads 'go' to .*which is no function",
+    ),
+    "a writer feature that hides rows": (
+        lambda: Plugin(replace(FEATURE, kind="writer")),
+        "Hook read_rules.*kind is 'writer'",
+    ),
+    "an argument that the hook lacks": (
+        lambda: Plugin(read_rules=lambda tabel: []),
+        "Hook read_rules.*takes the argument 'tabel'",
+    ),
+    "a hook that does not exist": (
+        lambda: Plugin(read_rule=lambda table: []),
+        "Hook read_rule .*does not exist. Did you mean",
+    ),
+    "a hook without its mark": (read_rules_without_mark, "Hook write_rules.*not marked with @hookimpl"),
+    "a hook that forgets to return": (
+        lambda: Plugin(write_rules=lambda table: None),
+        "Hook write_rules.*returned None",
+    ),
+    "a hook that returns something else": (
+        lambda: Plugin(read_rules=lambda table: ["rule"]),
+        "Hook read_rules.*returned 'rule'",
+    ),
+    "a check that returns something": (lambda: Plugin(check_read=lambda table: True), "Hook check_read.*returned True"),
+    "an exception in a hook of reads": (lambda: Plugin(read_rules=_raise), "Hook read_rules.*failed with KeyError"),
+    "an exception in a hook of writes": (
+        lambda: Plugin(write_rules=lambda table: [1 / 0]),
+        "Hook write_rules.*ZeroDivisionError",
+    ),
+    "an exception in a hook of commits": (
+        lambda: Plugin(commit_rules=_raise),
+        "Hook commit_rules.*failed with KeyError",
+    ),
+    "an exception in a function": (
+        lambda: Plugin(functions=_wrong_function),
+        "Function 'acme_twice' of hook functions.*KeyError",
+    ),
+    "a function of too few values": (
+        lambda: Plugin(functions=_short_function),
+        "'acme_twice' of feature 'acme.stamp' returned 1 val",
+    ),
+    "rules for no table": (
+        lambda: Plugin(read_rules=lambda table: [], write_rules=writes(hidden=None)),
+        "Hook read_rules.*returned nothing for any table",
+    ),
+    "no hook at all": (
+        lambda: Plugin(replace(FEATURE, fields=(), actions=()), **dict.fromkeys(honest.HOOKS)), "no rule was seen",
+    ),
+    "an iterator that is used up": (lambda: Plugin(read_rules=_shared()), "no read rule gives as a metadata column"),
+    "a rule that does not pickle": (
+        lambda: Plugin(read_rules=reads(selector=replace(READ["selector"], locate=lambda files: files))),
+        "Hook read_rules.*RowSelector can't be pickled.*module level",
+    ),
+    "a rule of another feature's name": (
+        lambda: Plugin(read_rules=reads(filter=RowFilter("acme.stmp", TRUE))),
+        "signed by 'acme.stmp'",
+    ),
+    "a property that nothing reads": (
+        lambda: Plugin(replace(FEATURE, properties={**FEATURE.properties, "acme.stamp.limt": "the limit"})),
+        "declares the property 'acme.stamp.limt'.*none of its hooks reads it",
+    ),
+    "a metadata column of the wrong type": (
+        lambda: Plugin(read_rules=reads(column=replace(READ["column"], type=STRING)), write_rules=writes(hidden=None)),
+        "MetadataColumn '_stamp' of hook read_rules.*expected STRING",
+    ),
+    "a filter that is no condition": (
+        lambda: Plugin(read_rules=reads(filter=RowFilter(NAME, ID))),
+        "RowFilter of hook read_rules.*BOOLEAN",
+    ),
+    "a filter that hides too much": (
+        lambda: Plugin(read_rules=reads(filter=RowFilter(NAME, Call("<", (ID, Literal(3, LONG)))))),
+        "Hook read_rules and write_rules.*reads return other rows after they were written",
+    ),
+    "a filter of a column that is not there": (
+        lambda: Plugin(read_rules=reads(filter=RowFilter(NAME, Column(("di",))))),
+        "RowFilter of hook read_rules.*Column di is not in",
+    ),
+    "a read check that never fails": (
+        lambda: Plugin(read_rules=reads(check=replace(READ["check"], expression=TRUE))),
+        "ReadCheck 'stamp fits' never fails",
+    ),
+    "a read check that always fails": (
+        lambda: Plugin(read_rules=reads(check=replace(READ["check"], expression=Call("=", (ID, Literal(0, LONG)))))),
+        "failed while reading rows: DataFileError.*stamp fits",
+    ),
+    "a write check that accepts everything": (
+        lambda: Plugin(write_rules=writes(check=replace(WRITE["check"], expression=TRUE))),
+        "RowCheck 'positive' accepts rows that break it",
+    ),
+    "a write check that rejects everything": (
+        lambda: Plugin(write_rules=writes(check=replace(WRITE["check"], expression=Call("<", (ID, Literal(0, LONG)))))),
+        "failed while writing rows: ConstraintViolationError.*positive",
+    ),
+    "a hidden column that is not carried": (
+        lambda: Plugin(write_rules=writes(hidden=replace(WRITE["hidden"], carries=""))),
+        "carries='': 'carry' needs the metadata column",
+    ),
+    "a hidden column whose carried values are others": (
+        lambda: Plugin(
+            read_rules=reads(column=MetadataColumn(NAME, "_stamp", LONG, Call("+", (honest.STORED, Literal(1, LONG)))), check=None)
+        ),
+        "Hook write_rules.*HiddenColumn loses the values of '_stamp'",
+    ),
+    "a hidden column that is named like a column": (
+        lambda: Plugin(write_rules=writes(hidden=HiddenColumn(NAME, "id", LONG, honest.STAMP, "recompute"))),
+        "claimed by the table's schema",
+    ),
+    "a filled column that is not there": (
+        lambda: Plugin(write_rules=writes(fill=FillColumn(NAME, ("duobled",), ID))),
+        "FillColumn of hook write_rules.*Did you mean 'doubled'",
+    ),
+    "a filled column of other values": (
+        lambda: Plugin(write_rules=writes(fill=FillColumn(NAME, ("doubled",), ID))),
+        "reads return other rows after they were written",
+    ),
+    "a selector that fails": (
+        lambda: Plugin(read_rules=reads(selector=replace(READ["selector"], decode=_raise))),
+        "RowSelector.decode of hook read_rules.*KeyError",
+    ),
+    "a selector that drops other rows": (
+        lambda: Plugin(read_rules=reads(selector=replace(READ["selector"], decode=_one_row))),
+        "Hook read_rules.*RowSelector drops other rows",
+    ),
+    "an encoder that fails": (
+        lambda: Plugin(write_rules=writes(remove=replace(WRITE["remove"], encode=_raise))),
+        "RemoveRows.encode of hook write_rules.*KeyError",
+    ),
+    "a field of add with too few values": (
+        lambda: Plugin(commit_rules=commits(field=lambda a: ActionColumn(NAME, "add", "stampedBy", pa.array([], pa.string())))),
+        "ActionColumn of hook commit_rules.*has 0 values for add.stampedBy; expected 1",
+    ),
+    "a field of add of another type": (
+        lambda: Plugin(commit_rules=commits(field=_numbers)),
+        "ActionColumn of hook commit_rules.*has values of int64 for add.stampedBy; expected string",
+    ),
+    "a field of add that is not declared": (
+        lambda: Plugin(commit_rules=commits(field=lambda a: ActionColumn(NAME, "add", "stampdBy", pa.array(["me"] * a.adds.num_rows)))),
+        "Hook commit_rules.*add.stampdBy, which FEATURE.fields does not declare",
+    ),
+    "an action that is not declared": (
+        lambda: Plugin(commit_rules=commits(note=lambda a: ExtraAction(NAME, "acmeNot", {"text": "x"}))),
+        "ExtraAction of hook commit_rules.*acmeNot, which no feature of the table permits",
+    ),
+    "a feature that nobody provides": (
+        lambda: Plugin(required_features=lambda metadata: ["acme.stmp"] if metadata.configuration.get(ON) else []),
+        "Hook required_features.*'acme.stmp', which no installed plugin provides. Did you mean 'acme.stamp'",
+    ),
+    "a feature that every table gets": (
+        lambda: Plugin(required_features=lambda metadata: [NAME]),
+        "Hook required_features.*nothing of it",
+    ),
+    "metadata that is changed in place": (
+        lambda: Plugin(prepare_metadata=_mutating),
+        "Hook prepare_metadata.*return a copy",
+    ),
+    "metadata that changes each time": (
+        lambda: Plugin(prepare_metadata=_growing()),
+        "Hook prepare_metadata.*prepared already",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistake_is_caught_with_a_message_that_names_plugin_and_hook(mistake: str, tmp_path: Path) -> None:
+    make, said = MISTAKES[mistake]
+    found = failures(contract(make()), tmp_path)
+    assert found, "the mistake passes"
+    fitting = [text for text in found if re.search(said, text, re.DOTALL)]
+    assert fitting, "\n\n".join(found)
+    assert any(NAME in text for text in fitting), fitting
+
+
+def test_message_names_the_plugin(tmp_path: Path) -> None:
+    (found,) = {text for text in failures(contract(Plugin(check_read=_raise)), tmp_path) if "KeyError" in text and "states()" in text}
+    assert "Hook check_read of plugin 'acme.stamp' failed with KeyError: 'oops'" in found
+
+
+def test_plugin_that_is_not_written_needs_no_tables(tmp_path: Path) -> None:
+    made = contract(Plugin(), not_written="readers only")
+    made.test_rows_are_written_moved_and_read(tmp_path)
+    assert list(tmp_path.iterdir()) == []
