@@ -5,6 +5,7 @@ A table holds one snapshot and moves it; everything that is computed is computed
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from delta_core import interop, operations
 from delta_core.commit.options import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction
 from delta_core.entry_points import entry_points
 from delta_core.errors import (
+    ConcurrentAppendError,
     CorruptTableError,
     InvalidArgumentError,
     ProtocolError,
@@ -196,13 +198,15 @@ class DeltaTable(UnavailableCalls):
                 commit_properties or CommitProperties(),
                 post_commithook_properties or PostCommitHookProperties(),
             )
-            operations.create_table(
-                context, schema if isinstance(schema, StructType) else Schema.from_arrow(schema),
-                partition_by=operations.column_names("partition_by", partition_by or ()),
-                cluster_by=operations.column_names("cluster_by", cluster_by),
-                name=name, description=description, properties=configuration, features=features, base=base,
-                custom_metadata=commit.custom_metadata, max_commit_retries=commit.retries, post=post.wanted,
-            )  # fmt: skip
+            # another writer may be faster
+            with contextlib.suppress(*([ConcurrentAppendError] if mode == "ignore" else [])):
+                operations.create_table(
+                    context, schema if isinstance(schema, StructType) else Schema.from_arrow(schema),
+                    partition_by=operations.column_names("partition_by", partition_by or ()),
+                    cluster_by=operations.column_names("cluster_by", cluster_by),
+                    name=name, description=description, properties=configuration, features=features, base=base,
+                    custom_metadata=commit.custom_metadata, max_commit_retries=commit.retries, post=post.wanted,
+                )  # fmt: skip
         return cls(uri, storage_options=storage_options, **options)
 
     def create_checkpoint(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.engine import Relations
 from delta_core.errors import (
+    ConcurrentAppendError,
     InvalidArgumentError,
     SchemaMismatchError,
     TableExistsError,
@@ -127,7 +129,8 @@ def run_write(
     Parameters
     ----------
     begin : function(Snapshot or None) -> TableWrite
-        From the latest version, None where there is no table.
+        From the latest version, None where there is no table. Where another writer creates the table meanwhile, the rows
+        are written into that one.
     """
     _check(options)
     try:
@@ -142,7 +145,39 @@ def run_write(
         )
     if base is not None and (options.mode == "ignore" or _is_known(base, options.transactions)):
         return None
-    return begin(base).run()
+    write = begin(base)
+    try:
+        return write.run()
+    except ConcurrentAppendError:
+        created = _created_meanwhile(context) if base is None and options.mode != "error" else None
+        if created is None:
+            write.cleanup()
+            raise
+        return _run_on(created, write, options)
+    except BaseException:
+        write.cleanup()
+        raise
+
+
+def _created_meanwhile(context: TableContext) -> Snapshot | None:
+    with contextlib.suppress(TableNotFoundError):  # of a listing that lags
+        return context.read(None)
+    return None
+
+
+def _run_on(created: Snapshot, lost: TableWrite, options: WriteOptions) -> CommitResult | None:
+    """Write the rows of a write that was to create a table into the one that another writer created first."""
+    try:
+        if options.mode == "ignore" or _is_known(created, options.transactions):
+            return None
+        write = lost.moved_to(created)
+        try:
+            return write.run()
+        except BaseException:
+            write.cleanup()
+            raise
+    finally:
+        lost.cleanup()
 
 
 def _check(options: WriteOptions) -> None:
@@ -215,6 +250,7 @@ class TableWrite:
     def __init__(
         self, context: TableContext, base: Snapshot | None, source: Any, options: WriteOptions
     ) -> None:
+        self.context = context
         self.base = base
         self.source = source
         self.options = options
@@ -228,22 +264,33 @@ class TableWrite:
         transaction, options = self.transaction, self.options
         self._define()
         predicate = self._predicate()
-        try:
-            self._write_rows(predicate)
-            if options.mode == "overwrite" and self.base is not None:
-                # what stays and what changes is read as the table will be, with the columns and types that this write adds
-                self._replace(self.base.redefined(self.transaction.table, self.transaction.plugins), predicate)
-            for app_id, version in options.transactions.items():
-                transaction.set_transaction(app_id, version)
-            self._measure()
-            return transaction.commit(
-                options.user_metadata, options.custom_metadata, options.max_commit_retries, post=options.post
-            )
-        except BaseException:
-            # what did not become part of the table must not lie around; what may have become part of it stays
-            for files in () if transaction.in_doubt else (*self.written, *self.changes):
-                files.cleanup()
-            raise
+        self._write_rows(predicate)
+        if options.mode == "overwrite" and self.base is not None:
+            # what stays and what changes is read as the table will be, with the columns and types that this write adds
+            self._replace(self.base.redefined(self.transaction.table, self.transaction.plugins), predicate)
+        for app_id, version in options.transactions.items():
+            transaction.set_transaction(app_id, version)
+        self._measure()
+        return transaction.commit(
+            options.user_metadata, options.custom_metadata, options.max_commit_retries, post=options.post
+        )
+
+    def cleanup(self) -> None:
+        """Delete what did not become part of the table; what may have become part of it stays."""
+        for files in () if self.transaction.in_doubt else (*self.written, *self.changes):
+            files.cleanup()
+
+    def moved_to(self, base: Snapshot) -> TableWrite:
+        """Return the same write for a table that another writer created meanwhile."""
+        return TableWrite(self.context, base, self._rows_again(base), self.options)
+
+    def _rows_again(self, base: Snapshot) -> Any:
+        """Return the rows that were given: those of a stream, which can be read once, from the files that have them now."""
+        if not isinstance(self.source, pa.RecordBatchReader):
+            return self.source
+        made = base.redefined(self.transaction.table, self.transaction.plugins)
+        files = FileSet.of(pa.concat_tables([w.adds for w in self.written]))
+        return made.scan(self.source.schema.names, files=files).to_reader()
 
     def _parameters(self) -> dict[str, Any]:
         options = self.options

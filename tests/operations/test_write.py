@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
+from threading import Barrier
 from typing import Any
+from urllib.parse import unquote
 
 import deltalake
 import duckdb
@@ -245,20 +249,86 @@ def test_lost_race_to_create_a_table_says_so(tmp_path: Path) -> None:
     from delta_core.operations.write import WriteOptions, write_table
     from delta_core.snapshot import open_context
 
-    class Late:
-        """Rows that arrive after somebody else created the table."""
-
-        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-            return pa.RecordBatchReader.from_batches(ROWS.schema, self._batches()).__arrow_c_stream__()
-
-        def _batches(self) -> Any:
-            write_deltalake(tmp_path / "t", ROWS)
-            yield from ROWS.to_batches()
-
     with pytest.raises(ConcurrentAppendError, match="meanwhile"):
-        write_table(open_context(str(tmp_path / "t")), Late(), WriteOptions())
+        write_table(open_context(str(tmp_path / "t")), Late(lambda: write_deltalake(tmp_path / "t", ROWS)), WriteOptions())
     assert rows(tmp_path / "t") == expected(ROWS)
     assert len(data_files(tmp_path / "t")) == 1
+
+
+class Late:
+    """A stream of rows that arrive after somebody else did something; it can be read once."""
+
+    def __init__(self, before: Callable[[], object], given: pa.Table = ROWS) -> None:
+        self._before = before
+        self._rows = given
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return pa.RecordBatchReader.from_batches(self._rows.schema, self._batches()).__arrow_c_stream__()
+
+    def _batches(self) -> Any:
+        self._before()
+        yield from self._rows.to_batches()
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"partition_by": ["kind"]}, {"configuration": {"delta.columnMapping.mode": "name"}, "partition_by": ["kind"]},
+], ids=["plain", "partitioned", "mapped"])  # fmt: skip
+def test_stream_that_lost_the_race_to_create_a_table_is_appended(tmp_path: Path, options: dict[str, Any]) -> None:
+    def create() -> None:
+        write_deltalake(tmp_path / "t", ROWS, **options)
+
+    write_deltalake(tmp_path / "t", Late(create), mode="append", **options)
+    table = DeltaTable(tmp_path / "t")
+    assert table.version() == 1
+    assert sorted(map(str, table.to_pyarrow_table().to_pylist())) == sorted(map(str, 2 * ROWS.to_pylist()))
+    # what was written for the table that was not created is gone
+    assert {p.relative_to(tmp_path / "t").as_posix() for p in data_files(tmp_path / "t")} == {
+        unquote(path) for path in table.snapshot().files.columns(["path"]).column(0).to_pylist()
+    }
+
+
+def test_overwrite_that_lost_the_race_to_create_a_table_replaces_its_rows(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", Late(lambda: write_deltalake(tmp_path / "t", ROWS)), mode="overwrite")
+    assert (DeltaTable(tmp_path / "t").version(), rows(tmp_path / "t")) == (1, expected(ROWS))
+
+
+def test_ignore_that_lost_the_race_to_create_a_table_leaves_it(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", Late(lambda: write_deltalake(tmp_path / "t", ROWS)), mode="ignore")
+    assert (DeltaTable(tmp_path / "t").version(), len(data_files(tmp_path / "t"))) == (0, 1)
+
+
+def test_append_that_does_not_fit_the_table_created_meanwhile_is_refused(tmp_path: Path) -> None:
+    other = pa.table({"something": ["else"]})
+    with pytest.raises(SchemaMismatchError):
+        write_deltalake(tmp_path / "t", Late(lambda: write_deltalake(tmp_path / "t", other)), mode="append")
+    assert (DeltaTable(tmp_path / "t").version(), len(data_files(tmp_path / "t"))) == (0, 1)
+
+
+@pytest.mark.parametrize("store", ["disk", "memory"])
+def test_appends_at_once_to_a_table_that_does_not_exist_all_land(tmp_path: Path, store: str) -> None:
+    for turn in range(3):
+        uri = f"memory://{tmp_path}/{turn}" if store == "memory" else str(tmp_path / str(turn))
+        barrier = Barrier(8)
+
+        def append(number: int, uri: str = uri, barrier: Barrier = barrier) -> None:
+            barrier.wait()
+            write_deltalake(uri, pa.table({"id": [number], "kind": [str(number)]}), mode="append", partition_by=["kind"])
+
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(append, range(8))) == [None] * 8
+        table = DeltaTable(uri)
+        assert (table.version(), sorted(table.to_pyarrow_table()["id"].to_pylist())) == (7, list(range(8)))
+
+
+def test_table_that_is_created_at_once_is_ignored_by_all_but_one(tmp_path: Path) -> None:
+    barrier = Barrier(6)
+
+    def create(_: int) -> int:
+        barrier.wait()
+        return DeltaTable.create(tmp_path / "t", ROWS.schema, mode="ignore").version()
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(create, range(6))) == [0] * 6
 
 
 def test_checkpoints_come_at_the_interval_and_may_be_switched_off(tmp_path: Path) -> None:

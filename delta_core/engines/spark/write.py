@@ -94,6 +94,10 @@ class _FrameWrite(TableWrite):
             found["replaceOnCond"] = str(self.own.replace_on)
         return found
 
+    def moved_to(self, base: Snapshot) -> TableWrite:
+        """Return the same write for a table that another writer created meanwhile."""
+        return _FrameWrite(self.context, base, self.source, self.options, self.own)
+
     # --- rows ---
 
     def given_schema(self) -> StructType:
