@@ -46,11 +46,14 @@ class Listing(Struct, frozen=True):
         Relative to the directory that was listed.
     sizes, modified_ms : list of int, or None
         Parallel to ``names``; None where the store's cheap listing does not tell (ask `Storage.stat`).
+    tags : list of str, or None
+        Entity tags, parallel to ``names``; None where the listing has none.
     """
 
     names: list[str]
     sizes: list[int] | None = None
     modified_ms: list[int] | None = None
+    tags: list[str] | None = None
 
 
 class RangeRequest(Struct, frozen=True):

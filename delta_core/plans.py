@@ -33,6 +33,8 @@ class LogFile(NamedTuple):
         Modification time, ms since the epoch.
     data : bytes or None
         The content itself, for a commit that a catalog hands over inline.
+    tag : str
+        Its entity tag; empty where the listing does not tell.
     """
 
     name: str
@@ -46,6 +48,7 @@ class LogFile(NamedTuple):
     size: int | None = None
     modified_ms: int | None = None
     data: bytes | None = None
+    tag: str = ""
 
 
 class Checkpoint(Struct, frozen=True):

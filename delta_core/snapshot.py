@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -28,6 +29,7 @@ from delta_core.errors import (
     DeltaError,
     InvalidArgumentError,
     LogChangedError,
+    MetadataChangedError,
     MissingDependencyError,
 )  # fmt: skip
 from delta_core.expressions.ast import Expression
@@ -41,7 +43,7 @@ from delta_core.log.files import FileSet
 from delta_core.log.history import CommitHistory
 from delta_core.log.partition_values import time_zone
 from delta_core.log.reconcile import reconcile
-from delta_core.log.source import LogContents, TableLog, concat_actions, newest_definition
+from delta_core.log.source import LogContents, LogMark, TableLog, concat_actions, newest_definition
 from delta_core.plans import Checkpoint, LogFile, LogSegment, ReadRequest
 from delta_core.plugins import PluginRegistry, PluginSet, default_registry
 from delta_core.processes import cached_property
@@ -53,6 +55,8 @@ from delta_core.timestamps import parse_ms, parse_version
 __all__ = ["ENGINES_GROUP", "Snapshot", "TableContext", "open_context", "open_snapshot"]
 
 T = TypeVar("T")
+#: For so many seconds after a listing of a remote log a commit makes no further one.
+_FRESH = 10.0
 ENGINES_GROUP = "delta_core.engines"
 #: What building a version needs of a commit.
 _TAIL = ActionQuery(BASE_COLUMNS, skip=frozenset({"commitInfo", "cdc"}))
@@ -209,9 +213,8 @@ class TableContext(Struct, frozen=True):
         protocol, metadata = newest_definition(tail.others, self.log.uri)
         assert protocol is not None and metadata is not None
         kept = _without_data(file)
-        contents = LogContents(
-            LogSegment(file.version, None, (kept,), (kept,)), tail, None, protocol, metadata
-        )
+        segment = LogSegment(file.version, None, (kept,), (kept,))
+        contents = LogContents(segment, tail, None, protocol, metadata, mark=self.log.mark_of(segment))
         state, plugins = self.state(contents)
         return Snapshot(self, contents, state, plugins)
 
@@ -327,6 +330,9 @@ class Snapshot:
         self._contents = contents
         self.state = state
         self.plugins = plugins
+        #: A file by which the table is known, and when the log was seen to have it.
+        self._mark = contents.mark
+        self._seen_at = time.monotonic()
         #: Commits above an earlier version whose files are loaded.
         self._later: _Later | None = None
         #: The version's checksum, where this process wrote it: the next one is computed from it.
@@ -530,19 +536,64 @@ class Snapshot:
 
         Where the log was cleaned up below it, so that this version can no longer be built, all is read anew.
         """
-        if self.context.log.is_latest(self.version):
+        log = self.context.log
+        if log.is_latest(self.version) and log.is_there(self._mark):
             return self
-        newer = self.context.log.commits_above(self.segment)
+        newer = log.commits_above(self.segment, self._mark, self._is_fresh)
         if newer is None:
             found = self.context.read(None)
-            # a listing that lags does not have this version yet; a table that was made anew has another id
-            lags = found.version < self.version and found.metadata.id == self.metadata.id
-            return self if lags else found
-        if not newer:
+            if found.version > self.version or found.metadata.id != self.metadata.id:
+                return found  # a table that was made anew has another id
+            # a listing that lags does not have this version yet
+            self._seen(found._mark)
             return self
-        if [f.version for f in newer] != list(range(self.version + 1, self.version + 1 + len(newer))):
+        self._seen(newer.mark)
+        if not newer.commits:
+            return self
+        expected = list(range(self.version + 1, self.version + 1 + len(newer.commits)))
+        if [f.version for f in newer.commits] != expected:
             return self.context.read(None)
-        return self.with_commits(newer)
+        return self.with_commits(newer.commits)
+
+    @property
+    def _is_fresh(self) -> bool:
+        return time.monotonic() - self._seen_at < _FRESH
+
+    def _seen(self, mark: LogMark | None) -> None:
+        self._mark, self._seen_at = mark, time.monotonic()
+
+    def check_same_table(self) -> None:
+        """Check that the table was not deleted, nor made anew at its place, since it was opened.
+
+        Raises TableNotFoundError, or MetadataChangedError where the table's id is another one.
+
+        Notes
+        -----
+        A look at one file on a local disk. On other stores a listing, unless one was made in the last seconds. Where these
+        don't tell, the table is opened again. A catalog knows its tables itself.
+        """
+        log = self.context.log
+        if log.catalog is not None or log.is_there(self._mark):
+            return
+        is_local = log.engine.storage.local_path("") is not None
+        if not is_local and self._is_fresh:
+            return
+        newer = log.commits_above(self.segment, self._mark)
+        if newer is not None:
+            self._seen(newer.mark)
+            return
+        found = self.context.read(None)
+        self.check_id_of(found)
+        self._seen(found._mark)
+
+    def check_id_of(self, latest: Snapshot) -> None:
+        """Raise MetadataChangedError where a later version is one of another table."""
+        if latest.metadata.id != self.metadata.id:
+            raise MetadataChangedError(
+                f"The table at {self.uri} is another one by now: its id is {latest.metadata.id}, and that of the table which "
+                f"was opened is {self.metadata.id}. Nothing was committed. Open the table again, see that the operation "
+                "still fits, and repeat it.", version=latest.version,
+            )  # fmt: skip
 
     def with_commits(
         self, newer: Sequence[LogFile], timestamp_ms: int | None = None, actions: ParsedActions | None = None
@@ -581,6 +632,7 @@ class Snapshot:
         else:
             state, plugins = self.context.state(contents)
         snapshot = Snapshot(self.context, contents, state, plugins)
+        snapshot._mark, snapshot._seen_at = self._mark, self._seen_at
         if timestamp_ms is not None:
             snapshot.__dict__["commit_timestamp_ms"] = timestamp_ms
         if snapshot.action_fields == self.action_fields:
@@ -603,6 +655,7 @@ class Snapshot:
         tail = logs.read_commits([], _TAIL)
         contents = LogContents(segment, tail, CheckpointReader(logs, found), self.protocol, self.metadata)
         snapshot = Snapshot(self.context, contents, self.state, self.plugins)
+        snapshot._mark, snapshot._seen_at = self._mark, self._seen_at
         snapshot.checksum, snapshot.write_plan = self.checksum, self.write_plan
         if "commit_timestamp_ms" in self.__dict__:
             snapshot.__dict__["commit_timestamp_ms"] = self.commit_timestamp_ms
@@ -615,6 +668,7 @@ class Snapshot:
         if state is self.state:
             return self
         snapshot = Snapshot(self.context, self._contents, state, plugins)
+        snapshot._mark, snapshot._seen_at = self._mark, self._seen_at
         if snapshot.action_fields == self.action_fields:
             snapshot._later = self._later
             if "files" in self.__dict__:

@@ -345,15 +345,22 @@ class Transaction:
         committer = self._choose_committer()
         header = self._header(user_metadata, custom_metadata or {})
 
+        latest: Snapshot | None = None
+
         def build(base: Snapshot | None, lost: int) -> Attempt:
-            latest = None if base is None else base.state
+            nonlocal latest
+            latest = base
+            state = None if base is None else base.state
             target, plugins = self._target_on(base)
             intents = self._resolved(base)
             timed = base is not None and plugins.sole("commit_timestamps", table=target) is not None
             previous = base.commit_timestamp_ms if timed and base is not None else None
-            return build_attempt(intents, header, latest, target, plugins, now(), previous, lost, base)
+            return build_attempt(intents, header, state, target, plugins, now(), previous, lost, base)
 
         def publish(attempt: Attempt) -> Committed | Conflict:
+            # a version that is free may be that of a table which was made anew at this place
+            if latest is not None:
+                latest.check_same_table()
             proposal = Proposal(attempt.view.version, attempt.data, self.txn_id, attempt.timestamp_ms)
             self.in_doubt = True  # an interrupt may come when the commit is there already
             try:
@@ -436,6 +443,7 @@ class Transaction:
                 version=conflict.version,
             )
         latest = base.update()
+        base.check_id_of(latest)
         if latest.version < conflict.version and self.context.log.catalog is None:
             # the listing lags behind: the store has said that these are there
             missing = range(latest.version + 1, conflict.version + 1)

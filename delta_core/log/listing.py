@@ -30,4 +30,7 @@ def list_log(storage: Storage, start: int = 0, hint: Hint | None = None) -> LogL
     """List the log from the files of version ``start`` on. One call (pages not counted)."""
     found = storage.list_from(LOG_DIRECTORY, checkpoint_prefix(start) if start > 0 else "")
     files = parse_names(found.names, found.sizes, found.modified_ms)
+    if found.tags is not None:
+        tags = dict(zip(found.names, found.tags, strict=True))
+        files = [f._replace(tag=tags[f.name]) for f in files]
     return LogListing(tuple(f for f in files if f.end_version >= start), start, hint)

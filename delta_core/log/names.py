@@ -21,7 +21,8 @@ _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F
 _UNIQUE = re.compile(_UUID)
 _CHECKPOINT = re.compile(rf"(\d{{20}})\.checkpoint(?:\.(\d{{10}})\.(\d{{10}})|\.({_UUID}))?\.(parquet|json)\Z")
 _COMPACTED = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json\Z")
-_STAGED = re.compile(rf"(?:_staged_commits/)?(\d{{20}})\.({_UUID})\.json\Z")
+#: A commit of a catalog has a folder of its own; in the log itself such a name means nothing.
+_STAGED = re.compile(rf"_staged_commits/(\d{{20}})\.({_UUID})\.json\Z")
 
 
 def is_unique(path: str) -> bool:

@@ -37,11 +37,18 @@ from delta_core.log.segment import choose_segment
 from delta_core.plans import LogFile, LogSegment
 from delta_core.processes import cached_property
 
-__all__ = ["LogContents", "TableLog", "concat_actions", "newest"]
+__all__ = ["LogContents", "LogMark", "TableLog", "concat_actions", "newest"]
 
 #: Kinds that opening a table never needs: they can be as large as the rest of a commit.
 _PASSED_OVER = frozenset({"commitInfo", "cdc"})
 _MAX_CHUNKS = 64
+
+
+class LogMark(NamedTuple):
+    """A file of a log that is this table's alone: a table made anew at the same place has another one of its name."""
+
+    name: str
+    identity: tuple[object, ...]
 
 
 class LogContents(Struct, frozen=True, dict=True):
@@ -56,6 +63,8 @@ class LogContents(Struct, frozen=True, dict=True):
         Checkpoint files that turned out to be unreadable.
     by_checksum : bool
         Protocol or metadata are a version checksum's.
+    mark : LogMark or None
+        One of its files, as it was before any was read.
     """
 
     segment: LogSegment
@@ -65,6 +74,7 @@ class LogContents(Struct, frozen=True, dict=True):
     metadata: Metadata
     rejected: tuple[str, ...] = ()
     by_checksum: bool = False
+    mark: LogMark | None = None
 
     @cached_property
     def reconciled(self) -> Reconciled:
@@ -79,6 +89,19 @@ class LogContents(Struct, frozen=True, dict=True):
             for value in self.checkpoint.actions(kind)[kind]:
                 out.setdefault(_key(value, key), value)
         return out
+
+
+class Newer(NamedTuple):
+    """The commits above a segment, and a mark of the log as it was listed with them."""
+
+    commits: list[LogFile]
+    mark: LogMark | None
+
+
+def _listed_mark(file: LogFile) -> LogMark | None:
+    if file.size is None or file.modified_ms is None:
+        return None
+    return LogMark(file.name, (file.size, file.modified_ms, file.tag))
 
 
 class _CatalogFiles(NamedTuple):
@@ -247,18 +270,57 @@ class TableLog:
             return True
         return False
 
-    def commits_above(self, segment: LogSegment) -> list[LogFile] | None:
-        """List the commits above a segment; None where files of its own are gone, so that it can't be built upon."""
+    def is_there(self, mark: LogMark | None) -> bool:
+        """Whether a file of the log is still the one that it was: a look at this machine's disk. Always False elsewhere."""
+        if mark is None or self.catalog is not None or not self._is_local:
+            return False
+        return self._local_mark(mark.name) == mark
+
+    def _local_mark(self, name: str) -> LogMark | None:
+        try:
+            (found,) = self.engine.storage.identify([f"{LOG_DIRECTORY}/{name}"])
+        except FileNotFoundError:
+            return None
+        return LogMark(name, found)
+
+    def mark_of(self, segment: LogSegment) -> LogMark | None:
+        """Return the newest file of a segment of which more than the name is known; a look on a local disk, else no call."""
+        own = [*segment.commits, *(segment.checkpoint.files if segment.checkpoint is not None else ())]
+        if self.catalog is not None or not own:
+            return None
+        if self._is_local:
+            return self._local_mark(own[len(segment.commits) - 1].name)
+        return next((m for f in reversed(own) if (m := _listed_mark(f)) is not None), None)
+
+    def commits_above(self, segment: LogSegment, mark: LogMark | None, is_trusted: bool = False) -> Newer | None:
+        """List the commits above a segment.
+
+        None where files of its own are gone, so that it can't be built upon, and where the mark shows another table's log
+        or is not listed. Where ``is_trusted``, no mark is needed.
+        """
         own = [*segment.deltas, *(segment.checkpoint.files if segment.checkpoint is not None else ())]
         if self.catalog is not None:
             found = self._catalog_files()
             if not self._are_there(own, found):
                 return None
-            return [f for f in self._catalog_segment(None, (), found).commits if f.version > segment.version]
-        listed = self._list(min(f.version for f in own)).files
-        if not {f.name for f in own}.issubset(f.name for f in listed):
+            newer = [f for f in self._catalog_segment(None, (), found).commits if f.version > segment.version]
+            return Newer(newer, None)
+        first = min(f.version for f in own)
+        if mark is not None:
+            first = min(first, int(mark.name[:20]))
+        by_name = {f.name: f for f in self._list(first).files}
+        if any(f.name not in by_name for f in own):
             return None
-        return [f for f in listed if f.kind == "commit" and f.version > segment.version]
+        if self._is_local:
+            if not self.is_there(mark):
+                return None
+        else:
+            listed = None if mark is None or mark.name not in by_name else _listed_mark(by_name[mark.name])
+            if listed != mark or mark is None and not is_trusted:
+                return None
+            commits = (by_name[f.name] for f in reversed(segment.deltas))
+            mark = next((m for f in commits if (m := _listed_mark(f)) is not None), mark)
+        return Newer([f for f in by_name.values() if f.kind == "commit" and f.version > segment.version], mark)
 
     def _are_there(self, own: Sequence[LogFile], found: _CatalogFiles) -> bool:
         """Whether files of a segment can still be read: a staged commit may be deleted as soon as it is published."""
@@ -279,6 +341,7 @@ class TableLog:
         return [f for f in self._list(start).files if f.kind == "commit"]
 
     def _contents(self, segment: LogSegment) -> LogContents:
+        mark = self.mark_of(segment)
         checkpoint = (
             None if segment.checkpoint is None else CheckpointReader(self.engine.logs, segment.checkpoint)
         )
@@ -297,7 +360,9 @@ class TableLog:
                     path=self.uri, version=segment.version, action=name,
                 )  # fmt: skip
         assert protocol is not None and metadata is not None
-        return LogContents(segment, tail, checkpoint, protocol, metadata, by_checksum=checksum is not None)
+        return LogContents(
+            segment, tail, checkpoint, protocol, metadata, by_checksum=checksum is not None, mark=mark
+        )
 
     def _read_tail(self, segment: LogSegment, checkpoint: CheckpointReader | None) -> ParsedActions:
         """Read the commits; on a remote store the checkpoint's footers come in the same round."""

@@ -133,10 +133,13 @@ def run_write(
         are written into that one.
     """
     _check(options)
-    try:
-        base: Snapshot | None = context.read(None) if known is None else known.update()
-    except TableNotFoundError:
-        base = None
+    base: Snapshot | None = None
+    if known is not None:
+        base = known.update()
+        known.check_id_of(base)
+    else:
+        with contextlib.suppress(TableNotFoundError):
+            base = context.read(None)
     if base is not None and options.mode == "error":
         raise TableExistsError(
             f"There is a table at {context.log.uri} already (version {base.version}). "

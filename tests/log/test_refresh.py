@@ -92,7 +92,7 @@ def test_update_reads_no_commit_that_it_has_seen(table: TableBuilder) -> None:
     """Commits below the held version are spoilt on disk: whoever reads them again fails."""
     snapshot = open_snapshot(table.uri)
     table.append([{"id": 60, "kind": "y"}]).remove(table.paths()[0])
-    for version in (0, 1):
+    for version in range(snapshot.version):
         table.write_log(f"{version:020d}.json", "spoilt")
     moved = snapshot.update()
     assert moved.version == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -245,3 +246,20 @@ def test_table_of_any_file_system_is_read(storage: str) -> None:
     table.delete_rows(lambda row: row["id"] % 3 == 0, storage=storage)
     read(table)
     assert open_snapshot(place).scan(predicate="id > 17").to_table().num_rows == 1
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+def test_stray_file_named_as_a_staged_commit_is_no_commit(tmp_path: Path, version: int, has_checkpoint: bool) -> None:
+    table = TableBuilder(tmp_path).create({"id": "long"}).append([{"id": 1}]).append([{"id": 2}])
+    if has_checkpoint:
+        table.checkpoint("v1")
+    opened = open_snapshot(tmp_path)
+    action = {"add": {"path": "x", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}}
+    table.write_log(f"{version:020d}.{uuid4()}.json", json.dumps(action).encode())
+    for snapshot in (open_snapshot(tmp_path), opened.update(), open_snapshot(tmp_path, 2)):
+        assert snapshot.version == 2
+        assert snapshot.files.count == 2
+        assert len(snapshot.history()) == 3
+    with pytest.raises(VersionNotFoundError):
+        open_snapshot(tmp_path, 3)

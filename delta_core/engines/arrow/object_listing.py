@@ -15,7 +15,7 @@ __all__ = ["lister"]
 
 #: Lists (filesystem, the directory's key without a slash at its end, start).
 Lister = Callable[[Any, str, str], Listing]
-Entry = tuple[str, int, int]
+Entry = tuple[str, int, int, str]
 
 
 def lister(filesystem: Any) -> Lister | None:
@@ -33,9 +33,7 @@ def lister(filesystem: Any) -> Lister | None:
 
 def _listing(found: list[Entry], start: str) -> Listing:
     kept = sorted(entry for entry in found if entry[0] >= start and entry[0])
-    return Listing(
-        [name for name, _, _ in kept], [size for _, size, _ in kept], [modified for _, _, modified in kept]
-    )
+    return Listing([e[0] for e in kept], [e[1] for e in kept], [e[2] for e in kept], [e[3] for e in kept])
 
 
 def _s3(filesystem: Any, key: str, start: str) -> Listing:
@@ -49,7 +47,7 @@ def _s3(filesystem: Any, key: str, start: str) -> Listing:
     while True:
         page = filesystem.call_s3("list_objects_v2", **asked)
         contents = page.get("Contents", ())
-        found += [(o["Key"][len(prefix) :], int(o["Size"]), _ms(o["LastModified"])) for o in contents]
+        found += [(o["Key"][len(prefix) :], int(o["Size"]), _ms(o["LastModified"]), o.get("ETag", "")) for o in contents]
         if not page.get("IsTruncated"):
             return _listing(found, start)
         asked["ContinuationToken"] = page["NextContinuationToken"]
@@ -73,10 +71,11 @@ def _gcs(filesystem: Any, key: str, start: str) -> Listing:
         while True:
             page = await filesystem._call(
                 "GET", "b/{}/o", bucket, delimiter="/", prefix=prefix or None, pageToken=token, json_out=True,
-                startOffset=prefix + start if start else None, fields="nextPageToken,items(name,size,updated)",
+                startOffset=prefix + start if start else None, fields="nextPageToken,items(name,size,updated,generation)",
             )  # fmt: skip
             found += [
-                (o["name"][len(prefix) :], int(o["size"]), _ms(o["updated"])) for o in page.get("items", ())
+                (o["name"][len(prefix) :], int(o["size"]), _ms(o["updated"]), str(o.get("generation", "")))
+                for o in page.get("items", ())
             ]
             token = page.get("nextPageToken")
             if token is None:
@@ -95,7 +94,7 @@ def _azure(filesystem: Any, key: str, start: str) -> Listing:
         blobs: AsyncIterator[Any] = client.walk_blobs(name_starts_with=prefix or None, delimiter="/", **asked)
         # a prefix, which stands for a directory, has no size
         return [
-            (b["name"][len(prefix) :], int(b["size"]), _ms(b["last_modified"]))
+            (b["name"][len(prefix) :], int(b["size"]), _ms(b["last_modified"]), str(b.get("etag") or ""))
             async for b in blobs
             if "last_modified" in b
         ]
