@@ -31,6 +31,7 @@ from delta_core.errors import (
     LogChangedError,
     MetadataChangedError,
     MissingDependencyError,
+    TableNotFoundError,
 )  # fmt: skip
 from delta_core.expressions.ast import Expression
 from delta_core.features import supported_features
@@ -542,11 +543,9 @@ class Snapshot:
         newer = log.commits_above(self.segment, self._mark, self._is_fresh)
         if newer is None:
             found = self.context.read(None)
-            if found.version > self.version or found.metadata.id != self.metadata.id:
-                return found  # a table that was made anew has another id
-            # a listing that lags does not have this version yet
-            self._seen(found._mark)
-            return self
+            # a listing that lags does not have this version yet; a table that was made anew has another id
+            lags = found.version < self.version and found.metadata.id == self.metadata.id
+            return self if lags else found
         self._seen(newer.mark)
         if not newer.commits:
             return self
@@ -582,7 +581,13 @@ class Snapshot:
         if newer is not None:
             self._seen(newer.mark)
             return
-        found = self.context.read(None)
+        try:
+            found = self.context.read(None)
+        except TableNotFoundError as e:
+            raise TableNotFoundError(
+                f"The log of the table at {self.uri} is gone: version {self.version + 1} would follow nothing. Nothing was "
+                "committed. Open the table again, or create it.", path=self.uri, version=self.version + 1,
+            ) from e  # fmt: skip
         self.check_id_of(found)
         self._seen(found._mark)
 

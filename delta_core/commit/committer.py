@@ -10,11 +10,10 @@ import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from delta_core.commit.outcome import Committed, Conflict, Outcome, Proposal
 from delta_core.engine import PutResult, RangeRequest, Storage
-from delta_core.errors import CommitError, CommitStateUnknownError, EngineError, TableNotFoundError
+from delta_core.errors import CommitError, CommitStateUnknownError, EngineError
 from delta_core.log.names import LOG_DIRECTORY, commit_name
 from delta_core.processes import PerProcess
 
@@ -49,7 +48,6 @@ class StoreCommitter:
         whether the first put was lost, landed, or lands later.
         """
         prove_exclusive(self._storage)
-        self._check_log(proposal.version)
         name = commit_name(proposal.version)
         path = f"{LOG_DIRECTORY}/{name}"
         failures: list[EngineError] = []
@@ -70,15 +68,6 @@ class StoreCommitter:
                 if is_refusal(e) and len(failures) == 1:
                     raise _refused(proposal, e) from e
         raise _unknown(proposal, path, failures)
-
-    def _check_log(self, version: int) -> None:
-        """Refuse to begin a log in the middle, where somebody deleted the table; on a local disk, which makes directories."""
-        log = self._storage.local_path(LOG_DIRECTORY) if version else None
-        if log is not None and not Path(log).is_dir():
-            raise TableNotFoundError(
-                f"The log of the table at {self._storage.root} is gone: version {version} would follow nothing. Nothing was "
-                "committed. Open the table again, or create it.", path=self._storage.root, version=version,
-            )  # fmt: skip
 
     def _is_ours(self, path: str, proposal: Proposal) -> bool:
         (found,) = self._storage.read([RangeRequest(path)])

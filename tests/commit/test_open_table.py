@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from delta_core.engine import Listing
 from delta_core.engines.arrow.local import LocalStorage
+from delta_core.errors import MetadataChangedError
 from delta_core.snapshot import Snapshot, open_snapshot
 from tests.commit.conftest import paths
 
@@ -82,22 +84,17 @@ def test_change_of_the_schema_by_others_is_seen_before_rows_are_written(table: D
 
 
 def test_table_that_was_made_anew_is_noticed(table: DeltaTable) -> None:
-    import shutil
-
     for i in range(3):
         write_deltalake(table, rows(i), mode="append")
     shutil.rmtree(table.snapshot().uri)
     write_deltalake(table.table_uri, rows(100))
+    with pytest.raises(MetadataChangedError):
+        write_deltalake(table, rows(200), mode="append")
+    table.update_incremental()
     write_deltalake(table, rows(200), mode="append")
     assert table.version() == 1
-    assert sorted(open_snapshot(table.table_uri).scan().to_table()["id"].to_pylist()) == [
-        100,
-        101,
-        102,
-        200,
-        201,
-        202,
-    ]
+    found = open_snapshot(table.table_uri).scan().to_table()["id"].to_pylist()
+    assert sorted(found) == [100, 101, 102, 200, 201, 202]
 
 
 # --- what stays in memory ------------------------------------------------------------------
