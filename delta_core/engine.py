@@ -75,11 +75,19 @@ class FileIdentity(NamedTuple):
     size : int
         Bytes.
     tag : str
-        The store's entity tag; on disks the file's number and the time of its last change.
+        The store's entity tag; on disks the file's number and the time of its last change. Empty where a listing has none.
+    modified_ms : int, optional
+        Modification time, where the tag does not say it.
     """
 
     size: int
     tag: str
+    modified_ms: int | None = None
+
+    def is_as_listed(self, listed: FileIdentity) -> bool:
+        """Whether this is what a listing showed, as far as that tells."""
+        same = self.tag == listed.tag if listed.tag else self.modified_ms == listed.modified_ms
+        return same and self.size == listed.size
 
 
 class Storage(Protocol):
@@ -278,8 +286,12 @@ class LogFiles(Protocol):
         """
         ...
 
-    def open_checkpoints(self, paths: Sequence[str], sizes: Sequence[int | None]) -> list[CheckpointHandle]:
+    def open_checkpoints(
+        self, paths: Sequence[str], sizes: Sequence[int | None], listed: Sequence[FileIdentity | None] = ()
+    ) -> list[CheckpointHandle]:
         """Open checkpoint parts or sidecars (paths relative to the root), footers fetched concurrently.
+
+        ``listed`` is what a listing told of each file, if anything.
 
         Raises CheckpointError naming the file if one can't be read, LogChangedError if it is gone. Every later read of a
         handle is of the very content that was opened, or raises LogChangedError.

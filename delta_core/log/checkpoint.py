@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.actions import ActionField, parse_action
-from delta_core.engine import ActionQuery, CheckpointHandle, LogFiles
+from delta_core.engine import ActionQuery, CheckpointHandle, FileIdentity, LogFiles
 from delta_core.errors import CheckpointError, LogChangedError
 from delta_core.kernels.arrow_buffers import array_of, is_valid
 from delta_core.kernels.json_actions import ParsedActions
@@ -43,7 +43,9 @@ class CheckpointReader:
     @cached_property
     def _handles(self) -> list[CheckpointHandle]:
         files = self.checkpoint.files
-        return list(self._logs.open_checkpoints([f"{LOG_DIRECTORY}/{f.name}" for f in files], [f.size for f in files]))
+        paths = [f"{LOG_DIRECTORY}/{f.name}" for f in files]
+        listed = [None if f.size is None else FileIdentity(f.size, f.tag, f.modified_ms) for f in files]
+        return list(self._logs.open_checkpoints(paths, [f.size for f in files], listed))
 
     @property
     def num_own_rows(self) -> int:

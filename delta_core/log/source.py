@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from delta_core.actions import ActionField, Metadata, Protocol, parse_action
 from delta_core.catalog import CommitSource, StagedCommit
-from delta_core.engine import ActionQuery, Engine
+from delta_core.engine import ActionQuery, Engine, FileIdentity
 from delta_core.errors import (
     CheckpointError,
     LogChangedError,
@@ -48,7 +48,7 @@ class LogMark(NamedTuple):
     """A file of a log that is this table's alone: a table made anew at the same place has another one of its name."""
 
     name: str
-    identity: tuple[object, ...]
+    identity: FileIdentity
 
 
 class LogContents(Struct, frozen=True, dict=True):
@@ -101,7 +101,7 @@ class Newer(NamedTuple):
 def _listed_mark(file: LogFile) -> LogMark | None:
     if file.size is None or file.modified_ms is None:
         return None
-    return LogMark(file.name, (file.size, file.modified_ms, file.tag))
+    return LogMark(file.name, FileIdentity(file.size, file.tag, file.modified_ms))
 
 
 class _CatalogFiles(NamedTuple):

@@ -123,10 +123,11 @@ def http_status(error: BaseException | None) -> int | None:
 
 def entity_tag(entry: Mapping[str, Any]) -> str:
     """Return what of a file's description changes when its content is replaced; filesystems spell it in different ways."""
-    return repr([(name, entry[name]) for name in _TAGS if entry.get(name) is not None])
+    tag = next((str(entry[name]) for name in ("generation", "ETag", "etag") if entry.get(name)), "")
+    return tag.strip('"') or repr([(name, entry[name]) for name in _TIMES if entry.get(name) is not None])
 
 
-_TAGS = ("ETag", "etag", "generation", "LastModified", "last_modified", "updated", "modified", "mtime", "created", "ino")
+_TIMES = ("LastModified", "last_modified", "updated", "modified", "mtime", "created", "ino")
 
 
 def modified_ms(entry: Mapping[str, Any]) -> int | None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.actions import FILE_COLUMNS
-from delta_core.engine import ActionQuery, ParquetForm, RangeRequest, Storage
+from delta_core.engine import ActionQuery, FileIdentity, ParquetForm, RangeRequest, Storage
 from delta_core.engines.arrow.log_writer import write_lines, write_parquet
 from delta_core.engines.arrow.measure import parquet_leaves
 from delta_core.engines.arrow.parquet_columns import decode_chunks, find_chunk, has_codes
@@ -88,9 +88,12 @@ class ArrowLogFiles:
         for i, f in enumerate(files):
             parser.feed(f.end_version, found[i] if f.data is None else f.data, paths[i])
 
-    def open_checkpoints(self, paths: Sequence[str], sizes: Sequence[int | None]) -> list[ParquetCheckpoint]:
+    def open_checkpoints(
+        self, paths: Sequence[str], sizes: Sequence[int | None], listed: Sequence[FileIdentity | None] = ()
+    ) -> list[ParquetCheckpoint]:
         """Open checkpoint parts or sidecars, footers read concurrently."""
-        found = self._map(lambda p: ParquetCheckpoint(self._storage, *p), list(zip(paths, sizes, strict=True)))
+        files = list(zip(paths, sizes, listed or [None] * len(paths), strict=True))
+        found = self._map(lambda p: ParquetCheckpoint(self._storage, *p), files)
         if len(found) > 1:
             # parts are replaced one after the other: all must be of one checkpoint
             self._map(ParquetCheckpoint.check_name, found)
@@ -100,10 +103,10 @@ class ArrowLogFiles:
 class ParquetCheckpoint:
     """One Parquet checkpoint part or sidecar; opening it reads the footer."""
 
-    def __init__(self, storage: Storage, path: str, size: int | None) -> None:
+    def __init__(self, storage: Storage, path: str, size: int | None, listed: FileIdentity | None = None) -> None:
         self.path = path
-        self._file = PinnedFile(storage, path, size)
-        with self._guard(), self._file.opened() as source:
+        self._file = PinnedFile(storage, path, size, listed)
+        with self._guard(), self._file.opened(for_footer=True) as source:
             self._metadata = read_footer(source)
             self._schema: pa.Schema = self._parquet(source).schema_arrow
             self._check_schema()

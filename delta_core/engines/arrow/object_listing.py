@@ -47,7 +47,7 @@ def _s3(filesystem: Any, key: str, start: str) -> Listing:
     while True:
         page = filesystem.call_s3("list_objects_v2", **asked)
         contents = page.get("Contents", ())
-        found += [(o["Key"][len(prefix) :], int(o["Size"]), _ms(o["LastModified"]), o.get("ETag", "")) for o in contents]
+        found += [(o["Key"][len(prefix) :], int(o["Size"]), _ms(o["LastModified"]), _tag(o.get("ETag"))) for o in contents]
         if not page.get("IsTruncated"):
             return _listing(found, start)
         asked["ContinuationToken"] = page["NextContinuationToken"]
@@ -74,7 +74,7 @@ def _gcs(filesystem: Any, key: str, start: str) -> Listing:
                 startOffset=prefix + start if start else None, fields="nextPageToken,items(name,size,updated,generation)",
             )  # fmt: skip
             found += [
-                (o["name"][len(prefix) :], int(o["size"]), _ms(o["updated"]), str(o.get("generation", "")))
+                (o["name"][len(prefix) :], int(o["size"]), _ms(o["updated"]), _tag(o.get("generation")))
                 for o in page.get("items", ())
             ]
             token = page.get("nextPageToken")
@@ -94,7 +94,7 @@ def _azure(filesystem: Any, key: str, start: str) -> Listing:
         blobs: AsyncIterator[Any] = client.walk_blobs(name_starts_with=prefix or None, delimiter="/", **asked)
         # a prefix, which stands for a directory, has no size
         return [
-            (b["name"][len(prefix) :], int(b["size"]), _ms(b["last_modified"]), str(b.get("etag") or ""))
+            (b["name"][len(prefix) :], int(b["size"]), _ms(b["last_modified"]), _tag(b.get("etag")))
             async for b in blobs
             if "last_modified" in b
         ]
@@ -109,6 +109,10 @@ def _azure(filesystem: Any, key: str, start: str) -> Listing:
             return await walk(client)
 
     return _listing(sync(filesystem.loop, found), start)
+
+
+def _tag(found: object) -> str:
+    return str(found or "").strip('"')
 
 
 def _ms(when: str | datetime) -> int:

@@ -36,6 +36,8 @@ class PinnedFile:
     ----------
     size : int, optional
         Bytes, as a listing or an action has them.
+    listed : FileIdentity, optional
+        What a listing told of it.
 
     Notes
     -----
@@ -44,7 +46,7 @@ class PinnedFile:
     anything is made of the bytes, unless the name has a UUID.
     """
 
-    def __init__(self, storage: Storage, path: str, size: int | None) -> None:
+    def __init__(self, storage: Storage, path: str, size: int | None, listed: FileIdentity | None = None) -> None:
         self.path = path
         self._storage = storage
         self._size = size
@@ -52,13 +54,15 @@ class PinnedFile:
         self.local = storage.local_path(path)
         self._kept: Any = None
         self._identity: FileIdentity | None = None
+        self._listed = None if storage in _listing_otherwise else listed
 
     @contextmanager
-    def opened(self) -> Iterator[Any]:
+    def opened(self, for_footer: bool = False) -> Iterator[Any]:
         """Open the file for random access; on a local disk it has a descriptor.
 
         Raises LogChangedError where the file is not the one that was opened first, also where it is replaced while the
-        block runs: what the block read must not be used then.
+        block runs: what the block read must not be used then. A footer need not be checked: the first look after it
+        compares with the listing that came before it.
         """
         if self.local is not None:
             yield from self._opened_locally(self.local)
@@ -72,17 +76,37 @@ class PinnedFile:
             with self._storage.open(self.path, self._size) as file:
                 yield file
             return
-        if self._identity is None:
+        if for_footer and self._listed is not None:
+            with self._storage.open(self.path, self._listed.size) as file:
+                yield from self._read_as_listed(file)
+            return
+        if self._identity is None and self._listed is None:
             (self._identity,) = self._storage.identify([self.path])
             if self._size not in (None, self._identity.size):
                 raise LogChangedError.of_replaced(self.path)
-        with self._storage.open(self.path, self._identity.size) as file:
+        with self._storage.open(self.path, self._size) as file:
             yield pa.PythonFile(_VerifiedReads(file, self.check_name), "r")
 
     def check_name(self) -> None:
         """Raise LogChangedError where the name stands for another content by now."""
-        if self._identity is not None and self._storage.identify([self.path]) != [self._identity]:
+        if self._identity is None and self._listed is None:
+            return
+        (found,) = self._storage.identify([self.path])
+        if self._identity is None and self._listed is not None:
+            if not found.is_as_listed(self._listed):
+                # a filesystem may describe one file in two ways; then there is one more look at each file
+                _listing_otherwise.add(self._storage)
+                raise LogChangedError.of_replaced(self.path)
+            self._identity = found
+        if found != self._identity:
             raise LogChangedError.of_replaced(self.path)
+
+    def _read_as_listed(self, file: Any) -> Iterator[Any]:
+        try:
+            yield file
+        except Exception:
+            self.check_name()
+            raise
 
     def _fetch(self, size: int) -> pa.Buffer:
         # a byte more tells a file that has grown
@@ -156,6 +180,8 @@ def _num_descriptors() -> int:
     return MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else min(MOST_DESCRIPTORS, soft // 4)
 
 
+#: Storages whose listings and descriptions of files did not agree.
+_listing_otherwise: weakref.WeakSet[Any] = weakref.WeakSet()
 #: One entry per descriptor that may still be kept; without a lock, since a finalizer may run anywhere.
 _free: deque[None] = deque([None] * _num_descriptors())
 

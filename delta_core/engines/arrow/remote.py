@@ -186,7 +186,7 @@ class FsspecStorage(CrossStoreStorage):
             if key is None:
                 return self._other(path).identify([path])[0]
             found = self._describe(path, key)
-            return FileIdentity(int(found.get("size") or 0), entity_tag(found))
+            return FileIdentity(int(found.get("size") or 0), entity_tag(found), modified_ms(found))
 
         return self._map(one, paths)
 
