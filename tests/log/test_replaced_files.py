@@ -123,13 +123,13 @@ def test_columns_are_of_one_checkpoint_whenever_it_is_replaced(
     looks = 0
 
     @contextmanager
-    def opened(self: Any) -> Iterator[Any]:
+    def opened(self: Any, **options: bool) -> Iterator[Any]:
         nonlocal looks
         looks += 1
         look = looks
         if at == f"before {look}":
             change()
-        with real(self) as file:
+        with real(self, **options) as file:
             if at == f"at the start of {look}":
                 change()
             yield file
