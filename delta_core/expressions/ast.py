@@ -15,13 +15,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.errors import ExpressionError
+from delta_core.recursion import MOST_NESTED, Steps, each, run
 from delta_core.types import DataType
 
 __all__ = [
     "Call", "Cast", "Column", "Expression", "FileConstant", "FileStatistic", "Leaf", "Literal", "PartitionValue",
-    "PhysicalColumn", "RowPosition", "TaskCount", "TaskIndex", "TaskRow", "Values", "all_of", "any_of", "column",
-    "conjuncts", "leaves",
-    "literal", "negate", "transform", "uses",
+    "PhysicalColumn", "RowPosition", "TaskCount", "TaskIndex", "TaskRow", "Values", "all_of", "all_parts", "any_of",
+    "check_depth", "column", "conjuncts", "flatten", "leaves",
+    "literal", "negate", "too_deep", "transform", "uses",
 ]  # fmt: skip
 
 
@@ -145,10 +146,13 @@ class Call(Struct, frozen=True):
     sql: str = ""
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Call and (self.function, self.args) == (other.function, other.args)
+        return type(other) is Call and _are_equal(self, other)
 
     def __hash__(self) -> int:
-        return hash((self.function, self.args))
+        return _shallow_hash(self)
+
+    def __repr__(self) -> str:
+        return _shown(self)
 
 
 class Cast(Struct, frozen=True):
@@ -160,13 +164,56 @@ class Cast(Struct, frozen=True):
     sql: str = ""
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Cast and (self.arg, self.type, self.safe) == (other.arg, other.type, other.safe)
+        return type(other) is Cast and _are_equal(self, other)
 
     def __hash__(self) -> int:
-        return hash((self.arg, self.type, self.safe))
+        return _shallow_hash(self)
+
+    def __repr__(self) -> str:
+        return _shown(self)
 
 
 Expression = Union[Leaf, Literal, Values, Call, Cast]
+#: Levels that a hash looks at, and that a message shows.
+_HASHED, _SHOWN = 4, 20
+
+
+def _parts(e: Any) -> tuple[Expression, ...]:
+    """Return the expressions right below another one."""
+    return e.args if isinstance(e, Call) else (e.arg,) if isinstance(e, Cast) else ()
+
+
+def _head(e: Any) -> Any:
+    """Return what an expression is apart from those below it."""
+    if isinstance(e, Call):
+        return Call, e.function, len(e.args)
+    return (Cast, e.type, e.safe) if isinstance(e, Cast) else e
+
+
+def _are_equal(a: Expression, b: Expression) -> bool:
+    pairs = [(a, b)]
+    while pairs:
+        x, y = pairs.pop()
+        if x is not y:
+            if _head(x) != _head(y):
+                return False
+            pairs.extend(zip(_parts(x), _parts(y), strict=True))
+    return True
+
+
+def _shallow_hash(e: Expression, levels: int = _HASHED) -> int:
+    return hash((_head(e), *(_shallow_hash(p, levels - 1) for p in _parts(e)))) if levels else 0
+
+
+def _shown(e: Any, levels: int = _SHOWN) -> str:
+    if not isinstance(e, (Call, Cast)):
+        return repr(e)
+    if not levels:
+        return "..."
+    parts = ", ".join(_shown(p, levels - 1) for p in _parts(e))
+    if isinstance(e, Call):
+        return f"Call({e.function!r}, {parts})"
+    return f"Cast({parts}, {e.type!r}{', safe=True' if e.safe else ''})"
 
 
 def column(name: str) -> Column:
@@ -217,30 +264,77 @@ def negate(expression: Expression) -> Expression:
 
 def conjuncts(expression: Expression | None) -> Iterator[Expression]:
     """Yield the parts that AND joins, flattened."""
-    if expression is None:
-        return
-    if isinstance(expression, Call) and expression.function == "and":
-        for arg in expression.args:
-            yield from conjuncts(arg)
-    else:
-        yield expression
+    left = [] if expression is None else [expression]
+    while left:
+        e = left.pop()
+        if isinstance(e, Call) and e.function == "and":
+            left.extend(reversed(e.args))
+        else:
+            yield e
 
 
 def leaves(expression: Expression) -> tuple[Leaf, ...]:
     """Return the distinct leaves, in order of first appearance."""
     seen: dict[Leaf, None] = {}
-
-    def visit(e: Expression) -> None:
-        if isinstance(e, Call):
-            for arg in e.args:
-                visit(arg)
-        elif isinstance(e, Cast):
-            visit(e.arg)
+    left = [expression]
+    while left:
+        e = left.pop()
+        if isinstance(e, (Call, Cast)):
+            left.extend(reversed(_parts(e)))
         elif not isinstance(e, (Literal, Values)):
             seen.setdefault(e)
-
-    visit(expression)
     return tuple(seen)
+
+
+def all_parts(expression: Expression) -> Iterator[Expression]:
+    """Yield an expression and all those below it, parents first."""
+    left = [expression]
+    while left:
+        e = left.pop()
+        yield e
+        left.extend(reversed(_parts(e)))
+
+
+def check_depth(expression: Expression) -> None:
+    """Raise ExpressionError for an expression of more levels than are supported."""
+    level, levels = [expression], 0
+    while level := [p for e in level for p in _parts(e)]:
+        levels += 1
+        if levels >= MOST_NESTED:
+            raise too_deep()
+
+
+def too_deep(**facts: Any) -> ExpressionError:
+    """Return the error for an expression of more levels than are supported."""
+    return ExpressionError(
+        f"The expression is nested more than {MOST_NESTED} levels deep, which is the limit. Write it flatter: AND and OR take "
+        "any number of parts, IN takes a list.", limit=MOST_NESTED, **facts,
+    )  # fmt: skip
+
+
+def flatten(expression: Expression) -> Expression:
+    """Join ANDs right below an AND, and ORs below an OR, so that long chains are not deep; the text is kept."""
+    return run(_flatten(expression))
+
+
+def _flatten(e: Expression) -> Steps[Expression]:
+    if isinstance(e, Cast):
+        arg = yield _flatten(e.arg)
+        return e if arg is e.arg else replace(e, arg=arg)
+    if not isinstance(e, Call):
+        return e
+    parts: Sequence[Expression] = e.args
+    if e.function in ("and", "or"):
+        parts, left = [], list(reversed(e.args))
+        while left:
+            part = left.pop()
+            if isinstance(part, Call) and part.function == e.function:
+                left.extend(reversed(part.args))
+            else:
+                parts.append(part)
+    args = yield from each(map(_flatten, parts))
+    same = len(args) == len(e.args) and all(a is b for a, b in zip(args, e.args, strict=True))
+    return e if same else replace(e, args=tuple(args))
 
 
 def uses(expression: Expression, path: Sequence[str]) -> bool:
@@ -252,8 +346,14 @@ def uses(expression: Expression, path: Sequence[str]) -> bool:
 
 def transform(expression: Expression, change: Callable[[Leaf], Expression]) -> Expression:
     """Rebuild an expression with every leaf replaced by ``change(leaf)``."""
-    if isinstance(expression, Call):
-        return replace(expression, args=tuple(transform(a, change) for a in expression.args), sql="")
-    if isinstance(expression, Cast):
-        return replace(expression, arg=transform(expression.arg, change), sql="")
-    return expression if isinstance(expression, (Literal, Values)) else change(expression)
+    return run(_transform(expression, change))
+
+
+def _transform(e: Expression, change: Callable[[Leaf], Expression]) -> Steps[Expression]:
+    if isinstance(e, Call):
+        args = yield from each(_transform(a, change) for a in e.args)
+        return replace(e, args=tuple(args), sql="")
+    if isinstance(e, Cast):
+        arg = yield _transform(e.arg, change)
+        return replace(e, arg=arg, sql="")
+    return e if isinstance(e, (Literal, Values)) else change(e)

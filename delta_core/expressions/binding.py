@@ -19,11 +19,23 @@ from delta_core.errors import (
     PluginError,
     UnsupportedExpressionError,
 )
-from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, Values, column
+from delta_core.expressions.ast import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Leaf,
+    Literal,
+    Values,
+    check_depth,
+    column,
+    flatten,
+)
 from delta_core.expressions.coercion import VOID, can_cast, canonical, same_type, spark_name
 from delta_core.expressions.functions import is_builtin, resolve_call, rewrite
 from delta_core.expressions.literals import cast_literal, typed
 from delta_core.expressions.typing_rules import Typed, cast_to
+from delta_core.recursion import Steps, each, run
 from delta_core.schema import find, format_path
 from delta_core.types import ArrayType, DataType, MapType, PrimitiveType, StructType, arrow_to_type
 
@@ -104,7 +116,9 @@ def bind_typed(
         return _find_column(schema, leaf, moment) if isinstance(leaf, Column) else leaf_type(leaf)
 
     moment = now or dt.datetime.now(dt.UTC)
-    return resolve(expression, locate, functions or {}, moment)
+    flat = flatten(expression)
+    check_depth(flat)
+    return resolve(flat, locate, functions or {}, moment)
 
 
 def leaf_type(leaf: Leaf) -> Typed:
@@ -162,28 +176,27 @@ def resolve(
 ) -> Typed:
     """Bind an expression whose leaves ``locate`` finds and types. See `bind`."""
 
-    def visit(e: Expression) -> Typed:
+    def visit(e: Expression) -> Steps[Typed]:
         if isinstance(e, Literal):
             constant = typed(e)
             return Typed(constant, constant.type or VOID)
         if isinstance(e, Values):
             return Typed(e, e.type)
-        if isinstance(e, Call):
-            return call(e)
         if isinstance(e, Cast):
-            return _cast(e, visit(e.arg))
-        return locate(e)
-
-    def call(e: Call) -> Typed:
+            return _cast(e, (yield visit(e.arg)))
+        if not isinstance(e, Call):
+            return locate(e)
         name = e.function.lower()
         if name in _NOW and not e.args:
             return _now(name, now or dt.datetime.now(dt.UTC))
         simpler = rewrite(name, e.args)
         if simpler is not None:
-            return visit(simpler)
-        return resolve_args(name, [visit(a) for a in e.args], functions)
+            found: Typed = yield visit(simpler)
+            return found
+        args = yield from each(map(visit, e.args))
+        return resolve_args(name, args, functions)
 
-    found = visit(expression)
+    found = run(visit(expression))
     return _keep_text(expression, found)
 
 

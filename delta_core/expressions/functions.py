@@ -102,7 +102,7 @@ pow atan2: double double -> double
 """
 
 _SPECIAL: dict[str, tuple[Rule, int, int]] = {
-    "and": (logic, 1, 9999), "or": (logic, 1, 9999), "not": (logic, 1, 1),
+    "and": (logic, 1, 10_000_000), "or": (logic, 1, 10_000_000), "not": (logic, 1, 1),
     "isnull": (to_boolean, 1, 1), "isnotnull": (to_boolean, 1, 1), "isnan": (nan_test, 1, 1),
     **dict.fromkeys(COMPARISONS, (comparison, 2, 2)), "in": (membership, 1, 10_000_000), "between any": (overlap, 3, 3),
     "like": (signature(("string", "string", "string"), "boolean"), 2, 3),

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-import json
 import math
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of
 from delta_core.expressions.members import from_arrow
+from delta_core.json_text import load_json
+from delta_core.recursion import Steps, each, run
 from delta_core.types import PrimitiveType
 
 __all__ = ["from_polars"]
@@ -45,7 +47,7 @@ def from_polars(expression: Any) -> Expression | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = json.loads(expression.meta.serialize(format="json"))
+            tree = load_json(expression.meta.serialize(format="json"))
     except (ValueError, AttributeError):
         return None
     except Exception as e:
@@ -55,36 +57,39 @@ def from_polars(expression: Any) -> Expression | None:
     return all_of(list(_parts(tree)))
 
 
-def _parts(node: Any) -> Iterator[Expression]:
+def _parts(tree: Any) -> Iterator[Expression]:
     """Yield the parts joined by AND that translate."""
-    binary = node.get("BinaryExpr", {}) if isinstance(node, dict) else {}
-    if _OPERATORS.get(str(binary.get("op"))) == "and":
-        yield from _parts(binary["left"])
-        yield from _parts(binary["right"])
-        return
-    try:
-        yield _convert(node)
-    except (_UntranslatableError, KeyError, TypeError, ValueError, IndexError, AttributeError):
-        return
+    left = [tree]
+    while left:
+        node = left.pop()
+        binary = node.get("BinaryExpr", {}) if isinstance(node, dict) else {}
+        if _OPERATORS.get(str(binary.get("op"))) == "and":
+            left += [binary["right"], binary["left"]]
+            continue
+        with suppress(_UntranslatableError, KeyError, TypeError, ValueError, IndexError, AttributeError):
+            found: Expression = run(_convert(node))
+            yield found
 
 
-def _convert(node: Any) -> Expression:
+def _convert(node: Any) -> Steps[Expression]:
     (kind, body), *others = node.items()
     if others or kind not in _KINDS:
         raise _UntranslatableError(kind)
-    return _KINDS[kind](body)
+    found: Expression = yield _KINDS[kind](body)
+    return found
 
 
-def _binary(body: Any) -> Expression:
-    left, right = _convert(body["left"]), _convert(body["right"])
+def _binary(body: Any) -> Steps[Expression]:
+    left, right = (yield _convert(body["left"])), (yield _convert(body["right"]))
     if body["op"] == "NotEqValidity":
         return Call("not", (Call("<=>", (left, right)),))
     return Call(_OPERATORS[body["op"]], (left, right))
 
 
-def _function(body: Any) -> Expression:
+def _function(body: Any) -> Steps[Expression]:
     (family, function), *others = body["function"].items()
-    args = tuple(_convert(a) for a in body["input"] if "List" not in a.get("Literal", {}).get("Scalar", {}))
+    known = [a for a in body["input"] if "List" not in a.get("Literal", {}).get("Scalar", {})]
+    args = tuple((yield from each(map(_convert, known))))
     if others:
         raise _UntranslatableError(family)
     if family == "Boolean" and isinstance(function, str) and function in _BOOLEAN:
@@ -145,7 +150,8 @@ def _datetime(count: int, unit: str, zone: Any) -> Literal:
     return Literal(time if zone is None else time.replace(tzinfo=dt.UTC))
 
 
-_KINDS: dict[str, Callable[[Any], Expression]] = {
+#: Returns an expression, or the steps to it.
+_KINDS: dict[str, Callable[[Any], Any]] = {
     "BinaryExpr": _binary,
     "Function": _function,
     "Literal": _literal,

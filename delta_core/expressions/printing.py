@@ -6,7 +6,7 @@ import datetime as dt
 import decimal
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import (
@@ -30,6 +30,7 @@ from delta_core.expressions.coercion import (
 )
 from delta_core.expressions.literals import to_microseconds, typed
 from delta_core.expressions.members import expand
+from delta_core.recursion import Steps, each, run
 
 __all__ = ["format_sql", "quote_name"]
 
@@ -66,14 +67,27 @@ def format_sql(expression: Expression) -> str:
     Compound operands stand in parentheses. A leaf that no SQL names (a statistic, a row position) is printed as
     a function of its name, for messages.
     """
-    if isinstance(expression, Literal):
-        return _literal(expression)
-    if isinstance(expression, Call):
-        return _call(expression)
-    if isinstance(expression, Cast):
-        word = "TRY_CAST" if expression.safe else "CAST"
-        return f"{word}({format_sql(expression.arg)} AS {spark_name(expression.type)})"
-    return _leaf(expression)
+    return run(_format(expression))
+
+
+def _format(e: Expression) -> Steps[str]:
+    if isinstance(e, Literal):
+        return _literal(e)
+    if isinstance(e, Cast):
+        word = "TRY_CAST" if e.safe else "CAST"
+        return f"{word}({(yield _format(e.arg))} AS {spark_name(e.type)})"
+    if not isinstance(e, Call):
+        return _leaf(e)
+    parts = _candidates(e) if e.function == "in" else e.args
+    texts = yield from each(map(_format, parts))
+    return _call(e, [_Part(p, t) for p, t in zip(parts, texts, strict=True)])
+
+
+class _Part(NamedTuple):
+    """An argument and its text."""
+
+    expression: Expression
+    text: str
 
 
 def quote_name(name: str) -> str:
@@ -94,63 +108,63 @@ def _leaf(leaf: Any) -> str:
     return f"{type(leaf).__name__}()"
 
 
-def _operand(e: Expression) -> str:
-    text = format_sql(e)
+def _operand(part: _Part) -> str:
+    e, text = part
     compound = isinstance(e, Call) and (e.function in _INFIX or e.function in _LOOSE)
     negative = isinstance(e, Literal) and text.startswith("-")
     return f"({text})" if compound or negative else text
 
 
-def _holder(e: Expression) -> str:
+def _holder(part: _Part) -> str:
+    e, text = part
     closed = isinstance(e, Literal) or (isinstance(e, Call) and e.function == "case")
-    return f"({format_sql(e)})" if closed else _operand(e)
+    return f"({text})" if closed else _operand(part)
 
 
-def _call(e: Call) -> str:
-    if e.function in _INFIX and len(e.args) > 1:
-        return f" {_WORD.get(e.function, e.function)} ".join(map(_operand, e.args))
+def _call(e: Call, parts: list[_Part]) -> str:
+    texts = [p.text for p in parts]
+    if e.function in _INFIX and len(parts) > 1:
+        return f" {_WORD.get(e.function, e.function)} ".join(map(_operand, parts))
     if e.function in ("and", "or"):
-        return format_sql(e.args[0])
+        return texts[0]
     if e.function in _SYNTAX:
-        return str(_SYNTAX[e.function](e))
+        return str(_SYNTAX[e.function](e, parts))
     if e.function in ("negative", "positive", "~"):
         sign = {"negative": "-", "positive": "+", "~": "~"}[e.function]
-        return f"{sign}({format_sql(e.args[0])})"
-    return f"{e.function}({', '.join(map(format_sql, e.args))})"
+        return f"{sign}({texts[0]})"
+    return f"{e.function}({', '.join(texts)})"
 
 
-def _case(e: Call) -> str:
-    pairs = len(e.args) // 2
-    body = "".join(
-        f" WHEN {format_sql(e.args[2 * i])} THEN {format_sql(e.args[2 * i + 1])}" for i in range(pairs)
-    )
-    otherwise = f" ELSE {format_sql(e.args[-1])}" if len(e.args) % 2 else ""
+def _case(_: Call, parts: list[_Part]) -> str:
+    pairs = zip(parts[0::2], parts[1::2], strict=False)
+    body = "".join(f" WHEN {condition.text} THEN {value.text}" for condition, value in pairs)
+    otherwise = f" ELSE {parts[-1].text}" if len(parts) % 2 else ""
     return f"CASE{body}{otherwise} END"
 
 
-def _like(e: Call) -> str:
-    escape = f" ESCAPE {_operand(e.args[2])}" if len(e.args) > 2 else ""
-    return f"{_operand(e.args[0])} {_WORD[e.function]} {_operand(e.args[1])}{escape}"
+def _like(e: Call, parts: list[_Part]) -> str:
+    escape = f" ESCAPE {_operand(parts[2])}" if len(parts) > 2 else ""
+    return f"{_operand(parts[0])} {_WORD[e.function]} {_operand(parts[1])}{escape}"
 
 
-def _field(e: Call) -> str:
-    name = e.args[1]
+def _field(_: Call, parts: list[_Part]) -> str:
+    name = parts[1].expression
     assert isinstance(name, Literal)
-    return f"{_holder(e.args[0])}.{quote_name(str(name.value))}"
+    return f"{_holder(parts[0])}.{quote_name(str(name.value))}"
 
 
 def _candidates(e: Call) -> Sequence[Expression]:
     values = e.args[-1]
-    return expand(values) if isinstance(values, Values) else e.args[1:]
+    return [e.args[0], *expand(values)] if isinstance(values, Values) else e.args
 
 
 _SYNTAX: dict[str, Any] = {
-    "not": lambda e: f"NOT {_operand(e.args[0])}",
-    "isnull": lambda e: f"{_operand(e.args[0])} IS NULL",
-    "isnotnull": lambda e: f"{_operand(e.args[0])} IS NOT NULL",
-    "in": lambda e: f"{_operand(e.args[0])} IN ({', '.join(map(format_sql, _candidates(e)))})",
+    "not": lambda _, parts: f"NOT {_operand(parts[0])}",
+    "isnull": lambda _, parts: f"{_operand(parts[0])} IS NULL",
+    "isnotnull": lambda _, parts: f"{_operand(parts[0])} IS NOT NULL",
+    "in": lambda _, parts: f"{_operand(parts[0])} IN ({', '.join(p.text for p in parts[1:])})",
     "like": _like, "ilike": _like, "rlike": _like, "case": _case, "get_field": _field,
-    "[]": lambda e: f"{_holder(e.args[0])}[{format_sql(e.args[1])}]",
+    "[]": lambda _, parts: f"{_holder(parts[0])}[{parts[1].text}]",
 }  # fmt: skip
 
 

@@ -44,6 +44,7 @@ from delta_core.expressions.coercion import canonical, name_of
 from delta_core.expressions.functions import COMPARISONS
 from delta_core.expressions.patterns import parse_like
 from delta_core.expressions.typing_rules import Typed
+from delta_core.recursion import Steps, each, run
 from delta_core.schema import ColumnMap, find
 from delta_core.types import DataType, Field, PrimitiveType, StructType
 
@@ -54,6 +55,8 @@ _NUM_RECORDS = FileStatistic("numRecords", (), _LONG)
 _FALSE = Literal(False, _BOOLEAN)
 _INVERSE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _FLIPPED = {"=": "=", "!=": "!=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+#: How many monotone functions around a column are looked through.
+_MONOTONE_LEVELS = 8
 _MILLISECOND = dt.timedelta(milliseconds=1)
 _UNBOUNDED_TYPES = ("binary", "void", "variant")
 
@@ -78,12 +81,13 @@ class SkippingPlan(Struct, frozen=True):
 
         What asks for partition values is unknown there: a null value in their place would make ``isnotnull`` false.
         """
-        return None if self.statistics is None else _unpartitioned(self.statistics)
+        return None if self.statistics is None else run(_unpartitioned(self.statistics))
 
 
-def _unpartitioned(e: Expression) -> Expression:
+def _unpartitioned(e: Expression) -> Steps[Expression]:
     if isinstance(e, Call) and e.function in ("and", "or", "not"):
-        return replace(e, args=tuple(map(_unpartitioned, e.args)), sql="")
+        args = yield from each(map(_unpartitioned, e.args))
+        return replace(e, args=tuple(args), sql="")
     return Literal(None, _BOOLEAN) if any(isinstance(leaf, PartitionValue) for leaf in leaves(e)) else e
 
 
@@ -107,12 +111,12 @@ def plan_skipping(
         if exact is not None:
             by_partition.append(exact)
             continue
-        weaker = _weaken(part, scope, positive=True)
+        weaker = run(_weaken(part, scope, positive=True))
         if weaker is not None:
             by_partition.append(weaker)
         by_statistics.append(part)
     joined = all_of(by_statistics)
-    statistics = None if joined is None else _may_match(joined, scope, frozenset())
+    statistics = None if joined is None else run(_may_match(joined, scope, frozenset()))
     # Bounds drop far more files than null counts do, and what is asked later is asked of fewer files.
     ordered = sorted(conjuncts(statistics), key=_counts_nulls)
     return SkippingPlan(all_of(by_partition), all_of(ordered))
@@ -243,15 +247,16 @@ def _as_float(bound: Expression, t: DataType) -> Expression:
 # --- partition values ----------------------------------------------------------------------
 
 
-def _weaken(e: Expression, scope: _Scope, positive: bool) -> Expression | None:
+def _weaken(e: Expression, scope: _Scope, positive: bool) -> Steps[Expression | None]:
     """Return what follows from the expression (or its negation) and has partition leaves only.
 
     Rows may never reach a cast in it, so it must not fail: what does not cast is null, that is no match.
     """
     if isinstance(e, Call) and e.function == "not":
-        return _weaken(e.args[0], scope, not positive)
+        inner: Expression | None = yield _weaken(e.args[0], scope, not positive)
+        return inner
     if isinstance(e, Call) and e.function in ("and", "or"):
-        parts = [_weaken(a, scope, positive) for a in e.args]
+        parts = yield from each(_weaken(a, scope, positive) for a in e.args)
         if (e.function == "and") == positive:
             return all_of([p for p in parts if p is not None])
         known = [p for p in parts if p is not None]
@@ -259,13 +264,17 @@ def _weaken(e: Expression, scope: _Scope, positive: bool) -> Expression | None:
     exact = scope.as_partition(e)
     if exact is None:
         return None
-    return _safely_cast(exact) if positive else negate(_safely_cast(exact))
+    safe: Expression = yield _safely_cast(exact)
+    return safe if positive else negate(safe)
 
 
-def _safely_cast(e: Expression) -> Expression:
+def _safely_cast(e: Expression) -> Steps[Expression]:
     if isinstance(e, Cast):
-        return replace(e, arg=_safely_cast(e.arg), safe=True, sql="")
-    return replace(e, args=tuple(map(_safely_cast, e.args)), sql="") if isinstance(e, Call) else e
+        return replace(e, arg=(yield _safely_cast(e.arg)), safe=True, sql="")
+    if not isinstance(e, Call):
+        return e
+    args = yield from each(map(_safely_cast, e.args))
+    return replace(e, args=tuple(args), sql="")
 
 
 # --- statistics ----------------------------------------------------------------------------
@@ -273,7 +282,7 @@ def _safely_cast(e: Expression) -> Expression:
 
 def _may_match(
     e: Expression, scope: _Scope, no_nan: frozenset[Column], positive: bool = True
-) -> Expression | None:
+) -> Steps[Expression | None]:
     """Return what is false only where no row makes the expression true (or false, if not ``positive``).
 
     ``no_nan`` are the columns that are no NaN in any row that matches.
@@ -284,10 +293,13 @@ def _may_match(
         return _compare("=", e, Literal(positive, _BOOLEAN), scope, no_nan)
     if not isinstance(e, Call):
         return None
+    found: Expression | None
     if e.function == "not":
-        return _may_match(e.args[0], scope, no_nan, not positive)
+        found = yield _may_match(e.args[0], scope, no_nan, not positive)
+        return found
     if e.function in ("and", "or"):
-        return _junction(e, scope, no_nan, positive)
+        found = yield _junction(e, scope, no_nan, positive)
+        return found
     if e.function in ("isnull", "isnotnull"):
         return _null_test(e.args[0], scope, (e.function == "isnull") == positive)
     if e.function == "<=>":
@@ -295,31 +307,42 @@ def _may_match(
     if e.function in COMPARISONS:
         return _compare(e.function if positive else _INVERSE[e.function], e.args[0], e.args[1], scope, no_nan)
     if e.function == "in":
-        return _within(e, scope, no_nan, positive)
+        found = yield _within(e, scope, no_nan, positive)
+        return found
     if e.function in ("like", "startswith"):
         return _prefix(e, scope) if positive else None
     return None
 
 
-def _junction(e: Call, scope: _Scope, no_nan: frozenset[Column], positive: bool) -> Expression | None:
+def _junction(e: Call, scope: _Scope, no_nan: frozenset[Column], positive: bool) -> Steps[Expression | None]:
     if (e.function == "and") == positive:
-        shut_out = no_nan.union(*(_without_nan(a, positive) for a in e.args))
-        parts = [_may_match(a, scope, shut_out, positive) for a in e.args]
+        shut_out = no_nan | _without_nan(e, positive)
+        parts = yield from each(_may_match(a, scope, shut_out, positive) for a in e.args)
         tests = [test for p in parts if p is not None for test in conjuncts(p)]
         return all_of(list(dict.fromkeys(tests)))
-    parts = [_may_match(a, scope, no_nan, positive) for a in e.args]
+    parts = yield from each(_may_match(a, scope, no_nan, positive) for a in e.args)
     known = [p for p in parts if p is not None]
     return any_of(known) if len(known) == len(parts) else None
 
 
 def _without_nan(e: Expression, positive: bool) -> frozenset[Column]:
     """Return the columns that are not NaN where the expression is true (or false)."""
+    found: set[Column] = set()
+    left = [(e, positive)]
+    while left:
+        part, wanted = left.pop()
+        if isinstance(part, Call) and part.function == "not":
+            left.append((part.args[0], not wanted))
+        elif isinstance(part, Call) and part.function == ("and" if wanted else "or"):
+            left.extend((a, wanted) for a in part.args)
+        else:
+            found |= _no_nan_column(part, wanted)
+    return frozenset(found)
+
+
+def _no_nan_column(e: Expression, positive: bool) -> frozenset[Column]:
     if not isinstance(e, Call):
         return frozenset()
-    if e.function == "not":
-        return _without_nan(e.args[0], not positive)
-    if (e.function == "and" and positive) or (e.function == "or" and not positive):
-        return frozenset().union(*(_without_nan(a, positive) for a in e.args))
     if e.function == "isnan" and not positive and isinstance(e.args[0], Column):
         return frozenset((e.args[0],))
     if e.function in _INVERSE:
@@ -364,24 +387,28 @@ def _either(a: Expression | None, b: Expression | None) -> Expression | None:
     return None if a is None or b is None else Call("or", (a, b))
 
 
-def _within(e: Call, scope: _Scope, no_nan: frozenset[Column], positive: bool) -> Expression | None:
+def _within(e: Call, scope: _Scope, no_nan: frozenset[Column], positive: bool) -> Steps[Expression | None]:
     value, candidates = e.args[0], list(e.args[1:])
+    found: Expression | None
     if isinstance(candidates[0], Values):
-        return _among(value, candidates[0], scope, no_nan, positive)
+        found = yield _among(value, candidates[0], scope, no_nan, positive)
+        return found
     nulls = [c for c in candidates if isinstance(c, Literal) and c.value is None]
     if not positive:
         if nulls:
             return _FALSE  # never true: unknown at best
-        return _may_match(Call("and", tuple(Call("!=", (value, c)) for c in candidates)), scope, no_nan)
+        found = yield _may_match(Call("and", tuple(Call("!=", (value, c)) for c in candidates)), scope, no_nan)
+        return found
     candidates = [c for c in candidates if c not in nulls]
     if not candidates:
         return _FALSE
-    return _may_match(Call("or", tuple(Call("=", (value, c)) for c in candidates)), scope, no_nan)
+    found = yield _may_match(Call("or", tuple(Call("=", (value, c)) for c in candidates)), scope, no_nan)
+    return found
 
 
 def _among(
     value: Expression, values: Values, scope: _Scope, no_nan: frozenset[Column], positive: bool
-) -> Expression | None:
+) -> Steps[Expression | None]:
     """Prune by the least and the greatest of many values, then by whether any lies within the bounds."""
     if not positive:
         return _FALSE if values.has_null else None  # with a null among them it is never true: unknown at best
@@ -389,7 +416,8 @@ def _among(
     if not (_is_value(least) and _is_value(greatest)):
         return None
     shut_out = no_nan | ({value} if isinstance(value, Column) else frozenset())
-    ends = _may_match(Call("and", (Call(">=", (value, least)), Call("<=", (value, greatest)))), scope, shut_out)
+    within = Call("and", (Call(">=", (value, least)), Call("<=", (value, greatest))))
+    ends: Expression | None = yield _may_match(within, scope, shut_out)
     bounds = _bounds(value, scope)
     if bounds is None or bounds.is_constant:
         return ends
@@ -480,15 +508,15 @@ def _raised(high: Expression) -> Expression:
     return Call("if", (Call("<=", (high, last)), Call("+", (high, step)), Literal(None, high.type)))
 
 
-def _bounds(e: Expression, scope: _Scope) -> _Bounds | None:
-    """Return the bounds of a constant, a partition value, a column, or a monotone function of a column."""
+def _bounds(e: Expression, scope: _Scope, levels: int = _MONOTONE_LEVELS) -> _Bounds | None:
+    """Return the bounds of a constant, a partition value, a column, or a few monotone functions of a column."""
     exact = scope.as_partition(e)
     if exact is not None:
         return _Bounds(exact, exact, may_be_nan=scope.may_be_nan(e))
     if isinstance(e, Column):
         return scope.bounds(e)
-    found = _monotone(e, scope)
-    inner = None if found is None else _bounds(found[0], scope)
+    found = _monotone(e, scope) if levels else None
+    inner = None if found is None else _bounds(found[0], scope, levels - 1)
     if found is None or inner is None:
         return None
     _, change = found

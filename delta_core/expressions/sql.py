@@ -15,11 +15,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
-from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, Values, transform
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, too_deep, transform
 from delta_core.expressions.coercion import INTERVAL_DAY, INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH, name_of
 from delta_core.expressions.literals import cast_literal, literal_type
 from delta_core.expressions.members import MANY, from_text
-from delta_core.expressions.simple_sql import STAND_IN, parse_simple
+from delta_core.expressions.simple_sql import RESERVED, STAND_IN, parse_simple
+from delta_core.recursion import Steps, each, run
 from delta_core.types import ArrayType, DataType, MapType, PrimitiveType
 
 __all__ = ["parse_sql"]
@@ -41,10 +42,10 @@ def parse_sql(text: str) -> Expression:
     UnsupportedExpressionError
         It holds a part that can't be evaluated over single rows, such as a subquery, or that is not known.
     """
-    short, lists = _lift_lists(text)
-    found = parse_simple(short) or _convert(_syntax_tree(short), text)
-    if lists:
-        found = transform(found, lambda leaf: lists.get(leaf, leaf))
+    short, parts = _lift_lists(text)
+    found = parse_simple(short) or _parse(short, text, parts)
+    if parts:
+        found = transform(found, lambda leaf: parts.get(leaf, leaf))
     return replace(found, sql=text) if isinstance(found, (Call, Cast)) else found
 
 
@@ -60,12 +61,12 @@ _LISTS = re.compile(
 )
 
 
-def _lift_lists(text: str) -> tuple[str, dict[Any, Values]]:
+def _lift_lists(text: str) -> tuple[str, dict[Any, Expression]]:
     """Take long lists of constants out of a text, since a parser takes seconds for a million of them.
 
     Returns the text with a column in the place of each list, and the values by column.
     """
-    lists: dict[Any, Values] = {}
+    lists: dict[Any, Expression] = {}
 
     def lift(match: re.Match[str]) -> str:
         numbers, texts = match.group("numbers", "texts")
@@ -101,24 +102,79 @@ def _parser() -> tuple[Any, Any]:
     return Spark(), ByNameParser
 
 
-def _syntax_tree(text: str) -> Any:
-    from sqlglot import errors, exp
+def _parse(short: str, text: str, parts: dict[Any, Expression]) -> Expression:
+    """Parse a text through sqlglot; what stands deep in parentheses is parsed apart, and put into ``parts``."""
+    from sqlglot import errors
 
-    dialect, parser = _parser()
+    dialect, _ = _parser()
     if not text.strip():
         raise ExpressionError(
             "The expression is empty; expected Spark SQL text such as \"x > 5 AND s = 'a'\"."
         )
     try:
-        tokens = _reread(dialect.tokenize(text), text)
-        trees = parser(dialect=dialect).parse_into(exp.Condition, tokens, text)
+        tokens = _reread(dialect.tokenize(short), short)
     except (errors.ParseError, errors.TokenError) as e:
-        raise ExpressionError(
-            f"The expression {_short(text)!r} can't be parsed: {_reason(e)}.", sql=text
-        ) from e
+        raise _not_parsed(text, e) from e
+    return _parse_tokens(_without_depth(tokens, short, text, parts), short, text)
+
+
+def _not_parsed(text: str, error: Exception) -> ExpressionError:
+    return ExpressionError(f"The expression {_short(text)!r} can't be parsed: {_reason(error)}.", sql=text)
+
+
+def _parse_tokens(tokens: list[Any], short: str, text: str) -> Expression:
+    from sqlglot import errors, exp
+
+    dialect, parser = _parser()
+    try:
+        trees = parser(dialect=dialect).parse_into(exp.Condition, tokens, short)
+    except (errors.ParseError, errors.TokenError) as e:
+        raise _not_parsed(text, e) from e
+    except RecursionError:
+        raise too_deep(sql=text) from None
     if len(trees) != 1 or trees[0] is None:
         raise ExpressionError(f"The text {_short(text)!r} is not one expression.", sql=text)
-    return trees[0]
+    found: Expression = run(_convert(trees[0], text))
+    return found
+
+
+#: Levels of parentheses that sqlglot, which calls itself a dozen times for each, is given at once.
+_AT_ONCE = 8
+#: Words before a parenthesis that call nothing.
+_NO_CALLS = RESERVED | {"div", "by", "end", "distinct"}
+
+
+def _without_depth(tokens: list[Any], short: str, text: str, parts: dict[Any, Expression]) -> list[Any]:
+    """Put a column in the place of each deep part in parentheses, with the function that is called on it."""
+    out: list[Any] = []
+    open_: list[tuple[int, int]] = []  # where a parenthesis stands, and the levels within it so far
+    for token in tokens:
+        out.append(token)
+        kind = token.token_type.name
+        if kind == "L_PAREN":
+            open_.append((len(out) - 1, 0))
+        if kind != "R_PAREN" or not open_:
+            continue
+        first, levels = open_.pop()
+        word = out[first - 1] if first else token
+        is_named = word.text[:1].isidentifier() and word.token_type.name != "STRING"
+        if levels >= _AT_ONCE and not (is_named and word.text.lower() == "in"):
+            first -= is_named and word.text.lower() not in _NO_CALLS
+            found = _parse_tokens(out[first:], short, text)
+            name = f"{STAND_IN}{len(parts)}"
+            parts[Column((name,))] = transform(found, lambda leaf: parts.get(leaf, leaf))
+            del out[first:]
+            out += _tokens_of(f"(`{name}`)", token)
+            levels = 0
+        if open_:
+            start, inner = open_.pop()
+            open_.append((start, max(inner, levels + 1)))
+    return out
+
+
+def _tokens_of(text: str, like: Any) -> list[Any]:
+    dialect, _ = _parser()
+    return [_token(like, t.token_type, t.text, like.start) for t in dialect.tokenize(text)]
 
 
 def _reread(tokens: list[Any], text: str) -> list[Any]:
@@ -205,12 +261,12 @@ _REFUSED = {
 }  # fmt: skip
 
 
-def _convert(node: Any, text: str) -> Expression:
+def _convert(node: Any, text: str) -> Steps[Expression]:
     kind = type(node).__name__
     if kind in _BINARY:
-        return _binary(node, kind, text)
+        return (yield _binary(node, kind, text))  # type: ignore[no-any-return]  # what it returns
     if kind in _NODES:
-        return _NODES[kind](node, text)
+        return (yield _NODES[kind](node, text))  # type: ignore[no-any-return]  # what it returns
     what = _REFUSED.get(kind, f"{kind} ({_short(node.sql(dialect='spark'))})")
     raise UnsupportedExpressionError(
         f"The expression {_short(text)!r} holds {what}, which is not supported here. Rewrite it without.",
@@ -219,7 +275,7 @@ def _convert(node: Any, text: str) -> Expression:
     )
 
 
-def _binary(node: Any, kind: str, text: str) -> Expression:
+def _binary(node: Any, kind: str, text: str) -> Steps[Expression]:
     left, right = node.this, node.expression
     names = type(left).__name__, type(right).__name__
     ambiguous = (
@@ -232,7 +288,7 @@ def _binary(node: Any, kind: str, text: str) -> Expression:
             f"In {_short(text)!r} it is not plain how {_short(node.sql(dialect='spark'))} is grouped: put parentheses.",
             sql=text,
         )
-    a, b = _convert(left, text), _convert(right, text)
+    a, b = (yield _convert(left, text)), (yield _convert(right, text))
     if kind == "Add" and isinstance(a, Literal) and isinstance(b, Literal) and _are_spans(a, b):
         # INTERVAL 1 DAY 2 HOURS comes as a sum.
         return Literal(a.value + b.value, a.type if a.type == b.type else INTERVAL_DAY_TIME)
@@ -244,22 +300,22 @@ def _are_spans(*literals: Literal) -> bool:
     return all(e.type in (INTERVAL_DAY, INTERVAL_DAY_TIME) for e in literals)
 
 
-def _escape(node: Any, text: str) -> Expression:
-    like = _convert(node.this, text)
+def _escape(node: Any, text: str) -> Steps[Expression]:
+    like = yield _convert(node.this, text)
     negated = isinstance(like, Call) and like.function == "not"
     inner = like.args[0] if negated and isinstance(like, Call) else like
     if not isinstance(inner, Call) or inner.function not in ("like", "ilike"):
         raise UnsupportedExpressionError(f"ESCAPE in {_short(text)!r} does not follow a LIKE.", sql=text)
-    call = Call(inner.function, (*inner.args, _convert(node.expression, text)))
+    call = Call(inner.function, (*inner.args, (yield _convert(node.expression, text))))
     return Call("not", (call,)) if negated else call
 
 
-def _null_safe_not_equal(node: Any, text: str) -> Expression:
-    return Call("not", (Call("<=>", (_convert(node.this, text), _convert(node.expression, text))),))
+def _null_safe_not_equal(node: Any, text: str) -> Steps[Expression]:
+    return Call("not", (Call("<=>", ((yield _convert(node.this, text)), (yield _convert(node.expression, text)))),))
 
 
-def _is(node: Any, text: str) -> Expression:
-    value, target = _convert(node.this, text), type(node.expression).__name__
+def _is(node: Any, text: str) -> Steps[Expression]:
+    value, target = (yield _convert(node.this, text)), type(node.expression).__name__
     if target == "Null":
         return Call("isnull", (value,))
     if target == "Boolean":
@@ -267,55 +323,55 @@ def _is(node: Any, text: str) -> Expression:
     raise UnsupportedExpressionError(f"IS {target.upper()} in {_short(text)!r} is not supported.", sql=text)
 
 
-def _not(node: Any, text: str) -> Expression:
-    inner = _convert(node.this, text)
+def _not(node: Any, text: str) -> Steps[Expression]:
+    inner = yield _convert(node.this, text)
     if type(node.this).__name__ == "Is" and isinstance(inner, Call) and inner.function == "isnull":
         return Call("isnotnull", inner.args)
     return Call("not", (inner,))
 
 
-def _in(node: Any, text: str) -> Expression:
+def _in(node: Any, text: str) -> Steps[Expression]:
     if node.args.get("query") or node.args.get("unnest") or not node.expressions:
         raise UnsupportedExpressionError(
             f"IN takes a list of values in {_short(text)!r}; found something else.", sql=text
         )
-    return Call("in", tuple(_convert(e, text) for e in (node.this, *node.expressions)))
+    return Call("in", tuple((yield from each(_convert(e, text) for e in (node.this, *node.expressions)))))
 
 
-def _between(node: Any, text: str) -> Expression:
+def _between(node: Any, text: str) -> Steps[Expression]:
     if node.args.get("symmetric"):
         raise UnsupportedExpressionError(f"BETWEEN SYMMETRIC in {_short(text)!r} is not supported.", sql=text)
-    value = _convert(node.this, text)
+    value = yield _convert(node.this, text)
     return Call(
         "and",
         (
-            Call(">=", (value, _convert(node.args["low"], text))),
-            Call("<=", (value, _convert(node.args["high"], text))),
+            Call(">=", (value, (yield _convert(node.args["low"], text)))),
+            Call("<=", (value, (yield _convert(node.args["high"], text)))),
         ),
     )
 
 
-def _case(node: Any, text: str) -> Expression:
-    subject = _convert(node.this, text) if node.this is not None else None
+def _case(node: Any, text: str) -> Steps[Expression]:
+    subject = (yield _convert(node.this, text)) if node.this is not None else None
     args: list[Expression] = []
     for branch in node.args["ifs"]:
-        condition = _convert(branch.this, text)
+        condition = yield _convert(branch.this, text)
         args += [
             condition if subject is None else Call("=", (subject, condition)),
-            _convert(branch.args["true"], text),
+            (yield _convert(branch.args["true"], text)),
         ]
     default = node.args.get("default")
-    return Call("case", tuple(args) + ((_convert(default, text),) if default is not None else ()))
+    return Call("case", tuple(args) + (((yield _convert(default, text)),) if default is not None else ()))
 
 
-def _if(node: Any, text: str) -> Expression:
+def _if(node: Any, text: str) -> Steps[Expression]:
     otherwise = node.args.get("false")
-    last = _convert(otherwise, text) if otherwise is not None else Literal(None)
-    return Call("if", (_convert(node.this, text), _convert(node.args["true"], text), last))
+    last = (yield _convert(otherwise, text)) if otherwise is not None else Literal(None)
+    return Call("if", ((yield _convert(node.this, text)), (yield _convert(node.args["true"], text)), last))
 
 
-def _negative(node: Any, text: str) -> Expression:
-    inner = _convert(node.this, text)
+def _negative(node: Any, text: str) -> Steps[Expression]:
+    inner = yield _convert(node.this, text)
     if isinstance(inner, Literal) and type(node.this).__name__ in ("Literal", "Cast"):
         return (
             Literal(-inner.value)
@@ -338,8 +394,8 @@ def _literal(node: Any, text: str) -> Expression:
     return Literal(decimal.Decimal(value) if name_of(found) == "decimal" else value, found)
 
 
-def _cast(node: Any, text: str) -> Expression:
-    inner, target = _convert(node.this, text), _data_type(node.args["to"], text)
+def _cast(node: Any, text: str) -> Steps[Expression]:
+    inner, target = (yield _convert(node.this, text)), _data_type(node.args["to"], text)
     safe = type(node).__name__ == "TryCast"
     plain = isinstance(inner, Literal) and type(node.this).__name__ == "Literal" and inner.type is not None
     if not safe and plain and node.args.get("default") is None:
@@ -383,53 +439,53 @@ def _column(node: Any, text: str) -> Expression:
     return Column(tuple(p.name for p in parts))
 
 
-def _dot(node: Any, text: str) -> Expression:
+def _dot(node: Any, text: str) -> Steps[Expression]:
     if type(node.expression).__name__ != "Identifier":
         raise UnsupportedExpressionError(
             f"{node.sql(dialect='spark')} in {_short(text)!r} is not supported.", sql=text
         )
     if type(node.this).__name__ == "Identifier":
         return Column((node.this.name, node.expression.name))
-    holder, name = _convert(node.this, text), node.expression.name
+    holder, name = (yield _convert(node.this, text)), node.expression.name
     if isinstance(holder, Column):
         return Column((*holder.path, name))
     return Call("get_field", (holder, Literal(name, PrimitiveType("string"))))
 
 
-def _bracket(node: Any, text: str) -> Expression:
+def _bracket(node: Any, text: str) -> Steps[Expression]:
     if len(node.expressions) != 1 or node.args.get("offset"):
         raise UnsupportedExpressionError(
             f"{node.sql(dialect='spark')} in {_short(text)!r} is not supported.", sql=text
         )
-    return Call("[]", (_convert(node.this, text), _convert(node.expressions[0], text)))
+    return Call("[]", ((yield _convert(node.this, text)), (yield _convert(node.expressions[0], text))))
 
 
-def _function(node: Any, text: str) -> Expression:
+def _function(node: Any, text: str) -> Steps[Expression]:
     name, args = str(node.this).lower(), node.expressions
     if name == "position" and len(args) == 1 and type(args[0]).__name__ == "In":
         inside = args[0]
-        return Call("locate", (_convert(inside.this, text), _convert(inside.args["field"], text)))
+        return Call("locate", ((yield _convert(inside.this, text)), (yield _convert(inside.args["field"], text))))
     if any(type(a).__name__ in ("Star", "Distinct") for a in args):
         args = []
     if name in ("date_add", "dateadd", "datediff", "date_diff") and len(args) == 3:
         raise UnsupportedExpressionError(
             f"{name} with a unit in {_short(text)!r} is not supported.", sql=text
         )
-    return Call(name, tuple(_convert(a, text) for a in args))
+    return Call(name, tuple((yield from each(_convert(a, text) for a in args))))
 
 
-def _trim(node: Any, text: str) -> Expression:
+def _trim(node: Any, text: str) -> Steps[Expression]:
     position = (node.args.get("position") or "BOTH").upper()
     name = {"BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}[position]
     characters = node.args.get("expression")
     if characters is None:
-        return Call("trim" if name == "btrim" else name, (_convert(node.this, text),))
-    return Call(name, (_convert(node.this, text), _convert(characters, text)))
+        return Call("trim" if name == "btrim" else name, ((yield _convert(node.this, text)),))
+    return Call(name, ((yield _convert(node.this, text)), (yield _convert(characters, text))))
 
 
-def _extract(node: Any, text: str) -> Expression:
+def _extract(node: Any, text: str) -> Steps[Expression]:
     return Call(
-        "date_part", (Literal(node.this.name, PrimitiveType("string")), _convert(node.expression, text))
+        "date_part", (Literal(node.this.name, PrimitiveType("string")), (yield _convert(node.expression, text)))
     )
 
 
@@ -469,7 +525,12 @@ def _concat(node: Any, text: str) -> Expression:
     return Literal("".join(e.this for e in node.expressions), PrimitiveType("string"))
 
 
-_NODES: dict[str, Callable[[Any, str], Expression]] = {
+def _bitwise_not(node: Any, text: str) -> Steps[Expression]:
+    return Call("~", ((yield _convert(node.this, text)),))
+
+
+#: Returns an expression, or the steps to it.
+_NODES: dict[str, Callable[[Any, str], Any]] = {
     "Paren": lambda n, t: _convert(n.this, t), "Not": _not, "Is": _is, "In": _in, "Between": _between, "Case": _case,
     "If": _if, "Escape": _escape, "NullSafeNEQ": _null_safe_not_equal, "Neg": _negative, "Literal": _literal,
     "Cast": _cast, "TryCast": _cast, "Column": _column, "Dot": _dot, "Bracket": _bracket, "Anonymous": _function,
@@ -477,5 +538,5 @@ _NODES: dict[str, Callable[[Any, str], Expression]] = {
     "Extract": _extract, "Interval": _interval, "HexString": _hex, "Concat": _concat,
     "Boolean": lambda n, _: Literal(bool(n.this), PrimitiveType("boolean")), "Null": lambda n, _: Literal(None),
     "RawString": lambda n, _: Literal(str(n.this), PrimitiveType("string")),
-    "BitwiseNot": lambda n, t: Call("~", (_convert(n.this, t),)),
+    "BitwiseNot": _bitwise_not,
 }  # fmt: skip

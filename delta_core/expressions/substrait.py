@@ -19,6 +19,7 @@ import pyarrow as pa
 from delta_core.errors import ColumnNotFoundError, ExpressionError, UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Column, Expression, Literal, Values
 from delta_core.expressions.members import MANY, from_python
+from delta_core.recursion import Steps, each, run
 from delta_core.types import DataType, PrimitiveType, StructType
 
 __all__ = ["from_pyarrow", "is_pyarrow"]
@@ -172,11 +173,11 @@ class _Reader:
             self._names[_first(function, 2, 0)] = _first(function, 3).decode()
 
     def read(self) -> Expression:
-        return self._expression(_first(_first(self._message, 3), 1))
+        return run(self._expression(_first(_first(self._message, 3), 1)))
 
-    def _expression(self, message: bytes) -> Expression:
+    def _expression(self, message: bytes) -> Steps[Expression]:
         kind, body = next(_fields(message))
-        readers: dict[int, Callable[[Any], Expression]] = {
+        readers: dict[int, Callable[[Any], Any]] = {
             1: self._literal,
             2: self._column,
             3: self._call,
@@ -187,7 +188,8 @@ class _Reader:
             raise UnsupportedExpressionError(
                 f"The pyarrow expression holds {name}, which is not supported. {_ALTERNATIVES}"
             )
-        return readers[kind](body)
+        found: Expression = yield readers[kind](body)
+        return found
 
     def _literal(self, message: bytes) -> Literal:
         for kind, value in _fields(message):
@@ -217,7 +219,7 @@ class _Reader:
             segment = None if child is None else _first(child, 2, None)
         return Column(tuple(path))
 
-    def _call(self, message: bytes) -> Expression:
+    def _call(self, message: bytes) -> Steps[Expression]:
         name = self._names[_first(message, 1, 0)]
         if name not in (*_FUNCTIONS, "is_nan"):
             raise UnsupportedExpressionError(
@@ -229,19 +231,19 @@ class _Reader:
                 raise UnsupportedExpressionError(
                     f"{name} with {_first(option, 1).decode()}={given} is not supported. {_ALTERNATIVES}"
                 )
-        args = tuple(self._expression(_first(argument, 3)) for argument in _all(message, 4))
+        args = tuple((yield from each(self._expression(_first(argument, 3)) for argument in _all(message, 4))))
         if name == "is_nan":
             return Call("=", (args[0], Literal(math.nan)))  # null for null, where Spark's isnan is false
         return Call(_FUNCTIONS[name], args)
 
-    def _members(self, message: bytes) -> Expression:
+    def _members(self, message: bytes) -> Steps[Expression]:
         """Read ``isin``, which pyarrow never answers with null: a null is in the list only if the list holds one."""
-        value = self._expression(_first(message, 1))
+        value = yield self._expression(_first(message, 1))
         bodies = _all(message, 2)
         many = _constants(bodies) if len(bodies) > MANY else None
         if many is not None:
             return Call("and", (Call("isnotnull", (value,)), Call("in", (value, many))))
-        options = [self._expression(option) for option in bodies]
+        options = yield from each(map(self._expression, bodies))
         known = [o for o in options if not (isinstance(o, Literal) and o.value is None)]
         found: Expression = Call("in", (value, *known)) if known else Literal(False)
         if len(known) < len(options):

@@ -17,6 +17,7 @@ from delta_core.expressions.ast import (
     Literal,
     Values,
     all_of,
+    all_parts,
     conjuncts,
     leaves,
 )
@@ -110,8 +111,12 @@ def exact_parts(snapshot: Snapshot, expression: Expression | None) -> Expression
 
 
 def _is_shared(snapshot: Snapshot, expression: Expression) -> bool:
+    return all(_is_shared_part(snapshot, part) for part in all_parts(expression))
+
+
+def _is_shared_part(snapshot: Snapshot, expression: Expression) -> bool:
     if isinstance(expression, Call):
-        return expression.function in _SHARED and all(_is_shared(snapshot, a) for a in expression.args)
+        return expression.function in _SHARED
     if isinstance(expression, Cast):
         # a widening that binding has put in
         kinds = [_type_of(snapshot, expression.arg), expression.type.type]

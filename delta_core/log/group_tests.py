@@ -21,6 +21,7 @@ from delta_core.expressions.ast import (
     Literal,
     PartitionValue,
     Values,
+    all_parts,
     leaves,
     transform,
 )  # fmt: skip
@@ -119,8 +120,12 @@ def _field(leaf: Leaf) -> Path | None:
 
 
 def _is_strict(e: Expression) -> bool:
+    return all(map(_keeps_strict, all_parts(e)))
+
+
+def _keeps_strict(e: Expression) -> bool:
     if isinstance(e, Call):
-        return e.function in _STRICT and all(_is_strict(a) for a in e.args)
+        return e.function in _STRICT
     if isinstance(e, Values):
         return not e.has_null
     return isinstance(e, (FileStatistic, PartitionValue)) or (isinstance(e, Literal) and e.value is not None)

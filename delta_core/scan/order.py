@@ -16,6 +16,7 @@ from delta_core.expressions.ast import (
     Literal,
     PartitionValue,
     all_of,
+    all_parts,
     conjuncts,
     leaves,
 )
@@ -56,9 +57,7 @@ def test_order(condition: Expression | None, types: Mapping[Leaf, pa.DataType]) 
 
 def _is_total(e: Expression) -> bool:
     """Whether an expression raises for no value of its leaves."""
-    if isinstance(e, Call):
-        return e.function in _TOTAL and all(_is_total(a) for a in e.args)
-    return not isinstance(e, Cast)
+    return all(e.function in _TOTAL if isinstance(e, Call) else not isinstance(e, Cast) for e in all_parts(e))
 
 
 def _cost(e: Expression, types: Mapping[Leaf, pa.DataType]) -> int:
@@ -66,7 +65,7 @@ def _cost(e: Expression, types: Mapping[Leaf, pa.DataType]) -> int:
 
 
 def _work(e: Expression) -> int:
-    return _TOTAL.get(e.function, 0) + sum(_work(a) for a in e.args if isinstance(a, Call)) if isinstance(e, Call) else 0
+    return sum(_TOTAL.get(part.function, 0) for part in all_parts(e) if isinstance(part, Call))
 
 
 def _leaf_cost(leaf: Leaf, t: Any) -> int:

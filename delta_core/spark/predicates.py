@@ -12,7 +12,7 @@ from delta_core.engines.spark import is_indexed
 from delta_core.engines.spark.expressions import to_sql
 from delta_core.engines.spark.types import reshape
 from delta_core.errors import DeltaError, ExpressionError
-from delta_core.expressions.ast import Call, Cast, Expression
+from delta_core.expressions.ast import Call, all_parts
 from delta_core.expressions.filters import to_expression
 from delta_core.expressions.functions import is_builtin
 from delta_core.expressions.printing import quote_name
@@ -36,14 +36,9 @@ def condition(snapshot: Snapshot, predicate: Any) -> Column:
 
 def _calls(text: str, names: set[str]) -> bool:
     """Whether SQL calls one of these functions; False for text that only Spark can parse."""
-
-    def visit(e: Expression) -> bool:
-        if isinstance(e, Call):
-            return (e.function in names and not is_builtin(e.function)) or any(map(visit, e.args))
-        return isinstance(e, Cast) and visit(e.arg)
-
     try:
-        return bool(names) and visit(parse_sql(text))
+        parts = all_parts(parse_sql(text)) if names else ()
+        return any(isinstance(e, Call) and e.function in names and not is_builtin(e.function) for e in parts)
     except ExpressionError:
         return False
 

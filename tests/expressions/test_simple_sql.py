@@ -40,7 +40,7 @@ NOISE = st.sampled_from(["'", "(", ")", "=", ".", "`", " ", " not ", "5", "L", "
 
 def by_sqlglot(text: str) -> Expression | None:
     try:
-        return sql._convert(sql._syntax_tree(text), text)
+        return sql._parse(text, text, {})
     except DeltaError:
         return None
 

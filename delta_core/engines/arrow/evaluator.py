@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from delta_core.engines.arrow import (
     casts,
@@ -43,6 +44,7 @@ from delta_core.expressions.functions import is_builtin
 from delta_core.expressions.printing import format_sql
 from delta_core.expressions.typing_rules import Typed
 from delta_core.kernels.arrow_buffers import is_valid, number_array, values_of
+from delta_core.recursion import Steps, each, run
 from delta_core.types import DataType, PrimitiveType, arrow_to_type
 
 if TYPE_CHECKING:
@@ -67,15 +69,26 @@ class _Batch(Struct, frozen=True):
 
     columns: Sequence[Any]
     num_rows: int
+    #: Whether a part is evaluated on the rows alone that need it, since it failed on all of them.
+    careful: bool = False
 
     def select(self, mask: pa.Array) -> _Batch:
         rows = mask.true_count
         # constants as arrays: where no row is left, no value is looked at
         columns = [pa.repeat(c, rows) if isinstance(c, pa.Scalar) else c.filter(mask) for c in self.columns]
-        return _Batch(columns, rows)
+        return _Batch(columns, rows, self.careful)
 
 
+#: Evaluates a part: returns its value, or the steps to it.
 Node = Callable[[_Batch], Any]
+
+
+class _Built(NamedTuple):
+    """A part's node, its type, and whether its value depends on rows."""
+
+    node: Node
+    type: DataType
+    varies: bool
 
 
 class CompiledExpression(Struct, frozen=True):
@@ -119,7 +132,12 @@ class CompiledExpression(Struct, frozen=True):
             if found is not None:
                 return found
         batch = _Batch([_normal(c, t) for c, t in zip(columns, self._inputs, strict=True)], num_rows)
-        return _as_array(self._node(batch), num_rows, self.type)
+        try:
+            value = run(self._node(batch))
+        except ExpressionError:
+            # what failed may be a part that no row needs
+            value = run(self._node(replace(batch, careful=True)))
+        return _as_array(value, num_rows, self.type)
 
     def _on_dictionary(self, column: pa.DictionaryArray) -> pa.Array | None:
         """Evaluate once a distinct value; None where that raises, since a value may be in no row."""
@@ -180,7 +198,7 @@ def compile_expression(
     compiler = _Compiler(
         {leaf: i for i, leaf in enumerate(order)}, dict(zip(order, inputs, strict=True)), functions
     )
-    node, _ = compiler.build(bound.expression)
+    node = run(compiler.build(bound.expression)).node
     result = arrow_type(bound.type)
     compiled = CompiledExpression(order, result, node, inputs, len(order) == 1 and not compiler.foreign)
     _rehearse(compiled, bound.expression)
@@ -257,25 +275,27 @@ class _Compiler:
         self._places, self._types, self._functions = places, types, functions
         self.foreign = False
 
-    def build(self, e: Expression) -> tuple[Node, DataType]:
-        """Return the node of an expression and its type."""
+    def build(self, e: Expression) -> Steps[_Built]:
+        """Return the node of an expression."""
         if isinstance(e, Literal):
             scalar = scalar_of(e)
             assert e.type is not None
-            return (lambda _: scalar), e.type
+            return _Built(lambda _: scalar, e.type, False)
         if isinstance(e, Values):
-            return (lambda _: None), e.type  # the kernel has them from its call
+            return _Built(lambda _: None, e.type, False)  # the kernel has them from its call
         if isinstance(e, Cast):
-            node, source = self.build(e.arg)
-            return _apply(casts.cast_kernel(source, canonical(e.type), e.safe), [node], e), canonical(e.type)
+            arg: _Built = yield self.build(e.arg)
+            kernel = casts.cast_kernel(arg.type, canonical(e.type), e.safe)
+            return _Built(_apply(kernel, [arg.node], e, arg.varies), canonical(e.type), arg.varies)
         if isinstance(e, Call):
-            return self._call(e)
+            args = yield from each(map(self.build, e.args))
+            varies = any(a.varies for a in args)
+            return _Built(*self._call(e, args, varies), varies)
         place = self._places[e]
-        return (lambda batch: batch.columns[place]), self._types[e]
+        return _Built(lambda batch: batch.columns[place], self._types[e], True)
 
-    def _call(self, e: Call) -> tuple[Node, DataType]:
-        built = [self.build(a) for a in e.args]
-        nodes, types = [n for n, _ in built], [t for _, t in built]
+    def _call(self, e: Call, args: list[_Built], varies: bool) -> tuple[Node, DataType]:
+        nodes, types = [a.node for a in args], [a.type for a in args]
         result = resolve_args(
             e.function, [Typed(a, t) for a, t in zip(e.args, types, strict=True)], self._functions
         ).type
@@ -283,18 +303,18 @@ class _Compiler:
             self.foreign = True
             return _foreign(self._functions[e.function], nodes, arrow_type(result)), result
         if e.function in _CONTROL:
-            return _CONTROL[e.function](nodes), result
+            return _CONTROL[e.function](args), result
         if e.function not in _MAKERS:
             raise UnsupportedExpressionError(
                 f"Function {e.function!r} is not evaluated by the Arrow engine.", function=e.function
             )
         kernel = _MAKERS[e.function](CallInfo(e.function, e.args, tuple(types), result))
-        return _apply(kernel, nodes, e), result
+        return _apply(kernel, nodes, e, varies), result
 
 
-def _apply(kernel: Kernel, nodes: list[Node], e: Expression) -> Node:
-    def node(batch: _Batch) -> Any:
-        values = [n(batch) for n in nodes]
+def _apply(kernel: Kernel, nodes: list[Node], e: Expression, varies: bool) -> Node:
+    def node(batch: _Batch) -> Steps[Any]:
+        values = yield from each(n(batch) for n in nodes)
         try:
             return kernel(*values)
         except (pa.ArrowInvalid, OverflowError) as error:
@@ -304,26 +324,26 @@ def _apply(kernel: Kernel, nodes: list[Node], e: Expression) -> Node:
                 condition=condition,
             ) from error
 
-    if not leaves(e):
-        return _once(node)
-    return node
+    return node if varies else _once(node)
 
 
 def _once(node: Node) -> Node:
     """Compute a part without leaves one time; what it raises is raised when it is asked for."""
     kept: list[Any] = []
 
-    def constant(batch: _Batch) -> Any:
+    def constant(batch: _Batch) -> Steps[Any]:
         if not kept:
-            kept.append(node(batch))
+            value = yield node(batch)
+            kept.append(value)
         return kept[0]
 
     return constant
 
 
 def _foreign(function: Function, nodes: list[Node], result: pa.DataType) -> Node:
-    def node(batch: _Batch) -> Any:
-        arguments = [_as_array(v, batch.num_rows, v.type) for v in (n(batch) for n in nodes)]
+    def node(batch: _Batch) -> Steps[Any]:
+        values = yield from each(n(batch) for n in nodes)
+        arguments = [_as_array(v, batch.num_rows, v.type) for v in values]
         with plugin_errors(function.feature, f"Function {function.name!r} of hook functions", "functions"):
             out = function.arrays(*arguments)
         if len(out) != batch.num_rows or out.type != result:
@@ -339,31 +359,31 @@ def _foreign(function: Function, nodes: list[Node], result: pa.DataType) -> Node
 # --- control flow --------------------------------------------------------------------------
 
 
-def _where_needed(node: Node, batch: _Batch, needed: Callable[[], Any]) -> Any:
-    """Evaluate a part; where that raises, evaluate it again on the rows that need it only."""
-    try:
-        return node(batch)
-    except ExpressionError:
-        mask = _as_array(needed(), batch.num_rows, pa.bool_())
-        if mask.null_count or mask.true_count == batch.num_rows:
-            raise
-        value = node(batch.select(mask))
-        if isinstance(value, pa.Scalar):
-            value = spread(value, mask.true_count)
-        places = pc.subtract(pc.cumulative_sum(mask.cast(pa.int64())), typed(1, pa.int64()))
-        return value.take(pc.if_else(mask, places, typed(None, pa.int64())))
+def _where_needed(part: _Built, batch: _Batch, needed: Callable[[], Any]) -> Steps[Any]:
+    """Evaluate a part; if with care, on the rows that need it only, and not at all where none does."""
+    mask = _as_array(needed(), batch.num_rows, pa.bool_()) if batch.careful else None
+    if mask is None or (mask.true_count == batch.num_rows and batch.num_rows):
+        value = yield part.node(batch)
+        return value
+    if not mask.true_count:
+        return typed(None, arrow_type(part.type))
+    value = yield part.node(batch.select(mask))
+    if isinstance(value, pa.Scalar):
+        value = spread(value, mask.true_count)
+    places = pc.subtract(pc.cumulative_sum(mask.cast(pa.int64())), typed(1, pa.int64()))
+    return value.take(pc.if_else(mask, places, typed(None, pa.int64())))
 
 
-def _junction(kernel_name: str, decided: bool) -> Callable[[list[Node]], Node]:
-    def make(nodes: list[Node]) -> Node:
+def _junction(kernel_name: str, decided: bool) -> Callable[[list[_Built]], Node]:
+    def make(parts: list[_Built]) -> Node:
         kernel = getattr(pc, kernel_name)
 
-        def node(batch: _Batch) -> Any:
-            found = nodes[0](batch)
-            for following in nodes[1:]:
+        def node(batch: _Batch) -> Steps[Any]:
+            found = yield parts[0].node(batch)
+            for following in parts[1:]:
                 if isinstance(found, pa.Scalar) and found.is_valid and found.as_py() is decided:
                     return found
-                found = kernel(found, _where_needed(following, batch, partial(_is_not, found, decided)))
+                found = kernel(found, (yield _where_needed(following, batch, partial(_is_not, found, decided))))
             return found
 
         return node
@@ -384,22 +404,22 @@ def _is_null(value: Any) -> Any:
     return pc.is_null(value)
 
 
-def _case(nodes: list[Node]) -> Node:
+def _case(parts: list[_Built]) -> Node:
     """Evaluate conditions in order; each part is needed only where no earlier condition was true."""
-    default = nodes[-1] if len(nodes) % 2 else None
-    pairs = list(zip(nodes[0 : len(nodes) - len(nodes) % 2 : 2], nodes[1::2], strict=True))
+    default = parts[-1] if len(parts) % 2 else None
+    pairs = list(zip(parts[0 : len(parts) - len(parts) % 2 : 2], parts[1::2], strict=True))
 
-    def node(batch: _Batch) -> Any:
+    def node(batch: _Batch) -> Steps[Any]:
         open_rows: Any = _TRUE
         taken = []
         for condition, value in pairs:
-            asked = _where_needed(condition, batch, partial(_same, open_rows))
+            asked = yield _where_needed(condition, batch, partial(_same, open_rows))
             hit = pc.and_(pc.fill_null(asked, _FALSE), open_rows)
             open_rows = pc.and_not(open_rows, hit)
-            taken.append((hit, _where_needed(value, batch, partial(_same, hit))))
-        out = _where_needed(default, batch, partial(_same, open_rows)) if default else None
+            taken.append((hit, (yield _where_needed(value, batch, partial(_same, hit)))))
+        out = (yield _where_needed(default, batch, partial(_same, open_rows))) if default else None
         if out is None:
-            out = typed(None, taken[0][1].type)
+            out = typed(None, arrow_type(parts[1].type))
         for hit, value in reversed(taken):
             out = choose(hit, value, out, "case")
         return out
@@ -407,18 +427,18 @@ def _case(nodes: list[Node]) -> Node:
     return node
 
 
-def _coalesce(nodes: list[Node]) -> Node:
-    def node(batch: _Batch) -> Any:
-        out = nodes[0](batch)
-        for following in nodes[1:]:
-            value = _where_needed(following, batch, partial(_is_null, out))
+def _coalesce(parts: list[_Built]) -> Node:
+    def node(batch: _Batch) -> Steps[Any]:
+        out = yield parts[0].node(batch)
+        for following in parts[1:]:
+            value = yield _where_needed(following, batch, partial(_is_null, out))
             out = choose(pc.is_valid(out), out, value, "coalesce")
         return out
 
     return node
 
 
-_CONTROL: Mapping[str, Callable[[list[Node]], Node]] = {
+_CONTROL: Mapping[str, Callable[[list[_Built]], Node]] = {
     "and": _junction("and_kleene", False), "or": _junction("or_kleene", True), "case": _case, "if": _case,
     "coalesce": _coalesce,
 }  # fmt: skip

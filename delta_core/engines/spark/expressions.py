@@ -6,9 +6,20 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from delta_core.errors import UnsupportedExpressionError
-from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, Values, leaves
+from delta_core.expressions.ast import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Leaf,
+    Literal,
+    Values,
+    all_parts,
+    leaves,
+)
 from delta_core.expressions.functions import is_builtin
 from delta_core.expressions.printing import format_sql
+from delta_core.recursion import Steps, each, run
 from delta_core.rules import Function
 from delta_core.types import PrimitiveType
 
@@ -33,14 +44,14 @@ def to_sql(expression: Expression, place: Callable[[Leaf], Expression], function
     """
     calls: dict[str, str] = {}
 
-    def visit(e: Expression) -> Expression:
+    def visit(e: Expression) -> Steps[Expression]:
         if isinstance(e, (Literal, Values)):
             return e
         if isinstance(e, Cast):
-            return Cast(visit(e.arg), e.type, e.safe)
+            return Cast((yield visit(e.arg)), e.type, e.safe)
         if not isinstance(e, Call):
             return place(e)
-        args = tuple(visit(a) for a in e.args)
+        args = tuple((yield from each(map(visit, e.args))))
         function = functions.get(e.function)
         if function is None or is_builtin(e.function):
             return Call(e.function, args)
@@ -50,7 +61,7 @@ def to_sql(expression: Expression, place: Callable[[Leaf], Expression], function
         calls[name] = template.format(*printed, arguments=", ".join(printed))
         return Column((name,))
 
-    text = format_sql(visit(expression))
+    text = format_sql(run(visit(expression)))
     for name, call in reversed(calls.items()):  # an outer call was made after those within it
         text = text.replace(name, call)
     return text
@@ -72,18 +83,16 @@ def check_zone(expression: Expression, zone: str, whose: str) -> None:
 
 
 def _has_timestamp(e: Expression) -> bool:
-    if isinstance(e, Call):
-        return any(map(_has_timestamp, e.args))
-    if isinstance(e, Cast):
-        return e.type == _TIMESTAMP or _has_timestamp(e.arg)
     # a column's type is not at hand
-    return isinstance(e, Column) or (isinstance(e, Literal) and e.type == _TIMESTAMP)
+    return any(
+        isinstance(part, Column) or (isinstance(part, (Literal, Values, Cast)) and part.type == _TIMESTAMP) for part in all_parts(e)
+    )
 
 
 def _looks_at_zone(e: Expression) -> bool:
-    if isinstance(e, Call):
-        return e.function in _ZONED or any(map(_looks_at_zone, e.args))
-    if isinstance(e, Cast):
-        plain = isinstance(e.type, PrimitiveType) and e.type.type in ("timestamp", "timestamp_ntz", "date", "string")
-        return plain or _looks_at_zone(e.arg)
-    return False
+    plain = ("timestamp", "timestamp_ntz", "date", "string")
+    return any(
+        part.function in _ZONED if isinstance(part, Call) else
+        isinstance(part, Cast) and isinstance(part.type, PrimitiveType) and part.type.type in plain
+        for part in all_parts(e)
+    )  # fmt: skip

@@ -49,6 +49,7 @@ from delta_core.expressions.ast import (
     Literal,
     PartitionValue,
     Values,
+    all_parts,
     conjuncts,
     leaves,
 )
@@ -432,8 +433,11 @@ class _Tests:
 
     def is_known(self, e: Expression) -> bool:
         """Whether Spark asks this as the kernel does."""
+        return all(map(self._is_known_part, all_parts(e)))
+
+    def _is_known_part(self, e: Expression) -> bool:
         if isinstance(e, Call):
-            return e.function in _TESTS and all(map(self.is_known, e.args))
+            return e.function in _TESTS
         if isinstance(e, FileStatistic):
             return _is_typed(leaf_type(e), _TYPES | {"timestamp"})
         if isinstance(e, PartitionValue):
