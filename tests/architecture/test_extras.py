@@ -74,6 +74,6 @@ def test_texts_install_the_distribution_by_its_name_and_with_extras_that_it_has(
 @pytest.mark.parametrize("example", sorted((ROOT / "examples" / "plugins").iterdir()), ids=lambda p: p.name)
 def test_example_plugins_depend_on_the_distribution(example: Path) -> None:
     project = tomllib.loads((example / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    [(name, extras)] = [re.fullmatch(r"([\w-]+)(?:\[([\w,]+)\])?", d).groups() for d in project["dependencies"]]
-    assert name == PROJECT["name"] == "delta-core-lake"
-    assert not extras or set(extras.split(",")) <= set(EXTRAS)
+    # pip below 23.3 finds no distribution with extras in a folder that another package's folder depends on
+    assert PROJECT["name"] == "delta-core-lake" in project["dependencies"]
+    assert {d for d in project["dependencies"] if "[" in d} == set()
