@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import threading
 from collections.abc import Iterator
@@ -205,12 +206,14 @@ def test_open_tables_keep_few_descriptors(tmp_path: Path, monkeypatch: pytest.Mo
     built(tmp_path, "v1")
     free = len(pinned._free)
     monkeypatch.setattr(pinned, "_free", type(pinned._free)([None] * 3))
+    gc.collect()
     before = len(list(Path("/proc/self/fd").iterdir()))
     opened = [open_snapshot(tmp_path) for _ in range(20)]
     for snapshot in opened:
         assert snapshot.files.count == 24
     assert len(list(Path("/proc/self/fd").iterdir())) - before <= 3
     del opened, snapshot
+    gc.collect()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     assert len(pinned._free) == 3 <= free
 
