@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from delta_core.actions import ActionField, Metadata, Protocol, parse_action
 from delta_core.engine import ActionQuery, Engine
-from delta_core.errors import LogError, VersionNotFoundError
+from delta_core.errors import LogChangedError, LogError, VersionNotFoundError
 from delta_core.log.chunks import extra_fields, json_values
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.plans import LogFile
@@ -127,7 +127,13 @@ class CommitTimes:
             return
         files = [f for v, f in sorted(self._files.items()) if not self._in_commit(v)]
         asked = [f for f in files if f.modified_ms is None]
-        stats = self._engine.storage.stat([f"{LOG_DIRECTORY}/{f.name}" for f in asked]) if asked else []
+        try:
+            stats = self._engine.storage.stat([f"{LOG_DIRECTORY}/{f.name}" for f in asked]) if asked else []
+        except FileNotFoundError as e:
+            raise LogChangedError(
+                f"A commit of {self._where} was listed but is gone, with the time that it was made: {e}. Open the table again.",
+                path=self._where,
+            ) from e
         fetched = {f.version: m for f, (_, m) in zip(asked, stats, strict=True)}
         last: int | None = None
         for f in files:

@@ -59,7 +59,7 @@ def do_damage(rng: random.Random, root: Path) -> Damage:
     change = rng.choices([c for c, _ in choices], [w for _, w in choices])[0]
     try:
         new = change(rng, data)
-    except (pa.ArrowException, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         new, change = _cut(rng, data), _cut
     path.write_bytes(new)
     return Damage(f"{change.__name__.strip('_')}: {name}, {len(data)} -> {len(new)} bytes", _is_visible(kind, change, data, new))
