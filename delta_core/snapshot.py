@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +11,8 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from itertools import count
-from typing import Any, Literal, TypeVar
+from time import perf_counter
+from typing import Any, Literal, Self, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct
@@ -27,11 +29,13 @@ from delta_core.errors import (
     CatalogRequiredError,
     CheckpointError,
     DeltaError,
+    EngineError,
     InvalidArgumentError,
     LogChangedError,
     MetadataChangedError,
     MissingDependencyError,
     TableNotFoundError,
+    UnsupportedOperationError,
 )  # fmt: skip
 from delta_core.expressions.ast import Expression
 from delta_core.features import supported_features
@@ -45,17 +49,20 @@ from delta_core.log.history import CommitHistory
 from delta_core.log.partition_values import time_zone
 from delta_core.log.reconcile import reconcile
 from delta_core.log.source import LogContents, LogMark, TableLog, concat_actions, newest_definition
+from delta_core.opening import Opening, Pickled
 from delta_core.plans import Checkpoint, LogFile, LogSegment, ReadRequest
 from delta_core.plugins import PluginRegistry, PluginSet, default_registry
 from delta_core.processes import cached_property
 from delta_core.rules import CommitTimestamp, RowSelector
 from delta_core.schema import Path, Schema
+from delta_core.secrets import shown_uri
 from delta_core.state import TableState, advance
 from delta_core.timestamps import parse_ms, parse_version
 
 __all__ = ["ENGINES_GROUP", "Snapshot", "TableContext", "open_context", "open_snapshot"]
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 #: For so many seconds after a listing of a remote log a commit makes no further one.
 _FRESH = 10.0
 ENGINES_GROUP = "delta_core.engines"
@@ -75,6 +82,7 @@ def open_snapshot(
     timezone: str = "UTC",
     committer: Any = None,
     allow_external: Sequence[str] | Literal[False] | None = None,
+    pickle_secrets: bool = False,
 ) -> Snapshot:
     """Open one version of a table.
 
@@ -96,6 +104,8 @@ def open_snapshot(
         Prefixes, such as ``s3://bucket/shared``, of places outside the table's root that its log may name. By default files
         on the table's own kind of store are read, and credentials go to its own host and bucket only; False reads nothing
         outside the root. See docs/stores.md.
+    pickle_secrets : bool
+        Whether a pickle of the table holds its storage options that are secrets, such as keys and passwords.
 
     Raises
     ------
@@ -116,17 +126,27 @@ def open_snapshot(
     if version is not None and timestamp is not None:
         raise InvalidArgumentError("Found both version and timestamp, expected one of the two.")
     wanted = None if version is None else parse_version(version)
-    context = open_context(os.fspath(uri), storage_options, engine, commits, plugins, timezone, committer, allow_external)
+    context = open_context(
+        os.fspath(uri), storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets
+    )
     snapshot = context.read(wanted)
     if timestamp is None:
         return snapshot
     return snapshot.at(snapshot.version_at(parse_ms(timestamp, timezone)))
 
 
+def reopen_snapshot(pickled: Pickled) -> Snapshot:
+    """Open the version that a pickle describes; reads what `open_snapshot` reads."""
+    try:
+        return open_snapshot(version=pickled.version, **pickled.arguments)
+    except EngineError as e:
+        raise pickled.explained(e) from e
+
+
 def open_context(
     uri: str, storage_options: Mapping[str, Any] | None = None, engine: str | Engine = "arrow",
     commits: CommitSource | None = None, plugins: PluginRegistry | None = None, timezone: str = "UTC", committer: Any = None,
-    allow_external: Sequence[str] | Literal[False] | None = None,
+    allow_external: Sequence[str] | Literal[False] | None = None, pickle_secrets: bool = False,
 ) -> TableContext:  # fmt: skip
     """Return a table's context, whether there is a table or not; does no I/O. Arguments as of `open_snapshot`."""
     if timezone != "UTC":
@@ -139,7 +159,8 @@ def open_context(
     configured = None if committer is not None else find_committer(made.storage, storage_options)
     recover = getattr(configured if committer is None else committer, "recover", None)
     log = TableLog(made, uri, commits, recover)
-    return TableContext(log, plugins or default_registry(), timezone, committer, configured)
+    opening = Opening(uri, storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets)
+    return TableContext(log, plugins or default_registry(), timezone, committer, configured, opening)
 
 
 def make_engine(
@@ -166,6 +187,8 @@ class TableContext(Struct, frozen=True):
         The one that the table was opened with; it goes before any other.
     store_committer : Committer or None
         The one that is configured for the store; features' go before it.
+    opening : Opening or None
+        How the table was opened, which a pickle of it repeats.
     """
 
     log: TableLog
@@ -173,9 +196,11 @@ class TableContext(Struct, frozen=True):
     timezone: str
     committer: Any = None
     store_committer: Any = None
+    opening: Opening | None = None
 
     def read(self, version: int | None = None, segment: LogSegment | None = None) -> Snapshot:
         """Open a version, None for the latest; ``segment``: its log files, where they were chosen already."""
+        start = perf_counter()
         contents = self.log.read(version, segment=segment)
         for attempt in count(1):
             try:
@@ -187,6 +212,11 @@ class TableContext(Struct, frozen=True):
                     raise
                 contents = self.log.without_checksum(contents)
             else:
+                found = contents.segment
+                _log.debug(
+                    "Opened version %d of %s: checkpoint %s, %d commits (%.1f ms)", found.version, shown_uri(self.log.uri),
+                    None if found.checkpoint is None else found.checkpoint.version, len(found.deltas), _ms_since(start),
+                )  # fmt: skip
                 return Snapshot(self, contents, state, plugins)
         raise AssertionError  # counting does not end
 
@@ -226,6 +256,10 @@ class TableContext(Struct, frozen=True):
                 f"The versions of {self.log.uri} are decided by a catalog: its log alone may hold commits that were never "
                 "ratified. Open it with commits=..., the catalog's CommitSource.", path=self.log.uri,
             )  # fmt: skip
+
+
+def _ms_since(start: float) -> float:
+    return (perf_counter() - start) * 1000
 
 
 def _without_data(file: LogFile) -> LogFile:
@@ -342,7 +376,39 @@ class Snapshot:
         self.write_plan: Any = None
 
     def __repr__(self) -> str:
-        return f"Snapshot({self.uri!r}, version={self.version})"
+        return f"Snapshot({shown_uri(self.uri)!r}, version={self.version})"
+
+    def _repr_html_(self) -> str:
+        return self.to_html("Snapshot")
+
+    def to_html(self, title: str) -> str:
+        """Return a description for notebooks, under a title; reads nothing."""
+        m, p, by = self.metadata, self.protocol, self.state.partition_columns
+        described = {
+            "location": shown_uri(self.uri), "version": self.version, "name": m.name, "description": m.description,
+            "partitioned by": tuple(by), "protocol": f"reader {p.min_reader_version}, writer {p.min_writer_version}",
+            "features": tuple(sorted(self.state.features)),
+            "properties": tuple(f"{k} = {v}" for k, v in sorted(m.configuration.items())),
+        }  # fmt: skip
+        # whoever is not in a notebook loads none of it
+        made = importlib.import_module("delta_core.representation")
+        text: str = made.page(title, described, made.schema_table(self.schema, by))
+        return text
+
+    def pickled(self) -> Pickled:
+        """Return what a pickle of this version holds."""
+        if self.context.opening is None:
+            raise UnsupportedOperationError("This snapshot was not opened by open_snapshot: it can't be pickled.")
+        return self.context.opening.pickled(self.version)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reopen_snapshot, (self.pickled(),)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
 
     @property
     def uri(self) -> str:
@@ -549,6 +615,7 @@ class Snapshot:
         self._seen(newer.mark)
         if not newer.commits:
             return self
+        _log.debug("Found %d newer commits of %s", len(newer.commits), shown_uri(self.uri))
         expected = list(range(self.version + 1, self.version + 1 + len(newer.commits)))
         if [f.version for f in newer.commits] != expected:
             return self.context.read(None)

@@ -10,7 +10,7 @@ import importlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, SupportsIndex
 
 import pyarrow as pa
 from msgspec import Struct
@@ -21,6 +21,7 @@ from delta_core.entry_points import entry_points
 from delta_core.errors import (
     ConcurrentAppendError,
     CorruptTableError,
+    EngineError,
     InvalidArgumentError,
     ProtocolError,
     SchemaError,
@@ -32,8 +33,10 @@ from delta_core.errors import (
     did_you_mean,
 )  # fmt: skip
 from delta_core.features import TableFeature
+from delta_core.opening import Pickled
 from delta_core.plugins import default_registry
 from delta_core.schema import Schema
+from delta_core.secrets import shown_uri
 from delta_core.snapshot import Snapshot, open_context, open_snapshot
 from delta_core.timestamps import parse_ms, parse_version
 from delta_core.types import StructType
@@ -42,6 +45,8 @@ from delta_core.unavailable import TableAlterer, TableMerger, TableOptimizer, Un
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+    from delta_core.scan import Scan
 
 __all__ = [
     "DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions", "TableAlterer", "TableMerger", "TableOptimizer", "open_table",
@@ -108,6 +113,9 @@ class DeltaTable(UnavailableCalls):
     allow_external : sequence of str or False, optional
         Prefixes of places outside the table's root that its log may name, beside those on its own kind of store, which are
         read by default; False reads nothing outside the root. See docs/stores.md.
+    pickle_secrets : bool
+        Whether a pickle of the table holds its storage options that are secrets, such as keys and passwords. Without them the
+        process that loads it needs its own, as in its environment.
 
     Raises
     ------
@@ -136,19 +144,35 @@ class DeltaTable(UnavailableCalls):
         timezone: str = "UTC",
         plugins: Any = None,
         allow_external: Sequence[str] | Literal[False] | None = None,
+        pickle_secrets: bool = False,
     ) -> None:
         self._uri = os.fspath(table_uri)
         self._options = {
             "storage_options": storage_options, "engine": engine, "commits": commits, "timezone": timezone,
             "plugins": plugins, "committer": committer,
-            "allow_external": allow_external,
+            "allow_external": allow_external, "pickle_secrets": pickle_secrets,
         }  # fmt: skip
         self._config = DeltaTableConfig(without_files, log_buffer_size, skip_stats)
         self._committer = committer
         self._snapshot = open_snapshot(self._uri, version, **self._options)
 
     def __repr__(self) -> str:
-        return f"DeltaTable({self.table_uri!r}, version={self.version()})"
+        return f"DeltaTable({shown_uri(self.table_uri)!r}, version={self.version()})"
+
+    def _repr_html_(self) -> str:
+        return self._snapshot.to_html("DeltaTable")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (type(self), self._snapshot.pickled(), self._config)
+
+    def __copy__(self) -> Self:
+        return self.__deepcopy__({})
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        """Return a table that moves to other versions by itself; it shares what was read."""
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
 
     @classmethod
     def create(
@@ -406,9 +430,12 @@ class DeltaTable(UnavailableCalls):
         *,
         metadata: Sequence[str] = (),
         limit: int | None = None,
-    ) -> pa.RecordBatchReader:
-        """Stream rows; see `Snapshot.scan` for the arguments."""
-        return self._snapshot.scan(columns, tuple(metadata), predicate, limit).to_reader()
+    ) -> Scan:
+        """Plan a read of rows, which may be read several times: by ``to_table()``, ``to_reader()``, ``count()`` and so on.
+
+        See `scan.scan.Scan` for the arguments, and for what it does. DuckDB, Polars, pandas and PyArrow take it as a stream.
+        """
+        return self._snapshot.scan(columns, tuple(metadata), predicate, limit)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self._snapshot.scan().__arrow_c_stream__(requested_schema)
@@ -546,6 +573,15 @@ class DeltaTable(UnavailableCalls):
         module, _, function = served[name].partition(":")
         operation = getattr(importlib.import_module(module), function)
         return lambda *args, **kwargs: operation(self._snapshot, *args, **kwargs)
+
+
+def _reopen(kind: type[DeltaTable], pickled: Pickled, config: DeltaTableConfig) -> DeltaTable:
+    """Open the table that a pickle describes, at its version."""
+    arguments = dict(pickled.arguments)
+    try:
+        return kind(arguments.pop("uri"), pickled.version, arguments.pop("storage_options"), *config, **arguments)
+    except EngineError as e:
+        raise pickled.explained(e) from e
 
 
 def _one_of(older: Any, newer: Any) -> Any:

@@ -51,6 +51,7 @@ from delta_core.log.names import commit_name
 from delta_core.plans import LogFile
 from delta_core.plugins import PluginSet
 from delta_core.properties import read_property
+from delta_core.secrets import shown_uri
 from delta_core.snapshot import Snapshot, TableContext
 from delta_core.state import TableState
 from delta_core.timestamps import parse_version
@@ -341,6 +342,7 @@ class Transaction:
             raise InvalidArgumentError(
                 "This transaction was committed already, or may have been; begin another one."
             )
+        start = time.perf_counter()
         now = clock or _now_ms
         committer = self._choose_committer()
         header = self._header(user_metadata, custom_metadata or {})
@@ -378,6 +380,10 @@ class Transaction:
                 self._delete_vectors(self.abandoned)
             raise
         result = self._finish(won.base, won.attempt, won.committed, committer)
+        _log.info(
+            "Committed version %d of %s: %s (%.1f ms)", result.snapshot.version, shown_uri(self.context.log.uri), self.operation,
+            (time.perf_counter() - start) * 1000,
+        )  # fmt: skip
         followed = follow_up(result.snapshot, won.attempt.content, won.base, post or PostCommit())
         return replace(result, snapshot=followed)
 

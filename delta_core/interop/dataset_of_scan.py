@@ -63,7 +63,7 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         self._schema: pa.Schema | None = None
 
     def __reduce__(self) -> Any:
-        raise UnsupportedOperationError("A dataset of a table can't be pickled; pickle the table's URI and version.")
+        raise UnsupportedOperationError("A dataset of a table can't be pickled; pickle the table, and call its dataset().")
 
     def read(self, columns: Sequence[str] | None, predicate: Any) -> pa.Table:
         """Return the rows for which a further predicate, of the kind that scans take, is true."""

@@ -41,6 +41,7 @@ from delta_core.log.tombstones import remove_groups, retained
 from delta_core.plans import LogSegment
 from delta_core.plugins import PluginSet
 from delta_core.properties import read_property
+from delta_core.secrets import shown_uri
 from delta_core.state import TableState
 
 __all__ = ["CheckpointResult", "CheckpointSource", "write_checkpoint"]
@@ -146,7 +147,10 @@ def write_checkpoint(
     _check_writable(snapshot)
     _check_published(snapshot)
     clock = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    start = time.perf_counter()
     result = _write(snapshot, _choose_plan(snapshot, plan), clock)
+    took = (time.perf_counter() - start) * 1000
+    _log.info("Wrote the checkpoint of version %d of %s (%.1f ms)", snapshot.version, shown_uri(snapshot.engine.storage.root), took)
     if checksum:
         write_checksum(snapshot, full=True)
     return result

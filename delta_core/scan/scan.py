@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from time import perf_counter
 from typing import Any, Literal, Protocol
 from urllib.parse import unquote
 
@@ -19,10 +21,12 @@ from delta_core.errors import (
     DataFileError,
     InvalidArgumentError,
     LogError,
+    UnsupportedOperationError,
     did_you_mean,
 )
 from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, PartitionValue
 from delta_core.expressions.filters import to_expression
+from delta_core.expressions.printing import format_sql
 from delta_core.expressions.skipping import SkippingPlan, plan_skipping
 from delta_core.kernels.arrow_buffers import holds_bytes, int64_values, is_valid
 from delta_core.log.files import FileSet
@@ -30,6 +34,7 @@ from delta_core.log.partition_values import parse_partition_values
 from delta_core.plans import ReadRequest
 from delta_core.plugins import PluginSet
 from delta_core.processes import cached_property
+from delta_core.representation import page, schema_table
 from delta_core.rules import MetadataColumn
 from delta_core.scan.apply import Apply
 from delta_core.scan.file_context import FileContext
@@ -41,6 +46,7 @@ from delta_core.types import DataType, PrimitiveType
 
 __all__ = ["Scan", "ScanSource"]
 
+_log = logging.getLogger(__name__)
 _PLANNED = [n for n in FILE_COLUMNS if n not in ("stats", "tags", "deletionTimestamp", "extendedFileMetadata")]
 _NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -104,6 +110,7 @@ class Scan:
         state, plugins = source.state, source.plugins
         self._source = source
         self._given = files
+        self._arguments = columns, tuple(metadata), predicate, limit, constants
         self._purpose: Literal["rows", "changes"] = purpose
         bound = self._predicate = to_expression(predicate, state.schema, plugins.functions)
         request = ReadRequest(
@@ -121,6 +128,31 @@ class Scan:
     def __repr__(self) -> str:
         return f"Scan({', '.join(self.schema.names)})"
 
+    def _repr_html_(self) -> str:
+        files = self.__dict__.get("_files")
+        return page(
+            "Scan",
+            {"rows of": repr(self._source), "where": None if self._predicate is None else format_sql(self._predicate),
+             "limit": self.plan.limit, "files": None if files is None else f"{files.count:,}"},
+            schema_table(self.schema),
+        )  # fmt: skip
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._given is not None:
+            raise UnsupportedOperationError(
+                "A scan of files that were given to it can't be pickled: pickle the table, and scan it anew."
+            )
+        return _scan_again, (self._source, *self._arguments, self._purpose)
+
+    def __copy__(self) -> Scan:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Scan:
+        return self
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self.batches()
+
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the rows."""
@@ -129,12 +161,17 @@ class Scan:
     @cached_property
     def _files(self) -> FileSet:
         """The files that may hold a row."""
-        found = self._source.files if self._given is None else self._given
+        start = perf_counter()
+        found = everything = self._source.files if self._given is None else self._given
         if found.keep is not None:
             return found
         evaluator, zone = self._source.engine.evaluator, self._source.timezone
         found = found.where(self._skipping.partition, evaluator, zone, exact=True)
-        return found.where(self._skipping.statistics, evaluator, zone)
+        found = found.where(self._skipping.statistics, evaluator, zone)
+        if _log.isEnabledFor(logging.DEBUG):
+            took = (perf_counter() - start) * 1000
+            _log.debug("Planned a scan of %r: %d of %d files (%.1f ms)", self._source, found.count, everything.count, took)
+        return found
 
     @property
     def is_of_table(self) -> bool:
@@ -197,6 +234,20 @@ class Scan:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as batches; closing the iterator stops the reading."""
+        return self._logged() if _log.isEnabledFor(logging.DEBUG) else self._batches()
+
+    def _logged(self) -> Iterator[pa.RecordBatch]:
+        start, rows, size = perf_counter(), 0, 0
+        try:
+            for batch in self._batches():
+                rows += batch.num_rows
+                size += batch.nbytes
+                yield batch
+        finally:
+            took = (perf_counter() - start) * 1000
+            _log.debug("Read %d rows, %d bytes, of %r (%.1f ms)", rows, size, self._source, took)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         left = self.plan.limit
         if left is None:
             yield from self._read(_Inputs(self, self._files))
@@ -260,6 +311,12 @@ class Scan:
             yield from engine.data.read(read, apply)
         finally:
             inputs.vectors.close()
+
+
+def _scan_again(
+    source: ScanSource, columns: Any, metadata: Any, predicate: Any, limit: Any, constants: Any, purpose: Any
+) -> Scan:
+    return Scan(source, columns, metadata, predicate, limit, constants=constants, purpose=purpose)
 
 
 def _find_columns(source: ScanSource, columns: Sequence[str | Path]) -> tuple[Path, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Iterable, Mapping, Sequence
+from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +17,7 @@ from delta_core.engine import Engine, FileWrite, WrittenFile
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError
 from delta_core.properties import WriterProperties, read_property
 from delta_core.schema import Path, find
+from delta_core.secrets import shown_uri
 from delta_core.write.apply import PrepareRows
 from delta_core.write.layout import file_columns
 from delta_core.write.names import (
@@ -32,6 +35,8 @@ from delta_core.write.source import open_source
 from delta_core.write.stats import statistics_json
 
 __all__ = ["Written", "describe_files", "write_change_files", "write_files"]
+
+_log = logging.getLogger(__name__)
 
 _ADDED = pa.struct(list(ADDED_FILE))
 #: Files of which there are Python objects at a time.
@@ -176,7 +181,17 @@ def _write(
         return "/".join(p for p in (directory, place, own) if p)
 
     write = FileWrite(prepare.schema, name, statistics, properties, target, bool(names))
-    return engine.data.write(write, source, prepare)
+    start = perf_counter()
+    found = engine.data.write(write, source, prepare)
+    if _log.isEnabledFor(logging.DEBUG):
+        rows, size = sum(f.num_rows for f in found), sum(f.size for f in found)
+        took = (perf_counter() - start) * 1000
+        _log.debug("Wrote %d files: %d rows, %d bytes, below %s (%.1f ms)", len(found), rows, size, _shown(engine), took)
+    return found
+
+
+def _shown(engine: Engine) -> str:
+    return shown_uri(engine.storage.root)
 
 
 def _physical_properties(plan: WritePlan, properties: WriterProperties) -> WriterProperties:

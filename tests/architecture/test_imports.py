@@ -13,10 +13,11 @@ from tests.architecture.source import LAZY, ROOT, imports, is_ours, modules
 #: From top to bottom: a module imports only what stands above it. A folder stands as a whole; inside it only
 #: cycles are forbidden. The lazy faces stand where the last thing that they give stands.
 LAYOUT = (
-    "errors", "exceptions", "processes", "recursion", "json_text", "entry_points", "types", "catalog", "kernels", "schema",
-    "schema_merge", "expressions", "actions", "properties", "rules", "plans", "state", "engine", "committers", "hookspecs",
-    "hooks", "features", "plugins", "definition", "log", "timestamps", "scan", "snapshot", "write", "commit", "operations",
-    "api", "interop", "transaction", "unavailable", "table", "writer", "query", "", "cli", "testing", "engines", "spark",
+    "errors", "exceptions", "secrets", "processes", "recursion", "json_text", "entry_points", "types", "catalog", "kernels",
+    "schema", "schema_merge", "expressions", "actions", "properties", "rules", "plans", "state", "engine", "committers",
+    "hookspecs", "hooks", "features", "plugins", "definition", "log", "timestamps", "representation", "scan", "opening",
+    "snapshot", "write", "commit", "operations", "api", "interop", "transaction", "unavailable", "table", "writer", "query", "",
+    "cli", "testing", "engines", "spark",
 )  # fmt: skip
 #: What reaches for files or another process's engine, and who may: engines, and the faces whose task it is.
 OUTWARD = ("fsspec", "pyarrow.fs", "pyarrow.json", "pyarrow.parquet", "pyarrow.dataset", "pyspark")

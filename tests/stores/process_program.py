@@ -79,7 +79,7 @@ class Parent:
         _done("sessions")
 
 
-def work(parent: Parent | None, uri: str, options: Options) -> None:
+def work(parent: Parent | None, table: DeltaTable, uri: str, options: Options) -> None:
     """Do in the child what was done in its parent."""
     if parent is not None:
         parent.work_in_child()
@@ -87,6 +87,8 @@ def work(parent: Parent | None, uri: str, options: Options) -> None:
     def session(name: str) -> QueryBuilder:
         return QueryBuilder(engine=name).register("t", DeltaTable(uri, storage_options=options))
 
+    _use(table)
+    _done("table of an argument")
     _use(DeltaTable(uri, storage_options=options))
     _done("new table")
     _expect(_total(session("duckdb")) == SUM)
@@ -117,7 +119,8 @@ def _done(step: str) -> None:
 def main(method: str, uri: str, options: Options) -> int:
     """Use a table in this process, then in a child."""
     parent = Parent(uri, options)
-    arguments = (parent if method == "fork" else None, uri, options)
+    table = DeltaTable(uri, storage_options=options, pickle_secrets=True)
+    arguments = (parent if method == "fork" else None, table, uri, options)
     child = multiprocessing.get_context(method).Process(target=work, args=arguments)
     child.start()
     child.join()

@@ -331,10 +331,12 @@ def test_to_pandas_takes_a_types_mapper(builder: TableBuilder) -> None:
     assert sorted(frame["id"]) == [1, 2, 3, 4]
 
 
-def test_scan_streams_rows_with_metadata_columns_and_limit(vectors: TableBuilder) -> None:
-    reader = DeltaTable(vectors.uri).scan(["id"], "id > 0", metadata=["_file_row_index"], limit=2)
-    assert isinstance(reader, pa.RecordBatchReader)
-    assert reader.read_all().to_pylist() == [{"id": 2, "_file_row_index": 2}, {"id": 3, "_file_row_index": 3}]
+def test_scan_is_read_as_often_as_asked_with_metadata_columns_and_limit(vectors: TableBuilder) -> None:
+    scan = DeltaTable(vectors.uri).scan(["id"], "id > 0", metadata=["_file_row_index"], limit=2)
+    rows = [{"id": 2, "_file_row_index": 2}, {"id": 3, "_file_row_index": 3}]
+    assert pa.table(scan).to_pylist() == scan.to_reader().read_all().to_pylist() == rows
+    assert pa.Table.from_batches(scan).to_pylist() == rows
+    assert scan.count() == 2
 
 
 # --- changes and verbs ---------------------------------------------------------------------

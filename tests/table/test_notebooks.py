@@ -1,0 +1,121 @@
+"""What notebooks show of tables, snapshots and scans, and what logs say of reads and writes."""
+
+from __future__ import annotations
+
+import logging
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_core import DeltaTable, write_deltalake
+from delta_core.testing.table_builder import TableBuilder
+
+
+class Page(HTMLParser):
+    """Cells of a page's tables; fails where tags are not closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self._open: list[str] = []
+        self.tags: set[str] = set()
+        self.feed(text)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self._open.append(tag)
+        self.tags.add(tag)
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open[-1] in ("td", "th"):
+            self.rows[-1][-1] += data
+
+
+def test_table_shows_what_it_is(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("kind", pa.string())])
+    DeltaTable.create(
+        str(tmp_path), schema, partition_by="kind", name="sales", description="of 2024", configuration={"delta.appendOnly": "true"},
+    )  # fmt: skip
+    table = DeltaTable(tmp_path)
+    rows = Page(table._repr_html_()).rows
+    assert ["location", str(tmp_path)] in rows
+    assert ["version", "0"] in rows
+    assert ["name", "sales"] in rows
+    assert ["partitioned by", "kind"] in rows
+    assert ["properties", "delta.appendOnly = true"] in rows
+    assert rows[-2:] == [["id", "BIGINT", "not null", ""], ["kind", "STRING", "partition", ""]]
+    assert Page(table.snapshot()._repr_html_()).rows == rows
+
+
+def test_scan_shows_its_plan_and_reads_nothing(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path).create({"id": "long", "s": {"type": "struct", "fields": []}}).append([{"id": 1}])
+    scan = DeltaTable(table.uri).scan(["id"], "id > 3 and id < 5", limit=2)
+    rows = Page(scan._repr_html_()).rows
+    assert ["limit", "2"] in rows
+    assert not any(row[0] == "files" for row in rows)
+    assert next(row[1] for row in rows if row[0] == "where").count("id") == 2
+    scan.files()
+    assert ["files", "0"] in Page(scan._repr_html_()).rows
+
+
+def test_texts_of_the_table_are_no_html(tmp_path: Path) -> None:
+    text = "<script>alert(1)</script>&\"'\x00"
+    builder = TableBuilder(tmp_path).create(
+        {"type": "struct", "fields": [{"name": text, "type": "long", "nullable": True, "metadata": {"comment": text}}]},
+        properties={text: text},
+    )
+    page = Page(DeltaTable(builder.uri)._repr_html_())
+    assert page.tags <= {"div", "b", "table", "thead", "tbody", "tr", "th", "td"}
+    assert any(text.rstrip("\x00") in cell for row in page.rows for cell in row)
+
+
+def test_long_schema_is_cut(tmp_path: Path) -> None:
+    builder = TableBuilder(tmp_path).create({f"c{i}": "long" for i in range(1234)})
+    assert Page(DeltaTable(builder.uri)._repr_html_()).rows[-1] == ["and 1,134 more"]
+
+
+# --- logs ----------------------------------------------------------------------------------
+
+
+def messages(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, str]]:
+    """Return logger, level and text of each record, without times."""
+    assert all(r.name.startswith("delta_core.") for r in caplog.records)
+    return [(r.name, r.levelname, re.sub(r"\d+\.\d ms", "n ms", r.getMessage())) for r in caplog.records]
+
+
+def test_writes_are_logged_at_info_and_reads_at_debug(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    uri = str(tmp_path / "t")
+    with caplog.at_level(logging.DEBUG, logger="delta_core"):
+        write_deltalake(uri, pa.table({"id": [1, 2, 3]}))
+        table = DeltaTable(uri)
+        table.scan(predicate="id > 1").to_table()
+        table.create_checkpoint()
+    found = messages(caplog)
+    assert ("delta_core.commit.transaction", "INFO", f"Committed version 0 of {uri}: CREATE TABLE AS SELECT (n ms)") in found
+    assert ("delta_core.log.checkpoint_writer", "INFO", f"Wrote the checkpoint of version 0 of {uri} (n ms)") in found
+    texts = [text for _, level, text in found if level == "DEBUG"]
+    for expected in (
+        r"Wrote 1 files: 3 rows, \d+ bytes, below .* \(n ms\)",
+        r"Opened version 0 of .*: checkpoint None, 1 commits \(n ms\)",
+        r"Planned a scan of Snapshot\(.*\): 1 of 1 files \(n ms\)",
+        r"Read 2 rows, \d+ bytes, of Snapshot\(.*, version=0\) \(n ms\)",
+    ):
+        assert any(re.fullmatch(expected, text) for text in texts), (expected, texts)
+
+
+def test_nothing_is_logged_below_warnings_unless_asked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_deltalake(str(tmp_path), pa.table({"id": [1]}))
+    DeltaTable(tmp_path).to_pyarrow_table()
+    assert messages(caplog) == []
