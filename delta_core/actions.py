@@ -14,7 +14,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.errors import LogError
-from delta_core.kernels.json_text import decode_json
+from delta_core.kernels.shallow_json import decode_json
 
 __all__ = [
     "ADD", "ADDED_FILE", "CDC", "CHANGE_FILE", "COMMIT_INFO", "CORE_KINDS", "DELETION_VECTOR", "FILE_COLUMNS", "REMOVE",

@@ -20,7 +20,7 @@ from delta_core.actions import DomainMetadata, SetTransaction, parse_action
 from delta_core.engine import ActionQuery, Engine, RangeRequest, Storage
 from delta_core.errors import DeltaError
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.kernels.json_text import decode_json
+from delta_core.kernels.shallow_json import decode_json
 from delta_core.log.files import FileSet
 from delta_core.log.names import LOG_DIRECTORY, checksum_name
 from delta_core.plans import LogFile, LogSegment, ReadRequest

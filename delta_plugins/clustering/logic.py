@@ -24,7 +24,7 @@ from delta_core.api import (
     parse_columns,
     parse_decimal,
 )
-from delta_core.kernels.json_text import decode_json
+from delta_core.kernels.shallow_json import decode_json
 
 __all__ = ["DOMAIN", "REQUEST", "check_columns", "clustering_columns", "requested_domain", "without_request"]
 

@@ -22,7 +22,7 @@ from delta_core.api import (
     spark_name,
     walk,
 )
-from delta_core.kernels.json_text import decode_json
+from delta_core.kernels.shallow_json import decode_json
 
 __all__ = ["KEY", "conditions", "is_needed", "row_checks"]
 
