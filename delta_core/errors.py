@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 __all__ = [
+    "AccessDeniedError",
     "CatalogRequiredError",
     "CheckpointError",
     "ColumnNotFoundError",
@@ -294,6 +295,15 @@ class ProtocolChangedError(CommitConflictError):
 
 class EngineError(DeltaError):
     """A backend failed; its own error is the cause."""
+
+
+class AccessDeniedError(EngineError, PermissionError):
+    """The store does not let this user read or write a file; whether it is sound is not known."""
+
+    @classmethod
+    def of(cls, path: str, cause: object) -> AccessDeniedError:
+        """Return the error of a file that may not be read; ``cause`` is what the store says."""
+        return cls(f"{path!r} may not be read: {cause}. Let this user read it, or use the credentials of one who may.", path=path)
 
 
 class ExternalPathError(EngineError):

@@ -244,6 +244,11 @@ class Transaction:
 
         Raises InvalidArgumentError where the table drops no rows without rewriting files, or has no such file.
         """
+        if not isinstance(rows, RowSet) or not isinstance(file, (str, pa.Table)):
+            raise InvalidArgumentError(
+                f"Found a file as {type(file).__name__} and rows as {type(rows).__name__}; expected a path or the file's row, and "
+                "a RowSet, as delta_core.kernels.row_set.RowSet.from_positions makes it."
+            )
         if self.plan.remove_rows is None:
             raise InvalidArgumentError(
                 "The table has no feature active that drops rows without rewriting files: overwrite the rows that stay"

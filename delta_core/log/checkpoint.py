@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from delta_core.actions import ActionField, parse_action
 from delta_core.engine import ActionQuery, CheckpointHandle, FileIdentity, LogFiles
-from delta_core.errors import CheckpointError, LogChangedError
+from delta_core.errors import AccessDeniedError, CheckpointError, LogChangedError
 from delta_core.kernels.arrow_buffers import array_of, is_valid
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.chunks import BASE_COLUMNS, CheckpointChunk, CommitChunk, json_values
@@ -63,6 +63,8 @@ class CheckpointReader:
         try:
             found = self._logs.read_commits([file], ActionQuery(BASE_COLUMNS))
         except LogChangedError:
+            raise
+        except AccessDeniedError:
             raise
         except Exception as e:
             raise CheckpointError(f"Checkpoint {file.name} can't be read: {e}", path=file.name) from e

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from delta_core.engine import RangeRequest, Storage
+from delta_core.errors import AccessDeniedError
 from delta_core.kernels.shallow_json import decode_json
 from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
 
@@ -75,7 +76,7 @@ def read_hint(storage: Storage) -> Hint | None:
     """Read ``_last_checkpoint``; None where it is missing or not one. One call."""
     try:
         (data,) = storage.read([RangeRequest(f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}")])
-    except FileNotFoundError:
+    except (FileNotFoundError, AccessDeniedError):
         return None
     return parse_hint(bytes(data))
 

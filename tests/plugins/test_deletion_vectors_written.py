@@ -175,6 +175,12 @@ def test_strange_file_is_refused(uri: str) -> None:
         begin(uri, "DELETE").remove_rows("gone.parquet", RowSet.from_positions([1]))
 
 
+@pytest.mark.parametrize(("file", "rows"), [("a.parquet", [1, 2]), ("a.parquet", None), (["a.parquet"], RowSet.from_positions([1]))])
+def test_rows_as_a_list_are_rejected(uri: str, file: Any, rows: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"expected a path .* and a RowSet"):
+        begin(uri, "DELETE").remove_rows(file, rows)
+
+
 def test_mapped_table_has_its_vectors_below_random_prefixes(tmp_path: Path) -> None:
     uri = create(tmp_path / "m", ID, properties={**ON, "delta.columnMapping.mode": "name"})
     append(uri, {"id": [1, 2, 3]})

@@ -27,7 +27,13 @@ from delta_core.engines.arrow.parquet_types import FilePlan, UnconvertibleError,
 from delta_core.engines.arrow.prefetch import Prefetch
 from delta_core.engines.arrow.row_groups import kept_groups
 from delta_core.engines.arrow.small_files import SmallFiles
-from delta_core.errors import DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
+from delta_core.errors import (
+    AccessDeniedError,
+    DataFileError,
+    DataFileNotFoundError,
+    DeltaError,
+    SchemaMismatchError,
+)
 from delta_core.expressions.ast import leaves
 from delta_core.schema import Path, Schema
 
@@ -142,7 +148,9 @@ def _naming(path: str) -> Iterator[None]:
         ) from e  # fmt: skip
     except FileNotFoundError as e:
         raise DataFileNotFoundError.of(path) from e
-    except (pa.ArrowException, OSError) as e:
+    except PermissionError as e:
+        raise AccessDeniedError.of(path, e) from e
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
         sound = "not yet implemented" in str(e).lower()
         what = "PyArrow does not decode what it holds" if sound else "it is no sound Parquet file"
         raise DataFileError(f"Data file {path!r} can't be read: {what} ({e}).", path=path) from e

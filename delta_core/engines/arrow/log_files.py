@@ -16,8 +16,9 @@ from delta_core.engines.arrow.measure import parquet_leaves
 from delta_core.engines.arrow.parquet_columns import decode_chunks, find_chunk, has_codes
 from delta_core.engines.arrow.parquet_footer import read_footer
 from delta_core.engines.arrow.pinned import PinnedFile
+from delta_core.engines.arrow.places import failed
 from delta_core.engines.arrow.row_groups import group_bounds
-from delta_core.errors import CheckpointError, DeltaError, LogChangedError
+from delta_core.errors import AccessDeniedError, CheckpointError, DeltaError, LogChangedError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.json_actions import ActionParser, ParsedActions
 from delta_core.kernels.parquet_pages import (
@@ -64,6 +65,10 @@ class ArrowLogFiles:
                 f"{e.filename or e} was listed but is gone: the log was cleaned up meanwhile. Open the table again.",
                 path=str(e.filename or e),
             ) from e
+        except OSError as e:
+            if isinstance(e, DeltaError):
+                raise
+            raise failed("read", str(e.filename or LOG_DIRECTORY), self._storage.root, e) from e
         return parser.finish()
 
     def write_parquet(
@@ -298,5 +303,7 @@ class _Guard:
             return
         if isinstance(error, FileNotFoundError):
             raise CheckpointError.of_missing(self._path) from error
+        if isinstance(error, PermissionError):
+            raise AccessDeniedError.of(self._path, error) from error
         if isinstance(error, (pa.ArrowException, OSError, ValueError)):
             raise CheckpointError.of_unreadable(self._path, error) from error

@@ -6,7 +6,13 @@ import re
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from delta_core.errors import DeltaError, EngineError, ExternalPathError, InvalidArgumentError
+from delta_core.errors import (
+    AccessDeniedError,
+    DeltaError,
+    EngineError,
+    ExternalPathError,
+    InvalidArgumentError,
+)
 
 __all__ = [
     "LOCAL_SCHEMES",
@@ -66,7 +72,8 @@ def _is_this_machine(host: str) -> bool:
 
 def failed(verb: str, path: str, root: str, cause: BaseException) -> EngineError:
     """Return the error of a backend's failure; the caller chains the cause."""
-    return EngineError(f"Could not {verb} {path!r} of {root}: {type(cause).__name__}: {cause}.", path=path)
+    kind = AccessDeniedError if isinstance(cause, PermissionError) else EngineError
+    return kind(f"Could not {verb} {path!r} of {root}: {type(cause).__name__}: {cause}.", path=path)
 
 
 class failing:  # noqa: N801  (reads as the verb that it guards; made for each call to a store, so it is no generator)
