@@ -76,7 +76,7 @@ class Ours(Side):
         """Name the side."""
         from importlib.metadata import version
 
-        return f"delta_core {version('delta_core')}"
+        return f"delta_core {version('delta-core-lake')}"
 
 
 class Peer(Side):

@@ -63,7 +63,7 @@ __all__ = ["CommitResult", "Transaction", "begin_create"]
 _log = logging.getLogger(__name__)
 _LEAST_LONG = -(2**63)
 #: Who wrote a commit, for history.
-ENGINE_INFO = f"delta_core/{installed.version('delta_core')}"
+ENGINE_INFO = f"delta_core/{installed.version('delta-core-lake')}"
 
 
 class CommitResult(Struct, frozen=True):
