@@ -17,8 +17,8 @@ from delta_core.expressions.ast import Call, Column, Expression, Literal, all_of
 from delta_core.expressions.binding import ResultOf, bind_typed
 from delta_core.expressions.coercion import VOID, spark_name
 from delta_core.expressions.members import from_arrow, from_python
+from delta_core.expressions.pyarrow_filters import from_pyarrow, is_pyarrow
 from delta_core.expressions.sql import parse_sql
-from delta_core.expressions.substrait import from_pyarrow, is_pyarrow
 from delta_core.types import PrimitiveType, StructType
 
 __all__ = ["from_filters", "to_expression"]

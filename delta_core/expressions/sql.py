@@ -15,11 +15,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from delta_core.errors import ExpressionError, UnsupportedExpressionError
-from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, too_deep, transform
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, transform
 from delta_core.expressions.coercion import INTERVAL_DAY, INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH, name_of
 from delta_core.expressions.literals import cast_literal, literal_type
 from delta_core.expressions.members import MANY, from_text
-from delta_core.expressions.simple_sql import RESERVED, STAND_IN, parse_simple
+from delta_core.expressions.simple_sql import STAND_IN, parse_simple
 from delta_core.recursion import Steps, each, run
 from delta_core.types import ArrayType, DataType, MapType, PrimitiveType
 
@@ -131,7 +131,9 @@ def _parse_tokens(tokens: list[Any], short: str, text: str) -> Expression:
     except (errors.ParseError, errors.TokenError) as e:
         raise _not_parsed(text, e) from e
     except RecursionError:
-        raise too_deep(sql=text) from None
+        raise ExpressionError(
+            f"The expression {_short(text)!r} is nested too deep without parentheses. Put its parts in parentheses.", sql=text
+        ) from None
     if len(trees) != 1 or trees[0] is None:
         raise ExpressionError(f"The text {_short(text)!r} is not one expression.", sql=text)
     found: Expression = run(_convert(trees[0], text))
@@ -141,7 +143,10 @@ def _parse_tokens(tokens: list[Any], short: str, text: str) -> Expression:
 #: Levels of parentheses that sqlglot, which calls itself a dozen times for each, is given at once.
 _AT_ONCE = 8
 #: Words before a parenthesis that call nothing.
-_NO_CALLS = RESERVED | {"div", "by", "end", "distinct"}
+_NO_CALLS = frozenset((
+    "and", "or", "not", "between", "like", "ilike", "rlike", "regexp", "is", "when", "then", "else", "case", "escape", "div", "by",
+    "end", "distinct", "as", "from", "on",
+))  # fmt: skip
 
 
 def _without_depth(tokens: list[Any], short: str, text: str, parts: dict[Any, Expression]) -> list[Any]:
@@ -151,13 +156,13 @@ def _without_depth(tokens: list[Any], short: str, text: str, parts: dict[Any, Ex
     for token in tokens:
         out.append(token)
         kind = token.token_type.name
-        if kind == "L_PAREN":
+        if kind in ("L_PAREN", "CASE"):
             open_.append((len(out) - 1, 0))
-        if kind != "R_PAREN" or not open_:
+        if kind not in ("R_PAREN", "END") or not open_:
             continue
         first, levels = open_.pop()
         word = out[first - 1] if first else token
-        is_named = word.text[:1].isidentifier() and word.token_type.name != "STRING"
+        is_named = kind == "R_PAREN" and word.text[:1].isidentifier() and word.token_type.name != "STRING"
         if levels >= _AT_ONCE and not (is_named and word.text.lower() == "in"):
             first -= is_named and word.text.lower() not in _NO_CALLS
             found = _parse_tokens(out[first:], short, text)

@@ -21,6 +21,7 @@ from delta_core.expressions.ast import (
     conjuncts,
     leaves,
 )
+from delta_core.expressions.pyarrow_filters import pyarrow_columns
 from delta_core.expressions.skipping import plan_skipping
 from delta_core.log.files import FileSet
 from delta_core.schema import find
@@ -135,20 +136,11 @@ def _type_of(snapshot: Snapshot, expression: Expression) -> str | None:
 
 
 def referenced_columns(expressions: Iterable[ds.Expression], schema: pa.Schema) -> set[str]:
-    """Return the top-level columns that pyarrow expressions need: those without which they don't bind."""
+    """Return the top-level columns that pyarrow expressions name; all where one can't be read."""
     used: set[str] = set()
     for expression in expressions:
-        if not _binds(expression, schema):
+        names = pyarrow_columns(expression)
+        if names is None or not names <= set(schema.names):
             return set(schema.names)
-        for i, name in enumerate(schema.names):
-            if name not in used and not _binds(expression, schema.remove(i)):
-                used.add(name)
+        used |= names
     return used
-
-
-def _binds(expression: ds.Expression, schema: pa.Schema) -> bool:
-    try:
-        expression.to_substrait(schema)
-    except (pa.ArrowException, KeyError, TypeError):
-        return False
-    return True

@@ -15,7 +15,7 @@ from delta_core.errors import ColumnNotFoundError, ExpressionError, UnsupportedE
 from delta_core.expressions import format_sql, from_filters, parse_sql, to_expression
 from delta_core.expressions.ast import Expression, literal
 from delta_core.expressions.polars_filters import from_polars
-from delta_core.expressions.substrait import from_pyarrow
+from delta_core.expressions.pyarrow_filters import from_pyarrow
 from delta_core.schema import Schema
 
 TABLE = pa.table({
