@@ -12,7 +12,7 @@ import pytest
 from delta_core.engines.arrow.storage import open_storage
 from delta_core.engines.spark.files import hadoop_path
 from delta_core.engines.spark.replay import SETTING
-from delta_core.errors import ExternalPathError
+from delta_core.errors import EngineError, ExternalPathError
 from delta_core.spark import read, read_changes, register, sql, write
 from tests.confinement.hostile import (
     IDS,
@@ -117,10 +117,10 @@ def test_format_takes_the_option(spark: Any, tmp_path: Path) -> None:
     table = hostile(tmp_path / "t", "../f.parquet")
     reader = spark.read.format("delta_core")
     assert sorted(r["id"] for r in reader.load(table.uri).collect()) == [*IDS, *STOLEN]
-    with pytest.raises(Exception, match="ExternalPathError"):
+    with pytest.raises(EngineError, match="outside the table: only files below the root are read"):
         reader.option("allowExternal", "false").load(table.uri).collect()
     table = hostile(tmp_path / "u", "memory://nothing/f.parquet")
-    with pytest.raises(Exception, match="ExternalPathError"):
+    with pytest.raises(EngineError, match="allow_external"):
         reader.option("allowExternal", "s3://a, s3://b").load(table.uri).collect()
 
 

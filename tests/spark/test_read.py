@@ -16,6 +16,7 @@ from delta_core import write_deltalake
 from delta_core.engines.spark import private
 from delta_core.errors import (
     ColumnNotFoundError,
+    DataFileNotFoundError,
     EngineError,
     InvalidArgumentError,
     TableNotFoundError,
@@ -267,7 +268,7 @@ def test_missing_data_file_fails_even_where_the_session_ignores_such(spark: Any,
     (Path(table.uri) / table.paths()[0]).unlink()
     spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
     try:
-        with pytest.raises(Exception, match=r"FILE_NOT_EXIST|not exist|FileNotFound"):
+        with pytest.raises(DataFileNotFoundError, match="is not there"):
             read(spark, table.uri).collect()
     finally:
         spark.conf.unset("spark.sql.files.ignoreMissingFiles")
