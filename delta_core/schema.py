@@ -21,6 +21,7 @@ from delta_core.types import (
     StructType,
     TypeDef,
     VariantType,
+    check_nesting,
     parse_decimal,
     type_to_json,
 )  # fmt: skip
@@ -215,6 +216,7 @@ def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
 
     Raises UnsupportedFeatureError naming column and type, SchemaError for names that differ by case only.
     """
+    check_nesting(schema)
     _check_names(schema, ())
     for path, f in walk(schema):
         _check_names(f.type, path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Union
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from delta_core.errors import InvalidArgumentError, SchemaError
 
 __all__ = [
     "BASE_TYPES", "KNOWN_TYPES", "TIMESTAMP_NTZ", "VARIANT", "ArrayType", "DataType", "Field", "MapType", "PrimitiveType",
-    "StructType", "TypeDef", "VariantType", "parse_decimal", "parse_type", "type_to_json",
+    "StructType", "TypeDef", "VariantType", "check_nesting", "parse_decimal", "parse_type", "type_to_json",
 ]  # fmt: skip
 
 
@@ -285,6 +285,7 @@ class Field(_ArrowExportable, Struct, frozen=True):
     def from_arrow(field: Any) -> Field:
         """Return the Delta field that stores an Arrow field (anything with ``__arrow_c_schema__``)."""
         f = field if isinstance(field, pa.Field) else pa.field(field)
+        check_nesting(f.type, _arrow_parts, _MOST_WRITTEN)
         return _arrow_to_field(f)
 
 
@@ -371,9 +372,75 @@ def _as_type(value: Any) -> DataType:
 
 def _decoded(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as e:
+        value = json.loads(text)
+    except ValueError as e:
         raise InvalidArgumentError(f"Found {str(text)[:200]!r}, expected a type's JSON: {e}") from e
+    except RecursionError:
+        raise _too_nested() from None
+    check_nesting(value, _json_parts)
+    return value
+
+
+#: Levels of a Parquet schema that Arrow reads: a struct is one of them, a list or map two.
+MOST_PARQUET_LEVELS = 98
+#: What Arrow reads of the files that it writes, which hold Arrow's own schema too: 62 structs, 46 lists or 31 maps.
+_MOST_WRITTEN = 186
+
+
+def check_nesting(
+    whole: Any, parts: Callable[[Any], tuple[int, Iterable[Any]]] | None = None, most: int = MOST_PARQUET_LEVELS + 1
+) -> None:
+    """Reject a type that is nested deeper than Arrow reads Parquet.
+
+    Parameters
+    ----------
+    parts : function(type) -> (int, types), optional
+        The levels that a type takes, and the types right below it; by default those of a `DataType`.
+    most : int
+        The levels of all; by default those of a schema, which is a struct itself.
+
+    Raises SchemaError naming the limit.
+    """
+    below = parts or _type_parts
+    left = [(whole, 0)]
+    while left:
+        t, level = left.pop()
+        levels, inner = below(t)
+        if level + levels > most:
+            raise _too_nested()
+        left += [(part, level + levels) for part in inner]
+
+
+def _too_nested() -> SchemaError:
+    return SchemaError(
+        f"A type is nested deeper than Arrow reads Parquet files: {MOST_PARQUET_LEVELS} levels, of which a list or map takes two; "
+        "of files that are written here, 62 structs, 46 lists or 31 maps within each other. Flatten it.",
+        limit=MOST_PARQUET_LEVELS,
+    )  # fmt: skip
+
+
+def _json_parts(value: Any) -> tuple[int, Iterable[Any]]:
+    kind = value.get("type") if isinstance(value, dict) else None
+    if kind == "struct":
+        fields = value.get("fields")
+        return 1, [f.get("type") for f in fields if isinstance(f, dict)] if isinstance(fields, list) else ()
+    if kind in ("array", "map"):
+        return 2, [value.get(name) for name in ("elementType", "keyType", "valueType")]
+    return 0, [kind] if isinstance(kind, dict) else ()
+
+
+def _type_parts(t: DataType) -> tuple[int, Iterable[Any]]:
+    if isinstance(t, StructType):
+        return 1, [f.type for f in t.fields]
+    if isinstance(t, ArrayType):
+        return 2, (t.element_type,)
+    return (2, (t.key_type, t.value_type)) if isinstance(t, MapType) else (0, ())
+
+
+def _arrow_parts(t: Any) -> tuple[int, Iterable[Any]]:
+    inner = [t.field(i).type for i in range(t.num_fields)] if pa.types.is_nested(t) else ()
+    # below a map stands the struct of its entries
+    return (3 if pa.types.is_struct(t) or pa.types.is_map(t) else 4 if inner else 0), inner
 
 
 def parse_type(value: Any) -> DataType:
@@ -443,6 +510,11 @@ _LISTS = (
 def arrow_to_type(data_type: Any) -> DataType:
     """Return the Delta type that stores an Arrow type; SchemaError where none does."""
     t = data_type if isinstance(data_type, pa.DataType) else pa.field(data_type).type
+    check_nesting(t, _arrow_parts, _MOST_WRITTEN)
+    return _from_arrow(t)
+
+
+def _from_arrow(t: pa.DataType) -> DataType:
     for test, name in _FROM_ARROW:
         if test(t):
             return PrimitiveType(name)
@@ -455,20 +527,20 @@ def arrow_to_type(data_type: Any) -> DataType:
             )
         return PrimitiveType(f"decimal({t.precision},{t.scale})")
     if pa.types.is_dictionary(t):
-        return arrow_to_type(t.value_type)
+        return _from_arrow(t.value_type)
     if pa.types.is_struct(t):
         return StructType(_arrow_to_field(t.field(i)) for i in range(t.num_fields))
     if pa.types.is_map(t):
-        return MapType(arrow_to_type(t.key_type), arrow_to_type(t.item_type), t.item_field.nullable)
+        return MapType(_from_arrow(t.key_type), _from_arrow(t.item_type), t.item_field.nullable)
     if any(test(t) for test in _LISTS):
-        return ArrayType(arrow_to_type(t.value_type), t.value_field.nullable)
+        return ArrayType(_from_arrow(t.value_type), t.value_field.nullable)
     raise SchemaError(f"Arrow type {t} has no Delta type. Cast it to one that has.")
 
 
 def _arrow_to_field(f: pa.Field) -> Field:
     meta = {k.decode(): v.decode() for k, v in (f.metadata or {}).items() if k != b"PARQUET:field_id"}
     try:
-        return Field(f.name, arrow_to_type(f.type), f.nullable, meta)
+        return Field(f.name, _from_arrow(f.type), f.nullable, meta)
     except SchemaError as e:
         column = f"{f.name}.{e.facts['column']}" if "column" in e.facts else f.name
         why = str(e).removeprefix(f"Column {e.facts.get('column')}: ")
