@@ -246,7 +246,11 @@ class Metadata(Struct, frozen=True):
     def parse(value: Mapping[str, Any], where: str) -> Metadata:
         """Build from the action's decoded JSON; LogError names ``where`` it stood."""
         action = "metaData"
-        given = _object(_object(value, action, where).get("format") or {}, f"{action}.format", where)
+        # without them rows would lack their partition values, and columns their physical names
+        missing = next((n for n in ("partitionColumns", "configuration") if _object(value, action, where).get(n) is None), None)
+        if missing is not None:
+            raise LogError(f"Action {action} in {where} has no {missing}, which it must have.", field=missing)
+        given = _object(value.get("format") or {}, f"{action}.format", where)
         return Metadata(
             id=_optional(value, "id", str, action, where) or "",
             schema_string=_optional(value, "schemaString", str, action, where) or "",

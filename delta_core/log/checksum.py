@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from delta_core.actions import DomainMetadata, SetTransaction, parse_action
 from delta_core.engine import ActionQuery, Engine, RangeRequest, Storage
-from delta_core.errors import AccessDeniedError, DeltaError
+from delta_core.errors import DeltaError, EngineError
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.kernels.shallow_json import decode_json
 from delta_core.log.files import FileSet
@@ -91,7 +91,7 @@ def _read(storage: Storage, name: str) -> Checksum | None:
     try:
         (data,) = storage.read([RangeRequest(f"{LOG_DIRECTORY}/{name}")])
         value = decode_json(bytes(data))
-    except (FileNotFoundError, AccessDeniedError, ValueError):
+    except (FileNotFoundError, EngineError, ValueError):
         return None
     if not isinstance(value, dict):
         return None

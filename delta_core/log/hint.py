@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from delta_core.engine import RangeRequest, Storage
-from delta_core.errors import AccessDeniedError
+from delta_core.errors import EngineError
 from delta_core.kernels.shallow_json import decode_json
 from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
 
@@ -73,10 +73,10 @@ def _fits(value: dict[str, Any], checksum: str) -> bool:
 
 
 def read_hint(storage: Storage) -> Hint | None:
-    """Read ``_last_checkpoint``; None where it is missing or not one. One call."""
+    """Read ``_last_checkpoint``; None where it is missing, is not one or can't be read. One call."""
     try:
         (data,) = storage.read([RangeRequest(f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}")])
-    except (FileNotFoundError, AccessDeniedError):
+    except (FileNotFoundError, EngineError):
         return None
     return parse_hint(bytes(data))
 

@@ -64,6 +64,14 @@ def test_action_with_a_field_of_another_type_is_rejected_by_name(
         DeltaTable(tmp_path)
 
 
+@pytest.mark.parametrize("field", ["partitionColumns", "configuration"])
+def test_metadata_that_lacks_what_rows_depend_on_is_rejected(tmp_path: Path, field: str) -> None:
+    TableBuilder(tmp_path).create({"id": "long"})
+    commit_0(tmp_path, lambda line: line.get("metaData", {}).pop(field, None))
+    with pytest.raises(LogError, match=f"has no {field}"):
+        DeltaTable(tmp_path)
+
+
 @pytest.mark.parametrize("text", [DEEP, DIGITS])
 @pytest.mark.parametrize("action", ["protocol", "txn", "commitInfo"])
 def test_action_that_no_parser_takes_is_rejected(tmp_path: Path, action: str, text: str) -> None:
@@ -109,6 +117,22 @@ def test_hint_that_cannot_be_read_is_passed_over(tmp_path: Path, text: str) -> N
 def test_checksum_that_makes_no_table_is_passed_over(tmp_path: Path, name: str, value: Any) -> None:
     table = TableBuilder(tmp_path).create({"id": "long"}).append([{"id": 1}]).checkpoint().append([{"id": 2}])
     table.checksum(**{name: value})
+    assert rows(tmp_path) == rows_of(table)
+
+
+def test_damaged_checksum_takes_no_partition_values(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path).create({"id": "long", "kind": "string"}, partition_by=["kind"])
+    table.append([{"id": 1, "kind": "a"}]).checkpoint().append([{"id": 2, "kind": "b"}]).checksum()
+    file = tmp_path / "_delta_log" / f"{2:020d}.crc"
+    file.write_text(file.read_text().replace("partitionColumns", "partitionCo1umns"))
+    assert sorted(open_snapshot(tmp_path).scan().to_table()["kind"].to_pylist()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["_last_checkpoint", f"{2:020d}.crc"])
+def test_folder_in_place_of_a_file_that_is_not_needed_is_passed_over(tmp_path: Path, name: str) -> None:
+    table = TableBuilder(tmp_path).create({"id": "long"}).append([{"id": 1}]).checkpoint().append([{"id": 2}]).checksum()
+    (tmp_path / "_delta_log" / name).unlink()
+    (tmp_path / "_delta_log" / name).mkdir()
     assert rows(tmp_path) == rows_of(table)
 
 
