@@ -31,7 +31,6 @@ __all__ = [
     "ExpressionError",
     "ExternalPathError",
     "FeatureRequirementError",
-    "FilePermissionError",
     "HookContractError",
     "InternalError",
     "InvalidArgumentError",
@@ -308,10 +307,6 @@ class AccessDeniedError(EngineError, PermissionError):
 
 class ExternalPathError(EngineError):
     """A path of the log leads out of the table to a place that is not followed; ``path`` is its text."""
-
-
-class FilePermissionError(EngineError, PermissionError):
-    """A file may not be read or written by this process, or by Spark's."""
 
 
 class PluginError(DeltaError):

@@ -16,6 +16,7 @@ import delta_core.spark as ds
 from delta_core import DeltaTable
 from delta_core.engines.spark import failures
 from delta_core.errors import (
+    AccessDeniedError,
     ConstraintViolationError,
     DataFileError,
     DataFileNotFoundError,
@@ -379,3 +380,16 @@ def test_errors_without_a_stack_survive_pickling() -> None:
     error = EngineError("failed", path="x")
     error.__cause__ = failures.SparkError("org.apache.spark.SparkException: it was")
     assert str(pickle.loads(pickle.dumps(error.__cause__))) == str(error.__cause__)
+
+
+def test_file_that_spark_may_not_read_is_told_from_a_damaged_one(spark: Any, table: str) -> None:
+    """A chain of exceptions as Spark makes it: who runs as root may read every file."""
+    ds.read(spark, table).count()
+    place = f"file:{first_file(table)}"
+    java = spark._jvm.java
+    cause = java.io.FileNotFoundException(f"{place} (Permission denied)")
+    read = spark._jvm.org.apache.spark.sql.errors.QueryExecutionErrors.cannotReadFilesError(cause, place)
+    found = failures.converted(java.lang.RuntimeException("job aborted", read))
+    assert isinstance(found, AccessDeniedError)
+    assert isinstance(found, PermissionError)
+    assert (Path(table) / found.facts["path"]) == first_file(table)

@@ -7,6 +7,7 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -43,11 +44,12 @@ def at_once(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "_AT_ONCE", request.param)
 
 
-@pytest.mark.parametrize("block", [handover._BLOCK, 2])
+@pytest.mark.parametrize(("block", "run"), [(handover._BLOCK, listing._RUN), (2, 3), (1, 1)])
 def test_values_of_all_files_come_whole_whatever_the_block(
-    spark: Any, table: TableBuilder, at_once: None, block: int, monkeypatch: pytest.MonkeyPatch
+    spark: Any, table: TableBuilder, at_once: None, block: int, run: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handover, "_BLOCK", block)
+    monkeypatch.setattr(listing, "_RUN", run)
     assert_same_rows(plain(read(spark, table.uri).toArrow()), plain(table.expected()))
 
 
@@ -144,3 +146,34 @@ def test_classes_are_not_taken_from_where_others_may_write(tmp_path: Path, monke
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert driver_classes._place("4.2.0", "17") is None
+
+
+def test_files_with_the_same_constants_are_one_partition_of_files_made_when_looked_at(spark: Any, tmp_path: Path) -> None:
+    """What Spark keeps of very many files has to fit a small driver: see docs/spark.md."""
+    made = TableBuilder(tmp_path / "t").create({"id": "long", "p": "string"}, partition_by=["p"])
+    for i in range(12):
+        made.append([{"id": i, "p": "äbc"[i % 3]}])
+    none = spark._jvm.PythonUtils.toSeq([])
+    index = read(spark, made.uri)._jdf.queryExecution().optimizedPlan().collectLeaves().head().relation().location()
+    found = index.listFiles(none, none)
+    places, lengths = [], []
+    for i in range(found.size()):
+        files = found.apply(i).files()
+        assert files.size() == 4
+        for _ in range(2):  # again and again
+            listed = [files.apply(n) for n in range(4)]
+        places += [f.getPath().toString() for f in listed]
+        lengths += [f.getLen() for f in listed]
+    assert found.size() == 3
+    assert sorted(p.rpartition("/")[2] for p in places) == sorted(p.rpartition("/")[2] for p in made.paths())
+    assert sum(lengths) == sum(a["size"] for a in made.state.files.values())
+    assert read(spark, made.uri, metadata=["_file_path"]).select("_file_path").distinct().count() == 12
+
+
+@pytest.mark.parametrize("names", [["é1", "é2", "è3"], ["a", "ab", "abc"], ["same", "x" * 300], ["日本", "日木"]])
+def test_places_that_begin_alike_come_whole(spark: Any, tmp_path: Path, names: list[str]) -> None:
+    made = TableBuilder(tmp_path / "t").create({"id": "long"})
+    facts = {"partitionValues": {}, "size": 5, "modificationTime": 1, "dataChange": True}
+    made.commit(*({"add": {"path": quote(n), **facts}} for n in names))
+    found = read(spark, made.uri).inputFiles()
+    assert sorted(unquote(f).rpartition("/")[2] for f in found) == sorted(names)

@@ -21,11 +21,11 @@ from weakref import WeakSet
 
 from delta_core.engines.spark.java_source import PACKAGE
 from delta_core.errors import (
+    AccessDeniedError,
     DataFileError,
     DataFileNotFoundError,
     DeltaError,
     EngineError,
-    FilePermissionError,
     shortened,
 )
 
@@ -246,7 +246,7 @@ def _data_file(exception: Any, causes: list[Any]) -> DeltaError | None:
         )  # fmt: skip
     why = (_telling(causes) if causes else _sentence(_text(exception))).replace(f"{facts['path']} ", "it ")
     if any("Permission denied" in _text(e) or "AccessControl" in _class_name(e) for e in causes):
-        return FilePermissionError(f"Data file {path!r} may not be read: {why}.", path=path)
+        return AccessDeniedError.of(path, why)
     return DataFileError(f"Data file {path!r} can't be read: it is no sound Parquet file ({why}).", path=path)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from delta_core.kernels.arrow_buffers import is_valid, mask_of, plain_strings, values_of
 
-__all__ = ["is_flat", "write_files"]
+__all__ = ["HandedFiles", "is_flat", "write_files"]
 
 #: Files of one block: what Java holds beside the files that it makes of them.
 _BLOCK = 1 << 16
@@ -31,10 +31,8 @@ def is_flat(kind: pa.DataType) -> bool:
     )
 
 
-def write_files(
-    places: pa.Array, sizes: pa.Array, marked: NDArray[np.bool_], constants: list[pa.Array], numbers: NDArray[np.int32]
-) -> str:
-    """Write files for the driver, which deletes what is written, and return its name.
+class HandedFiles(NamedTuple):
+    """Some of the files that are handed over.
 
     Parameters
     ----------
@@ -49,20 +47,40 @@ def write_files(
     numbers : int32, shape (n_files,)
         By which the file is known here.
     """
+
+    places: pa.Array
+    sizes: pa.Array
+    marked: NDArray[np.bool_]
+    constants: list[pa.Array]
+    numbers: NDArray[np.int32]
+
+
+def write_files(runs: Iterable[HandedFiles]) -> str:
+    """Write files for the driver, which deletes what is written, and return its name; one run is held at a time."""
     handle, name = tempfile.mkstemp(prefix="delta-files-")
-    count = len(places)
+    files = blocks = 0
     with os.fdopen(handle, "wb") as out:
-        out.write(struct.pack(">i", count))
-        for start in range(0, count, _BLOCK):
-            part = slice(start, min(start + _BLOCK, count))
-            columns = [c.slice(start, _BLOCK) for c in (places, sizes, *constants)]
-            pieces = [struct.pack("<i", part.stop - start), *_strings(columns[0]), _numbers(columns[1])]
-            pieces += [marked[part].tobytes(), numbers[part].tobytes()]
-            for column in columns[2:]:
-                pieces += _column(column)
-            out.write(struct.pack(">i", sum(map(len, pieces))))
-            out.writelines(pieces)
+        # how many files and blocks, once that is known
+        out.write(struct.pack(">ii", 0, 0))
+        for run in runs:
+            files += len(run.places)
+            for start in range(0, len(run.places), _BLOCK):
+                _write_block(out, run, start)
+                blocks += 1
+        out.seek(0)
+        out.write(struct.pack(">ii", files, blocks))
     return name
+
+
+def _write_block(out: BinaryIO, run: HandedFiles, start: int) -> None:
+    part = slice(start, min(start + _BLOCK, len(run.places)))
+    columns = [c.slice(start, _BLOCK) for c in (run.places, run.sizes, *run.constants)]
+    pieces = [struct.pack("<i", part.stop - start), *_strings(columns[0]), _numbers(columns[1])]
+    pieces += [run.marked[part].tobytes(), run.numbers[part].tobytes()]
+    for column in columns[2:]:
+        pieces += _column(column)
+    out.write(struct.pack(">i", sum(map(len, pieces))))
+    out.writelines(pieces)
 
 
 def _strings(column: pa.Array) -> list[bytes]:

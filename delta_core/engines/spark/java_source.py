@@ -122,7 +122,7 @@ public class FilterText {
 }
 """
 
-#: The files of one snapshot: every file is a partition of its own, whose values are its constants. Python is asked for
+#: The files of one snapshot: those with the same constants are a partition, whose values these are. Python is asked for
 #: the files that a filter needs when it is planned, and for no others: an index that was not asked holds nothing.
 _TABLE_FILES = """
 public class TableFiles implements FileIndex {
@@ -151,9 +151,6 @@ public class TableFiles implements FileIndex {
     identity = all.identity; tableWidth = all.tableWidth; python = all.python; answers = all.answers;
     this.found = found; this.width = width;
   }
-  static FileStatus status(String place, long length) {
-    return new FileStatus(length, false, 1, 134217728L, 0L, new Path(place));
-  }
   public TableFiles planned(String filters, long width) { return new TableFiles(this, filters == null ? null : find(filters), width); }
   public boolean isPlanned() { return width >= 0L; }
   // what a filter leaves, null where it tells nothing of files; the same filter finds the same object
@@ -179,9 +176,9 @@ public class TableFiles implements FileIndex {
     return width < 0L ? bytes : (long) Math.ceil((double) bytes * width / tableWidth);
   }
   public String[] inputFiles() {
-    FileStatus[] files = loaded().files;
-    String[] out = new String[files.length];
-    for (int i = 0; i < out.length; i++) out[i] = files[i].getPath().toUri().toString();
+    Found all = loaded();
+    String[] out = new String[all.count];
+    for (int f = 0; f < out.length; f++) out[f] = new Path(all.place(f)).toUri().toString();
     return out;
   }
   public scala.collection.immutable.Seq listFiles(scala.collection.immutable.Seq partitionFilters,
@@ -203,40 +200,56 @@ public class TableFiles implements FileIndex {
       tests[i] = Predicate$.MODULE$.createInterpreted((Expression) test.transform(new Bind(schema)));
       tests[i].initialize(0);
     }
-    ArrayList left = new ArrayList();
-    for (int f = 0; f < from.files.length; f++) {
-      if (from.files[f].getLen() > 0L && passes(tests, row(from, f, null))) left.add(new Integer(f));
+    int[] left = new int[from.count];
+    int n = 0;
+    for (int f = 0; f < left.length; f++) {
+      if (from.lengths[f] > 0L && (tests.length == 0 || passes(tests, row(from, f, null)))) left[n++] = f;
     }
-    Object[][] loaded = load(from, left);
-    ArrayList out = new ArrayList(left.size());
-    for (int i = 0; i < left.size(); i++) {
-      int f = ((Integer) left.get(i)).intValue();
-      FileStatusWithMetadata file = new FileStatusWithMetadata(from.files[f],
-        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty());
-      out.add(new PartitionDirectory(row(from, f, loaded[i]), seq(Collections.singletonList(file))));
+    left = Arrays.copyOf(left, n);
+    return seq(directories(from, left, load(from, left)));
+  }
+  // files with the same constants are one partition: of a file, Spark holds no more than it makes of it itself
+  private List directories(Found from, int[] left, Object[][] loaded) {
+    LinkedHashMap groups = new LinkedHashMap();
+    ArrayList out = new ArrayList();
+    for (int i = 0; i < left.length; i++) {
+      if (loaded != null && loaded[i] != null) {
+        out.add(new PartitionDirectory(row(from, left[i], loaded[i]), new Files(from, new int[]{left[i]}, 1)));
+        continue;
+      }
+      List key = from.constants(left[i]);
+      Group group = (Group) groups.get(key);
+      if (group == null) { group = new Group(); groups.put(key, group); }
+      group.add(left[i]);
     }
-    return seq(out);
+    Iterator it = groups.values().iterator();
+    while (it.hasNext()) {
+      Group group = (Group) it.next();
+      out.add(new PartitionDirectory(row(from, group.files[0], null), new Files(from, group.files, group.count)));
+    }
+    return out;
   }
   private static boolean passes(BasePredicate[] tests, InternalRow row) {
     for (int i = 0; i < tests.length; i++) if (!tests[i].eval(row)) return false;
     return true;
   }
   private InternalRow row(Found from, int f, Object[] vector) {
-    Object[] constants = from.constants[f];
-    Object[] values = Arrays.copyOf(constants, constants.length + vectorColumns);
-    if (vector != null) System.arraycopy(vector, 0, values, constants.length, vectorColumns);
+    int columns = schema.length() - vectorColumns;
+    Object[] values = new Object[columns + vectorColumns];
+    for (int j = 0; j < columns; j++) values[j] = from.constant(f, j);
+    if (vector != null) System.arraycopy(vector, 0, values, columns, vectorColumns);
     return new GenericInternalRow(values);
   }
   // vectors of the files that are read, and of no others; they may be dropped again when memory is short
-  private Object[][] load(Found from, ArrayList left) {
-    Object[][] out = new Object[left.size()][];
-    if (vectorColumns == 0) return out;
+  private Object[][] load(Found from, int[] left) {
+    if (vectorColumns == 0) return null;
+    Object[][] out = new Object[left.length][];
     synchronized (from) {
-      if (from.vectors == null) from.vectors = new java.lang.ref.SoftReference[from.files.length];
+      if (from.vectors == null) from.vectors = new java.lang.ref.SoftReference[from.count];
       StringBuilder wanted = new StringBuilder();
       HashMap missing = new HashMap();
       for (int i = 0; i < out.length; i++) {
-        int f = ((Integer) left.get(i)).intValue();
+        int f = left[i];
         if (!from.hasVector[f]) continue;
         out[i] = from.vectors[f] == null ? null : (Object[]) from.vectors[f].get();
         if (out[i] == null) { missing.put(from.number(f), new int[]{i, f}); from.ask(f, wanted); }
@@ -285,29 +298,89 @@ public class TableFiles implements FileIndex {
 
 #: Files as they are handed over, each with the number by which Python knows it.
 _FOUND = """
-public class Found {
-  FileStatus[] files;
-  Object[][] constants;
+public abstract class Found {
+  int count;
+  long[] lengths;
   boolean[] hasVector;
   int[] numbers;
   java.lang.ref.SoftReference[] vectors;
   private long bytes = -1L;
+  // where a file lies, as Hadoop spells it
+  abstract String place(int f);
+  // one of its constants
+  abstract Object constant(int f, int column);
+  // all of them, to be compared
+  abstract List constants(int f);
   Integer number(int f) { return new Integer(numbers[f]); }
   // adds what Python is to be told of a file whose vector is wanted
   void ask(int f, StringBuilder wanted) { wanted.append(" ").append(numbers[f]); }
   synchronized long bytes() {
     if (bytes < 0L) {
       bytes = 0L;
-      for (int i = 0; i < files.length; i++) bytes += files[i].getLen();
+      for (int f = 0; f < count; f++) bytes += lengths[f];
     }
     return bytes;
   }
   // whether these are the same files of one version, where a file's place tells all else of it
   boolean sameFiles(Found other) {
     if (other == this) return true;
-    if (other == null || other.files.length != files.length || other.bytes() != bytes()) return false;
-    for (int i = 0; i < files.length; i++) if (!files[i].getPath().equals(other.files[i].getPath())) return false;
+    if (other == null || other.count != count || other.bytes() != bytes()) return false;
+    for (int f = 0; f < count; f++) if (!place(f).equals(other.place(f))) return false;
     return true;
+  }
+}
+"""
+
+#: Some files of a listing as Spark takes them: each is made when it is looked at, and not kept.
+_FILES = """
+public class Files extends scala.collection.immutable.AbstractSeq {
+  private final Found from;
+  private final int[] numbers;
+  private final int count;
+  public Files(Found from, int[] numbers, int count) { this.from = from; this.numbers = numbers; this.count = count; }
+  public int length() { return count; }
+  public int knownSize() { return count; }
+  public Object apply(int i) {
+    if (i < 0 || i >= count) throw new IndexOutOfBoundsException(String.valueOf(i));
+    return new FileStatusWithMetadata(new Status(from, numbers[i]),
+      (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty());
+  }
+  public Object apply(Object i) { return apply(((Integer) i).intValue()); }
+  public boolean isDefinedAt(int i) { return i >= 0 && i < count; }
+  public boolean isDefinedAt(Object i) { return isDefinedAt(((Integer) i).intValue()); }
+  public scala.collection.Iterator iterator() { return new FilesIterator(this); }
+}
+"""
+
+_FILES_ITERATOR = """
+public class FilesIterator extends scala.collection.AbstractIterator {
+  private final Files files;
+  private int at = 0;
+  public FilesIterator(Files files) { this.files = files; }
+  public boolean hasNext() { return at < files.length(); }
+  public Object next() { return files.apply(at++); }
+}
+"""
+
+_STATUS = """
+public class Status extends FileStatus {
+  private final transient Found from;
+  private final transient int file;
+  public Status(Found from, int file) {
+    super(from.lengths[file], false, 1, 134217728L, 0L, null);
+    this.from = from; this.file = file;
+  }
+  public Path getPath() { return new Path(from.place(file)); }
+}
+"""
+
+_GROUP = """
+public class Group {
+  int[] files = new int[4];
+  int count;
+  void add(int f) {
+    if (count == files.length) files = Arrays.copyOf(files, 2 * count);
+    files[count++] = f;
   }
 }
 """
@@ -316,34 +389,86 @@ public class Found {
 _LISTING = """
 public class Listing extends Found {
   private java.nio.ByteBuffer in;
+  // of each file its block; of each block its first file, its places behind what they begin with in common, and where
+  // each ends; its constants by column
+  private char[] blocks;
+  private int[] firsts;
+  private String[] heads;
+  private byte[][] tails;
+  private int[][] ends;
+  private Object[][][] values;
   public Listing(String name, StructType schema, int columns) {
     java.io.File file = new java.io.File(name);
     try {
       java.io.DataInputStream from = new java.io.DataInputStream(new java.io.FileInputStream(file));
       try {
-        int count = from.readInt(), first = 0;
-        files = new FileStatus[count]; constants = new Object[count][columns];
-        hasVector = new boolean[count]; numbers = new int[count];
-        while (first < count) {
+        count = from.readInt();
+        int n = from.readInt();
+        firsts = new int[n]; heads = new String[n]; tails = new byte[n][]; ends = new int[n][];
+        values = new Object[n][columns][];
+        blocks = new char[count];
+        lengths = new long[count]; hasVector = new boolean[count]; numbers = new int[count];
+        for (int b = 0, first = 0; b < n; b++) {
           byte[] block = new byte[from.readInt()];
           from.readFully(block);
           in = java.nio.ByteBuffer.wrap(block).order(java.nio.ByteOrder.LITTLE_ENDIAN);
-          first += read(first, in.getInt(), schema);
+          firsts[b] = first;
+          first += read(b, in.getInt(), schema);
+          Arrays.fill(blocks, firsts[b], first, (char) b);
         }
       } finally { from.close(); }
     } catch (java.io.IOException e) { throw new IllegalStateException("The files can't be handed to Spark", e); }
     finally { file.delete(); in = null; }
   }
-  private int read(int first, int n, StructType schema) {
-    Object[] places = column(n, null);
-    for (int i = 0; i < n; i++) files[first + i] = TableFiles.status((String) places[i], in.getLong());
+  private int read(int b, int n, StructType schema) {
+    int first = firsts[b];
+    places(b, n);
+    for (int i = 0; i < n; i++) lengths[first + i] = in.getLong();
     for (int i = 0; i < n; i++) hasVector[first + i] = in.get() != 0;
     for (int i = 0; i < n; i++) numbers[first + i] = in.getInt();
-    for (int j = 0; j < constants[first].length; j++) {
-      Object[] values = column(n, schema.fields()[j].dataType());
-      for (int i = 0; i < n; i++) constants[first + i][j] = values[i];
-    }
+    for (int j = 0; j < values[b].length; j++) values[b][j] = column(n, schema.fields()[j].dataType());
     return n;
+  }
+  private void places(int b, int n) {
+    // of the form of values, without nulls
+    in.get();
+    in.get();
+    byte[] block = in.array();
+    int at = in.position(), start = at + 4 * n, from = start, head = 0;
+    for (int i = 0; i < n; i++) {
+      int to = start + in.getInt(at + 4 * i);
+      // a byte above 127 is part of a character
+      int most = i == 0 ? to - from : Math.min(head, to - from);
+      head = 0;
+      while (head < most && block[from + head] == block[start + head] && block[from + head] > 0) head++;
+      from = to;
+    }
+    in.position(from);
+    heads[b] = text(block, start, start + head);
+    ends[b] = new int[n];
+    byte[] out = new byte[from - start - n * head];
+    int length = 0;
+    from = start;
+    for (int i = 0; i < n; i++) {
+      int to = start + in.getInt(at + 4 * i);
+      System.arraycopy(block, from + head, out, length, to - from - head);
+      length += to - from - head;
+      ends[b][i] = length;
+      from = to;
+    }
+    tails[b] = out;
+  }
+  String place(int f) {
+    int b = blocks[f], i = f - firsts[b];
+    return heads[b] + text(tails[b], i == 0 ? 0 : ends[b][i - 1], ends[b][i]);
+  }
+  Object constant(int f, int column) { return values[blocks[f]][column][f - firsts[blocks[f]]]; }
+  List constants(int f) {
+    Object[][] columns = values[blocks[f]];
+    int i = f - firsts[blocks[f]];
+    Object[] out = new Object[columns.length];
+    for (int j = 0; j < out.length; j++) out[j] = columns[j][i];
+    return Arrays.asList(out);
   }
   // form: 0: all null; 1: values; 2: distinct values, then codes
   private Object[] column(int n, DataType type) {
@@ -406,13 +531,17 @@ public class Replay extends Found {
   private final HashMap[] values;
   private final HashMap odd = new HashMap();
   private String[] descriptors;
+  private String[] places;
+  private Object[][] constants;
   // rows: path, size, descriptor of a vector as JSON, then the constants; kinds: v(alue), t(ext), p(lace)
   public Replay(InternalRow[] rows, StructType schema, String kinds) {
     this.rows = rows; this.schema = schema; this.kinds = new int[kinds.length()];
     for (int j = 0; j < this.kinds.length; j++) this.kinds[j] = kinds.charAt(j);
     values = new HashMap[this.kinds.length];
   }
-  public int count() { return rows.length; }
+  String place(int f) { return places[f]; }
+  Object constant(int f, int column) { return constants[f][column]; }
+  List constants(int f) { return Arrays.asList(constants[f]); }
   private LinkedHashSet distinct(int column) {
     LinkedHashSet out = new LinkedHashSet();
     for (int i = 0; i < rows.length; i++) if (!rows[i].isNullAt(3 + column)) out.add(rows[i].getUTF8String(3 + column));
@@ -451,15 +580,16 @@ public class Replay extends Found {
   public void place(String path, String place, String hadoop, String size) { odd.put(path, new String[]{place, hadoop, size}); }
   public void finish(String root, String hadoopRoot) {
     int n = rows.length, m = kinds.length;
-    files = new FileStatus[n]; constants = new Object[n][]; descriptors = new String[n];
+    count = n;
+    lengths = new long[n]; places = new String[n]; constants = new Object[n][]; descriptors = new String[n];
     hasVector = new boolean[n]; numbers = new int[n];
     for (int i = 0; i < n; i++) {
       InternalRow r = rows[i];
       String path = r.getUTF8String(0).toString();
       String[] known = (String[]) odd.get(path);
       String name = known == null ? decoded(path) : null;
-      long length = r.isNullAt(1) ? Long.parseLong(known[2]) : r.getLong(1);
-      files[i] = TableFiles.status(known == null ? hadoopRoot + name : known[1], length);
+      lengths[i] = r.isNullAt(1) ? Long.parseLong(known[2]) : r.getLong(1);
+      places[i] = known == null ? hadoopRoot + name : known[1];
       descriptors[i] = r.isNullAt(2) ? null : r.getUTF8String(2).toString();
       hasVector[i] = descriptors[i] != null;
       numbers[i] = i;
@@ -785,6 +915,7 @@ public class Writer {
 """
 
 _CLASSES = (
-    _FILTER_TEXT, _BIND, _FOUND, _LISTING, _REPLAY, _TABLE_FILES, _COPY, _STEP, _PLAN, _RENAMED, _DRIVER, _WRITER,
+    _FILTER_TEXT, _BIND, _FOUND, _STATUS, _FILES, _FILES_ITERATOR, _GROUP, _LISTING, _REPLAY, _TABLE_FILES, _COPY, _STEP,
+    _PLAN, _RENAMED, _DRIVER, _WRITER,
 )  # fmt: skip
 SOURCE = "".join((_IMPORTS, *_CLASSES))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from delta_core.engines.spark.failures import names_files
 from delta_core.engines.spark.files import PlannedFiles, Rows
-from delta_core.engines.spark.handover import is_flat, write_files
+from delta_core.engines.spark.handover import HandedFiles, is_flat, write_files
 from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.log.files import FileSet, Part, TableChunk
 from delta_core.processes import cached_property
@@ -20,6 +20,8 @@ __all__ = ["Listing"]
 
 #: Files up to which a table is looked at as soon as it is read: what is broken is told where it was asked for.
 _AT_ONCE = 10_000
+#: Files that are handed over together, in the order of the log: what is held of them is dropped before the next ones.
+_RUN = 1 << 19
 
 
 class Listing:
@@ -81,11 +83,14 @@ class Listing:
 
     def write(self, files: FileSet) -> str:
         """Write files, of these, for the driver, and return the name of what is written."""
+        return write_files(map(self._handed, _runs(files)))
+
+    def _handed(self, files: FileSet) -> HandedFiles:
         planned = PlannedFiles(self._scan, files)
         places, sizes = planned.hadoop_paths(), planned.sizes()
         constants = [planned.constant(leaf) for leaf in self._scan.plan.constants]
         marked = planned.with_vector if self.has_vectors else np.zeros(len(places), np.bool_)
-        return write_files(places, sizes, marked, constants, self._numbers(files))
+        return HandedFiles(places, sizes, marked, constants, self._numbers(files))
 
     def _numbers(self, files: FileSet) -> NDArray[np.int32]:
         found = [self._firsts[id(p.chunk)] + np.flatnonzero(p.mask()) for p in files.parts]
@@ -122,3 +127,20 @@ class Listing:
         every = self._numbers(self.files)
         kept = {int(np.searchsorted(numbers, every[n])): rows for n, rows in self.files.keep.items() if every[n] in numbers}
         return FileSet(parts, self._scan.source.engine.map, kept)
+
+
+def _runs(files: FileSet) -> Iterator[FileSet]:
+    """Yield the files in runs of some size."""
+    if files.keep is not None or files.count <= _RUN:
+        yield files
+        return
+    parts: list[Part] = []
+    count = 0
+    for part in files.parts:
+        parts.append(part)
+        count += int(part.mask().sum())
+        if count >= _RUN:
+            yield files.with_parts(parts)
+            parts, count = [], 0
+    if parts:
+        yield files.with_parts(parts)
