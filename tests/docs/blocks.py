@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,7 +64,21 @@ def blocks(page: Path) -> Iterator[Block]:
 
 def run_python(block: Block, names: dict[str, Any]) -> None:
     """Run a block with the names that earlier blocks of its page made; tracebacks have the page's lines."""
-    exec(compile("\n" * (block.line - 1) + block.code, block.page, "exec"), names)
+    with _log_levels_kept():
+        exec(compile("\n" * (block.line - 1) + block.code, block.page, "exec"), names)
+
+
+@contextmanager
+def _log_levels_kept() -> Iterator[None]:
+    """Undo what a block does to logging: other tests of this process look at what is logged."""
+    loggers = [logging.getLogger(), logging.getLogger("delta_core")]
+    before = [(logger.level, logger.handlers[:]) for logger in loggers]
+    try:
+        yield
+    finally:
+        for logger, (level, handlers) in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+            logger.handlers[:] = handlers
 
 
 def run_shell(code: str, folder: Path, environment: Mapping[str, str]) -> str:
