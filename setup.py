@@ -43,8 +43,11 @@ class ParallelBuild(build_ext):
 
 setup(
     ext_modules=cythonize(
-        [*EXTENSIONS, Extension(SHARED, [], extra_compile_args=["-g0"])], build_dir="build/cython", compiler_directives=DIRECTIVES,
-        nthreads=os.cpu_count() or 1, shared_utility_qualified_name=SHARED,
+        [*EXTENSIONS, Extension(SHARED, [], extra_compile_args=["-g0"])],
+        build_dir="build/cython",
+        compiler_directives=DIRECTIVES,
+        nthreads=os.cpu_count() or 1,
+        shared_utility_qualified_name=SHARED,
     ),
     cmdclass={"build_ext": ParallelBuild},
-)  # fmt: skip
+)

@@ -41,7 +41,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_spark(spark: argparse.ArgumentParser) -> None:
     spark.add_argument("case", nargs="*", choices=[*(c.key for c in SPARK_CASES), []], help="which (default: all)")
-    spark.add_argument("--peer-python", help="interpreter that has delta-spark (default: DELTA_SPARK_PYTHON, then this one)")
+    spark.add_argument(
+        "--peer-python", help="interpreter that has delta-spark (default: DELTA_SPARK_PYTHON, then this one)"
+    )
     spark.add_argument("--no-peer", action="store_true", help="measure without delta-spark")
     spark.add_argument("--repeat", type=int, default=1, help="JVMs a side (default: %(default)s)")
     spark.add_argument("--loops", type=int, default=5, help="warm runs in each JVM (default: %(default)s)")
@@ -67,7 +69,9 @@ def _run(options: argparse.Namespace) -> int:
     for case in _chosen(options.case, options.big):
         measured = case if not options.no_peer else _alone(case)
         results.append(
-            run_case(measured, options.tables, Sizes(options.scale), options.repeat, lambda t: print(t, file=sys.stderr))
+            run_case(
+                measured, options.tables, Sizes(options.scale), options.repeat, lambda t: print(t, file=sys.stderr)
+            )
         )
         print(format_markdown(results[-1:]).splitlines()[-1], flush=True)
     table, note = format_markdown(results), f"Scale {options.scale:g}, medians of {options.repeat}; {machine()}."
@@ -91,9 +95,14 @@ def _run_spark(options: argparse.Namespace) -> int:
         print(f"without the peer: {missing}", file=sys.stderr)
     prepare()
     run = SparkRun(
-        options.tables, Sizes(options.scale), None if missing else peer, options.repeat, options.loops, options.cores,
+        options.tables,
+        Sizes(options.scale),
+        None if missing else peer,
+        options.repeat,
+        options.loops,
+        options.cores,
         options.memory,
-    )  # fmt: skip
+    )
     results = []
     for case in SPARK_CASES:
         if not options.case or case.key in options.case:

@@ -22,13 +22,15 @@ _NUMBERS = pa.array([i / 2 for i in range(10)])
 _TEXTS = pa.array([f"text {i}" for i in range(10)])
 THREE_COLUMNS = pa.table({"id": _IDS, "v": _NUMBERS, "s": _TEXTS})
 #: Rows of the tables of a million files.
-FIVE_COLUMNS = pa.table({
-    "id": _IDS,
-    "ts": pa.array([datetime(2024, 5, 6, tzinfo=UTC)] * 10, pa.timestamp("us", tz="UTC")),
-    "amount": _NUMBERS,
-    "name": _TEXTS,
-    "event_date": pa.array([date(2022, 3, 17)] * 10),
-})  # fmt: skip
+FIVE_COLUMNS = pa.table(
+    {
+        "id": _IDS,
+        "ts": pa.array([datetime(2024, 5, 6, tzinfo=UTC)] * 10, pa.timestamp("us", tz="UTC")),
+        "amount": _NUMBERS,
+        "name": _TEXTS,
+        "event_date": pa.array([date(2022, 3, 17)] * 10),
+    }
+)
 
 
 def appending(

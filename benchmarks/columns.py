@@ -22,9 +22,9 @@ SCHEMA_STRING = (
     '{"name":"name","type":"string","nullable":true,"metadata":{}},'
     '{"name":"event_date","type":"date","nullable":true,"metadata":{}}]}'
 )
-STATS = pa.struct([
-    ("id", pa.int64()), ("ts", pa.timestamp("us", tz="UTC")), ("amount", pa.float64()), ("name", pa.string()),
-])  # fmt: skip
+STATS = pa.struct(
+    [("id", pa.int64()), ("ts", pa.timestamp("us", tz="UTC")), ("amount", pa.float64()), ("name", pa.string())]
+)
 NULL_COUNT = pa.struct([(name, pa.int64()) for name in ("id", "ts", "amount", "name")])
 
 
@@ -65,7 +65,9 @@ def paths(files: FileNumbers) -> pa.StringArray:
         letters[:, place] = 48 + task // power % 10
     digits = np.frombuffer(b"0123456789abcdef", np.uint8)
     hex_places = [33 + i for i in range(36) if i not in (8, 13, 14, 18, 19, 23)]
-    letters[:, hex_places] = digits[np.random.default_rng(files.seed).integers(0, 16, (count, len(hex_places)), np.uint8)]
+    letters[:, hex_places] = digits[
+        np.random.default_rng(files.seed).integers(0, 16, (count, len(hex_places)), np.uint8)
+    ]
     return _texts(letters)
 
 
@@ -99,9 +101,16 @@ def stats_json(files: FileNumbers) -> pa.StringArray:
 def _bounds_json(values: pa.StructArray) -> list[object]:
     moment = pc.strftime(pc.cast(values.field("ts"), pa.timestamp("ms", tz="UTC")), "%Y-%m-%dT%H:%M:%SZ")
     return [
-        '{"id":', pc.cast(values.field("id"), pa.string()), ',"ts":"', moment, '","amount":',
-        pc.cast(values.field("amount"), pa.string()), ',"name":"', values.field("name"), '"}',
-    ]  # fmt: skip
+        '{"id":',
+        pc.cast(values.field("id"), pa.string()),
+        ',"ts":"',
+        moment,
+        '","amount":',
+        pc.cast(values.field("amount"), pa.string()),
+        ',"name":"',
+        values.field("name"),
+        '"}',
+    ]
 
 
 def stats_parsed(files: FileNumbers) -> pa.StructArray:
@@ -115,7 +124,9 @@ def partition_values(files: FileNumbers) -> pa.MapArray:
     """Return the ``partitionValues`` map of each file."""
     count = len(files.ranks)
     offsets = pa.array(np.arange(count + 1, dtype=np.int32))
-    return pa.MapArray.from_arrays(offsets, pa.array(["event_date"] * count), pc.cast(pa.array(files.days), pa.string()))
+    return pa.MapArray.from_arrays(
+        offsets, pa.array(["event_date"] * count), pc.cast(pa.array(files.days), pa.string())
+    )
 
 
 def add_columns(files: FileNumbers, struct_stats: bool) -> pa.StructArray:

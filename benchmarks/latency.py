@@ -138,9 +138,7 @@ class LatencyFileSystem(AsyncFileSystem):  # type: ignore[misc]  # fsspec has no
         await self._called("list", path, max(1, -(-len(found) // PAGE_NAMES)))
         return found if detail else [f["name"] for f in found]
 
-    async def _cat_file(
-        self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any
-    ) -> bytes:
+    async def _cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:
         path = self._strip_protocol(path)
         await self._called("read", path)
         with Path(path).open("rb") as file:

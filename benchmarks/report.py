@@ -41,10 +41,14 @@ def _row(result: Result) -> Sequence[str]:
     if result.error and result.ours is None:
         return (case.title, "", "", "", "", _ask(case.ask, case.unit), f"failed: {result.error}")
     return (
-        case.title, _figure(result.peer, result), _figure(result.ours, result),
-        f"{result.faster:.3g}x" if result.faster else "", _memory(result), _ask(case.ask, case.unit),
+        case.title,
+        _figure(result.peer, result),
+        _figure(result.ours, result),
+        f"{result.faster:.3g}x" if result.faster else "",
+        _memory(result),
+        _ask(case.ask, case.unit),
         result.error or ("yes" if result.met else "no"),
-    )  # fmt: skip
+    )
 
 
 def _figure(side: Side | None, result: Result) -> str:

@@ -65,20 +65,28 @@ class Result:
         if own is None or self.error:
             return False
         figure = own.answer if self.case.clock == "count" else own.seconds
-        return all((
-            ask.faster is None or (self.faster or 0) >= ask.faster,
-            ask.memory is None or (self.memory or 9) <= ask.memory,
-            ask.at_most is None or figure <= ask.at_most,
-            ask.at_least is None or figure >= ask.at_least,
-        ))  # fmt: skip
+        return all(
+            (
+                ask.faster is None or (self.faster or 0) >= ask.faster,
+                ask.memory is None or (self.memory or 9) <= ask.memory,
+                ask.at_most is None or figure <= ask.at_most,
+                ask.at_least is None or figure >= ask.at_least,
+            )
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures for a JSON file."""
         sides = {name: asdict(side) if side else None for name, side in (("ours", self.ours), ("peer", self.peer))}
         return {
-            "case": self.case.key, "title": self.case.title, "against": self.case.peer, **sides,
-            "faster": self.faster, "memory": self.memory, "met": self.met, "error": self.error,
-        }  # fmt: skip
+            "case": self.case.key,
+            "title": self.case.title,
+            "against": self.case.peer,
+            **sides,
+            "faster": self.faster,
+            "memory": self.memory,
+            "met": self.met,
+            "error": self.error,
+        }
 
 
 def prepare() -> None:

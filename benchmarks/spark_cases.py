@@ -48,10 +48,10 @@ SPARK_CASES = (
     SparkCase("point", "where id = x, 10,000 files", "point", "spark-small-files", 1),
     SparkCase("input-files", "inputFiles() of 10,000 files", "input_files", "spark-small-files", 5),
     SparkCase("partition", "one partition's files of 1,000,000", "partition_files", "million-json", 2, 10),
-    SparkCase("count-partition", "plan 100,000 files, count one partition", "count_partition", "hundred-thousand", 2, 2),
+    SparkCase(
+        "count-partition", "plan 100,000 files, count one partition", "count_partition", "hundred-thousand", 2, 2
+    ),
     SparkCase("write", "write 10M rows with statistics", "write", "spark-rows", 1.2, plain=True),
     SparkCase("snapshot", "4,000,000 adds: the snapshot's bytes", "snapshot", "four-million", cold=2),
-    *(
-        SparkCase(f"tpch-{q}", f"TPC-H-like {q}", f"tpch_{q}", "tpch", plain=True, plain_most=1.1) for q in QUERIES
-    ),
+    *(SparkCase(f"tpch-{q}", f"TPC-H-like {q}", f"tpch_{q}", "tpch", plain=True, plain_most=1.1) for q in QUERIES),
 )

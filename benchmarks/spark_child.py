@@ -24,10 +24,14 @@ def main() -> None:
     side = spark_work.SIDES[name]
     with tempfile.TemporaryDirectory(dir=Path(table).parent, prefix="scratch-") as scratch:
         settings = {
-            "spark.driver.memory": memory, "spark.ui.enabled": "false", "spark.sql.session.timeZone": "UTC",
-            "spark.log.level": "ERROR", "spark.driver.host": "127.0.0.1",
-            "spark.sql.warehouse.dir": f"{scratch}/warehouse", **side.settings,
-        }  # fmt: skip
+            "spark.driver.memory": memory,
+            "spark.ui.enabled": "false",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.log.level": "ERROR",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.warehouse.dir": f"{scratch}/warehouse",
+            **side.settings,
+        }
         builder = SparkSession.builder.master(f"local[{cores}]").appName("benchmarks")
         for key, value in settings.items():
             builder = builder.config(key, value)

@@ -67,9 +67,14 @@ class SparkResult:
         sides = {name: asdict(side) for name, side in self.sides.items()}
         ratios = {kind: self.faster(kind) for kind in ("warm", "cold")}
         return {
-            "case": self.case.key, "title": self.case.title, **sides, "faster": ratios, "of_plain": self.of_plain,
-            "met": self.met, "error": self.error,
-        }  # fmt: skip
+            "case": self.case.key,
+            "title": self.case.title,
+            **sides,
+            "faster": ratios,
+            "of_plain": self.of_plain,
+            "met": self.met,
+            "error": self.error,
+        }
 
 
 def peer_missing(python: str) -> str | None:
@@ -129,8 +134,16 @@ class SparkRun:
         hidden = ("SPARK_HOME", "SPARK_REMOTE", "PYSPARK_PYTHON", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
         environment = {k: v for k, v in os.environ.items() if k not in hidden}
         command = [
-            python, "-m", "benchmarks.spark_child", side, case.name, str(table), str(self.loops), str(self.cores), self.memory,
-        ]  # fmt: skip
+            python,
+            "-m",
+            "benchmarks.spark_child",
+            side,
+            case.name,
+            str(table),
+            str(self.loops),
+            str(self.cores),
+            self.memory,
+        ]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
         out: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return out
@@ -139,7 +152,10 @@ class SparkRun:
 def _median(runs: list[dict[str, Any]]) -> SparkSide:
     later = [s for run in runs for s in run["warm"]]
     return SparkSide(
-        statistics.median(run["cold"] for run in runs), statistics.median(later), runs[-1]["answer"], runs[-1]["version"]
+        statistics.median(run["cold"] for run in runs),
+        statistics.median(later),
+        runs[-1]["answer"],
+        runs[-1]["version"],
     )
 
 

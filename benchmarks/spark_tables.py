@@ -35,9 +35,14 @@ __all__ = ["SPARK_GENERATORS", "spark_table"]
 
 FILES = 20
 SEVEN = (
-    ("id", "long"), ("amount", "double"), ("quantity", "integer"), ("category", "string"), ("name", "string"),
-    ("day", "date"), ("moment", "timestamp"),
-)  # fmt: skip
+    ("id", "long"),
+    ("amount", "double"),
+    ("quantity", "integer"),
+    ("category", "string"),
+    ("name", "string"),
+    ("day", "date"),
+    ("moment", "timestamp"),
+)
 
 
 def spark_table(root: Path, name: str, sizes: Sizes) -> Path:
@@ -56,15 +61,19 @@ def _seven_columns(first_id: int, rows: int) -> pa.Table:
     category = pa.DictionaryArray.from_arrays(
         pa.array(random.integers(0, 500, rows, np.int32)), pa.array([f"category-{i:04}" for i in range(500)])
     )
-    return pa.table({
-        "id": ids,
-        "amount": random.random(rows).round(4),
-        "quantity": random.integers(0, 1_000, rows, np.int32),
-        "category": category.cast(pa.string()),
-        "name": pc.binary_join_element_wise("user-", pc.cast(pa.array(random.integers(0, rows, rows)), pa.string()), ""),
-        "day": pa.array(19_000 + random.integers(0, 1_000, rows, np.int32), pa.date32()),
-        "moment": pa.array(1_700_000_000_000_000 + ids * 1_000, pa.timestamp("us", "UTC")),
-    })  # fmt: skip
+    return pa.table(
+        {
+            "id": ids,
+            "amount": random.random(rows).round(4),
+            "quantity": random.integers(0, 1_000, rows, np.int32),
+            "category": category.cast(pa.string()),
+            "name": pc.binary_join_element_wise(
+                "user-", pc.cast(pa.array(random.integers(0, rows, rows)), pa.string()), ""
+            ),
+            "day": pa.array(19_000 + random.integers(0, 1_000, rows, np.int32), pa.date32()),
+            "moment": pa.array(1_700_000_000_000_000 + ids * 1_000, pa.timestamp("us", "UTC")),
+        }
+    )
 
 
 def make_rows(table: Path, sizes: Sizes) -> None:
@@ -111,10 +120,14 @@ def make_hundred_thousand(table: Path, sizes: Sizes) -> None:
     """100,000 files in a checkpoint, 1,000 partitions, of which one lies there."""
     count = sizes.of(100_000, 20_000)
     first = table / "one.parquet"
-    rows = pa.table({
-        "id": np.arange(ROWS_PER_FILE), "ts": pa.nulls(ROWS_PER_FILE, pa.timestamp("us", "UTC")),
-        "amount": np.zeros(ROWS_PER_FILE), "name": pa.nulls(ROWS_PER_FILE, pa.string()),
-    })  # fmt: skip
+    rows = pa.table(
+        {
+            "id": np.arange(ROWS_PER_FILE),
+            "ts": pa.nulls(ROWS_PER_FILE, pa.timestamp("us", "UTC")),
+            "amount": np.zeros(ROWS_PER_FILE),
+            "name": pa.nulls(ROWS_PER_FILE, pa.string()),
+        }
+    )
     pq.write_table(rows, first)
     info = {"metaData": metadata(SCHEMA_STRING, ["event_date"]), "protocol": PROTOCOL}
     write_commit(table, 0, [{k: v} for k, v in info.items()])
@@ -125,7 +138,9 @@ def make_hundred_thousand(table: Path, sizes: Sizes) -> None:
         adds = _with_true_sizes(add_columns(FileNumbers(ranks[start : start + CHECKPOINT_GROUP], start), False), first)
         schema = checkpoint_schema(adds.type)
         if writer is None:
-            writer = pq.ParquetWriter(table / "_delta_log" / f"{0:020}.checkpoint.parquet", schema, compression="snappy")
+            writer = pq.ParquetWriter(
+                table / "_delta_log" / f"{0:020}.checkpoint.parquet", schema, compression="snappy"
+            )
         writer.write_table(checkpoint_group(adds, {}, schema), row_group_size=CHECKPOINT_GROUP)
     assert writer is not None
     writer.write_table(checkpoint_group(None, info, schema))

@@ -82,10 +82,12 @@ class Ours(Side):
 class Peer(Side):
     """Delta's own library."""
 
-    settings = MappingProxyType({
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    })
+    settings = MappingProxyType(
+        {
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        }
+    )
 
     def build(self, builder: Any) -> Any:
         """Return a session with the library's jars, fetched when first used."""
@@ -147,7 +149,9 @@ def point(side: Side, spark: Any, table: Path, scratch: Path) -> Work:
     def frame() -> Any:
         return side.read(spark, table).where("id = 1234").select("id", "amount")
 
-    return Work(lambda: [tuple(r) for r in frame().collect()], lambda rows: [*rows[0], len(rows), _files_read(spark, frame())])
+    return Work(
+        lambda: [tuple(r) for r in frame().collect()], lambda rows: [*rows[0], len(rows), _files_read(spark, frame())]
+    )
 
 
 def _files_read(spark: Any, frame: Any) -> int:

@@ -27,9 +27,11 @@ CHECKPOINT_GROUP = 131_072
 _MAP = pa.map_(pa.string(), pa.string())
 PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
 VECTOR_PROTOCOL = {
-    "minReaderVersion": 3, "minWriterVersion": 7,
-    "readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"],
-}  # fmt: skip
+    "minReaderVersion": 3,
+    "minWriterVersion": 7,
+    "readerFeatures": ["deletionVectors"],
+    "writerFeatures": ["deletionVectors"],
+}
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,13 @@ def table_path(root: Path, name: str, sizes: Sizes, generators: Generators | Non
 def metadata(schema: str, partitions: Iterable[str] = (), **configuration: str) -> dict[str, Any]:
     """Return a ``metaData`` action's value."""
     return {
-        "id": "5fba94ed-9794-4965-ba6e-6ee3c0d22af9", "format": {"provider": "parquet", "options": {}},
-        "schemaString": schema, "partitionColumns": list(partitions), "configuration": configuration,
+        "id": "5fba94ed-9794-4965-ba6e-6ee3c0d22af9",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema,
+        "partitionColumns": list(partitions),
+        "configuration": configuration,
         "createdTime": MILLIS,
-    }  # fmt: skip
+    }
 
 
 def write_commit(table: Path, version: int, actions: Iterable[dict[str, Any]], lines: Iterable[str] = ()) -> None:
@@ -80,9 +85,15 @@ def add_lines(files: FileNumbers) -> list[str]:
     stats = pc.replace_substring(stats_json(files), '"', '\\"')
     day = partition_values(files).items
     lines = pc.binary_join_element_wise(
-        '{"add":{"path":"', paths(files), '","partitionValues":{"event_date":"', day, '"},"size":21000000,'
-        '"modificationTime":1700000000000,"dataChange":true,"stats":"', stats, '"}}', "",
-    )  # fmt: skip
+        '{"add":{"path":"',
+        paths(files),
+        '","partitionValues":{"event_date":"',
+        day,
+        '"},"size":21000000,"modificationTime":1700000000000,"dataChange":true,"stats":"',
+        stats,
+        '"}}',
+        "",
+    )
     return lines.to_pylist()
 
 
@@ -150,9 +161,14 @@ def make_many_files(table: Path, count: int, struct_stats: bool, tail: int, chur
     configuration = {"delta.checkpoint.writeStatsAsStruct": "true"} if struct_stats else {}
     actions = {"metaData": metadata(SCHEMA_STRING, ["event_date"], **configuration), "protocol": PROTOCOL}
     # pa.array takes a map as a list of pairs
-    actions["metaData"] |= {"configuration": list(configuration.items()), "format": {"provider": "parquet", "options": []}}
+    actions["metaData"] |= {
+        "configuration": list(configuration.items()),
+        "format": {"provider": "parquet", "options": []},
+    }
     log = table / "_delta_log"
-    write_commit(table, 0, [{"protocol": PROTOCOL}, {"metaData": metadata(SCHEMA_STRING, ["event_date"], **configuration)}])
+    write_commit(
+        table, 0, [{"protocol": PROTOCOL}, {"metaData": metadata(SCHEMA_STRING, ["event_date"], **configuration)}]
+    )
     names = [f"{0:020}.checkpoint.parquet"]
     if parts > 1:
         names = [f"{0:020}.checkpoint.{i + 1:010}.{parts:010}.parquet" for i in range(parts)]
@@ -170,10 +186,18 @@ def _churn(table: Path, ranks: np.ndarray, tail: int, churn: int) -> None:
     for i in range(tail):
         places = slice(i * churn, (i + 1) * churn)
         removes = [
-            {"remove": {"path": p, "deletionTimestamp": MILLIS + i, "dataChange": True, "extendedFileMetadata": True,
-                        "partitionValues": {"event_date": p[11:21]}, "size": 21_000_000}}
+            {
+                "remove": {
+                    "path": p,
+                    "deletionTimestamp": MILLIS + i,
+                    "dataChange": True,
+                    "extendedFileMetadata": True,
+                    "partitionValues": {"event_date": p[11:21]},
+                    "size": 21_000_000,
+                }
+            }
             for p in old[places]
-        ]  # fmt: skip
+        ]
         write_commit(table, i + 1, removes, add_lines(FileNumbers(group.ranks[places], 555_000_000 + i)))
 
 
@@ -203,10 +227,15 @@ def make_commits(table: Path, sizes: Sizes) -> None:
 
 # --- tables with data ---------------------------------------------------------------------------------------
 
-DATA_SCHEMA = json.dumps({"type": "struct", "fields": [
-    {"name": n, "type": t, "nullable": True, "metadata": {}}
-    for n, t in (("id", "long"), ("amount", "double"), ("quantity", "integer"), ("category", "string"))
-]})  # fmt: skip
+DATA_SCHEMA = json.dumps(
+    {
+        "type": "struct",
+        "fields": [
+            {"name": n, "type": t, "nullable": True, "metadata": {}}
+            for n, t in (("id", "long"), ("amount", "double"), ("quantity", "integer"), ("category", "string"))
+        ],
+    }
+)
 
 
 def _write_data(file: Path, first_id: int, rows: int) -> None:
@@ -214,25 +243,34 @@ def _write_data(file: Path, first_id: int, rows: int) -> None:
     category = pa.DictionaryArray.from_arrays(
         pa.array(random.integers(0, 500, rows, np.int32)), pa.array([f"category-{i:04}" for i in range(500)])
     )
-    data = pa.table({
-        "id": np.arange(first_id, first_id + rows),
-        "amount": random.random(rows).round(4),
-        "quantity": random.integers(0, 1_000, rows, np.int32),
-        "category": category.cast(pa.string()),
-    })  # fmt: skip
+    data = pa.table(
+        {
+            "id": np.arange(first_id, first_id + rows),
+            "amount": random.random(rows).round(4),
+            "quantity": random.integers(0, 1_000, rows, np.int32),
+            "category": category.cast(pa.string()),
+        }
+    )
     pq.write_table(data, file, compression="snappy", row_group_size=max(rows // 4, 1))
 
 
 def data_add(file: Path, first_id: int, rows: int, vector: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return the ``add`` action of a data file that lies in the table's root."""
     stats = {
-        "numRecords": rows, "minValues": {"id": first_id}, "maxValues": {"id": first_id + rows - 1},
-        "nullCount": {"id": 0}, "tightBounds": vector is None,
-    }  # fmt: skip
+        "numRecords": rows,
+        "minValues": {"id": first_id},
+        "maxValues": {"id": first_id + rows - 1},
+        "nullCount": {"id": 0},
+        "tightBounds": vector is None,
+    }
     add = {
-        "path": file.name, "partitionValues": {}, "size": file.stat().st_size, "modificationTime": MILLIS,
-        "dataChange": True, "stats": json.dumps(stats),
-    }  # fmt: skip
+        "path": file.name,
+        "partitionValues": {},
+        "size": file.stat().st_size,
+        "modificationTime": MILLIS,
+        "dataChange": True,
+        "stats": json.dumps(stats),
+    }
     return {"add": add | ({"deletionVector": vector} if vector else {})}
 
 
@@ -253,10 +291,15 @@ def write_vectors(table: Path, vectors: list[np.ndarray], per_file: int) -> list
         body, offsets = encode_vector_file(payloads)
         (table / path).write_bytes(body)
         descriptors += [
-            {"storageType": "u", "pathOrInlineDv": text, "offset": offset, "sizeInBytes": len(payload),
-             "cardinality": len(rows)}
+            {
+                "storageType": "u",
+                "pathOrInlineDv": text,
+                "offset": offset,
+                "sizeInBytes": len(payload),
+                "cardinality": len(rows),
+            }
             for offset, payload, rows in zip(offsets, payloads, group, strict=True)
-        ]  # fmt: skip
+        ]
     return descriptors
 
 
@@ -290,9 +333,15 @@ def make_small_files(table: Path, sizes: Sizes) -> None:
     _data_table(table, sizes.of(200, 20), 1_000, 0.1, per_vector_file=10)
 
 
-APPENDED_SCHEMA = json.dumps({"type": "struct", "fields": [
-    {"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in (("id", "long"), ("v", "double"), ("s", "string"))
-]})  # fmt: skip
+APPENDED_SCHEMA = json.dumps(
+    {
+        "type": "struct",
+        "fields": [
+            {"name": n, "type": t, "nullable": True, "metadata": {}}
+            for n, t in (("id", "long"), ("v", "double"), ("s", "string"))
+        ],
+    }
+)
 
 
 def make_three_commits(table: Path, sizes: Sizes) -> None:

@@ -45,13 +45,15 @@ def writing(package: str, table: Path, small: Path) -> Callable[[], float]:
     # a run at a small scale has a small table beside it
     count = max(1_000, int(ROWS * float(table.name.rpartition("-")[2])))
     numbers = np.random.default_rng(1)
-    rows = pa.table({
-        "id": pa.array(numbers.permutation(count)),
-        "amount": pa.array(numbers.random(count)),
-        "name": pa.DictionaryArray.from_arrays(
-            pa.array(numbers.integers(0, 1_000, count, np.int32)), pa.array([f"name {i}" for i in range(1_000)])
-        ).cast(pa.string()),
-    })  # fmt: skip
+    rows = pa.table(
+        {
+            "id": pa.array(numbers.permutation(count)),
+            "amount": pa.array(numbers.random(count)),
+            "name": pa.DictionaryArray.from_arrays(
+                pa.array(numbers.integers(0, 1_000, count, np.int32)), pa.array([f"name {i}" for i in range(1_000)])
+            ).cast(pa.string()),
+        }
+    )
     folder = Path(mkdtemp(dir=table.parent, prefix="written-"))
     side.write_deltalake(str(folder / "warm"), rows.slice(0, 100))
 

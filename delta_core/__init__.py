@@ -30,13 +30,20 @@ __all__ = [
 ]  # fmt: skip
 
 _HOME = {
-    "DeltaTable": "table", "Metadata": "table", "ProtocolVersions": "table", "open_table": "table",
-    "QueryBuilder": "query", "Schema": "schema", "TableFeatures": "unavailable",
+    "DeltaTable": "table",
+    "Metadata": "table",
+    "ProtocolVersions": "table",
+    "open_table": "table",
+    "QueryBuilder": "query",
+    "Schema": "schema",
+    "TableFeatures": "unavailable",
     **dict.fromkeys(("convert_to_deltalake", "write_deltalake"), "writer"),
     **dict.fromkeys(("BloomFilterProperties", "ColumnProperties", "WriterProperties"), "properties"),
     **dict.fromkeys(("CommitProperties", "PostCommitHookProperties", "Transaction"), "transaction"),
-    **dict.fromkeys(("ArrayType", "DataType", "Field", "MapType", "PrimitiveType", "StructType", "VariantType"), "types"),
-}  # fmt: skip
+    **dict.fromkeys(
+        ("ArrayType", "DataType", "Field", "MapType", "PrimitiveType", "StructType", "VariantType"), "types"
+    ),
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -25,21 +25,36 @@ __all__ = [
 _STRING_MAP = pa.map_(pa.string(), pa.string())
 
 #: Protocol: Deletion Vector Descriptor Schema.
-DELETION_VECTOR = pa.struct([
-    ("storageType", pa.string()), ("pathOrInlineDv", pa.string()), ("offset", pa.int32()),
-    ("sizeInBytes", pa.int32()), ("cardinality", pa.int64()),
-])  # fmt: skip
+DELETION_VECTOR = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+    ]
+)
 
 #: The columns of a file table and their types. ``dvId`` is the protocol's deletion vector unique id, null
 #: without a vector; ``version`` is the commit that the action stands in, null in a checkpoint. Further
 #: columns: ``partition:<physical name>`` (string) and the fields that plugins declare.
 FILE_COLUMNS: Mapping[str, pa.DataType] = {
-    "path": pa.string(), "partitionValues": _STRING_MAP, "size": pa.int64(), "modificationTime": pa.int64(),
-    "dataChange": pa.bool_(), "stats": pa.string(), "tags": _STRING_MAP, "deletionVector": DELETION_VECTOR,
-    "dvId": pa.string(), "baseRowId": pa.int64(), "defaultRowCommitVersion": pa.int64(),
-    "clusteringProvider": pa.string(), "deletionTimestamp": pa.int64(), "extendedFileMetadata": pa.bool_(),
+    "path": pa.string(),
+    "partitionValues": _STRING_MAP,
+    "size": pa.int64(),
+    "modificationTime": pa.int64(),
+    "dataChange": pa.bool_(),
+    "stats": pa.string(),
+    "tags": _STRING_MAP,
+    "deletionVector": DELETION_VECTOR,
+    "dvId": pa.string(),
+    "baseRowId": pa.int64(),
+    "defaultRowCommitVersion": pa.int64(),
+    "clusteringProvider": pa.string(),
+    "deletionTimestamp": pa.int64(),
+    "extendedFileMetadata": pa.bool_(),
     "version": pa.int64(),
-}  # fmt: skip
+}
 #: What is known of a file that a transaction adds: the columns of an ``add``, and ``numRecords`` (physical rows) and
 #: ``fresh``: true for a new data file, false for one that is added again with other properties.
 ADDED_FILE = pa.schema([
@@ -50,9 +65,7 @@ ADDED_FILE = pa.schema([
     ("numRecords", pa.int64()), ("fresh", pa.bool_()),
 ])  # fmt: skip
 #: A change file that it adds.
-CHANGE_FILE = pa.schema(
-    [(n, FILE_COLUMNS[n]) for n in ("path", "partitionValues", "size", "dataChange", "tags")]
-)
+CHANGE_FILE = pa.schema([(n, FILE_COLUMNS[n]) for n in ("path", "partitionValues", "size", "dataChange", "tags")])
 
 
 class ActionKind(Struct, frozen=True):
@@ -97,27 +110,53 @@ ADD = ActionKind(
 )  # fmt: skip
 REMOVE = ActionKind(
     "remove",
-    pa.struct([(n, FILE_COLUMNS[n]) for n in (
-        "path", "deletionTimestamp", "dataChange", "extendedFileMetadata", "partitionValues", "size",
-        "deletionVector", "baseRowId", "defaultRowCommitVersion",
-    )]),
+    pa.struct(
+        [
+            (n, FILE_COLUMNS[n])
+            for n in (
+                "path",
+                "deletionTimestamp",
+                "dataChange",
+                "extendedFileMetadata",
+                "partitionValues",
+                "size",
+                "deletionVector",
+                "baseRowId",
+                "defaultRowCommitVersion",
+            )
+        ]
+    ),
     key=("path", "dvId"),
-)  # fmt: skip
+)
 CDC = ActionKind("cdc", None, in_checkpoint=False)
-PROTOCOL = ActionKind("protocol", pa.struct([
-    ("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32()),
-    ("readerFeatures", pa.list_(pa.string())), ("writerFeatures", pa.list_(pa.string())),
-]))  # fmt: skip
-METADATA = ActionKind("metaData", pa.struct([
-    ("id", pa.string()), ("name", pa.string()), ("description", pa.string()),
-    ("format", pa.struct([("provider", pa.string()), ("options", _STRING_MAP)])),
-    ("schemaString", pa.string()), ("partitionColumns", pa.list_(pa.string())),
-    ("configuration", _STRING_MAP), ("createdTime", pa.int64()),
-]))  # fmt: skip
+PROTOCOL = ActionKind(
+    "protocol",
+    pa.struct(
+        [
+            ("minReaderVersion", pa.int32()),
+            ("minWriterVersion", pa.int32()),
+            ("readerFeatures", pa.list_(pa.string())),
+            ("writerFeatures", pa.list_(pa.string())),
+        ]
+    ),
+)
+METADATA = ActionKind(
+    "metaData",
+    pa.struct(
+        [
+            ("id", pa.string()),
+            ("name", pa.string()),
+            ("description", pa.string()),
+            ("format", pa.struct([("provider", pa.string()), ("options", _STRING_MAP)])),
+            ("schemaString", pa.string()),
+            ("partitionColumns", pa.list_(pa.string())),
+            ("configuration", _STRING_MAP),
+            ("createdTime", pa.int64()),
+        ]
+    ),
+)
 TXN = ActionKind(
-    "txn",
-    pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
-    key=("appId",),
+    "txn", pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]), key=("appId",)
 )
 DOMAIN_METADATA = ActionKind(
     "domainMetadata",
@@ -155,9 +194,7 @@ def _shown(value: Any) -> str:
 def _require(value: Mapping[str, Any], name: str, kind: type, action: str, where: str) -> Any:
     found = value.get(name)
     if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
-        raise LogError(
-            f"Action {action} in {where} has {name}={_shown(found)}, expected {kind.__name__}.", field=name
-        )
+        raise LogError(f"Action {action} in {where} has {name}={_shown(found)}, expected {kind.__name__}.", field=name)
     return found
 
 
@@ -170,9 +207,7 @@ def _names(value: Mapping[str, Any], name: str, action: str, where: str) -> tupl
     if found is None:
         return None
     if not isinstance(found, (list, tuple)) or not all(isinstance(x, str) for x in found):
-        raise LogError(
-            f"Action {action} in {where} has {name}={_shown(found)}, expected a list of names.", field=name
-        )
+        raise LogError(f"Action {action} in {where} has {name}={_shown(found)}, expected a list of names.", field=name)
     return tuple(found)
 
 
@@ -180,7 +215,9 @@ def _string_map(value: Mapping[str, Any], name: str, action: str, where: str) ->
     """Return a map's entries; Arrow hands maps out as pairs, JSON as an object; null values are dropped."""
     found = value.get(name)
     pairs = list(found.items()) if isinstance(found, Mapping) else [] if found is None else found
-    if not isinstance(pairs, list) or not all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in pairs):
+    if not isinstance(pairs, list) or not all(
+        isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in pairs
+    ):
         raise LogError(f"Action {action} in {where} has {name}={_shown(found)}, expected an object.", field=name)
     return {k: v if isinstance(v, str) else json.dumps(v) for k, v in pairs if v is not None}
 
@@ -210,9 +247,7 @@ class Protocol(Struct, frozen=True):
 
     def to_json(self) -> dict[str, Any]:
         """Return the action's JSON value."""
-        out: dict[str, Any] = {
-            "minReaderVersion": self.min_reader_version, "minWriterVersion": self.min_writer_version,
-        }  # fmt: skip
+        out: dict[str, Any] = {"minReaderVersion": self.min_reader_version, "minWriterVersion": self.min_writer_version}
         if self.reader_features is not None:
             out["readerFeatures"] = list(self.reader_features)
         if self.writer_features is not None:
@@ -247,7 +282,9 @@ class Metadata(Struct, frozen=True):
         """Build from the action's decoded JSON; LogError names ``where`` it stood."""
         action = "metaData"
         # without them rows would lack their partition values, and columns their physical names
-        missing = next((n for n in ("partitionColumns", "configuration") if _object(value, action, where).get(n) is None), None)
+        missing = next(
+            (n for n in ("partitionColumns", "configuration") if _object(value, action, where).get(n) is None), None
+        )
         if missing is not None:
             raise LogError(f"Action {action} in {where} has no {missing}, which it must have.", field=missing)
         given = _object(value.get("format") or {}, f"{action}.format", where)
@@ -259,7 +296,8 @@ class Metadata(Struct, frozen=True):
             name=_optional(value, "name", str, action, where),
             description=_optional(value, "description", str, action, where),
             format=Format(
-                _optional(given, "provider", str, action, where) or "parquet", _string_map(given, "options", action, where)
+                _optional(given, "provider", str, action, where) or "parquet",
+                _string_map(given, "options", action, where),
             ),
             created_time=_optional(value, "createdTime", int, action, where),
         )
@@ -267,11 +305,15 @@ class Metadata(Struct, frozen=True):
     def to_json(self) -> dict[str, Any]:
         """Return the action's JSON value."""
         out: dict[str, Any] = {
-            "id": self.id, "name": self.name, "description": self.description,
+            "id": self.id,
+            "name": self.name,
+            "description": self.description,
             "format": {"provider": self.format.provider, "options": dict(self.format.options)},
-            "schemaString": self.schema_string, "partitionColumns": list(self.partition_columns),
-            "configuration": dict(self.configuration), "createdTime": self.created_time,
-        }  # fmt: skip
+            "schemaString": self.schema_string,
+            "partitionColumns": list(self.partition_columns),
+            "configuration": dict(self.configuration),
+            "createdTime": self.created_time,
+        }
         return {k: v for k, v in out.items() if v is not None}
 
 
@@ -310,7 +352,13 @@ class DomainMetadata(Struct, frozen=True):
         action = "domainMetadata"
         domain = _require(_object(value, action, where), "domain", str, action, where)
         config = value.get("configuration")
-        text = config if isinstance(config, str) else json.dumps(_string_map(value, "configuration", action, where)) if config else ""
+        text = (
+            config
+            if isinstance(config, str)
+            else json.dumps(_string_map(value, "configuration", action, where))
+            if config
+            else ""
+        )
         return DomainMetadata(domain, text, _optional(value, "removed", bool, action, where) or False)
 
     def to_json(self) -> dict[str, Any]:

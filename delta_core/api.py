@@ -14,32 +14,50 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from delta_core.actions import (
-        ADD as ADD, DELETION_VECTOR as DELETION_VECTOR, FILE_COLUMNS as FILE_COLUMNS, ActionField as ActionField,
+        ADD as ADD,
+        DELETION_VECTOR as DELETION_VECTOR,
+        FILE_COLUMNS as FILE_COLUMNS,
+        ActionField as ActionField,
         ActionKind as ActionKind,
-        DomainMetadata as DomainMetadata, Metadata as Metadata, Protocol as Protocol,
-    )  # fmt: skip
+        DomainMetadata as DomainMetadata,
+        Metadata as Metadata,
+        Protocol as Protocol,
+    )
     from delta_core.catalog import CommitSource as CommitSource, StagedCommit as StagedCommit
     from delta_core.commit.attempt import AttemptView as AttemptView
     from delta_core.commit.conflict import IsolationLevel as IsolationLevel
     from delta_core.commit.outcome import (
-        Committed as Committed, Committer as Committer, Conflict as Conflict, Proposal as Proposal,
-    )  # fmt: skip
+        Committed as Committed,
+        Committer as Committer,
+        Conflict as Conflict,
+        Proposal as Proposal,
+    )
     from delta_core.commit.intents import REMOVED_FILE as REMOVED_FILE
     from delta_core.commit.transaction import Transaction as Transaction
     from delta_core.errors import (
-        CatalogRequiredError as CatalogRequiredError, CommitError as CommitError,
-        CommitStateUnknownError as CommitStateUnknownError, ColumnNotFoundError as ColumnNotFoundError,
-        ConstraintViolationError as ConstraintViolationError, CorruptTableError as CorruptTableError,
-        DataFileError as DataFileError, DataFileNotFoundError as DataFileNotFoundError,
-        DeltaError as DeltaError, EngineError as EngineError, ExpressionError as ExpressionError,
+        CatalogRequiredError as CatalogRequiredError,
+        CommitError as CommitError,
+        CommitStateUnknownError as CommitStateUnknownError,
+        ColumnNotFoundError as ColumnNotFoundError,
+        ConstraintViolationError as ConstraintViolationError,
+        CorruptTableError as CorruptTableError,
+        DataFileError as DataFileError,
+        DataFileNotFoundError as DataFileNotFoundError,
+        DeltaError as DeltaError,
+        EngineError as EngineError,
+        ExpressionError as ExpressionError,
         FeatureRequirementError as FeatureRequirementError,
-        InvalidArgumentError as InvalidArgumentError, LogError as LogError, ProtocolError as ProtocolError,
-        SchemaError as SchemaError, SchemaMismatchError as SchemaMismatchError, TypeChangeError as TypeChangeError,
+        InvalidArgumentError as InvalidArgumentError,
+        LogError as LogError,
+        ProtocolError as ProtocolError,
+        SchemaError as SchemaError,
+        SchemaMismatchError as SchemaMismatchError,
+        TypeChangeError as TypeChangeError,
         UnsupportedExpressionError as UnsupportedExpressionError,
         UnsupportedFeatureError as UnsupportedFeatureError,
         UnsupportedOperationError as UnsupportedOperationError,
         VersionNotFoundError as VersionNotFoundError,
-    )  # fmt: skip
+    )
     from delta_core.expressions.ast import (
         Call as Call, Cast as Cast, Column as Column, Expression as Expression,
         FileConstant as FileConstant, FileStatistic as FileStatistic, Leaf as Leaf, Literal as Literal,
@@ -50,23 +68,27 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from delta_core.expressions.binding import bind as bind, bind_typed as bind_typed
     from delta_core.expressions.coercion import (
-        common_type as common_type, same_type as same_type, spark_name as spark_name,
-    )  # fmt: skip
+        common_type as common_type,
+        same_type as same_type,
+        spark_name as spark_name,
+    )
     from delta_core.expressions.printing import format_sql as format_sql
     from delta_core.expressions.sql import parse_sql as parse_sql
     from delta_core.features import (
-        API_VERSION as API_VERSION, TableFeature as TableFeature, supported_features as supported_features,
-    )  # fmt: skip
+        API_VERSION as API_VERSION,
+        TableFeature as TableFeature,
+        supported_features as supported_features,
+    )
     from delta_core.hookspecs import hookimpl as hookimpl
-    from delta_core.log.checkpoint_plan import (
-        SIDECAR_ACTIONS as SIDECAR_ACTIONS, CheckpointPlan as CheckpointPlan,
-    )  # fmt: skip
+    from delta_core.log.checkpoint_plan import SIDECAR_ACTIONS as SIDECAR_ACTIONS, CheckpointPlan as CheckpointPlan
     from delta_core.engine import RangeRequest as RangeRequest, Storage as Storage
     from delta_core.log.commits import Commit as Commit
     from delta_core.log.files import FileSet as FileSet
     from delta_core.log.names import (
-        LOG_DIRECTORY as LOG_DIRECTORY, STAGED_DIRECTORY as STAGED_DIRECTORY, commit_name as commit_name,
-    )  # fmt: skip
+        LOG_DIRECTORY as LOG_DIRECTORY,
+        STAGED_DIRECTORY as STAGED_DIRECTORY,
+        commit_name as commit_name,
+    )
     from delta_core.operations.create import create_table as create_table
     from delta_core.operations.write import WriteOptions as WriteOptions, write_table as write_table
     from delta_core.plans import ReadRequest as ReadRequest
@@ -82,17 +104,30 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from delta_core.scan.scan import Scan as Scan
     from delta_core.schema import (
-        FIELD_ID as FIELD_ID, ColumnMap as ColumnMap, Path as Path, Schema as Schema, find as find,
-        format_path as format_path, leaf_fields as leaf_fields, walk as walk,
-    )  # fmt: skip
+        FIELD_ID as FIELD_ID,
+        ColumnMap as ColumnMap,
+        Path as Path,
+        Schema as Schema,
+        find as find,
+        format_path as format_path,
+        leaf_fields as leaf_fields,
+        walk as walk,
+    )
     from delta_core.snapshot import Snapshot as Snapshot, open_context as open_context, open_snapshot as open_snapshot
     from delta_core.state import TableState as TableState
     from delta_core.timestamps import parse_ms as parse_ms, parse_version as parse_version
     from delta_core.types import (
-        TIMESTAMP_NTZ as TIMESTAMP_NTZ, VARIANT as VARIANT, ArrayType as ArrayType, DataType as DataType,
-        Field as Field, MapType as MapType, PrimitiveType as PrimitiveType, StructType as StructType,
-        TypeDef as TypeDef, parse_decimal as parse_decimal,
-    )  # fmt: skip
+        TIMESTAMP_NTZ as TIMESTAMP_NTZ,
+        VARIANT as VARIANT,
+        ArrayType as ArrayType,
+        DataType as DataType,
+        Field as Field,
+        MapType as MapType,
+        PrimitiveType as PrimitiveType,
+        StructType as StructType,
+        TypeDef as TypeDef,
+        parse_decimal as parse_decimal,
+    )
 
 #: The module that holds each name.
 _HOMES = {
@@ -143,8 +178,7 @@ _HOMES = {
         "delta_core.state": "TableState",
         "delta_core.timestamps": "parse_ms parse_version",
         "delta_core.types": (
-            "TIMESTAMP_NTZ VARIANT ArrayType DataType Field MapType PrimitiveType StructType TypeDef "
-            "parse_decimal"
+            "TIMESTAMP_NTZ VARIANT ArrayType DataType Field MapType PrimitiveType StructType TypeDef parse_decimal"
         ),
     }.items()
     for name in names.split()

@@ -10,8 +10,13 @@ __all__ = ["MAINTENANCE", "CommitSource", "StagedCommit", "allows"]
 
 #: What writers do to a table beside commits, and whether a catalog that does not say lets them.
 MAINTENANCE = {
-    "checkpoint": True, "checksum": True, "compact_log": False, "cleanup": False, "vacuum": False, "optimize": False,
-}  # fmt: skip
+    "checkpoint": True,
+    "checksum": True,
+    "compact_log": False,
+    "cleanup": False,
+    "vacuum": False,
+    "optimize": False,
+}
 
 
 class StagedCommit(Struct, frozen=True):

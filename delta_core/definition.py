@@ -29,9 +29,14 @@ def resolve_plugins(supported: SupportedFeatures, metadata: Metadata, registry: 
 
 
 def define_table(
-    protocol: Protocol, metadata: Metadata, version: int, supported: SupportedFeatures, plugins: PluginSet,
-    domains: Callable[[], Mapping[str, str]], prepared: bool = True,
-) -> TableState:  # fmt: skip
+    protocol: Protocol,
+    metadata: Metadata,
+    version: int,
+    supported: SupportedFeatures,
+    plugins: PluginSet,
+    domains: Callable[[], Mapping[str, str]],
+    prepared: bool = True,
+) -> TableState:
     """Build a state from protocol and metadata: what the features say of types, activity and columns.
 
     Parameters
@@ -55,10 +60,16 @@ def define_table(
     _check_format(metadata)
     schema = _parse_schema(metadata, version, plugins)
     state = TableState(
-        version, protocol, metadata, schema, features=plugins.canonical(supported.all),
-        reader_features=plugins.canonical(supported.reader), types=plugins.types,
-        domains=declared_domains(plugins, domains), functions=plugins.functions,
-    )  # fmt: skip
+        version,
+        protocol,
+        metadata,
+        schema,
+        features=plugins.canonical(supported.all),
+        reader_features=plugins.canonical(supported.reader),
+        types=plugins.types,
+        domains=declared_domains(plugins, domains),
+        functions=plugins.functions,
+    )
     active = frozenset(n for n, f in plugins.features.items() if f.active(state))
     state = replace(state, active=active | plugins.unknown)
     if not prepared:
@@ -99,8 +110,7 @@ def _check_format(metadata: Metadata) -> None:
 def _parse_schema(metadata: Metadata, version: int, plugins: PluginSet) -> Schema:
     if not metadata.schema_string:
         raise LogError(
-            f"The metaData in force at version {version} has no schemaString: the log is not whole.",
-            version=version,
+            f"The metaData in force at version {version} has no schemaString: the log is not whole.", version=version
         )
     try:
         schema = Schema.from_json(metadata.schema_string)
@@ -111,6 +121,7 @@ def _parse_schema(metadata: Metadata, version: int, plugins: PluginSet) -> Schem
     if missing:
         raise LogError(
             f"Partition column {missing[0]!r} of version {version} is not in the schema ({', '.join(schema.names[:20])}).",
-            version=version, column=missing[0],
-        )  # fmt: skip
+            version=version,
+            column=missing[0],
+        )
     return schema

@@ -520,9 +520,7 @@ class DataFiles(Protocol):
         """
         ...
 
-    def describe(
-        self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path]
-    ) -> list[WrittenFile]:
+    def describe(self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path]) -> list[WrittenFile]:
         """Return what the footers of files from elsewhere tell, in the order given.
 
         Bounds of floating-point columns are left out: a footer does not say whether there is a NaN. Raises

@@ -183,8 +183,9 @@ class CheckpointError(CorruptTableError):
         """Return the error of a checkpoint file that was listed and is not there."""
         return LogChangedError(
             f"Checkpoint file {path} is missing. If the log was cleaned up meanwhile, open the table again; "
-            "otherwise restore the file.", path=path,
-        )  # fmt: skip
+            "otherwise restore the file.",
+            path=path,
+        )
 
     @classmethod
     def of_unreadable(cls, path: str, why: object) -> CheckpointError:
@@ -302,7 +303,10 @@ class AccessDeniedError(EngineError, PermissionError):
     @classmethod
     def of(cls, path: str, cause: object) -> AccessDeniedError:
         """Return the error of a file that may not be read; ``cause`` is what the store says."""
-        return cls(f"{path!r} may not be read: {cause}. Let this user read it, or use the credentials of one who may.", path=path)
+        return cls(
+            f"{path!r} may not be read: {cause}. Let this user read it, or use the credentials of one who may.",
+            path=path,
+        )
 
 
 class ExternalPathError(EngineError):
@@ -338,5 +342,7 @@ def plugin_errors(feature: str, part: str, hook: str) -> Iterator[None]:
     except Exception as e:
         raise PluginError(
             f"{part} of plugin {feature!r} failed with {type(e).__name__}: {e}. Report it to the plugin's authors, or "
-            "uninstall the plugin.", plugin=feature, hook=hook,
-        ) from e  # fmt: skip
+            "uninstall the plugin.",
+            plugin=feature,
+            hook=hook,
+        ) from e

@@ -116,9 +116,7 @@ def supported_features(protocol: Protocol, legacy: Callable[[str], Iterable[str]
             min_reader_version=reader,
         )
     if reader == 3 and writer in WRITER_VERSIONS and writer != 7:
-        raise ProtocolError(
-            f"The protocol has reader version 3 with writer version {writer}; 3 goes with 7 only."
-        )
+        raise ProtocolError(f"The protocol has reader version 3 with writer version {writer}; 3 goes with 7 only.")
     reads = frozenset(protocol.reader_features or ()) if reader == 3 else _implied("reader", reader, legacy)
     if reader == 3 and protocol.reader_features is None:
         raise ProtocolError("The protocol has reader version 3 but no readerFeatures.")

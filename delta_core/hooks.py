@@ -20,12 +20,22 @@ __all__ = ["GuardedHooks", "guarded_hooks", "hook_name", "marked_hooks"]
 _MARK = f"{PROJECT}_impl"
 #: What each hook returns, or the elements of what it returns; those that are not here are checked where they are used.
 _ANSWERS: Mapping[str, tuple[type, ...]] = {
-    "primitive_types": (TypeDef,), "functions": (Function,), "required_features": (str,), "prepare_metadata": (Metadata,),
-    "prepare_domains": (DomainMetadata,), "accept_type_change": (bool,), "column_map": (ColumnMap,),
-    "read_rules": get_args(ReadRule), "commit_timestamps": (CommitTimestamp,), "write_rules": get_args(WriteRule),
-    "commit_rules": get_args(CommitRule), "finish_metadata": (Metadata,), "file_references": (FileReference,),
-    "retention_limits": (int,), "requires_catalog": (bool,),
-}  # fmt: skip
+    "primitive_types": (TypeDef,),
+    "functions": (Function,),
+    "required_features": (str,),
+    "prepare_metadata": (Metadata,),
+    "prepare_domains": (DomainMetadata,),
+    "accept_type_change": (bool,),
+    "column_map": (ColumnMap,),
+    "read_rules": get_args(ReadRule),
+    "commit_timestamps": (CommitTimestamp,),
+    "write_rules": get_args(WriteRule),
+    "commit_rules": get_args(CommitRule),
+    "finish_metadata": (Metadata,),
+    "file_references": (FileReference,),
+    "retention_limits": (int,),
+    "requires_catalog": (bool,),
+}
 
 
 def marked_hooks(plugin: Any) -> dict[str, Callable[..., Any]]:
@@ -68,9 +78,11 @@ def guarded_hooks(plugin: Any, feature: str) -> GuardedHooks:
         strange = [p for p in _arguments(function) if p not in known]
         if strange:
             raise _broken(
-                feature, hook, f"takes the argument {strange[0]!r}; expected some of: {', '.join(known)}."
+                feature,
+                hook,
+                f"takes the argument {strange[0]!r}; expected some of: {', '.join(known)}."
                 f"{did_you_mean(strange[0], known)}",
-            )  # fmt: skip
+            )
         guarded[name] = _guarded(function, feature, hook)
     return GuardedHooks(guarded)
 

@@ -45,7 +45,7 @@ class Pickled(Struct, frozen=True):
             f"{error.message} The storage options {', '.join(self.left_out)} were left out when the table was pickled: set them "
             "in the environment of this process, or open the table with pickle_secrets=True before it is pickled.",
             **error.facts,
-        )  # fmt: skip
+        )
 
 
 class Opening(Struct, frozen=True):
@@ -78,7 +78,9 @@ class Opening(Struct, frozen=True):
         options = self.storage_options or {}
         if self.pickle_secrets or not options:
             return Pickled(arguments, version)
-        return Pickled({**arguments, "storage_options": without_secrets(options)}, version, tuple(secret_names(options)))
+        return Pickled(
+            {**arguments, "storage_options": without_secrets(options)}, version, tuple(secret_names(options))
+        )
 
 
 def _check(name: str, value: Any) -> None:
@@ -89,5 +91,6 @@ def _check(name: str, value: Any) -> None:
     except Exception as e:
         raise UnsupportedOperationError(
             f"A table that was opened with {name}={type(value).__name__}() can't be pickled, since that object can't: {e}. Pickle "
-            "its URI and version, and open it again.", argument=name,
-        ) from e  # fmt: skip
+            "its URI and version, and open it again.",
+            argument=name,
+        ) from e

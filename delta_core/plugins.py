@@ -19,7 +19,7 @@ from delta_core.errors import (
     PluginConflictError,
     PluginError,
     UnsupportedFeatureError,
-)  # fmt: skip
+)
 from delta_core.features import API_VERSION, SupportedFeatures, TableFeature
 from delta_core.hooks import guarded_hooks
 from delta_core.hookspecs import PROJECT, RESULTS
@@ -71,8 +71,9 @@ class PluginRegistry:
                     if other is not None and other.value != point.value and group == FEATURES_GROUP:
                         raise PluginConflictError(
                             f"Feature {point.name!r} is provided twice: by {other.value} and by {point.value}. "
-                            "Uninstall one of the two packages.", feature=point.name,
-                        )  # fmt: skip
+                            "Uninstall one of the two packages.",
+                            feature=point.name,
+                        )
                     names[point.name] = point
         return groups
 
@@ -82,10 +83,7 @@ class PluginRegistry:
 
     def legacy(self, version: str) -> Iterable[str]:
         """Return the features that an old protocol version adds, e.g. for ``writer_4``; imports nothing."""
-        return [
-            *self._legacy_given.get(version, ()),
-            *self._entry_points.get(f"{LEGACY_GROUP}.{version}", {}),
-        ]
+        return [*self._legacy_given.get(version, ()), *self._entry_points.get(f"{LEGACY_GROUP}.{version}", {})]
 
     def load(self, name: str) -> Any | None:
         """Return the plugin for a feature name or alias, None where none is installed."""
@@ -116,8 +114,10 @@ class PluginRegistry:
             raise UnsupportedFeatureError(
                 f"The table needs the reader feature{'s' * (len(missing) > 1)} {', '.join(missing)}, which no installed "
                 f"plugin provides. Install a package with an entry point of that name in the group {FEATURES_GROUP!r}, "
-                "or upgrade delta-core-lake.", feature=missing[0], features=tuple(missing),
-            )  # fmt: skip
+                "or upgrade delta-core-lake.",
+                feature=missing[0],
+                features=tuple(missing),
+            )
         key = features.all
         if key not in self._sets:
             plugins = {_feature_of(p, n).name: p for n in sorted(key) if (p := self.load(n)) is not None}
@@ -141,14 +141,16 @@ def _load(point: Any) -> Any:
     except Exception as e:
         raise PluginError(
             f"Plugin {point.value!r} for feature {point.name!r} can't be imported: {type(e).__name__}: {e}. "
-            "Reinstall or remove its package.", feature=point.name,
-        ) from e  # fmt: skip
+            "Reinstall or remove its package.",
+            feature=point.name,
+        ) from e
     feature = _feature_of(plugin, point.value)
     if point.name != feature.name and point.name not in feature.aliases:
         raise PluginError(
             f"Entry point {point.name!r} leads to {point.value}, whose FEATURE is {feature.name!r} with aliases "
-            f"{list(feature.aliases)}; expected one of these names.", feature=point.name,
-        )  # fmt: skip
+            f"{list(feature.aliases)}; expected one of these names.",
+            feature=point.name,
+        )
     return plugin
 
 
@@ -159,8 +161,9 @@ def _feature_of(plugin: Any, where: str) -> TableFeature:
     if feature.api != API_VERSION:
         raise PluginError(
             f"Plugin {where} was written for hook API {feature.api}, this delta_core has {API_VERSION}. "
-            "Install a matching release of it.", feature=feature.name,
-        )  # fmt: skip
+            "Install a matching release of it.",
+            feature=feature.name,
+        )
     return feature
 
 
@@ -202,9 +205,7 @@ class PluginSet:
         found: dict[str, Function] = {}
         for f in self.collect("functions", features=frozenset(self.features)):
             if found.setdefault(f.name, f) is not f:
-                raise PluginConflictError(
-                    f"Function {f.name!r} is defined by {found[f.name].feature} and {f.feature}."
-                )
+                raise PluginConflictError(f"Function {f.name!r} is defined by {found[f.name].feature} and {f.feature}.")
         return found
 
     def canonical(self, names: Iterable[str]) -> frozenset[str]:
@@ -222,8 +223,9 @@ class PluginSet:
         if len(answers) > 1:
             raise PluginConflictError(
                 f"Hook {hook} has {len(answers)} answers where one is allowed; it is implemented by "
-                f"{', '.join(self._implementers(hook))}.", hook=hook,
-            )  # fmt: skip
+                f"{', '.join(self._implementers(hook))}.",
+                hook=hook,
+            )
         return answers[0] if answers else default
 
     def fold(self, hook: str, argument: str, value: Any, **arguments: Any) -> Any:
@@ -241,9 +243,7 @@ class PluginSet:
 
     def monitor(self, before: Callable[[str], None]) -> Callable[[], None]:
         """Call ``before(hook name)`` at each hook call; returns the function that ends it."""
-        return self._manager.add_hookcall_monitoring(
-            lambda name, impls, kwargs: before(name), lambda *a: None
-        )
+        return self._manager.add_hookcall_monitoring(lambda name, impls, kwargs: before(name), lambda *a: None)
 
     def _call(self, hook: str, kind: str, arguments: dict[str, Any]) -> list[Any]:
         _expect(hook, kind)
@@ -257,9 +257,7 @@ class PluginSet:
 
 def _expect(hook: str, kind: str) -> None:
     if RESULTS.get(hook) != kind:
-        raise HookContractError(
-            f"Hook {hook} is a {RESULTS.get(hook)!r} hook, called as {kind!r}.", hook=hook
-        )
+        raise HookContractError(f"Hook {hook} is a {RESULTS.get(hook)!r} hook, called as {kind!r}.", hook=hook)
 
 
 def _check_requirements(features: Mapping[str, TableFeature], unknown: frozenset[str]) -> None:
@@ -267,9 +265,7 @@ def _check_requirements(features: Mapping[str, TableFeature], unknown: frozenset
     for f in features.values():
         for other in f.excludes:
             if other in present:
-                raise FeatureRequirementError(
-                    f"Features {f.name} and {other} exclude each other.", feature=f.name
-                )
+                raise FeatureRequirementError(f"Features {f.name} and {other} exclude each other.", feature=f.name)
 
 
 def _ordered(plugins: Mapping[str, Any]) -> list[str]:

@@ -15,9 +15,18 @@ from msgspec import Struct
 from delta_core.errors import InvalidArgumentError
 
 __all__ = [
-    "PROPERTIES", "BloomFilterProperties", "ColumnProperties", "TableProperty", "WriterProperties", "check_properties",
-    "normalize_properties", "parse_columns", "parse_duration_ms", "parse_size", "read_property",
-]  # fmt: skip
+    "PROPERTIES",
+    "BloomFilterProperties",
+    "ColumnProperties",
+    "TableProperty",
+    "WriterProperties",
+    "check_properties",
+    "normalize_properties",
+    "parse_columns",
+    "parse_duration_ms",
+    "parse_size",
+    "read_property",
+]
 
 
 class TableProperty(Struct, frozen=True):
@@ -86,8 +95,10 @@ def check_properties(configuration: Mapping[str, str]) -> None:
         if known.settable is not None and value not in known.settable:
             raise InvalidArgumentError(
                 f"Table property {name} is {text!r}; expected {' or '.join(map(str, known.settable))}, the only value that "
-                "Delta on Spark lets be set. Leave it out for the default.", property=name, value=text,
-            )  # fmt: skip
+                "Delta on Spark lets be set. Leave it out for the default.",
+                property=name,
+                value=text,
+            )
 
 
 def _parse(known: TableProperty, text: str) -> Any:
@@ -146,8 +157,13 @@ def parse_size(text: str) -> int:
 
 
 _DURATION_MS = {
-    "week": 604_800_000, "day": 86_400_000, "hour": 3_600_000, "minute": 60_000, "second": 1_000, "millisecond": 1,
-}  # fmt: skip
+    "week": 604_800_000,
+    "day": 86_400_000,
+    "hour": 3_600_000,
+    "minute": 60_000,
+    "second": 1_000,
+    "millisecond": 1,
+}
 
 
 def parse_duration_ms(text: str) -> int:
@@ -207,7 +223,8 @@ PROPERTIES: Mapping[str, TableProperty] = {
         TableProperty("delta.deletedFileRetentionDuration", parse_duration_ms, 7 * 86_400_000),
         TableProperty("delta.enableExpiredLogCleanup", _boolean, True),
         TableProperty(
-            "delta.isolationLevel", _one_of("Serializable", "WriteSerializable", "SnapshotIsolation"),
+            "delta.isolationLevel",
+            _one_of("Serializable", "WriteSerializable", "SnapshotIsolation"),
             settable=("Serializable",),
         ),
         TableProperty("delta.logRetentionDuration", parse_duration_ms, 30 * 86_400_000),
@@ -295,9 +312,13 @@ class WriterProperties(Struct, frozen=True):
         _among("compression", self.compression, _COMPRESSIONS)
         _among("data_page_version", self.data_page_version, ("1.0", "2.0"))
         for name in (
-            "data_page_size_limit", "dictionary_page_size_limit", "data_page_row_count_limit", "write_batch_size",
-            "max_row_group_size", "statistics_truncate_length",
-        ):  # fmt: skip
+            "data_page_size_limit",
+            "dictionary_page_size_limit",
+            "data_page_row_count_limit",
+            "write_batch_size",
+            "max_row_group_size",
+            "statistics_truncate_length",
+        ):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
                 raise InvalidArgumentError(f"Found {name}={value!r}, expected a whole number above 0.")

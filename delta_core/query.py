@@ -39,8 +39,9 @@ class QueryBuilder:
         if name not in _SESSIONS or find_spec(name) is None:
             raise MissingDependencyError(
                 f"SQL needs an engine: {name or 'none'} is not one of datafusion and duckdb, or is not installed. "
-                "Run: pip install datafusion", engine=name,
-            )  # fmt: skip
+                "Run: pip install datafusion",
+                engine=name,
+            )
         self._name = name
         self._settings = dict(session_config or {})
         self._tables: dict[str, Any] = {}
@@ -106,8 +107,9 @@ class _DataFusion:
             raise EngineError(
                 "DataFusion does not run in this process: the process that forked it used DataFusion, whose threads did not "
                 "come along. Start processes by multiprocessing's 'forkserver' or 'spawn', or use "
-                "QueryBuilder(engine='duckdb').", sql=sql,
-            )  # fmt: skip
+                "QueryBuilder(engine='duckdb').",
+                sql=sql,
+            )
         try:
             return pa.RecordBatchReader.from_stream(self._context.sql(sql))
         except Exception as e:

@@ -24,8 +24,9 @@ def page(title: str, facts: Mapping[str, Any], *tables: str) -> str:
     """Return a heading, facts by name (None and empty ones are left out), and tables."""
     rows = [
         f"<tr><th {_CELL}>{_text(name)}</th><td {_CELL}>{_text(value)}</td></tr>"
-        for name, value in facts.items() if value not in (None, "", ())
-    ]  # fmt: skip
+        for name, value in facts.items()
+        if value not in (None, "", ())
+    ]
     return f"<div><b>{_text(title)}</b><table>{''.join(rows)}</table>{''.join(tables)}</div>"
 
 
@@ -38,7 +39,9 @@ def schema_table(schema: Schema | pa.Schema, partitions: Iterable[str] = ()) -> 
         kind = str(field.type) if isinstance(field, pa.Field) else spark_name(field.type)
         notes = ["partition"] * (field.name in by) + ["not null"] * (not field.nullable)
         comment = (field.metadata or {}).get("comment") or ""
-        rows.append((field.name, kind if len(kind) <= MOST_TEXT else f"{kind[:MOST_TEXT]} ...", ", ".join(notes), comment))
+        rows.append(
+            (field.name, kind if len(kind) <= MOST_TEXT else f"{kind[:MOST_TEXT]} ...", ", ".join(notes), comment)
+        )
     head = "".join(f"<th {_CELL}>{name}</th>" for name in ("column", "type", "", "comment"))
     body = "".join("<tr>" + "".join(f"<td {_CELL}>{_text(v)}</td>" for v in row) + "</tr>" for row in rows)
     left = len(fields) - len(rows)

@@ -25,10 +25,16 @@ __all__ = [
 
 #: What RowSelector.locate returns: one row a vector. ``file`` is the row in the file table; ``path`` is
 #: percent-decoded (relative to the table's root, or absolute), null where ``data`` holds the bytes themselves.
-VECTOR_LOCATION = pa.schema([
-    pa.field("file", pa.int32(), False), pa.field("path", pa.string()), pa.field("offset", pa.int64()),
-    pa.field("length", pa.int64()), pa.field("data", pa.binary()), pa.field("cardinality", pa.int64()),
-])  # fmt: skip
+VECTOR_LOCATION = pa.schema(
+    [
+        pa.field("file", pa.int32(), False),
+        pa.field("path", pa.string()),
+        pa.field("offset", pa.int64()),
+        pa.field("length", pa.int64()),
+        pa.field("data", pa.binary()),
+        pa.field("cardinality", pa.int64()),
+    ]
+)
 
 
 # --- reading -------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from delta_core.types import (
     check_nesting,
     parse_decimal,
     type_to_json,
-)  # fmt: skip
+)
 
 __all__ = [  # the types too: scripts written for `deltalake` import them from the module of this name
     "FIELD_ID", "NESTED_IDS", "ArrayType", "ColumnMap", "DataType", "Field", "MapType", "Path", "PrimitiveType",
@@ -206,9 +206,19 @@ def unknown_types(schema: StructType, types: Mapping[str, TypeDef]) -> Iterator[
 
 #: What SQL and Python call types that the protocol has under other names.
 _SQL_NAMES = {
-    "int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte", "int64": "long", "int32": "integer",
-    "bool": "boolean", "str": "string", "text": "string", "float64": "double", "float32": "float", "bytes": "binary",
-}  # fmt: skip
+    "int": "integer",
+    "bigint": "long",
+    "smallint": "short",
+    "tinyint": "byte",
+    "int64": "long",
+    "int32": "integer",
+    "bool": "boolean",
+    "str": "string",
+    "text": "string",
+    "float64": "double",
+    "float32": "float",
+    "bytes": "binary",
+}
 
 
 def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
@@ -222,11 +232,16 @@ def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
         _check_names(f.type, path)
     for path, name in unknown_types(schema, types):
         meant = _SQL_NAMES.get(name.lower())
-        what = f"The protocol calls it {meant!r}." if meant else "Install a plugin that provides the type, or upgrade delta-core-lake."
+        what = (
+            f"The protocol calls it {meant!r}."
+            if meant
+            else "Install a plugin that provides the type, or upgrade delta-core-lake."
+        )
         raise UnsupportedFeatureError(
             f"Column {format_path(path)} has type {name!r}, which no feature of this table provides. {what}",
-            column=format_path(path), type=name,
-        )  # fmt: skip
+            column=format_path(path),
+            type=name,
+        )
 
 
 def _check_names(t: DataType, path: Path) -> None:

@@ -25,8 +25,9 @@ def without_secrets(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return storage options without secrets, also those within further mappings."""
     return {
         name: without_secrets(value) if isinstance(value, Mapping) else value
-        for name, value in options.items() if not _is_secret(name, value)
-    }  # fmt: skip
+        for name, value in options.items()
+        if not _is_secret(name, value)
+    }
 
 
 def secret_names(options: Mapping[str, Any]) -> list[str]:

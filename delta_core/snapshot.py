@@ -36,7 +36,7 @@ from delta_core.errors import (
     MissingDependencyError,
     TableNotFoundError,
     UnsupportedOperationError,
-)  # fmt: skip
+)
 from delta_core.expressions.ast import Expression
 from delta_core.features import supported_features
 from delta_core.kernels.json_actions import ParsedActions
@@ -144,10 +144,16 @@ def reopen_snapshot(pickled: Pickled) -> Snapshot:
 
 
 def open_context(
-    uri: str, storage_options: Mapping[str, Any] | None = None, engine: str | Engine = "arrow",
-    commits: CommitSource | None = None, plugins: PluginRegistry | None = None, timezone: str = "UTC", committer: Any = None,
-    allow_external: Sequence[str] | Literal[False] | None = None, pickle_secrets: bool = False,
-) -> TableContext:  # fmt: skip
+    uri: str,
+    storage_options: Mapping[str, Any] | None = None,
+    engine: str | Engine = "arrow",
+    commits: CommitSource | None = None,
+    plugins: PluginRegistry | None = None,
+    timezone: str = "UTC",
+    committer: Any = None,
+    allow_external: Sequence[str] | Literal[False] | None = None,
+    pickle_secrets: bool = False,
+) -> TableContext:
     """Return a table's context, whether there is a table or not; does no I/O. Arguments as of `open_snapshot`."""
     if timezone != "UTC":
         time_zone(timezone)  # refused here, not at the first column that needs it
@@ -159,14 +165,18 @@ def open_context(
     configured = None if committer is not None else find_committer(made.storage, storage_options)
     recover = getattr(configured if committer is None else committer, "recover", None)
     log = TableLog(made, uri, commits, recover)
-    opening = Opening(uri, storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets)
+    opening = Opening(
+        uri, storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets
+    )
     return TableContext(log, plugins or default_registry(), timezone, committer, configured, opening)
 
 
 def make_engine(
-    name: str, uri: str, storage_options: Mapping[str, Any] | None,
+    name: str,
+    uri: str,
+    storage_options: Mapping[str, Any] | None,
     allow_external: Sequence[str] | Literal[False] | None = None,
-) -> Engine:  # fmt: skip
+) -> Engine:
     """Make the engine that an entry point names."""
     points = entry_points(ENGINES_GROUP)
     found = next((p for p in points if p.name == name), None)
@@ -214,9 +224,13 @@ class TableContext(Struct, frozen=True):
             else:
                 found = contents.segment
                 _log.debug(
-                    "Opened version %d of %s: checkpoint %s, %d commits (%.1f ms)", found.version, shown_uri(self.log.uri),
-                    None if found.checkpoint is None else found.checkpoint.version, len(found.deltas), _ms_since(start),
-                )  # fmt: skip
+                    "Opened version %d of %s: checkpoint %s, %d commits (%.1f ms)",
+                    found.version,
+                    shown_uri(self.log.uri),
+                    None if found.checkpoint is None else found.checkpoint.version,
+                    len(found.deltas),
+                    _ms_since(start),
+                )
                 return Snapshot(self, contents, state, plugins)
         raise AssertionError  # counting does not end
 
@@ -226,9 +240,13 @@ class TableContext(Struct, frozen=True):
         return self.define(contents.protocol, contents.metadata, version, lambda: _domains(contents))
 
     def define(
-        self, protocol: Protocol, metadata: Metadata, version: int, domains: Callable[[], Mapping[str, str]],
+        self,
+        protocol: Protocol,
+        metadata: Metadata,
+        version: int,
+        domains: Callable[[], Mapping[str, str]],
         prepared: bool = True,
-    ) -> tuple[TableState, PluginSet]:  # fmt: skip
+    ) -> tuple[TableState, PluginSet]:
         """Build a state from protocol and metadata, as `define_table`, and find the plugins that serve it.
 
         Raises CatalogRequiredError where a catalog decides the versions and none was given.
@@ -254,8 +272,9 @@ class TableContext(Struct, frozen=True):
         if needs and self.log.catalog is None:
             raise CatalogRequiredError(
                 f"The versions of {self.log.uri} are decided by a catalog: its log alone may hold commits that were never "
-                "ratified. Open it with commits=..., the catalog's CommitSource.", path=self.log.uri,
-            )  # fmt: skip
+                "ratified. Open it with commits=..., the catalog's CommitSource.",
+                path=self.log.uri,
+            )
 
 
 def _ms_since(start: float) -> float:
@@ -272,9 +291,10 @@ def _narrowed(actions: ParsedActions) -> ParsedActions:
     """Return the columns of file actions that opening a table reads."""
     always = ("version", "line", "path")
     tables = (
-        actions.adds.select([*always, *BASE_COLUMNS, "dvId"]), actions.removes.select([*always, "size", "dvId"]),
+        actions.adds.select([*always, *BASE_COLUMNS, "dvId"]),
+        actions.removes.select([*always, "size", "dvId"]),
         actions.cdcs.select([*always, "size"]),
-    )  # fmt: skip
+    )
     return ParsedActions(*tables, actions.others)
 
 
@@ -358,9 +378,7 @@ class Snapshot:
     timezone : str
     """
 
-    def __init__(
-        self, context: TableContext, contents: LogContents, state: TableState, plugins: PluginSet
-    ) -> None:
+    def __init__(self, context: TableContext, contents: LogContents, state: TableState, plugins: PluginSet) -> None:
         self.context = context
         self._contents = contents
         self.state = state
@@ -385,11 +403,15 @@ class Snapshot:
         """Return a description for notebooks, under a title; reads nothing."""
         m, p, by = self.metadata, self.protocol, self.state.partition_columns
         described = {
-            "location": shown_uri(self.uri), "version": self.version, "name": m.name, "description": m.description,
-            "partitioned by": tuple(by), "protocol": f"reader {p.min_reader_version}, writer {p.min_writer_version}",
+            "location": shown_uri(self.uri),
+            "version": self.version,
+            "name": m.name,
+            "description": m.description,
+            "partitioned by": tuple(by),
+            "protocol": f"reader {p.min_reader_version}, writer {p.min_writer_version}",
             "features": tuple(sorted(self.state.features)),
             "properties": tuple(f"{k} = {v}" for k, v in sorted(m.configuration.items())),
-        }  # fmt: skip
+        }
         # whoever is not in a notebook loads none of it
         made = importlib.import_module("delta_core.representation")
         text: str = made.page(title, described, made.schema_table(self.schema, by))
@@ -653,8 +675,10 @@ class Snapshot:
         except TableNotFoundError as e:
             raise TableNotFoundError(
                 f"The log of the table at {self.uri} is gone: version {self.version + 1} would follow nothing. Nothing was "
-                "committed. Open the table again, or create it.", path=self.uri, version=self.version + 1,
-            ) from e  # fmt: skip
+                "committed. Open the table again, or create it.",
+                path=self.uri,
+                version=self.version + 1,
+            ) from e
         self.check_id_of(found)
         self._seen(found._mark)
 
@@ -664,8 +688,9 @@ class Snapshot:
             raise MetadataChangedError(
                 f"The table at {self.uri} is another one by now: its id is {latest.metadata.id}, and that of the table which "
                 f"was opened is {self.metadata.id}. Nothing was committed. Open the table again, see that the operation "
-                "still fits, and repeat it.", version=latest.version,
-            )  # fmt: skip
+                "still fits, and repeat it.",
+                version=latest.version,
+            )
 
     def with_commits(
         self, newer: Sequence[LogFile], timestamp_ms: int | None = None, actions: ParsedActions | None = None
@@ -684,21 +709,17 @@ class Snapshot:
         protocol, metadata = newest_definition(fresh.others, self.uri)
         old = self._contents
         segment = replace(
-            old.segment, version=newer[-1].version, deltas=(*old.segment.deltas, *kept),
+            old.segment,
+            version=newer[-1].version,
+            deltas=(*old.segment.deltas, *kept),
             commits=(*old.segment.commits, *kept),
-        )  # fmt: skip
+        )
         contents = LogContents(
-            segment,
-            concat_actions(old.tail, fresh),
-            old.checkpoint,
-            protocol or old.protocol,
-            metadata or old.metadata,
+            segment, concat_actions(old.tail, fresh), old.checkpoint, protocol or old.protocol, metadata or old.metadata
         )
         if protocol is None and metadata is None:
             state, plugins = (
-                advance(
-                    self.state, segment.version, declared_domains(self.plugins, lambda: _domains(contents))
-                ),
+                advance(self.state, segment.version, declared_domains(self.plugins, lambda: _domains(contents))),
                 self.plugins,
             )
         else:

@@ -31,7 +31,7 @@ from delta_core.errors import (
     UnsupportedOperationError,
     VersionNotFoundError,
     did_you_mean,
-)  # fmt: skip
+)
 from delta_core.features import TableFeature
 from delta_core.opening import Pickled
 from delta_core.plugins import default_registry
@@ -49,8 +49,15 @@ if TYPE_CHECKING:
     from delta_core.scan import Scan
 
 __all__ = [
-    "DeltaTable", "DeltaTableConfig", "Metadata", "ProtocolVersions", "TableAlterer", "TableMerger", "TableOptimizer", "open_table",
-]  # fmt: skip
+    "DeltaTable",
+    "DeltaTableConfig",
+    "Metadata",
+    "ProtocolVersions",
+    "TableAlterer",
+    "TableMerger",
+    "TableOptimizer",
+    "open_table",
+]
 
 FORMATS_GROUP = "delta_core.formats"
 
@@ -148,10 +155,15 @@ class DeltaTable(UnavailableCalls):
     ) -> None:
         self._uri = os.fspath(table_uri)
         self._options = {
-            "storage_options": storage_options, "engine": engine, "commits": commits, "timezone": timezone,
-            "plugins": plugins, "committer": committer,
-            "allow_external": allow_external, "pickle_secrets": pickle_secrets,
-        }  # fmt: skip
+            "storage_options": storage_options,
+            "engine": engine,
+            "commits": commits,
+            "timezone": timezone,
+            "plugins": plugins,
+            "committer": committer,
+            "allow_external": allow_external,
+            "pickle_secrets": pickle_secrets,
+        }
         self._config = DeltaTableConfig(without_files, log_buffer_size, skip_stats)
         self._committer = committer
         self._snapshot = open_snapshot(self._uri, version, **self._options)
@@ -225,12 +237,19 @@ class DeltaTable(UnavailableCalls):
             # another writer may be faster
             with contextlib.suppress(*([ConcurrentAppendError] if mode == "ignore" else [])):
                 operations.create_table(
-                    context, schema if isinstance(schema, StructType) else Schema.from_arrow(schema),
+                    context,
+                    schema if isinstance(schema, StructType) else Schema.from_arrow(schema),
                     partition_by=operations.column_names("partition_by", partition_by or ()),
                     cluster_by=operations.column_names("cluster_by", cluster_by),
-                    name=name, description=description, properties=configuration, features=features, base=base,
-                    custom_metadata=commit.custom_metadata, max_commit_retries=commit.retries, post=post.wanted,
-                )  # fmt: skip
+                    name=name,
+                    description=description,
+                    properties=configuration,
+                    features=features,
+                    base=base,
+                    custom_metadata=commit.custom_metadata,
+                    max_commit_retries=commit.retries,
+                    post=post.wanted,
+                )
         return cls(uri, storage_options=storage_options, **options)
 
     def create_checkpoint(self) -> None:
@@ -275,11 +294,17 @@ class DeltaTable(UnavailableCalls):
                 f"The files have a column {unknown[0]!r}, which the table does not have.", column=unknown[0]
             )
         result = operations.register_files(
-            self._snapshot.context, self._snapshot,
-            [a for a in actions if isinstance(a, AddAction)], [a for a in actions if isinstance(a, RemoveAction)],
-            mode=mode, replace_filters=partition_filters, custom_metadata=commit.custom_metadata,
-            max_commit_retries=commit.retries, transactions=commit.transactions, post=post.wanted,
-        )  # fmt: skip
+            self._snapshot.context,
+            self._snapshot,
+            [a for a in actions if isinstance(a, AddAction)],
+            [a for a in actions if isinstance(a, RemoveAction)],
+            mode=mode,
+            replace_filters=partition_filters,
+            custom_metadata=commit.custom_metadata,
+            max_commit_retries=commit.retries,
+            transactions=commit.transactions,
+            post=post.wanted,
+        )
         self.adopt(result.snapshot)
 
     # --- which version ---------------------------------------------------------------------
@@ -312,9 +337,7 @@ class DeltaTable(UnavailableCalls):
         Raises VersionNotFoundError where there is none.
         """
         if isinstance(version, bool) or not isinstance(version, (SupportsIndex, str, datetime)):
-            raise TypeError(
-                f"Found a version of type {type(version).__name__}, expected int, str or datetime."
-            )
+            raise TypeError(f"Found a version of type {type(version).__name__}, expected int, str or datetime.")
         if isinstance(version, (str, datetime)):
             self._snapshot = self.snapshot(timestamp=version)
         else:
@@ -335,9 +358,7 @@ class DeltaTable(UnavailableCalls):
         return self._snapshot.history(limit)
 
     @staticmethod
-    def is_deltatable(
-        table_uri: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None
-    ) -> bool:
+    def is_deltatable(table_uri: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> bool:
         """Whether there is a Delta log; a log that can't be read counts as one."""
         try:
             open_snapshot(os.fspath(table_uri), storage_options=storage_options)
@@ -366,9 +387,7 @@ class DeltaTable(UnavailableCalls):
     def metadata(self) -> Metadata:
         """Return the table's metadata."""
         m = self._snapshot.metadata
-        return Metadata(
-            m.id, m.name, m.description, list(m.partition_columns), m.created_time, dict(m.configuration)
-        )
+        return Metadata(m.id, m.name, m.description, list(m.partition_columns), m.created_time, dict(m.configuration))
 
     def protocol(self) -> ProtocolVersions:
         """Return the protocol's versions and features."""
@@ -397,9 +416,7 @@ class DeltaTable(UnavailableCalls):
         """
         return interop.file_uris(self._snapshot, _one_of(partition_filters, file_pruning_predicate))
 
-    def partitions(
-        self, partition_filters: Any = None, *, file_pruning_predicate: Any = None
-    ) -> list[dict[str, Any]]:
+    def partitions(self, partition_filters: Any = None, *, file_pruning_predicate: Any = None) -> list[dict[str, Any]]:
         """Return the distinct partitions, each column's value as the text of the log, None for null."""
         return interop.partition_values(self._snapshot, _one_of(partition_filters, file_pruning_predicate))
 
@@ -444,11 +461,7 @@ class DeltaTable(UnavailableCalls):
         return self._snapshot.scan().schema.__arrow_c_schema__()
 
     def to_pyarrow_table(
-        self,
-        partitions: Any = None,
-        columns: Sequence[str] | None = None,
-        filesystem: Any = None,
-        filters: Any = None,
+        self, partitions: Any = None, columns: Sequence[str] | None = None, filesystem: Any = None, filters: Any = None
     ) -> pa.Table:
         """Read rows into memory.
 
@@ -489,9 +502,13 @@ class DeltaTable(UnavailableCalls):
         number x, ``f != x`` finds nothing. `dataset`, `to_pyarrow_table` and `scan` find the row.
         """
         return interop.parquet_dataset(
-            self._snapshot, _one_of(partitions, file_pruning_predicate), filesystem, parquet_read_options, schema,
+            self._snapshot,
+            _one_of(partitions, file_pruning_predicate),
+            filesystem,
+            parquet_read_options,
+            schema,
             as_large_types,
-        )  # fmt: skip
+        )
 
     def dataset(self) -> Any:
         """Return a ``pyarrow.dataset.Dataset`` that scans through this library, for any table.
@@ -548,11 +565,16 @@ class DeltaTable(UnavailableCalls):
         if ending_version is not None:
             ending_version = min(parse_version(ending_version, "ending_version"), self.version())
         return interop.read_changes(
-            self.verb("changes"), self._snapshot, columns, predicate,
-            start_version=None if by_time else starting_version, end_version=ending_version,
+            self.verb("changes"),
+            self._snapshot,
+            columns,
+            predicate,
+            start_version=None if by_time else starting_version,
+            end_version=ending_version,
             start_timestamp=starting_timestamp if by_time else None,
-            end_timestamp=ending_timestamp if ending_version is None else None, allow_out_of_range=allow_out_of_range,
-        )  # fmt: skip
+            end_timestamp=ending_timestamp if ending_version is None else None,
+            allow_out_of_range=allow_out_of_range,
+        )
 
     def verb(self, name: str) -> Callable[..., Any]:
         """Return a feature's own operation, bound to the snapshot that is loaded.
@@ -561,9 +583,7 @@ class DeltaTable(UnavailableCalls):
 
         Raises UnsupportedOperationError naming the feature that would bring it, where the table has none.
         """
-        served = {
-            verb: target for f in self._snapshot.plugins.features.values() for verb, target in f.verbs.items()
-        }
+        served = {verb: target for f in self._snapshot.plugins.features.values() for verb, target in f.verbs.items()}
         if name not in served:
             everything = (self._options["plugins"] or default_registry()).everything.features.values()
             enabling = {verb: f.verbs[verb] for f in everything for verb in f.enabling}
@@ -590,15 +610,15 @@ def _one_of(older: Any, newer: Any) -> Any:
     return newer if older is None else older
 
 
-def _no_verb(
-    name: str, served: Mapping[str, str], everything: Iterable[TableFeature]
-) -> UnsupportedOperationError:
+def _no_verb(name: str, served: Mapping[str, str], everything: Iterable[TableFeature]) -> UnsupportedOperationError:
     feature = next((f.name for f in everything if name in f.verbs), None)
     why = f"it comes with the feature {feature}, which the table does not have" if feature else "no plugin provides it"
     there = ", ".join(sorted(served)) or "none"
     hint = "" if feature else did_you_mean(name, [verb for f in everything for verb in f.verbs])
     return UnsupportedOperationError(
-        f"The table has no operation {name!r}: {why}. Operations that it has: {there}.{hint}", verb=name, feature=feature
+        f"The table has no operation {name!r}: {why}. Operations that it has: {there}.{hint}",
+        verb=name,
+        feature=feature,
     )
 
 
@@ -619,6 +639,4 @@ def open_table(table_uri: str | os.PathLike[str], **options: Any) -> Any:
         if found.is_table(os.fspath(table_uri), storage_options):
             return found(table_uri, **options)
     tried = ", ".join(["delta", *sorted(p.name for p in points)])
-    raise TableNotFoundError(
-        f"No table at {os.fspath(table_uri)}; formats tried: {tried}.", path=os.fspath(table_uri)
-    )
+    raise TableNotFoundError(f"No table at {os.fspath(table_uri)}; formats tried: {tried}.", path=os.fspath(table_uri))

@@ -59,4 +59,3 @@ def format_ms(value: int | None, timezone: str = "UTC") -> str | None:
     except OverflowError:
         return str(value)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from delta_core.commit.options import (
-    AddAction,
-    CommitProperties,
-    PostCommitHookProperties,
-    RemoveAction,
-    Transaction,
-)
+from delta_core.commit.options import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction, Transaction
 
 __all__ = ["AddAction", "CommitProperties", "PostCommitHookProperties", "RemoveAction", "Transaction"]

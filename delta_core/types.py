@@ -74,9 +74,12 @@ _BASE = (
 )
 BASE_TYPES: Mapping[str, TypeDef] = {name: t for t in _BASE for name in (t.name, *t.aliases)}
 TIMESTAMP_NTZ = TypeDef(
-    "timestamp_ntz", pa.timestamp("us"), "TIMESTAMP_NTZ", "timestamp_ntz",
+    "timestamp_ntz",
+    pa.timestamp("us"),
+    "TIMESTAMP_NTZ",
+    "timestamp_ntz",
     aliases=("timestampNTZ", "timestampWithoutTimezone"),
-)  # fmt: skip
+)
 VARIANT = TypeDef("variant", VARIANT_ARROW, "VARIANT", ordered=False)
 KNOWN_TYPES: Mapping[str, TypeDef] = {
     **BASE_TYPES,
@@ -416,7 +419,7 @@ def _too_nested() -> SchemaError:
         f"A type is nested deeper than Arrow reads Parquet files: {MOST_PARQUET_LEVELS} levels, of which a list or map takes two; "
         "of files that are written here, 62 structs, 46 lists or 31 maps within each other. Flatten it.",
         limit=MOST_PARQUET_LEVELS,
-    )  # fmt: skip
+    )
 
 
 def _json_parts(value: Any) -> tuple[int, Iterable[Any]]:
@@ -485,9 +488,11 @@ def type_to_json(t: DataType) -> Any:
     if isinstance(t, ArrayType):
         return {"type": "array", "elementType": type_to_json(t.element_type), "containsNull": t.contains_null}
     return {
-        "type": "map", "keyType": type_to_json(t.key_type), "valueType": type_to_json(t.value_type),
+        "type": "map",
+        "keyType": type_to_json(t.key_type),
+        "valueType": type_to_json(t.value_type),
         "valueContainsNull": t.value_contains_null,
-    }  # fmt: skip
+    }
 
 
 _FROM_ARROW: tuple[tuple[Any, str], ...] = (
@@ -502,9 +507,12 @@ _FROM_ARROW: tuple[tuple[Any, str], ...] = (
 
 
 _LISTS = (
-    pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view,
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
     pa.types.is_large_list_view,
-)  # fmt: skip
+)
 
 
 def arrow_to_type(data_type: Any) -> DataType:

@@ -8,8 +8,14 @@ from typing import Any, NoReturn
 from delta_core.errors import UnsupportedOperationError
 
 __all__ = [
-    "TODAY", "TableAlterer", "TableFeatures", "TableMerger", "TableOptimizer", "UnavailableCalls", "convert_to_deltalake",
-]  # fmt: skip
+    "TODAY",
+    "TableAlterer",
+    "TableFeatures",
+    "TableMerger",
+    "TableOptimizer",
+    "UnavailableCalls",
+    "convert_to_deltalake",
+]
 
 _SET_METADATA = (
     "stage the new metadata in a transaction: transaction = table.snapshot().begin('ALTER TABLE'), "
@@ -50,7 +56,7 @@ TODAY = {
     "TableFeatures": "pass the protocol's names, for example DeltaTable.create(..., features=['name'])",
     "convert_to_deltalake": "DeltaTable.create(...) with the files' schema, then table.create_write_transaction(...) with an "
     "AddAction for each Parquet file",
-}  # fmt: skip
+}
 
 
 def _error(name: str) -> UnsupportedOperationError:

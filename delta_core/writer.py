@@ -67,15 +67,13 @@ def write_deltalake(
     raises. Nothing that was written is left behind by a write that failed.
     """
     for argument, found, kind in (
-        ("commit_properties", commit_properties, CommitProperties), ("writer_properties", writer_properties, WriterProperties),
+        ("commit_properties", commit_properties, CommitProperties),
+        ("writer_properties", writer_properties, WriterProperties),
         ("post_commithook_properties", post_commithook_properties, PostCommitHookProperties),
-    ):  # fmt: skip
+    ):
         if found is not None and not isinstance(found, kind):
             raise InvalidArgumentError(f"Found {argument} as {_kind(found)}; expected {kind.__name__} of delta_core.")
-    commit, post = (
-        commit_properties or CommitProperties(),
-        post_commithook_properties or PostCommitHookProperties(),
-    )
+    commit, post = (commit_properties or CommitProperties(), post_commithook_properties or PostCommitHookProperties())
     if isinstance(table_or_uri, (str, os.PathLike)):
         context = open_context(os.fspath(table_or_uri), storage_options, allow_external=allow_external)
         table, known = None, None
@@ -87,15 +85,22 @@ def write_deltalake(
         table, known = table_or_uri, table_or_uri.snapshot()
         context = known.context
     options = WriteOptions(
-        mode=mode, replace_where=predicate, partition_overwrite=partition_overwrite, schema_mode=schema_mode,
+        mode=mode,
+        replace_where=predicate,
+        partition_overwrite=partition_overwrite,
+        schema_mode=schema_mode,
         partition_by=None if partition_by is None else column_names("partition_by", partition_by),
         cluster_by=column_names("cluster_by", cluster_by),
-        properties=configuration, name=name, description=description, writer_properties=writer_properties,
+        properties=configuration,
+        name=name,
+        description=description,
+        writer_properties=writer_properties,
         target_file_size=target_file_size,
         transactions=commit.transactions,
-        custom_metadata=commit.custom_metadata or {}, max_commit_retries=commit.retries,
+        custom_metadata=commit.custom_metadata or {},
+        max_commit_retries=commit.retries,
         post=post.wanted,
-    )  # fmt: skip
+    )
     result = write_table(context, data, options, known)
     if table is not None and result is not None:
         table.adopt(result.snapshot)

@@ -36,7 +36,9 @@ def make_table(uri: str) -> None:
 def read_table(uri: str) -> None:
     """Read the table in the ways that most programs need."""
     table = DeltaTable(uri)
-    print(f"version {table.version()}, {len(table.file_uris())} files, columns {[f.name for f in table.schema().fields]}")
+    print(
+        f"version {table.version()}, {len(table.file_uris())} files, columns {[f.name for f in table.schema().fields]}"
+    )
     print("\nall rows (Rome of Monday is deleted):")
     for row in table.to_pyarrow_table().to_pylist():
         print("  ", row)

@@ -12,9 +12,13 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MAP = tomllib.loads((ROOT / "tests" / "rules.toml").read_text())
 STEPS = {
-    "Spark: read, plan, write", "administer", "change rows", "Spark: change and stream", "Lance",
+    "Spark: read, plan, write",
+    "administer",
+    "change rows",
+    "Spark: change and stream",
+    "Lance",
     "for those who extend, embed and tune",
-}  # fmt: skip
+}
 RULES = [str(number) for number in range(1, 66)]
 #: The rows of the table of faults measured on a peer.
 NUM_FAULTS = 12

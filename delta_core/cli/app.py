@@ -28,7 +28,8 @@ COMMANDS = {
     "history": ("inspect", "Show the commits, newest first."),
     "files": ("inspect", "Show the data files of a version, and which of them a predicate leaves."),
     "features": (
-        "inspect", "Show the table's features and the plugins that serve them; without TABLE, all that are installed.",
+        "inspect",
+        "Show the table's features and the plugins that serve them; without TABLE, all that are installed.",
     ),
     "head": ("rows", "Show some rows."),
     "cat": ("rows", "Write rows as CSV, JSON lines, Parquet or Arrow, streaming."),
@@ -39,7 +40,7 @@ COMMANDS = {
     "create": ("change", "Create a table without rows."),
     "write": ("change", "Write rows of Parquet, CSV, JSON lines or Arrow files into a table; - reads standard input."),
     "checkpoint": ("change", "Write a checkpoint of the latest version."),
-}  # fmt: skip
+}
 
 
 class _ReaderGoneError(Exception):

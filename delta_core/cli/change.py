@@ -38,13 +38,19 @@ def _pairs(context: click.Context, parameter: click.Parameter, values: tuple[str
 
 def _definition(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", callback=_pairs,
-                     help="A table property of a new table; repeatable."),
+        click.option(
+            "--property",
+            "properties",
+            multiple=True,
+            metavar="KEY=VALUE",
+            callback=_pairs,
+            help="A table property of a new table; repeatable.",
+        ),
         click.option("--cluster-by", metavar="A,B", callback=_list, help="Clustering columns of a new table."),
         click.option("--partition-by", metavar="A,B", callback=_list, help="Partition columns of a new table."),
         click.option("--name", help="The name of a new table."),
         click.option("--description", help="The description of a new table."),
-    ):  # fmt: skip
+    ):
         command = option(command)
     return command
 
@@ -58,9 +64,7 @@ def _definition(command: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Path(exists=True, dir_okay=False),
     help="A Delta schema as JSON, or a data file whose columns the table gets.",
 )
-@click.option(
-    "--feature", "features", multiple=True, metavar="NAME", help="A table feature to switch on; repeatable."
-)
+@click.option("--feature", "features", multiple=True, metavar="NAME", help="A table feature to switch on; repeatable.")
 @click.option(
     "--mode",
     type=click.Choice(["error", "ignore", "overwrite"]),
@@ -71,9 +75,17 @@ def _definition(command: Callable[..., Any]) -> Callable[..., Any]:
 @_definition
 @as_json
 def create(
-    target: Target, schema_file: str, features: tuple[str, ...], mode: Any, properties: dict[str, str],
-    cluster_by: list[str], partition_by: list[str], name: str | None, description: str | None, json_output: bool,
-) -> None:  # fmt: skip
+    target: Target,
+    schema_file: str,
+    features: tuple[str, ...],
+    mode: Any,
+    properties: dict[str, str],
+    cluster_by: list[str],
+    partition_by: list[str],
+    name: str | None,
+    description: str | None,
+    json_output: bool,
+) -> None:
     """Create a table without rows.
 
     \b
@@ -84,10 +96,19 @@ def create(
     found = read_schema(schema_file)
     schema = Schema.from_json(found) if isinstance(found, str) else Schema.from_arrow(found)
     table = DeltaTable.create(
-        target.uri, schema, mode, partition_by or None, name, description, properties or None,
-        target.storage_options or None, cluster_by=cluster_by, features=features, timezone=target.timezone,
+        target.uri,
+        schema,
+        mode,
+        partition_by or None,
+        name,
+        description,
+        properties or None,
+        target.storage_options or None,
+        cluster_by=cluster_by,
+        features=features,
+        timezone=target.timezone,
         allow_external=target.allow_external,
-    )  # fmt: skip
+    )
     _report(table, json_output)
 
 
@@ -102,26 +123,16 @@ def create(
     help="What to do with a table that exists.",
 )
 @click.option(
-    "--format",
-    "-f",
-    "kind",
-    type=click.Choice(FORMATS),
-    help="The sources' format; else their ending says it.",
+    "--format", "-f", "kind", type=click.Choice(FORMATS), help="The sources' format; else their ending says it."
 )
 @click.option(
-    "--replace-where",
-    metavar="SQL",
-    help="With --mode overwrite: replace only the rows that a predicate selects.",
+    "--replace-where", metavar="SQL", help="With --mode overwrite: replace only the rows that a predicate selects."
 )
 @click.option(
-    "--replace-partitions",
-    is_flag=True,
-    help="With --mode overwrite: replace only the partitions that are written.",
+    "--replace-partitions", is_flag=True, help="With --mode overwrite: replace only the partitions that are written."
 )
 @click.option(
-    "--schema-mode",
-    type=click.Choice(["merge", "overwrite"]),
-    help="Let the rows extend or replace the schema.",
+    "--schema-mode", type=click.Choice(["merge", "overwrite"]), help="Let the rows extend or replace the schema."
 )
 @click.option(
     "--target-file-size", type=click.IntRange(min=1), metavar="BYTES", help="The size that files should have."
@@ -129,10 +140,21 @@ def create(
 @_definition
 @as_json
 def write(
-    target: Target, sources: tuple[str, ...], mode: Any, kind: str | None, replace_where: str | None,
-    replace_partitions: bool, schema_mode: Any, target_file_size: int | None, properties: dict[str, str],
-    cluster_by: list[str], partition_by: list[str], name: str | None, description: str | None, json_output: bool,
-) -> None:  # fmt: skip
+    target: Target,
+    sources: tuple[str, ...],
+    mode: Any,
+    kind: str | None,
+    replace_where: str | None,
+    replace_partitions: bool,
+    schema_mode: Any,
+    target_file_size: int | None,
+    properties: dict[str, str],
+    cluster_by: list[str],
+    partition_by: list[str],
+    name: str | None,
+    description: str | None,
+    json_output: bool,
+) -> None:
     """Write rows of Parquet, CSV, JSON lines or Arrow files into a table; - reads standard input.
 
     The table is created where there is none. CSV and JSON are read as the table's types where it exists.
@@ -151,12 +173,21 @@ def write(
         filled = frozenset(rule.column[0] for rule in snapshot.begin("WRITE").plan.fills)
     with _progress() as advance:
         delta_core.write_deltalake(
-            target.uri, _counted(open_rows(sources, kind, columns, filled), advance), mode=mode, partition_by=partition_by or None,
-            name=name, description=description, configuration=properties or None, schema_mode=schema_mode,
-            storage_options=target.storage_options or None, predicate=replace_where, target_file_size=target_file_size,
-            partition_overwrite="dynamic" if replace_partitions else "static", cluster_by=cluster_by,
+            target.uri,
+            _counted(open_rows(sources, kind, columns, filled), advance),
+            mode=mode,
+            partition_by=partition_by or None,
+            name=name,
+            description=description,
+            configuration=properties or None,
+            schema_mode=schema_mode,
+            storage_options=target.storage_options or None,
+            predicate=replace_where,
+            target_file_size=target_file_size,
+            partition_overwrite="dynamic" if replace_partitions else "static",
+            cluster_by=cluster_by,
             allow_external=target.allow_external,
-        )  # fmt: skip
+        )
     _report(target.table(), json_output)
 
 
@@ -172,9 +203,14 @@ def checkpoint(target: Target, json_output: bool) -> None:
     """
     result = operations.write_checkpoint(target.snapshot())
     facts = {
-        "version": result.version, "path": result.path, "size_bytes": result.size_bytes, "num_actions": result.num_actions,
-        "num_adds": result.num_adds, "sidecars_written": list(result.written), "sidecars_reused": list(result.reused),
-    }  # fmt: skip
+        "version": result.version,
+        "path": result.path,
+        "size_bytes": result.size_bytes,
+        "num_actions": result.num_actions,
+        "num_adds": result.num_adds,
+        "sidecars_written": list(result.written),
+        "sidecars_reused": list(result.reused),
+    }
     if json_output:
         print_json(facts)
         return
@@ -217,8 +253,6 @@ def _progress() -> Iterator[Callable[[int], None] | None]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     text = TextColumn("{task.completed:,} rows written")
-    with Progress(
-        SpinnerColumn(), text, TimeElapsedColumn(), console=console(stderr=True), transient=True
-    ) as bar:
+    with Progress(SpinnerColumn(), text, TimeElapsedColumn(), console=console(stderr=True), transient=True) as bar:
         task = bar.add_task("rows", total=None)
         yield lambda rows: bar.advance(task, rows)

@@ -11,16 +11,7 @@ from msgspec.structs import replace
 from delta_core import interop
 from delta_core.actions import Protocol
 from delta_core.cli.options import Target, as_json, table_command
-from delta_core.cli.output import (
-    plain,
-    print_facts,
-    print_json,
-    print_note,
-    print_table,
-    quantity,
-    row_dicts,
-    to_text,
-)
+from delta_core.cli.output import plain, print_facts, print_json, print_note, print_table, quantity, row_dicts, to_text
 from delta_core.engine import ActionQuery, Storage
 from delta_core.errors import CorruptTableError, UnsupportedFeatureError
 from delta_core.expressions.coercion import spark_name
@@ -54,19 +45,23 @@ def info(target: Target, json_output: bool) -> None:
         print_json(facts)
         return
     protocol = facts["protocol"]
-    print_facts({
-        "Table": facts["uri"],
-        "Version": f"{facts['version']} ({facts['timestamp'] or 'time unknown'})",
-        "Name": facts["name"], "Description": facts["description"], "Id": facts["id"],
-        "Created": facts["createdTime"],
-        "Files": "unknown" if refused else f"{facts['numFiles']:,} ({quantity(facts['sizeInBytes'])})",
-        "Rows": "unknown" if refused else _rows(facts),
-        "Columns": f"{len(snapshot.schema)}",
-        "Partitioned by": ", ".join(facts["partitionColumns"]) or None,
-        "Protocol": f"reader {protocol['minReaderVersion']}, writer {protocol['minWriterVersion']}",
-        "Features": ", ".join(facts["features"]) or None,
-        "Properties": facts["properties"],
-    })  # fmt: skip
+    print_facts(
+        {
+            "Table": facts["uri"],
+            "Version": f"{facts['version']} ({facts['timestamp'] or 'time unknown'})",
+            "Name": facts["name"],
+            "Description": facts["description"],
+            "Id": facts["id"],
+            "Created": facts["createdTime"],
+            "Files": "unknown" if refused else f"{facts['numFiles']:,} ({quantity(facts['sizeInBytes'])})",
+            "Rows": "unknown" if refused else _rows(facts),
+            "Columns": f"{len(snapshot.schema)}",
+            "Partitioned by": ", ".join(facts["partitionColumns"]) or None,
+            "Protocol": f"reader {protocol['minReaderVersion']}, writer {protocol['minWriterVersion']}",
+            "Features": ", ".join(facts["features"]) or None,
+            "Properties": facts["properties"],
+        }
+    )
     _note_refused(refused)
 
 
@@ -80,16 +75,23 @@ def _describe(snapshot: Snapshot, refused: str | None) -> dict[str, Any]:
     # which files count, and which of their rows, is for features to say
     counted = interop.Sizes(None, None, None, None) if refused else interop.sizes(snapshot)
     return {
-        "uri": interop.root_uri(snapshot), "version": snapshot.version,
+        "uri": interop.root_uri(snapshot),
+        "version": snapshot.version,
         "timestamp": format_ms(snapshot.timestamp_ms, snapshot.timezone),
-        "id": metadata.id, "name": metadata.name, "description": metadata.description,
+        "id": metadata.id,
+        "name": metadata.name,
+        "description": metadata.description,
         "createdTime": format_ms(metadata.created_time, snapshot.timezone),
-        "numFiles": counted.files, "sizeInBytes": counted.size_bytes, "numRows": counted.rows,
+        "numFiles": counted.files,
+        "sizeInBytes": counted.size_bytes,
+        "numRows": counted.rows,
         "numDeletedRows": counted.deleted_rows,
-        "partitionColumns": list(snapshot.state.partition_columns), "protocol": protocol.to_json(),
-        "features": sorted(snapshot.state.features), "properties": dict(sorted(metadata.configuration.items())),
+        "partitionColumns": list(snapshot.state.partition_columns),
+        "protocol": protocol.to_json(),
+        "features": sorted(snapshot.state.features),
+        "properties": dict(sorted(metadata.configuration.items())),
         "refused": refused,
-    }  # fmt: skip
+    }
 
 
 def _rows(facts: dict[str, Any]) -> str:
@@ -152,11 +154,14 @@ def history(target: Target, limit: int, everything: bool, json_output: bool) -> 
         return
     rows = [
         (
-            c["version"], format_ms(c.get("timestamp"), snapshot.timezone), c.get("operation"),
-            _parameters(c.get("operationParameters")), c.get("userName") or c.get("engineInfo"),
+            c["version"],
+            format_ms(c.get("timestamp"), snapshot.timezone),
+            c.get("operation"),
+            _parameters(c.get("operationParameters")),
+            c.get("userName") or c.get("engineInfo"),
         )
         for c in commits
-    ]  # fmt: skip
+    ]
     print_table(
         ["version", "time", "operation", "parameters", "by"], rows, ["version"], whole=["version", "time", "operation"]
     )
@@ -195,10 +200,16 @@ def files(target: Target, where: str | None, limit: int | None, statistics: bool
         return
     partitioned = snapshot.state.partition_columns
     rows = [
-        (r["path"], quantity(r["size"]), r["numRecords"], r["numDeleted"], *(r["partition"].get(p) for p in partitioned),
-         *([_statistics_text(r["statistics"])] if statistics else []))
+        (
+            r["path"],
+            quantity(r["size"]),
+            r["numRecords"],
+            r["numDeleted"],
+            *(r["partition"].get(p) for p in partitioned),
+            *([_statistics_text(r["statistics"])] if statistics else []),
+        )
         for r in records
-    ]  # fmt: skip
+    ]
     named = ["path", "size", "rows", "deleted", *partitioned, *(["statistics"] if statistics else [])]
     print_table(named, rows, ["size", "rows", "deleted"], null="-")
     rest = listed.num_rows - shown.num_rows
@@ -246,14 +257,19 @@ def features(target: Target | None, json_output: bool) -> None:
         if json_output:
             print_json(found)
             return
-        print_table(["feature", "kind", "plugin", "what it does"], [
-            (r["name"], r["kind"], r["plugin"], r["summary"]) for r in found
-        ], whole=["feature", "kind", "plugin"])  # fmt: skip
+        print_table(
+            ["feature", "kind", "plugin", "what it does"],
+            [(r["name"], r["kind"], r["plugin"], r["summary"]) for r in found],
+            whole=["feature", "kind", "plugin"],
+        )
         return
     refused = None
     try:
         table = target.snapshot()
-        p, rows = table.protocol, [_supported(table, name, registry.source(name)) for name in sorted(table.state.features)]
+        p, rows = (
+            table.protocol,
+            [_supported(table, name, registry.source(name)) for name in sorted(table.state.features)],
+        )
     except UnsupportedFeatureError as e:
         if target.timestamp is not None:  # a point in time takes the features' word for when a version was committed
             raise
@@ -264,11 +280,20 @@ def features(target: Target | None, json_output: bool) -> None:
         return
     click.echo(f"Protocol: reader {p.min_reader_version}, writer {p.min_writer_version}")
     if rows:
-        print_table(["feature", "needed by", "active", "plugin", "what it does"], [
-            (r["name"], "readers and writers" if r["reader"] else "writers", _ACTIVE[r["active"]],
-             r["plugin"] or _MISSING[r["reader"]], r["summary"])
-            for r in rows
-        ], whole=["feature", "needed by"])  # fmt: skip
+        print_table(
+            ["feature", "needed by", "active", "plugin", "what it does"],
+            [
+                (
+                    r["name"],
+                    "readers and writers" if r["reader"] else "writers",
+                    _ACTIVE[r["active"]],
+                    r["plugin"] or _MISSING[r["reader"]],
+                    r["summary"],
+                )
+                for r in rows
+            ],
+            whole=["feature", "needed by"],
+        )
     _note_refused(refused)
 
 
@@ -286,28 +311,42 @@ def _needed(target: Target, registry: PluginRegistry) -> tuple[Protocol, list[di
     rows = []
     for name in sorted(supported.all):
         feature = canonical.get(name)
-        rows.append({
-            "name": name, "reader": name in supported.reader, "active": None, "plugin": registry.source(name),
-            "summary": feature.summary if feature else "", "operations": sorted(feature.verbs) if feature else [],
-        })  # fmt: skip
+        rows.append(
+            {
+                "name": name,
+                "reader": name in supported.reader,
+                "active": None,
+                "plugin": registry.source(name),
+                "summary": feature.summary if feature else "",
+                "operations": sorted(feature.verbs) if feature else [],
+            }
+        )
     return protocol, rows
 
 
 def _installed(feature: TableFeature, source: str | None) -> dict[str, Any]:
     return {
-        "name": feature.name, "kind": feature.kind, "plugin": source, "summary": feature.summary,
-        "aliases": list(feature.aliases), "requires": list(feature.requires), "properties": dict(feature.properties),
+        "name": feature.name,
+        "kind": feature.kind,
+        "plugin": source,
+        "summary": feature.summary,
+        "aliases": list(feature.aliases),
+        "requires": list(feature.requires),
+        "properties": dict(feature.properties),
         "operations": sorted(feature.verbs),
-    }  # fmt: skip
+    }
 
 
 def _supported(table: Snapshot, name: str, source: str | None) -> dict[str, Any]:
     feature = table.plugins.features.get(name)
     return {
-        "name": name, "reader": name in table.state.reader_features, "active": table.state.is_active(name),
-        "plugin": source, "summary": feature.summary if feature else "",
+        "name": name,
+        "reader": name in table.state.reader_features,
+        "active": table.state.is_active(name),
+        "plugin": source,
+        "summary": feature.summary if feature else "",
         "operations": sorted(feature.verbs) if feature else [],
-    }  # fmt: skip
+    }
 
 
 @click.command()
@@ -331,13 +370,15 @@ def log(target: Target, json_output: bool) -> None:
         print_json(_segment(segment, problems))
         return
     checkpoint = segment.checkpoint
-    print_facts({
-        "Version": segment.version,
-        "Checkpoint": f"version {checkpoint.version}, {checkpoint.kind}" if checkpoint else "none",
-        "Commits above it": len(segment.deltas),
-        "Checksum": segment.checksum.name if segment.checksum else None,
-        "Why": list(segment.notes),
-    })  # fmt: skip
+    print_facts(
+        {
+            "Version": segment.version,
+            "Checkpoint": f"version {checkpoint.version}, {checkpoint.kind}" if checkpoint else "none",
+            "Commits above it": len(segment.deltas),
+            "Checksum": segment.checksum.name if segment.checksum else None,
+            "Why": list(segment.notes),
+        }
+    )
     parts = checkpoint.files if checkpoint else ()
     click.echo()
     rows = [(f.name, f.kind, _span(f), None if f.size is None else quantity(f.size)) for f in (*parts, *segment.deltas)]
@@ -382,18 +423,26 @@ def _segment(segment: LogSegment, problems: dict[str, str]) -> dict[str, Any]:
     checkpoint = segment.checkpoint
     return {
         "version": segment.version,
-        "checkpoint": None if checkpoint is None else {
-            "version": checkpoint.version, "kind": checkpoint.kind, "files": [_log_file(f) for f in checkpoint.files],
+        "checkpoint": None
+        if checkpoint is None
+        else {
+            "version": checkpoint.version,
+            "kind": checkpoint.kind,
+            "files": [_log_file(f) for f in checkpoint.files],
         },
         "deltas": [_log_file(f) for f in segment.deltas],
         "checksum": segment.checksum and segment.checksum.name,
         "notes": list(segment.notes),
         "problems": [{"name": name or None, "problem": text} for name, text in problems.items()],
-    }  # fmt: skip
+    }
 
 
 def _log_file(file: LogFile) -> dict[str, Any]:
     return {
-        "name": file.name, "kind": file.kind, "version": file.version, "endVersion": file.end_version,
-        "size": file.size, "modified": format_ms(file.modified_ms),
-    }  # fmt: skip
+        "name": file.name,
+        "kind": file.kind,
+        "version": file.version,
+        "endVersion": file.end_version,
+        "size": file.size,
+        "modified": format_ms(file.modified_ms),
+    }

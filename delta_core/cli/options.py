@@ -60,9 +60,13 @@ class Target(Struct):
                 raise
             try:
                 found = open_snapshot(
-                    self.uri, self.version, storage_options=self.storage_options or None, plugins=_KnownFeatures(),
-                    timezone=self.timezone, allow_external=self.allow_external,
-                )  # fmt: skip
+                    self.uri,
+                    self.version,
+                    storage_options=self.storage_options or None,
+                    plugins=_KnownFeatures(),
+                    timezone=self.timezone,
+                    allow_external=self.allow_external,
+                )
                 return found, str(e)
             except DeltaError:
                 raise e from None
@@ -109,18 +113,29 @@ def _directories(context: click.Context, parameter: click.Parameter, incomplete:
 def opening_options(command: Command) -> Command:
     """Give a command the options that tables are opened with."""
     command = click.option(
-        "--timezone", default="UTC", metavar="ZONE", show_default=True, callback=_zone,
+        "--timezone",
+        default="UTC",
+        metavar="ZONE",
+        show_default=True,
+        callback=_zone,
         help="Zone of times that name none: --timestamp, and partition values of other writers.",
-    )(command)  # fmt: skip
+    )(command)
     command = click.option(
-        "--storage-option", "storage_options", multiple=True, metavar="KEY=VALUE", callback=_pairs,
+        "--storage-option",
+        "storage_options",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=_pairs,
         help="Pass an option to the file system (fsspec's names); repeatable. Credentials of the environment are used.",
-    )(command)  # fmt: skip
+    )(command)
     return click.option(
-        "--allow-external", multiple=True, metavar="PREFIX", callback=_prefixes,
+        "--allow-external",
+        multiple=True,
+        metavar="PREFIX",
+        callback=_prefixes,
         help="Read files that the table names outside its folder, below this URI; repeatable. By default those on its own "
         "kind of store are read; 'none' reads none.",
-    )(command)  # fmt: skip
+    )(command)
 
 
 def table_command(required: bool = True, versioned: bool = True) -> Callable[[Command], Command]:
@@ -129,9 +144,14 @@ def table_command(required: bool = True, versioned: bool = True) -> Callable[[Co
     def decorate(command: Command) -> Command:
         @wraps(command)
         def run(
-            uri: str | None, storage_options: dict[str, str], timezone: str, allow_external: Any,
-            version: int | None = None, timestamp: str | None = None, **kwargs: Any,
-        ) -> Any:  # fmt: skip
+            uri: str | None,
+            storage_options: dict[str, str],
+            timezone: str,
+            allow_external: Any,
+            version: int | None = None,
+            timestamp: str | None = None,
+            **kwargs: Any,
+        ) -> Any:
             if version is not None and timestamp is not None:
                 raise click.UsageError("--version and --timestamp exclude each other.")
             target = None if uri is None else Target(uri, version, timestamp, storage_options, timezone, allow_external)
@@ -155,7 +175,9 @@ def as_json(command: Command) -> Command:
 
 def selection(command: Command) -> Command:
     """Give a command the options that choose columns and rows."""
-    command = click.option("--where", metavar="SQL", help="Keep rows for which a predicate is true (Spark's SQL).")(command)
+    command = click.option("--where", metavar="SQL", help="Keep rows for which a predicate is true (Spark's SQL).")(
+        command
+    )
     return click.option(
         "--columns", metavar="A,B,C", callback=_names, help="Read these columns only; a.b reaches into structs."
     )(command)

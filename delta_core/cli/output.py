@@ -20,9 +20,18 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 __all__ = [
-    "console", "plain", "print_facts", "print_json", "print_note", "print_rows", "print_table",
-    "quantity", "row_dicts", "to_text", "values",
-]  # fmt: skip
+    "console",
+    "plain",
+    "print_facts",
+    "print_json",
+    "print_note",
+    "print_rows",
+    "print_table",
+    "quantity",
+    "row_dicts",
+    "to_text",
+    "values",
+]
 
 #: Control characters are shown, never sent: a value must not steer the terminal.
 _SHOWN = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))} | {9: "\\t", 10: "\\n", 13: "\\r"}
@@ -45,7 +54,9 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return (
+            value if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        )
     if isinstance(value, dt.datetime):
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -93,9 +104,7 @@ def _has_nested_keys(kind: pa.DataType) -> bool:
     """Whether a map in a type, at any depth, has keys that are nested."""
     if pa.types.is_map(kind):
         return pa.types.is_nested(kind.key_type) or _has_nested_keys(kind.item_type)
-    return pa.types.is_nested(kind) and any(
-        _has_nested_keys(kind.field(i).type) for i in range(kind.num_fields)
-    )
+    return pa.types.is_nested(kind) and any(_has_nested_keys(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def _has_json(kind: pa.DataType) -> bool:
@@ -155,9 +164,12 @@ def to_text(value: Any) -> str:
 
 
 def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[Any]], numeric: Sequence[str] = (), null: str = "",
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    numeric: Sequence[str] = (),
+    null: str = "",
     whole: Sequence[str] = (),
-) -> None:  # fmt: skip
+) -> None:
     """Print a table; numeric columns are set to the right, long values fold unless their column is kept whole."""
     from rich import box
     from rich.table import Table

@@ -25,16 +25,21 @@ from delta_core.types import Field, StructType
 __all__ = ["cat", "changes", "count", "head", "sql"]
 
 _METADATA = click.option(
-    "--metadata", metavar="A,B", help="Metadata columns to add, such as _file_path, _row_id.",
+    "--metadata",
+    metavar="A,B",
+    help="Metadata columns to add, such as _file_path, _row_id.",
     callback=lambda c, p, v: tuple(v.split(",")) if v else (),
-)  # fmt: skip
+)
 
 
 def _destination(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.option(
-        "--output", "-o", metavar="FILE", type=click.Path(dir_okay=False, allow_dash=True),
+        "--output",
+        "-o",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, allow_dash=True),
         help="Write to a file, which appears when it is complete, or to - (standard output). The file's ending is the format.",
-    )(command)  # fmt: skip
+    )(command)
     return click.option("--format", "-f", "kind", type=click.Choice(FORMATS), help="How rows are written.")(command)
 
 
@@ -45,8 +50,13 @@ def _destination(command: Callable[..., Any]) -> Callable[..., Any]:
 @_METADATA
 @as_json
 def head(
-    target: Target, limit: int, columns: list[str] | None, where: str | None, metadata: tuple[str, ...], json_output: bool
-) -> None:  # fmt: skip
+    target: Target,
+    limit: int,
+    columns: list[str] | None,
+    where: str | None,
+    metadata: tuple[str, ...],
+    json_output: bool,
+) -> None:
     """Show some rows.
 
     \b
@@ -63,8 +73,11 @@ def _show(table: pa.Table, json_output: bool) -> None:
     if json_output:
         print_json(row_dicts(table))
         return
-    numeric = [f.name for f in table.schema if pa.types.is_integer(f.type) or pa.types.is_floating(f.type)
-               or pa.types.is_decimal(f.type)]  # fmt: skip
+    numeric = [
+        f.name
+        for f in table.schema
+        if pa.types.is_integer(f.type) or pa.types.is_floating(f.type) or pa.types.is_decimal(f.type)
+    ]
     rows = list(zip(*map(values, table.columns), strict=True))
     print_rows(table.column_names, rows, numeric)
 
@@ -76,9 +89,14 @@ def _show(table: pa.Table, json_output: bool) -> None:
 @click.option("--limit", "-n", type=click.IntRange(min=0), help="How many rows.")
 @_destination
 def cat(
-    target: Target, columns: list[str] | None, where: str | None, metadata: tuple[str, ...], limit: int | None,
-    kind: str | None, output: str | None,
-) -> None:  # fmt: skip
+    target: Target,
+    columns: list[str] | None,
+    where: str | None,
+    metadata: tuple[str, ...],
+    limit: int | None,
+    kind: str | None,
+    output: str | None,
+) -> None:
     """Write rows as CSV, JSON lines, Parquet or Arrow, streaming.
 
     The format is --format, else the ending of --output, else CSV.
@@ -126,10 +144,18 @@ def count(target: Target, where: str | None, json_output: bool) -> None:
 @_destination
 @as_json
 def changes(
-    target: Target, start: int | None, end: int | None, start_timestamp: str | None, end_timestamp: str | None,
-    columns: list[str] | None, where: str | None, limit: int | None, kind: str | None, output: str | None,
+    target: Target,
+    start: int | None,
+    end: int | None,
+    start_timestamp: str | None,
+    end_timestamp: str | None,
+    columns: list[str] | None,
+    where: str | None,
+    limit: int | None,
+    kind: str | None,
+    output: str | None,
     json_output: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Show or write the rows that changed, commit by commit.
 
     Rows carry _change_type, _commit_version and _commit_timestamp. They are shown as a table unless --format
@@ -159,9 +185,17 @@ def changes(
 @_destination
 @as_json
 def sql(
-    query: str, tables: tuple[str, ...], storage_options: dict[str, str], timezone: str, allow_external: Any,
-    engine: str | None, limit: int | None, kind: str | None, output: str | None, json_output: bool,
-) -> None:  # fmt: skip
+    query: str,
+    tables: tuple[str, ...],
+    storage_options: dict[str, str],
+    timezone: str,
+    allow_external: Any,
+    engine: str | None,
+    limit: int | None,
+    kind: str | None,
+    output: str | None,
+    json_output: bool,
+) -> None:
     """Run a SQL query over tables, with DataFusion or DuckDB.
 
     A table is known in the query by NAME, or by the last part of its path.
@@ -212,9 +246,13 @@ def _named(tables: tuple[str, ...]) -> dict[str, str]:
 
 
 def _show_or_export(
-    reader: pa.RecordBatchReader, schema: StructType, limit: int | None, kind: str | None, output: str | None,
+    reader: pa.RecordBatchReader,
+    schema: StructType,
+    limit: int | None,
+    kind: str | None,
+    output: str | None,
     json_output: bool,
-) -> None:  # fmt: skip
+) -> None:
     if kind is not None or output is not None:
         _export(_limited(reader, limit), format_of(output, kind, "csv"), output, schema)
         return

@@ -22,9 +22,15 @@ __all__ = ["FORMATS", "STDOUT", "export", "format_of"]
 
 FORMATS = ("csv", "json", "parquet", "arrow")
 _SUFFIXES = {
-    ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".arrow": "arrow",
-    ".feather": "arrow", ".ipc": "arrow",
-}  # fmt: skip
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
 #: The first and last microsecond of the years -32767 to 32767.
 _LEAST_US, _GREATEST_US = -1_096_193_779_200_000_000, 971_890_963_199_999_999
 _DAY_US = 86_400_000_000
@@ -55,7 +61,8 @@ def format_of(output: str | None, given: str | None, default: str) -> str:
     suffix = Path(output).suffix.lower()
     if suffix not in _SUFFIXES:
         raise InvalidArgumentError(
-            f"The ending of {output!r} says no format; expected one of {', '.join(_SUFFIXES)}, or --format.", path=output
+            f"The ending of {output!r} says no format; expected one of {', '.join(_SUFFIXES)}, or --format.",
+            path=output,
         )
     return _SUFFIXES[suffix]
 
@@ -194,7 +201,7 @@ def _check_year(column: pa.Array, name: str) -> None:
         raise UnsupportedOperationError(
             f"Column {name} holds a time whose year CSV can't say; use another --format, or leave it out by --columns.",
             column=name,
-        )  # fmt: skip
+        )
 
 
 class _Parquet:
@@ -236,5 +243,3 @@ class _Ipc:
 
     def close(self) -> None:
         self._writer.close()
-
-

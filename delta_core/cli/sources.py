@@ -207,8 +207,9 @@ def _json(stream: BinaryIO, columns: pa.Schema | None, filled: Collection[str]) 
     names = {key.lower(): key for line in head.splitlines() for key in _keys(line)}
     asked = [
         pa.field(names.get(f.name.lower(), f.name), _as_text(f.type))
-        for f in columns if f.name.lower() in names or f.name not in filled
-    ]  # fmt: skip
+        for f in columns
+        if f.name.lower() in names or f.name not in filled
+    ]
     options = arrow_json.ParseOptions(explicit_schema=pa.schema(asked))
     return arrow_json.open_json(io.BufferedReader(_Joined(head, stream)), parse_options=options)
 

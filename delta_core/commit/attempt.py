@@ -25,7 +25,7 @@ from delta_core.errors import (
     PluginConflictError,
     UnsupportedFeatureError,
     UnsupportedOperationError,
-)  # fmt: skip
+)
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
 from delta_core.log.checksum import CommitContent
 from delta_core.plugins import PluginSet
@@ -130,16 +130,21 @@ class Attempt(Struct, frozen=True, dict=True):
     def content(self) -> CommitContent | None:
         """What a reader of the lines would find; None where only parsing them tells."""
         view = self.view
-        found = as_parsed(
-            view.version, self.small, view.removes, view.adds, skip=frozenset({COMMIT_INFO.name})
-        )
+        found = as_parsed(view.version, self.small, view.removes, view.adds, skip=frozenset({COMMIT_INFO.name}))
         return None if found is None else CommitContent(found, self.info)
 
 
 def build_attempt(
-    intents: Intents, header: CommitHeader, latest: TableState | None, target: TableState, plugins: PluginSet,
-    now_ms: int, previous_timestamp_ms: int | None, lost: int, base: Snapshot | None = None,
-) -> Attempt:  # fmt: skip
+    intents: Intents,
+    header: CommitHeader,
+    latest: TableState | None,
+    target: TableState,
+    plugins: PluginSet,
+    now_ms: int,
+    previous_timestamp_ms: int | None,
+    lost: int,
+    base: Snapshot | None = None,
+) -> Attempt:
     """Make the actions of one attempt: rules, then metadata, then checks, then lines.
 
     ``base`` is the latest version, for rules that ask more of it than its state. Raises what ``check_commit`` hooks raise,
@@ -151,15 +156,26 @@ def build_attempt(
     cdcs = intents.table(intents.cdcs, CHANGE_FILE, _fields(plugins, "cdc"))
     _check_paths(adds, removes)
     view = AttemptView(
-        replace(target, version=version), latest, version, header.operation, adds, removes, cdcs, intents.domains,
-        intents.metadata is not None, intents.protocol is not None, changes_data(adds) or changes_data(removes),
-        now_ms, previous_timestamp_ms, intents.reported, lost, _nothing if base is None else base.others,
-    )  # fmt: skip
+        replace(target, version=version),
+        latest,
+        version,
+        header.operation,
+        adds,
+        removes,
+        cdcs,
+        intents.domains,
+        intents.metadata is not None,
+        intents.protocol is not None,
+        changes_data(adds) or changes_data(removes),
+        now_ms,
+        previous_timestamp_ms,
+        intents.reported,
+        lost,
+        _nothing if base is None else base.others,
+    )
     rules = plugins.collect("commit_rules", attempt=view)
     if any(isinstance(r, ActionColumn) for r in rules):
-        adds, removes = (
-            _with_columns(adds, "add", rules, plugins), _with_columns(removes, "remove", rules, plugins),
-        )  # fmt: skip
+        adds, removes = (_with_columns(adds, "add", rules, plugins), _with_columns(removes, "remove", rules, plugins))
         view = replace(view, adds=adds, removes=removes)
     metadata = plugins.fold("finish_metadata", "metadata", target.metadata, attempt=view)
     _check_finished(target.metadata, metadata)
@@ -177,9 +193,7 @@ def build_attempt(
 
 
 def _fields(plugins: PluginSet, action: str) -> frozenset[str]:
-    return frozenset(
-        f.name for feature in plugins.features.values() for f in feature.fields if f.action == action
-    )
+    return frozenset(f.name for feature in plugins.features.values() for f in feature.fields if f.action == action)
 
 
 def _check_paths(adds: pa.Table, removes: pa.Table) -> None:
@@ -227,21 +241,21 @@ def _with_columns(files: pa.Table, action: str, rules: Sequence[Any], plugins: P
         if len(rule.values) != files.num_rows:
             raise HookContractError(
                 f"ActionColumn of hook commit_rules of plugin {rule.feature!r} has {len(rule.values)} values for "
-                f"{action}.{rule.field}; expected {files.num_rows}.", plugin=rule.feature, hook="commit_rules",
-            )  # fmt: skip
+                f"{action}.{rule.field}; expected {files.num_rows}.",
+                plugin=rule.feature,
+                hook="commit_rules",
+            )
         wanted = types.get(rule.field, rule.values.type)
         if files.num_rows and rule.values.type != wanted:
             raise HookContractError(
                 f"ActionColumn of hook commit_rules of plugin {rule.feature!r} has values of {rule.values.type} for "
-                f"{action}.{rule.field}; expected {wanted}.", plugin=rule.feature, hook="commit_rules",
-            )  # fmt: skip
+                f"{action}.{rule.field}; expected {wanted}.",
+                plugin=rule.feature,
+                hook="commit_rules",
+            )
         index = files.schema.get_field_index(rule.field)
         column = pa.chunked_array([rule.values])
-        files = (
-            files.append_column(rule.field, column)
-            if index < 0
-            else files.set_column(index, rule.field, column)
-        )
+        files = files.append_column(rule.field, column) if index < 0 else files.set_column(index, rule.field, column)
     return files
 
 
@@ -275,14 +289,18 @@ def _check_permitted(intents: Intents, rules: Sequence[Any], plugins: PluginSet)
         feature = extra[missing[0]]
         raise HookContractError(
             f"ExtraAction of hook commit_rules of plugin {feature!r} is of kind {missing[0]}, which no feature of the table "
-            "permits; declare it in FEATURE.actions.", plugin=feature, hook="commit_rules", action=missing[0],
-        )  # fmt: skip
+            "permits; declare it in FEATURE.actions.",
+            plugin=feature,
+            hook="commit_rules",
+            action=missing[0],
+        )
     if missing:
         raise UnsupportedFeatureError(
             f"The transaction stages the action {missing[0]}, which no feature of the table permits "
             f"({', '.join(plugins.features) or 'it has none'}). Add the feature first: "
-            "transaction.set_metadata(transaction.table.metadata, features=[...]).", action=missing[0],
-        )  # fmt: skip
+            "transaction.set_metadata(transaction.table.metadata, features=[...]).",
+            action=missing[0],
+        )
 
 
 def _commit_info(header: CommitHeader, rules: Sequence[Any], now_ms: int) -> dict[str, Any]:
@@ -292,18 +310,22 @@ def _commit_info(header: CommitHeader, rules: Sequence[Any], now_ms: int) -> dic
         if isinstance(rule, CommitInfoField):
             other = claimed.setdefault(rule.name, rule.feature)
             if other != rule.feature:
-                raise PluginConflictError(
-                    f"Features {other} and {rule.feature} both set commitInfo.{rule.name}."
-                )
+                raise PluginConflictError(f"Features {other} and {rule.feature} both set commitInfo.{rule.name}.")
             fields[rule.name] = rule.value
     info: dict[str, Any] = {
         **{k: v for k, v in header.custom.items() if v is not None},
-        "timestamp": now_ms, "operation": header.operation,
+        "timestamp": now_ms,
+        "operation": header.operation,
         "operationParameters": {k: v if isinstance(v, str) else json.dumps(v) for k, v in header.parameters.items()},
-        "readVersion": header.read_version, "isolationLevel": header.isolation, "isBlindAppend": header.is_blind,
-        "operationMetrics": {k: str(v) for k, v in header.metrics.items()}, "userMetadata": header.user_metadata,
-        "engineInfo": header.engine_info, "txnId": header.txn_id, **fields,
-    }  # fmt: skip
+        "readVersion": header.read_version,
+        "isolationLevel": header.isolation,
+        "isBlindAppend": header.is_blind,
+        "operationMetrics": {k: str(v) for k, v in header.metrics.items()},
+        "userMetadata": header.user_metadata,
+        "engineInfo": header.engine_info,
+        "txnId": header.txn_id,
+        **fields,
+    }
     return {k: v for k, v in info.items() if v is not None}
 
 
@@ -316,10 +338,7 @@ def _small_actions(
     if view.metadata_changed:
         found.append(("metaData", metadata.to_json()))
     found += [("txn", _txn(app, version, view.now_ms)) for app, version in intents.transactions.items()]
-    found += [
-        (DOMAIN_METADATA.name, _domain(d, c))
-        for d, c in {**intents.domains, **intents.system_domains}.items()
-    ]
+    found += [(DOMAIN_METADATA.name, _domain(d, c)) for d, c in {**intents.domains, **intents.system_domains}.items()]
     found += [(r.kind, r.value) for r in rules if isinstance(r, ExtraAction)]
     found += [(kind, value) for kind, value in intents.actions]
     return [small_action(kind, value) for kind, value in found]

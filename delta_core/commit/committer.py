@@ -24,9 +24,7 @@ PUTS = 4
 PAUSE = 0.05
 #: Puts at once by which a store proves itself.
 RACERS = 8
-_REFUSALS = frozenset(
-    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTSUP, errno.EFBIG}
-)
+_REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTSUP, errno.EFBIG})
 
 _proven: set[str] = set()
 _proving = PerProcess(threading.Lock)
@@ -56,9 +54,7 @@ class StoreCommitter:
                 time.sleep(PAUSE * 4 ** (attempt - 1))
             try:
                 # a client library may have repeated a put whose first answer was lost: what exists may be ours
-                if self._storage.put_if_absent(path, proposal.data) == "created" or self._is_ours(
-                    path, proposal
-                ):
+                if self._storage.put_if_absent(path, proposal.data) == "created" or self._is_ours(path, proposal):
                     return Committed(proposal.version, name)
                 return Conflict(proposal.version)
             except FileNotFoundError:  # of a listing that lags
@@ -85,8 +81,9 @@ def is_refusal(error: EngineError) -> bool:
 def _refused(proposal: Proposal, cause: EngineError) -> CommitError:
     return CommitError(
         f"Version {proposal.version} could not be written: {cause} Nothing was committed; the data files that were written "
-        "are not part of the table.", version=proposal.version,
-    )  # fmt: skip
+        "are not part of the table.",
+        version=proposal.version,
+    )
 
 
 def _unknown(proposal: Proposal, path: str, failures: list[EngineError]) -> CommitStateUnknownError:
@@ -94,8 +91,9 @@ def _unknown(proposal: Proposal, path: str, failures: list[EngineError]) -> Comm
     error = CommitStateUnknownError(
         f"Whether version {proposal.version} was committed is not known after {PUTS} tries: {found} The store may still "
         f"finish one of them. Look for txnId {proposal.txn_id} in {path} before trying again; nothing was deleted.",
-        version=proposal.version, txn_id=proposal.txn_id,
-    )  # fmt: skip
+        version=proposal.version,
+        txn_id=proposal.txn_id,
+    )
     error.__cause__ = failures[-1] if failures else None
     return error
 
@@ -135,13 +133,15 @@ def prove_exclusive(storage: Storage) -> None:
             except EngineError as e:
                 raise CommitError(
                     f"{storage.root} can't create a file only where there is none: {e} Give a committer=, such as the one "
-                    "on DynamoDB.", path=storage.root,
-                ) from e  # fmt: skip
+                    "on DynamoDB.",
+                    path=storage.root,
+                ) from e
         if problem:
             raise CommitError(
                 f"{storage.root} let {problem}: concurrent writers would lose commits there. Writing is refused; give a "
-                "committer=, such as the one on DynamoDB.", path=storage.root,
-            )  # fmt: skip
+                "committer=, such as the one on DynamoDB.",
+                path=storage.root,
+            )
         _proven.add(storage.store)
 
 

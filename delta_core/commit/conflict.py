@@ -26,7 +26,7 @@ from delta_core.errors import (
     ConcurrentTransactionError,
     MetadataChangedError,
     ProtocolChangedError,
-)  # fmt: skip
+)
 from delta_core.expressions.ast import Expression
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.commits import Commit
@@ -57,9 +57,13 @@ class _Check(Struct, frozen=True):
 
 
 def check_conflicts(
-    winner: Commit, intents: Intents, reads: Reads, isolation: IsolationLevel, matches: Matches,
+    winner: Commit,
+    intents: Intents,
+    reads: Reads,
+    isolation: IsolationLevel,
+    matches: Matches,
     kinds: Iterable[ActionKind] = (),
-) -> None:  # fmt: skip
+) -> None:
     """Raise the error of the first rule that a winner breaks; return where the transaction may go on.
 
     ``kinds`` are the actions that features declare.
@@ -85,22 +89,28 @@ def _check_definition(winner: Commit) -> None:
         _fail(ProtocolChangedError, winner, "changed the table's protocol", advice)
     if winner.metadata is not None:
         _fail(
-            MetadataChangedError, winner, "changed the table's metadata (schema, properties or partitioning)",
+            MetadataChangedError,
+            winner,
+            "changed the table's metadata (schema, properties or partitioning)",
             "Open the table again, see that the operation still fits, and repeat it.",
-        )  # fmt: skip
+        )
 
 
 def _check_keys(winner: Commit, intents: Intents) -> None:
     for kind, value in winner.others:
         if kind == "txn" and value.get("appId") in intents.transactions:
             _fail(
-                ConcurrentTransactionError, winner, f"carries the same application id {value.get('appId')!r}",
+                ConcurrentTransactionError,
+                winner,
+                f"carries the same application id {value.get('appId')!r}",
                 "Two writers use one id: see which version the table holds (transaction_version) before trying again.",
-            )  # fmt: skip
+            )
         domain = value.get("domain") if kind == "domainMetadata" else None
         if domain in intents.domains or domain in intents.system_domains:
             _fail(
-                CommitConflictError, winner, f"changed the domain {domain!r}, which this transaction changes too",
+                CommitConflictError,
+                winner,
+                f"changed the domain {domain!r}, which this transaction changes too",
                 "Read the domain again and repeat the change.",
             )
 
@@ -112,7 +122,9 @@ def _check_declared(winner: Commit, intents: Intents, kinds: Iterable[ActionKind
     for kind, value in winner.others:
         if kind in keys and (kind, _key(value, keys[kind])) in mine:
             _fail(
-                CommitConflictError, winner, f"wrote the action {kind} that this transaction writes too",
+                CommitConflictError,
+                winner,
+                f"wrote the action {kind} that this transaction writes too",
                 "Read it again and repeat the change.",
             )
 
@@ -136,11 +148,12 @@ def _check_appends(winner: Commit, check: _Check) -> None:
         found = check.matches(added, predicate)
         if found.num_rows:
             _fail(
-                ConcurrentAppendError, winner,
+                ConcurrentAppendError,
+                winner,
                 f"added {found.num_rows} file(s) that may hold rows which this transaction read, such as "
                 f"{found.column('path')[0].as_py()}",
                 "Repeat the operation; narrower predicates, on partition columns above all, meet fewer other writers.",
-            )  # fmt: skip
+            )
 
 
 def _check_removed_reads(winner: Commit, check: _Check) -> None:
@@ -157,9 +170,11 @@ def _check_removed_reads(winner: Commit, check: _Check) -> None:
     if hit.any() or (whole and removed.num_rows):
         path = removed.column("path")[int(np.argmax(hit))].as_py()
         _fail(
-            ConcurrentDeleteReadError, winner, f"removed a file that this transaction read, such as {path}",
+            ConcurrentDeleteReadError,
+            winner,
+            f"removed a file that this transaction read, such as {path}",
             "Repeat the operation on the table as it is now.",
-        )  # fmt: skip
+        )
 
 
 def _check_removes(winner: Commit, intents: Intents) -> None:
@@ -168,10 +183,11 @@ def _check_removes(winner: Commit, intents: Intents) -> None:
     if hit.any():
         path = winner.removes.column("path")[int(np.argmax(hit))].as_py()
         _fail(
-            ConcurrentDeleteDeleteError, winner,
+            ConcurrentDeleteDeleteError,
+            winner,
             f"removed a file, or rows of it, that this transaction removes too: {path}",
             "Repeat the operation on the table as it is now.",
-        )  # fmt: skip
+        )
 
 
 def _keys(tables: Sequence[pa.Table]) -> KeySet:

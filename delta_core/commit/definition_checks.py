@@ -33,8 +33,9 @@ def check_statistics_columns(previous: TableState | None, table: TableState) -> 
         if tuple(part.lower() for part in path) not in there:
             raise ColumnNotFoundError(
                 f"Table property {_STATISTICS_COLUMNS} names the column {format_path(path)}, which the table does not have; "
-                f"its columns are: {', '.join(table.schema.names[:20])}.", column=format_path(path),
-            )  # fmt: skip
+                f"its columns are: {', '.join(table.schema.names[:20])}.",
+                column=format_path(path),
+            )
 
 
 def check_partition_columns(metadata: Metadata) -> None:
@@ -88,5 +89,6 @@ def check_required(previous: TableState, table: TableState) -> None:
             what = "is new" if was is None else "may be null"
             raise SchemaError(
                 f"Column {format_path(logical)} {what} and would become NOT NULL, but rows of the table stay that may have "
-                "no value there. Leave it nullable, or overwrite table and schema.", column=format_path(logical),
-            )  # fmt: skip
+                "no value there. Leave it nullable, or overwrite table and schema.",
+                column=format_path(logical),
+            )

@@ -67,8 +67,9 @@ class DynamoCommitter:
         except EngineError as e:
             raise CommitError(
                 f"Version {proposal.version} of {self._table.path} was not claimed: {e} Nothing was committed.",
-                path=self._table.path, version=proposal.version,
-            ) from e  # fmt: skip
+                path=self._table.path,
+                version=proposal.version,
+            ) from e
         if outcome is not None:
             return outcome
         try:
@@ -77,10 +78,7 @@ class DynamoCommitter:
             return self._outcome(proposal, self._data(name) or proposal.data)
         except EngineError as e:
             _log.warning(
-                "Version %s of %s is committed; whoever comes next copies it: %s",
-                proposal.version,
-                self._table.path,
-                e,
+                "Version %s of %s is committed; whoever comes next copies it: %s", proposal.version, self._table.path, e
             )
             return Committed(proposal.version, name)
 
@@ -107,9 +105,7 @@ class DynamoCommitter:
     @staticmethod
     def _outcome(proposal: Proposal, found: bytes) -> Outcome:
         ours = holds_transaction(found, proposal.txn_id)
-        return (
-            Committed(proposal.version, commit_name(proposal.version)) if ours else Conflict(proposal.version)
-        )
+        return Committed(proposal.version, commit_name(proposal.version)) if ours else Conflict(proposal.version)
 
     # --- before ---
 
@@ -124,8 +120,10 @@ class DynamoCommitter:
         elif self._data(name) is None:
             raise CommitError(
                 f"Version {version - 1} of {self._table.path} is missing: {name} is neither in the log nor in DynamoDB "
-                f"table {self._table.name!r}.", path=self._table.path, version=version,
-            )  # fmt: skip
+                f"table {self._table.name!r}.",
+                path=self._table.path,
+                version=version,
+            )
         elif before is None:
             self._check_spelling()
         return True
@@ -138,8 +136,10 @@ class DynamoCommitter:
                 return False
             raise CommitError(
                 f"DynamoDB table {self._table.name!r} has entries of a table that lay at {self._table.path} before: delete "
-                "them, or use another path.", path=self._table.path, version=0,
-            )  # fmt: skip
+                "them, or use another path.",
+                path=self._table.path,
+                version=0,
+            )
         self._check_spelling()
         return True
 
@@ -153,7 +153,7 @@ class DynamoCommitter:
                     f"would not keep you apart. Open it as {other}://, or give that path as the option "
                     "delta_dynamo_table_path.",
                     path=self._table.path,
-                )  # fmt: skip
+                )
 
     # --- steps ---
 
@@ -182,8 +182,9 @@ class DynamoCommitter:
         raise CommitStateUnknownError(
             f"Whether version {proposal.version} of {self._table.path} was committed is not known after {TRIES} tries: "
             f"{failure} Look for tempPath {entry.temporary} in DynamoDB table {self._table.name!r}; nothing was deleted.",
-            version=proposal.version, txn_id=proposal.txn_id,
-        ) from failure  # fmt: skip
+            version=proposal.version,
+            txn_id=proposal.txn_id,
+        ) from failure
 
     def _finish_winner(self, name: str) -> None:
         """Bring the commit that won to the log, so that it can be read."""

@@ -49,9 +49,13 @@ def read_settings(options: Mapping[str, Any]) -> Settings | None:
     if not table and str(known.get("aws_s3_locking_provider", "")).lower() != "dynamodb":
         return None
     return Settings(
-        str(table or "delta_log"), str(known.get("delta_dynamo_table_path", "")).rstrip("/"), _ttl(known),
-        _session(known), _client(known), _billing(known),
-    )  # fmt: skip
+        str(table or "delta_log"),
+        str(known.get("delta_dynamo_table_path", "")).rstrip("/"),
+        _ttl(known),
+        _session(known),
+        _client(known),
+        _billing(known),
+    )
 
 
 def _short(name: str) -> str:
@@ -74,15 +78,11 @@ def _first(known: Mapping[str, Any], *names: str) -> Any:
 def _session(known: Mapping[str, Any]) -> dict[str, Any]:
     """Return credentials: DynamoDB's own where they are given, else the store's, else what boto3 finds."""
     given = {
-        "aws_access_key_id": _first(
-            known, "aws_access_key_id_dynamodb", "aws_access_key_id", "access_key_id", "key"
-        ),
+        "aws_access_key_id": _first(known, "aws_access_key_id_dynamodb", "aws_access_key_id", "access_key_id", "key"),
         "aws_secret_access_key": _first(
             known, "aws_secret_access_key_dynamodb", "aws_secret_access_key", "secret_access_key", "secret"
         ),
-        "aws_session_token": _first(
-            known, "aws_session_token_dynamodb", "aws_session_token", "session_token", "token"
-        ),
+        "aws_session_token": _first(known, "aws_session_token_dynamodb", "aws_session_token", "session_token", "token"),
         "profile_name": _first(known, "aws_profile", "profile"),
     }
     return {k: v for k, v in given.items() if v is not None}
@@ -91,9 +91,7 @@ def _session(known: Mapping[str, Any]) -> dict[str, Any]:
 def _client(known: Mapping[str, Any]) -> dict[str, Any]:
     nested = known.get("client_kwargs") or {}
     given = {
-        "region_name": _first(
-            known, "aws_region_dynamodb", "ddb.region", "aws_region", "region", "aws_default_region"
-        )
+        "region_name": _first(known, "aws_region_dynamodb", "ddb.region", "aws_region", "region", "aws_default_region")
         or nested.get("region_name"),
         "endpoint_url": _first(
             known, "aws_endpoint_url_dynamodb", "aws_endpoint_url", "endpoint_url", "aws_endpoint", "endpoint"
@@ -123,14 +121,10 @@ def _billing(known: Mapping[str, Any]) -> dict[str, Any]:
     if mode == "PROVISIONED" or read or write:
         return {
             "BillingMode": "PROVISIONED",
-            "ProvisionedThroughput": {
-                "ReadCapacityUnits": int(read or 5),
-                "WriteCapacityUnits": int(write or 5),
-            },
+            "ProvisionedThroughput": {"ReadCapacityUnits": int(read or 5), "WriteCapacityUnits": int(write or 5)},
         }
     if mode not in ("", "PAY_PER_REQUEST"):
         raise InvalidArgumentError(
-            f"Found billing mode {mode!r}, expected PAY_PER_REQUEST or PROVISIONED.",
-            option="delta_dynamo_billing_mode",
+            f"Found billing mode {mode!r}, expected PAY_PER_REQUEST or PROVISIONED.", option="delta_dynamo_billing_mode"
         )
     return {"BillingMode": "PAY_PER_REQUEST"}

@@ -82,9 +82,13 @@ class EntryTable:
     def latest(self, path: str = "") -> Entry | None:
         """Return the entry of the last commit, of this Delta table or of another path."""
         found = self._call(
-            "query", KeyConditionExpression="tablePath = :p", ExpressionAttributeValues={":p": {"S": path or self.path}},
-            ConsistentRead=True, ScanIndexForward=False, Limit=1,
-        )  # fmt: skip
+            "query",
+            KeyConditionExpression="tablePath = :p",
+            ExpressionAttributeValues={":p": {"S": path or self.path}},
+            ConsistentRead=True,
+            ScanIndexForward=False,
+            Limit=1,
+        )
         return next((Entry.of(item) for item in found["Items"]), None)
 
     def put(self, entry: Entry) -> None:
@@ -98,10 +102,12 @@ class EntryTable:
         expires = str(int(time.time()) + self._settings.ttl_s)
         with contextlib.suppress(TakenError):
             self._call(
-                "update_item", Key=self._key(name), UpdateExpression="SET complete = :c, expireTime = :e",
+                "update_item",
+                Key=self._key(name),
+                UpdateExpression="SET complete = :c, expireTime = :e",
                 ConditionExpression="complete = :f",
                 ExpressionAttributeValues={":c": {"S": "true"}, ":f": {"S": "false"}, ":e": {"N": expires}},
-            )  # fmt: skip
+            )
 
     def _key(self, name: str) -> dict[str, Any]:
         return {"tablePath": {"S": self.path}, "fileName": {"S": name}}
@@ -120,9 +126,7 @@ class EntryTable:
             raise TakenError from e
         except (ClientError, BotoCoreError) as e:
             what = operation.replace("_", " ")
-            raise EngineError(
-                f"DynamoDB could not {what} in table {self.name!r}: {type(e).__name__}: {e}."
-            ) from e
+            raise EngineError(f"DynamoDB could not {what} in table {self.name!r}: {type(e).__name__}: {e}.") from e
 
     def _create(self, client: Any) -> None:
         _log.info("DynamoDB table %s is not there: it is created.", self.name)
@@ -163,8 +167,7 @@ def _client_of(settings: Settings) -> Any:
                 import boto3
             except ImportError as e:
                 raise MissingDependencyError(
-                    "Committing through DynamoDB needs boto3: pip install 'delta-core-lake[dynamodb]'.",
-                    module="boto3",
+                    "Committing through DynamoDB needs boto3: pip install 'delta-core-lake[dynamodb]'.", module="boto3"
                 ) from e
             session = boto3.session.Session(**settings.session)
             region = {"region_name": session.region_name or DEFAULT_REGION}

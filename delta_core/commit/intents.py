@@ -21,12 +21,23 @@ __all__ = ["READ_FILE", "REMOVED_FILE", "Intents", "Reads", "RowRemoval", "chang
 #: Columns of a live file that is changed: what its next add repeats, and ``dvId``.
 READ_FILE = ("dvId", *(n for n in ADDED_FILE.names if n not in ("dataChange", "numRecords", "fresh")))
 #: A file that it removes: the descriptor of the vector is that of the add as it was read.
-REMOVED_FILE = pa.schema([
-    (n, FILE_COLUMNS[n]) for n in (
-        "path", "dvId", "partitionValues", "size", "dataChange", "stats", "tags", "deletionVector", "baseRowId",
-        "defaultRowCommitVersion",
-    )
-])  # fmt: skip
+REMOVED_FILE = pa.schema(
+    [
+        (n, FILE_COLUMNS[n])
+        for n in (
+            "path",
+            "dvId",
+            "partitionValues",
+            "size",
+            "dataChange",
+            "stats",
+            "tags",
+            "deletionVector",
+            "baseRowId",
+            "defaultRowCommitVersion",
+        )
+    ]
+)
 
 
 class RowRemoval(Struct, frozen=True):
@@ -137,13 +148,8 @@ def _conform(table: pa.Table, schema: pa.Schema, fields: Collection[str]) -> pa.
     if table.schema.equals(schema):
         return table
     present = {n: table.column(n) for n in table.column_names}
-    columns = {
-        f.name: present[f.name] if f.name in present else pa.nulls(table.num_rows, f.type) for f in schema
-    }
-    typed = {
-        f.name: c if c.type == f.type else c.cast(f.type)
-        for f, c in zip(schema, columns.values(), strict=True)
-    }
+    columns = {f.name: present[f.name] if f.name in present else pa.nulls(table.num_rows, f.type) for f in schema}
+    typed = {f.name: c if c.type == f.type else c.cast(f.type) for f, c in zip(schema, columns.values(), strict=True)}
     extra = {n: c for n, c in present.items() if n not in columns and n in fields}
     return pa.table({**typed, **extra})
 
@@ -155,11 +161,7 @@ def changes_data(files: pa.Table) -> bool:
 
 def counted(files: pa.Table) -> pa.Table:
     """Return files to add with ``numRecords``: from the statistics where it is not given, null where these lack it."""
-    given = (
-        files.column("numRecords")
-        if "numRecords" in files.column_names
-        else pa.nulls(files.num_rows, pa.int64())
-    )
+    given = files.column("numRecords") if "numRecords" in files.column_names else pa.nulls(files.num_rows, pa.int64())
     if not given.null_count or "stats" not in files.column_names:
         return files
     counts = [

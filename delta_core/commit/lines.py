@@ -47,9 +47,9 @@ def stamped(removes: pa.Table, now_ms: int) -> pa.Table:
         return removes
     count = removes.num_rows
     kept = removes.drop_columns([c for c in ("dvId", "stats") if c in removes.column_names])
-    return kept.append_column(
-        "deletionTimestamp", pa.repeat(pa.scalar(now_ms, pa.int64()), count)
-    ).append_column("extendedFileMetadata", pa.repeat(pa.scalar(True), count))
+    return kept.append_column("deletionTimestamp", pa.repeat(pa.scalar(now_ms, pa.int64()), count)).append_column(
+        "extendedFileMetadata", pa.repeat(pa.scalar(True), count)
+    )
 
 
 def format_commit(small: Sequence[SmallAction], removes: pa.Table, adds: pa.Table, cdcs: pa.Table) -> bytes:
@@ -69,11 +69,7 @@ def _without_nulls(files: pa.Table) -> pa.Table:
 
 
 def as_parsed(
-    version: int,
-    small: Sequence[SmallAction],
-    removes: pa.Table,
-    adds: pa.Table,
-    skip: frozenset[str] = frozenset(),
+    version: int, small: Sequence[SmallAction], removes: pa.Table, adds: pa.Table, skip: frozenset[str] = frozenset()
 ) -> ParsedActions | None:
     """Return what `LogFiles.read_commits` makes of a commit's lines, without parsing them; change files are left out.
 
@@ -93,9 +89,11 @@ def as_parsed(
     empty = _nothing()
     first = len(small)
     return ParsedActions(
-        _files(adds, empty.adds, version, first + removes.num_rows), _files(removes, empty.removes, version, first),
-        empty.cdcs, _others(small, empty.others, version, skip),
-    )  # fmt: skip
+        _files(adds, empty.adds, version, first + removes.num_rows),
+        _files(removes, empty.removes, version, first),
+        empty.cdcs,
+        _others(small, empty.others, version, skip),
+    )
 
 
 @functools.cache
@@ -131,7 +129,9 @@ def _others(small: Sequence[SmallAction], empty: pa.Table, version: int, skip: f
         return empty
     lines, kinds, texts = zip(*kept, strict=True)
     arrays = [
-        number_array(np.full(len(kept), version, np.int64)), number_array(np.array(lines, np.int32)), strings_of(kinds),
+        number_array(np.full(len(kept), version, np.int64)),
+        number_array(np.array(lines, np.int32)),
+        strings_of(kinds),
         strings_of(texts),
-    ]  # fmt: skip
+    ]
     return pa.Table.from_arrays(arrays, schema=empty.schema)

@@ -38,9 +38,13 @@ def longest_pause(lost: int, took: float) -> float:
 
 
 def commit_loop(
-    base: Base, build: Callable[[Base, int], Built], publish: Callable[[Built], Outcome], advance: Callable[[Base, Conflict], Base],
-    max_attempts: int, sleep: Callable[[float], None] = time.sleep,
-) -> Won[Base, Built]:  # fmt: skip
+    base: Base,
+    build: Callable[[Base, int], Built],
+    publish: Callable[[Built], Outcome],
+    advance: Callable[[Base, Conflict], Base],
+    max_attempts: int,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Won[Base, Built]:
     """Try until a commit lands.
 
     Parameters
@@ -68,5 +72,6 @@ def commit_loop(
         base = advance(base, outcome)
     raise TooManyAttemptsError(
         f"The commit lost {max_attempts} races in a row. Nothing was committed; the data is written but not part of the table. "
-        "Try again later, or raise max_commit_retries.", attempts=max_attempts,
-    )  # fmt: skip
+        "Try again later, or raise max_commit_retries.",
+        attempts=max_attempts,
+    )

@@ -10,9 +10,14 @@ from msgspec import Struct
 from delta_core.errors import InvalidArgumentError
 
 __all__ = [
-    "MAX_COMMIT_RETRIES", "AddAction", "CommitProperties", "PostCommit", "PostCommitHookProperties", "RemoveAction",
+    "MAX_COMMIT_RETRIES",
+    "AddAction",
+    "CommitProperties",
+    "PostCommit",
+    "PostCommitHookProperties",
+    "RemoveAction",
     "Transaction",
-]  # fmt: skip
+]
 
 #: How often a lost race is run again.
 MAX_COMMIT_RETRIES = 15

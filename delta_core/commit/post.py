@@ -42,9 +42,7 @@ def follow_up(
             return snapshot
         written = write_checkpoint(snapshot, checksum=checksum)
     except (DeltaError, OSError) as e:
-        _log.warning(
-            "The checkpoint of version %s of %s could not be written: %s", snapshot.version, snapshot.uri, e
-        )
+        _log.warning("The checkpoint of version %s of %s could not be written: %s", snapshot.version, snapshot.uri, e)
         return snapshot
     file = parse_name(written.path.rpartition("/")[2])
     return snapshot if file is None else snapshot.anchored([file])

@@ -59,8 +59,9 @@ def requested(
         if text.lower() not in _WORDS:
             raise InvalidArgumentError(
                 f"Table property {name} is {text!r}, expected 'supported'. Leave it out for a table without the feature.",
-                property=name, value=text,
-            )  # fmt: skip
+                property=name,
+                value=text,
+            )
     asked = [_spelled(k[len(_FEATURE) :], registry) for k in features]
     return Requested([*asked, *_features_of_versions(found, registry)], stored)
 
@@ -71,8 +72,10 @@ def _features_of_versions(properties: Mapping[str, str], registry: PluginRegistr
     if writer > WRITER_VERSIONS[-1] or reader > READER_VERSIONS[-1]:
         raise UnsupportedVersionError(
             f"The properties ask for reader version {reader} and writer version {writer}; this release knows them up to "
-            f"{READER_VERSIONS[-1]} and {WRITER_VERSIONS[-1]}.", min_reader_version=reader, min_writer_version=writer,
-        )  # fmt: skip
+            f"{READER_VERSIONS[-1]} and {WRITER_VERSIONS[-1]}.",
+            min_reader_version=reader,
+            min_writer_version=writer,
+        )
     if writer == WRITER_VERSIONS[-1] or reader == READER_VERSIONS[-1]:
         return []
     return sorted(supported_features(Protocol(reader, writer), registry.legacy).writer)
@@ -90,8 +93,11 @@ def _check_kept(found: Mapping[str, str], known: Sequence[Mapping[str, str]], pl
         if name in keepers and not any(t.get(name) == text for t in known):
             raise InvalidArgumentError(
                 f"Table property {name} is kept by the feature {keepers[name]} and can't be set; found {text!r}. Leave it "
-                "out.", property=name, value=text, feature=keepers[name],
-            )  # fmt: skip
+                "out.",
+                property=name,
+                value=text,
+                feature=keepers[name],
+            )
 
 
 def _spelled(name: str, registry: PluginRegistry) -> str:

@@ -96,8 +96,9 @@ def _num_records(files: pa.Table, row: int) -> int:
     if not isinstance(found, int) or found < 0:
         raise InvalidArgumentError(
             f"{files.column('path')[row].as_py()} has no numRecords in its statistics, which a file with dropped rows "
-            "needs. Rewrite the file instead.", path=files.column("path")[row].as_py(),
-        )  # fmt: skip
+            "needs. Rewrite the file instead.",
+            path=files.column("path")[row].as_py(),
+        )
     return found
 
 
@@ -137,5 +138,7 @@ def _lost(winner: Commit, path: str, what: str) -> ConcurrentDeleteDeleteError:
     operation = (winner.info or {}).get("operation", "a commit")
     return ConcurrentDeleteDeleteError(
         f"Version {winner.version} ({operation}), committed meanwhile, {what}: {path}. Repeat the operation on the table "
-        "as it is now.", version=winner.version, path=path,
-    )  # fmt: skip
+        "as it is now.",
+        version=winner.version,
+        path=path,
+    )

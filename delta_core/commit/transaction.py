@@ -42,7 +42,7 @@ from delta_core.errors import (
     HookContractError,
     InvalidArgumentError,
     VersionNotFoundError,
-)  # fmt: skip
+)
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.skipping import plan_skipping
 from delta_core.kernels.row_set import RowSet
@@ -98,9 +98,15 @@ class Transaction:
     """
 
     def __init__(
-        self, context: TableContext, base: Snapshot | None, operation: str, parameters: Mapping[str, Any] | None = None,
-        *, isolation: IsolationLevel | None = None, committer: Committer | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        context: TableContext,
+        base: Snapshot | None,
+        operation: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        isolation: IsolationLevel | None = None,
+        committer: Committer | None = None,
+    ) -> None:
         self.context = context
         self.base = base
         self.operation = operation
@@ -138,15 +144,16 @@ class Transaction:
     @property
     def _definition(self) -> tuple[TableState, PluginSet]:
         if self._target is None:
-            raise InvalidArgumentError(
-                "A table that is to be created needs its metadata first: call set_metadata."
-            )
+            raise InvalidArgumentError("A table that is to be created needs its metadata first: call set_metadata.")
         return self._target
 
     def set_metadata(
-        self, metadata: Metadata, features: Iterable[str] = (), replaces: bool = False,
+        self,
+        metadata: Metadata,
+        features: Iterable[str] = (),
+        replaces: bool = False,
         requests: Mapping[str, str] | None = None,
-    ) -> TableState:  # fmt: skip
+    ) -> TableState:
         """Stage new metadata, with every feature that it switches on, and those asked for.
 
         Parameters
@@ -167,11 +174,7 @@ class Transaction:
         given = replace(metadata, configuration=asked.configuration)
         check_texts(given)
         check_partition_columns(given)
-        wanted = [
-            *registry.everything.collect("required_features", metadata=given),
-            *asked.features,
-            *features,
-        ]
+        wanted = [*registry.everything.collect("required_features", metadata=given), *asked.features, *features]
         protocol = upgraded(NEW_TABLE if self._target is None else self._target[0].protocol, wanted, registry)
         if self.intents.domains:
             protocol = upgraded(protocol, self._needed_for_domains(protocol), registry)
@@ -180,9 +183,7 @@ class Transaction:
         prepared = plugins.fold("prepare_metadata", "metadata", given, table=state, previous=previous)
         state, plugins = self._define(protocol, prepared)
         wishes = {**given.configuration, **(requests or {})}
-        domains = _declared_domains(
-            plugins.collect("prepare_domains", table=state, requested=wishes), plugins
-        )
+        domains = _declared_domains(plugins.collect("prepare_domains", table=state, requested=wishes), plugins)
         if domains:
             self.intents.system_domains.update(domains)
             state, plugins = self._define(protocol, prepared)
@@ -203,9 +204,7 @@ class Transaction:
     def _stage_protocol(self, protocol: Protocol) -> None:
         self.intents.protocol = protocol if self.base is None or protocol != self.base.protocol else None
 
-    def _define(
-        self, protocol: Protocol, metadata: Metadata, prepared: bool = True
-    ) -> tuple[TableState, PluginSet]:
+    def _define(self, protocol: Protocol, metadata: Metadata, prepared: bool = True) -> tuple[TableState, PluginSet]:
         """Build the target state, with the domains as this transaction leaves them."""
 
         def domains() -> Mapping[str, str]:
@@ -310,11 +309,7 @@ class Transaction:
         """
         if self._isolation is not None:
             return self._isolation
-        if (
-            self.intents.metadata is None
-            and (self.intents.adds or self.intents.removes)
-            and not self._changes_rows()
-        ):
+        if self.intents.metadata is None and (self.intents.adds or self.intents.removes) and not self._changes_rows():
             return IsolationLevel.SNAPSHOT_ISOLATION
         named = read_property(self.table.configuration, "delta.isolationLevel")
         return IsolationLevel.WRITE_SERIALIZABLE if named is None else IsolationLevel(named)
@@ -324,9 +319,13 @@ class Transaction:
         return any(changes_data(t) for t in files) or bool(self.intents.row_removals)
 
     def commit(
-        self, user_metadata: str | None = None, custom_metadata: Mapping[str, Any] | None = None,
-        max_retries: int = MAX_COMMIT_RETRIES, clock: Callable[[], int] | None = None, post: PostCommit | None = None,
-    ) -> CommitResult:  # fmt: skip
+        self,
+        user_metadata: str | None = None,
+        custom_metadata: Mapping[str, Any] | None = None,
+        max_retries: int = MAX_COMMIT_RETRIES,
+        clock: Callable[[], int] | None = None,
+        post: PostCommit | None = None,
+    ) -> CommitResult:
         """Commit what is staged.
 
         Parameters
@@ -344,9 +343,7 @@ class Transaction:
             The store did not say whether the commit landed, and looking for it did not tell.
         """
         if self.in_doubt:
-            raise InvalidArgumentError(
-                "This transaction was committed already, or may have been; begin another one."
-            )
+            raise InvalidArgumentError("This transaction was committed already, or may have been; begin another one.")
         start = time.perf_counter()
         now = clock or _now_ms
         committer = self._choose_committer()
@@ -386,9 +383,12 @@ class Transaction:
             raise
         result = self._finish(won.base, won.attempt, won.committed, committer)
         _log.info(
-            "Committed version %d of %s: %s (%.1f ms)", result.snapshot.version, shown_uri(self.context.log.uri), self.operation,
+            "Committed version %d of %s: %s (%.1f ms)",
+            result.snapshot.version,
+            shown_uri(self.context.log.uri),
+            self.operation,
             (time.perf_counter() - start) * 1000,
-        )  # fmt: skip
+        )
         followed = follow_up(result.snapshot, won.attempt.content, won.base, post or PostCommit())
         return replace(result, snapshot=followed)
 
@@ -430,9 +430,17 @@ class Transaction:
         blind = self.reads.is_blind and not self.intents.removes and not self.intents.row_removals
         blind = blind and bool(self.intents.adds) and self.base is not None
         return CommitHeader(
-            self.operation, self.parameters, self.metrics, version, self.isolation.value, blind,
-            ENGINE_INFO, self.txn_id, user_metadata, custom,
-        )  # fmt: skip
+            self.operation,
+            self.parameters,
+            self.metrics,
+            version,
+            self.isolation.value,
+            blind,
+            ENGINE_INFO,
+            self.txn_id,
+            user_metadata,
+            custom,
+        )
 
     def _choose_committer(self) -> Committer:
         """Return the committer that was given, else a feature's, else the store's configured one, else put-if-absent."""
@@ -461,9 +469,7 @@ class Transaction:
             latest = latest.with_commits([LogFile(commit_name(v), "commit", v, v) for v in missing])
         if latest.version <= base.version:
             taken = conflict.version
-            raise VersionNotFoundError(
-                f"Version {taken} is taken, but the log does not list it.", version=taken
-            )
+            raise VersionNotFoundError(f"Version {taken} is taken, but the log does not list it.", version=taken)
         kinds = [k for f in self.plugins.features.values() for k in f.actions]
         for winner in latest.commits(base.version + 1, latest.version):
             check_conflicts(winner, self.intents, self.reads, self.isolation, self._matching(latest), kinds)

@@ -70,5 +70,8 @@ def _refuse(path: Path, old: DataType, new: DataType) -> None:
     raise TypeChangeError(
         f"Column {column} is {old} and would become {new}, which no feature of the table allows: its files could not be "
         "read any more. Keep the type, widen it with type widening switched on (delta.enableTypeWidening), or overwrite "
-        "table and schema.", column=column, from_type=str(old), to_type=str(new),
-    )  # fmt: skip
+        "table and schema.",
+        column=column,
+        from_type=str(old),
+        to_type=str(new),
+    )

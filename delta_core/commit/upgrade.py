@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from delta_core.actions import Protocol
-from delta_core.errors import (
-    FeatureRequirementError,
-    UnsupportedFeatureError,
-    UnsupportedVersionError,
-    did_you_mean,
-)
+from delta_core.errors import FeatureRequirementError, UnsupportedFeatureError, UnsupportedVersionError, did_you_mean
 from delta_core.features import TableFeature, supported_features
 from delta_core.plugins import PluginRegistry
 
@@ -126,5 +121,6 @@ def check_writable(protocol: Protocol, registry: PluginRegistry) -> None:
         raise UnsupportedFeatureError(
             f"The table needs the writer feature{'s' * (len(unknown) > 1)} {', '.join(unknown)}, which no installed plugin "
             "provides: it can be read, not written. Install a package that provides it, or upgrade delta-core-lake.",
-            feature=unknown[0], features=tuple(unknown),
-        )  # fmt: skip
+            feature=unknown[0],
+            features=tuple(unknown),
+        )

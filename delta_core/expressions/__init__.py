@@ -11,15 +11,7 @@ if TYPE_CHECKING:
     from delta_core.expressions.skipping import SkippingPlan, plan_skipping
     from delta_core.expressions.sql import parse_sql
 
-__all__ = [
-    "SkippingPlan",
-    "bind",
-    "format_sql",
-    "from_filters",
-    "parse_sql",
-    "plan_skipping",
-    "to_expression",
-]
+__all__ = ["SkippingPlan", "bind", "format_sql", "from_filters", "parse_sql", "plan_skipping", "to_expression"]
 
 _HOMES = {
     "bind": "binding",

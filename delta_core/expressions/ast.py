@@ -56,8 +56,11 @@ class Values(Struct, frozen=True):
     is_sorted: bool = False
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Values and (self.type, self.has_null) == (other.type, other.has_null) and bool(
-            self.array is other.array or self.array.equals(other.array))  # fmt: skip
+        return (
+            type(other) is Values
+            and (self.type, self.has_null) == (other.type, other.has_null)
+            and bool(self.array is other.array or self.array.equals(other.array))
+        )
 
     def __hash__(self) -> int:
         return hash((self.type, self.has_null, len(self.array)))
@@ -228,7 +231,8 @@ def column(name: str) -> Column:
             found = _QUOTED.match(rest)
             if found is None:
                 raise ExpressionError(
-                    f"The column name {name!r} has a backtick too many; expected pairs around a part, such as a.`b.c`.", name=name
+                    f"The column name {name!r} has a backtick too many; expected pairs around a part, such as a.`b.c`.",
+                    name=name,
                 )
             parts.append(found[1].replace("``", "`"))
             rest = rest[found.end() :]
@@ -308,8 +312,10 @@ def too_deep(**facts: Any) -> ExpressionError:
     """Return the error for an expression of more levels than are supported."""
     return ExpressionError(
         f"The expression is nested more than {MOST_NESTED} levels deep, which is the limit. Write it flatter: AND and OR take "
-        "any number of parts, IN takes a list.", limit=MOST_NESTED, **facts,
-    )  # fmt: skip
+        "any number of parts, IN takes a list.",
+        limit=MOST_NESTED,
+        **facts,
+    )
 
 
 def flatten(expression: Expression) -> Expression:

@@ -54,9 +54,11 @@ _NOW = ("current_timestamp", "current_date", "localtimestamp", "now", "curdate")
 
 
 def bind(
-    expression: Expression, schema: StructType, functions: Mapping[str, ResultOf] | None = None,
+    expression: Expression,
+    schema: StructType,
+    functions: Mapping[str, ResultOf] | None = None,
     now: dt.datetime | None = None,
-) -> Expression:  # fmt: skip
+) -> Expression:
     """Bind an expression to a schema.
 
     Parameters
@@ -79,9 +81,14 @@ def bind(
 
 
 def bind_rule(
-    feature: str, hook: str, what: str, expression: Expression, schema: StructType,
-    functions: Mapping[str, ResultOf] | None = None, wanted: DataType | None = None,
-) -> Expression:  # fmt: skip
+    feature: str,
+    hook: str,
+    what: str,
+    expression: Expression,
+    schema: StructType,
+    functions: Mapping[str, ResultOf] | None = None,
+    wanted: DataType | None = None,
+) -> Expression:
     """Bind the expression of a plugin's rule, and report what does not fit with plugin and hook.
 
     Parameters
@@ -97,19 +104,25 @@ def bind_rule(
         bound = bind_typed(expression, schema, functions)
     except (ColumnNotFoundError, ExpressionError) as e:
         facts = {**e.facts, "plugin": feature, "hook": hook}
-        raise type(e)(f"{what} of hook {hook} of plugin {feature!r} does not fit the table: {e.message}", **facts) from e
+        raise type(e)(
+            f"{what} of hook {hook} of plugin {feature!r} does not fit the table: {e.message}", **facts
+        ) from e
     if wanted is not None and not same_type(bound.type, wanted):
         raise HookContractError(
             f"{what} of hook {hook} of plugin {feature!r} has an expression of type {spark_name(bound.type)}; expected "
-            f"{spark_name(wanted)}.", plugin=feature, hook=hook,
-        )  # fmt: skip
+            f"{spark_name(wanted)}.",
+            plugin=feature,
+            hook=hook,
+        )
     return bound.expression
 
 
 def bind_typed(
-    expression: Expression, schema: StructType, functions: Mapping[str, ResultOf] | None = None,
+    expression: Expression,
+    schema: StructType,
+    functions: Mapping[str, ResultOf] | None = None,
     now: dt.datetime | None = None,
-) -> Typed:  # fmt: skip
+) -> Typed:
     """Bind an expression as `bind` does, and return its type too."""
 
     def locate(leaf: Leaf) -> Typed:
@@ -150,8 +163,9 @@ def _reach(schema: StructType, path: tuple[str, ...]) -> Typed:
         if isinstance(whole.type, ArrayType) or not isinstance(whole.type, (MapType, StructType)):
             raise ColumnNotFoundError(
                 f"Column {format_path(path)} is not in the table: {format_path(names)} is {spark_name(current)}, "
-                "which has no fields. Reach into an array with a[0].", column=format_path(path),
-            )  # fmt: skip
+                "which has no fields. Reach into an array with a[0].",
+                column=format_path(path),
+            )
         function = "element_at" if isinstance(whole.type, MapType) else "get_field"
         key = Literal(part, PrimitiveType("string"))
         whole = resolve_call(function, [whole, Typed(key, PrimitiveType("string"))])
@@ -169,10 +183,7 @@ def _now(name: str, now: dt.datetime) -> Typed:
 
 
 def resolve(
-    expression: Expression,
-    locate: LeafType,
-    functions: Mapping[str, ResultOf],
-    now: dt.datetime | None = None,
+    expression: Expression, locate: LeafType, functions: Mapping[str, ResultOf], now: dt.datetime | None = None
 ) -> Typed:
     """Bind an expression whose leaves ``locate`` finds and types. See `bind`."""
 
@@ -202,11 +213,7 @@ def resolve(
 
 def resolve_args(name: str, args: list[Typed], functions: Mapping[str, ResultOf]) -> Typed:
     """Return the call of a function on bound arguments; a plugin's function never hides a built-in."""
-    return (
-        resolve_call(name, args)
-        if is_builtin(name) or name not in functions
-        else _foreign(name, args, functions)
-    )
+    return resolve_call(name, args) if is_builtin(name) or name not in functions else _foreign(name, args, functions)
 
 
 def _keep_text(source: Expression, found: Typed) -> Typed:
@@ -221,14 +228,12 @@ def _cast(e: Cast, arg: Typed) -> Typed:
     target = canonical(e.type)
     if not can_cast(arg.type, target):
         raise UnsupportedExpressionError(
-            f"A cast from {spark_name(arg.type)} to {spark_name(target)} is not supported.",
-            cast=spark_name(target),
+            f"A cast from {spark_name(arg.type)} to {spark_name(target)} is not supported.", cast=spark_name(target)
         )
     if not e.safe or not isinstance(arg.expression, Literal):
         cast = cast_to(arg, target)
         return Typed(
-            replace(cast, safe=e.safe) if isinstance(cast, Cast) and cast.arg is arg.expression else cast,
-            target,
+            replace(cast, safe=e.safe) if isinstance(cast, Cast) and cast.arg is arg.expression else cast, target
         )
     try:
         folded = cast_literal(arg.expression, target)

@@ -10,10 +10,23 @@ from __future__ import annotations
 from delta_core.types import ArrayType, DataType, MapType, PrimitiveType, StructType, parse_decimal
 
 __all__ = [
-    "INTERVAL_DAY", "INTERVAL_DAY_TIME", "INTERVAL_YEAR_MONTH", "adjusted_decimal", "as_decimal", "can_cast",
-    "canonical", "common_type", "decimal_result", "describe", "is_integral", "is_interval", "is_numeric", "name_of",
-    "same_type", "spark_name",
-]  # fmt: skip
+    "INTERVAL_DAY",
+    "INTERVAL_DAY_TIME",
+    "INTERVAL_YEAR_MONTH",
+    "adjusted_decimal",
+    "as_decimal",
+    "can_cast",
+    "canonical",
+    "common_type",
+    "decimal_result",
+    "describe",
+    "is_integral",
+    "is_interval",
+    "is_numeric",
+    "name_of",
+    "same_type",
+    "spark_name",
+]
 
 BOOLEAN, BYTE, SHORT, INTEGER, LONG = map(PrimitiveType, ("boolean", "byte", "short", "integer", "long"))
 FLOAT, DOUBLE, STRING, BINARY = map(PrimitiveType, ("float", "double", "string", "binary"))
@@ -23,14 +36,14 @@ INTERVAL_DAY_TIME = PrimitiveType("interval day to second")
 INTERVAL_YEAR_MONTH = PrimitiveType("interval year to month")
 
 _ALIASES = {
-    "null": "void", "timestampNTZ": "timestamp_ntz", "timestampWithoutTimezone": "timestamp_ntz",
+    "null": "void",
+    "timestampNTZ": "timestamp_ntz",
+    "timestampWithoutTimezone": "timestamp_ntz",
     "decimal": "decimal(10,0)",
-}  # fmt: skip
+}
 _INTEGRAL_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _PRECEDENCE = ("byte", "short", "integer", "long", "float", "double")
-_DDL = {
-    "byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT", "timestamp_ntz": "TIMESTAMP_NTZ",
-}  # fmt: skip
+_DDL = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT", "timestamp_ntz": "TIMESTAMP_NTZ"}
 
 
 def canonical(t: DataType) -> DataType:
@@ -150,8 +163,18 @@ def _common_nested(a: DataType, b: DataType) -> DataType | None:
     return None
 
 
-_ATOMIC = ("boolean", *_INTEGRAL_DIGITS, "float", "double", "decimal", "string", "binary", "date", "timestamp",
-           "timestamp_ntz")  # fmt: skip
+_ATOMIC = (
+    "boolean",
+    *_INTEGRAL_DIGITS,
+    "float",
+    "double",
+    "decimal",
+    "string",
+    "binary",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+)
 _NUMBERS = {*_INTEGRAL_DIGITS, "float", "double", "decimal"}
 _CASTS: dict[str, set[str]] = {
     "boolean": {*_NUMBERS, "string"},

@@ -23,24 +23,11 @@ from delta_core.types import PrimitiveType, StructType
 
 __all__ = ["from_filters", "to_expression"]
 
-_COMPARE = {
-    "=": "=",
-    "==": "=",
-    "!=": "!=",
-    "<>": "!=",
-    "<": "<",
-    "<=": "<=",
-    ">": ">",
-    ">=": ">=",
-    "<=>": "<=>",
-}
+_COMPARE = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>"}
 
 
 def to_expression(
-    predicate: Any,
-    schema: StructType,
-    functions: Mapping[str, ResultOf] | None = None,
-    now: dt.datetime | None = None,
+    predicate: Any, schema: StructType, functions: Mapping[str, ResultOf] | None = None, now: dt.datetime | None = None
 ) -> Expression | None:
     """Return a predicate of any known form, bound to the schema; None for None and for empty filters.
 

@@ -22,7 +22,7 @@ from delta_core.expressions.coercion import (
     describe,
     is_integral,
     is_interval,
-)  # fmt: skip
+)
 from delta_core.expressions.typing_rules import (
     Rule,
     Typed,
@@ -48,7 +48,7 @@ from delta_core.expressions.typing_rules import (
     to_boolean,
     unified,
     whole,
-)  # fmt: skip
+)
 from delta_core.types import PrimitiveType
 
 __all__ = ["COMPARISONS", "function_names", "is_builtin", "refuse_name", "resolve_call", "rewrite"]
@@ -200,25 +200,38 @@ datediff date_diff
 sha1 sha
 """
 _CASTS = {
-    "boolean": "boolean", "tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long", "float": "float",
-    "double": "double", "decimal": "decimal(10,0)", "string": "string", "binary": "binary", "date": "date",
+    "boolean": "boolean",
+    "tinyint": "byte",
+    "smallint": "short",
+    "int": "integer",
+    "bigint": "long",
+    "float": "float",
+    "double": "double",
+    "decimal": "decimal(10,0)",
+    "string": "string",
+    "binary": "binary",
+    "date": "date",
     "timestamp": "timestamp",
-}  # fmt: skip
+}
 
 REWRITES: dict[str, tuple[Rewrite, int, int]] = {
     **{
         name: (_rename(group.split()[0]), 0, 9999)
-        for group in _SYNONYMS.strip().splitlines() for name in group.split()[1:]
+        for group in _SYNONYMS.strip().splitlines()
+        for name in group.split()[1:]
     },
     **{name: (_cast_call(target), 1, 1) for name, target in _CASTS.items()},
     "nullif": (_nullif, 2, 2),
     "nvl2": (lambda a: Call("if", (Call("isnotnull", a[:1]), a[1], a[2])), 3, 3),
     "between": (lambda a: Call("and", (Call(">=", a[:2]), Call("<=", (a[0], a[2])))), 3, 3),
     "left": (lambda a: Call("substring", (a[0], Literal(1), a[1])), 2, 2),
-    "locate": (lambda a: Call("instr", (a[1], a[0])), 2, 2), "position": (lambda a: Call("instr", (a[1], a[0])), 2, 2),
+    "locate": (lambda a: Call("instr", (a[1], a[0])), 2, 2),
+    "position": (lambda a: Call("instr", (a[1], a[0])), 2, 2),
     "charindex": (lambda a: Call("instr", (a[1], a[0])), 2, 2),
-    "date_part": (_date_part, 2, 2), "datepart": (_date_part, 2, 2), "extract": (_date_part, 2, 2),
-}  # fmt: skip
+    "date_part": (_date_part, 2, 2),
+    "datepart": (_date_part, 2, 2),
+    "extract": (_date_part, 2, 2),
+}
 _OPTIONAL_FORMAT = {"to_date": DATE, "to_timestamp": TIMESTAMP, "to_timestamp_ntz": TIMESTAMP_NTZ}
 
 _REFUSED = {
@@ -319,13 +332,9 @@ def _move_time(name: str, args: list[Typed]) -> Typed | None:
     if count is None or time.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING):
         raise misfit(name, args, "a date or timestamp and a constant INTERVAL")
     if time.type == DATE and step.type == INTERVAL_YEAR_MONTH:
-        return Typed(
-            Call("add_months", (time.expression, Literal(count if name == "+" else -count, INTEGER))), DATE
-        )
+        return Typed(Call("add_months", (time.expression, Literal(count if name == "+" else -count, INTEGER))), DATE)
     if time.type == DATE and step.type == INTERVAL_DAY:
         days = count // 86_400_000_000
-        return Typed(
-            Call("date_add", (time.expression, Literal(days if name == "+" else -days, INTEGER))), DATE
-        )
+        return Typed(Call("date_add", (time.expression, Literal(days if name == "+" else -days, INTEGER))), DATE)
     target = time.type if time.type == TIMESTAMP_NTZ else TIMESTAMP
     return Typed(Call(name, (implicit(name, time, target), step.expression)), target)

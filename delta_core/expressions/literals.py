@@ -19,14 +19,26 @@ from delta_core.expressions.coercion import as_decimal, canonical, name_of, spar
 from delta_core.types import DataType, PrimitiveType
 
 __all__ = [
-    "INTEGRAL_RANGES", "TRIMMED", "cast_literal", "literal_type", "parse_boolean", "parse_date", "parse_decimal_text",
-    "parse_double", "parse_integer", "parse_timestamp", "to_microseconds", "typed",
-]  # fmt: skip
+    "INTEGRAL_RANGES",
+    "TRIMMED",
+    "cast_literal",
+    "literal_type",
+    "parse_boolean",
+    "parse_date",
+    "parse_decimal_text",
+    "parse_double",
+    "parse_integer",
+    "parse_timestamp",
+    "to_microseconds",
+    "typed",
+]
 
 INTEGRAL_RANGES = {
-    "byte": (-(2**7), 2**7 - 1), "short": (-(2**15), 2**15 - 1),
-    "integer": (-(2**31), 2**31 - 1), "long": (-(2**63), 2**63 - 1),
-}  # fmt: skip
+    "byte": (-(2**7), 2**7 - 1),
+    "short": (-(2**15), 2**15 - 1),
+    "integer": (-(2**31), 2**31 - 1),
+    "long": (-(2**63), 2**63 - 1),
+}
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 (a timestamp without a zone)
 _MICROSECOND = dt.timedelta(microseconds=1)
 #: What Spark's casts trim: ASCII control characters and the blank.
@@ -44,9 +56,14 @@ _TIMESTAMP = re.compile(
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?:([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?)?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _NAMED_DOUBLES = {
-    "inf": math.inf, "+inf": math.inf, "infinity": math.inf, "+infinity": math.inf, "-inf": -math.inf,
-    "-infinity": -math.inf, "nan": math.nan,
-}  # fmt: skip
+    "inf": math.inf,
+    "+inf": math.inf,
+    "infinity": math.inf,
+    "+infinity": math.inf,
+    "-inf": -math.inf,
+    "-infinity": -math.inf,
+    "nan": math.nan,
+}
 _TRUE, _FALSE = frozenset(("t", "true", "y", "yes", "1")), frozenset(("f", "false", "n", "no", "0"))
 
 
@@ -71,8 +88,9 @@ def literal_type(value: Any) -> DataType:
         return PrimitiveType("date")
     raise ExpressionError(
         f"Found a constant of Python type {type(value).__name__}; expected a number, text, bytes, bool, date, datetime, "
-        "Decimal or None.", value=value,
-    )  # fmt: skip
+        "Decimal or None.",
+        value=value,
+    )
 
 
 def _decimal_literal_type(value: decimal.Decimal) -> DataType:
@@ -80,9 +98,7 @@ def _decimal_literal_type(value: decimal.Decimal) -> DataType:
     assert isinstance(exponent, int)
     precision, scale = max(len(digits) + max(exponent, 0), -exponent, 1), max(-exponent, 0)
     if precision > 38:
-        raise ExpressionError(
-            f"The number {value} needs {precision} digits; a decimal has at most 38.", value=value
-        )
+        raise ExpressionError(f"The number {value} needs {precision} digits; a decimal has at most 38.", value=value)
     return PrimitiveType(f"decimal({precision},{scale})")
 
 
@@ -142,9 +158,7 @@ def _convert(value: Any, source: str, target: DataType) -> Any:
 
 
 def _overflow(value: Any, target: DataType) -> ExpressionError:
-    return ExpressionError(
-        f"The number {value} does not fit {spark_name(target)}.", condition="CAST_OVERFLOW"
-    )
+    return ExpressionError(f"The number {value} does not fit {spark_name(target)}.", condition="CAST_OVERFLOW")
 
 
 def _fits(value: int, name: str) -> bool:
@@ -172,8 +186,10 @@ def _fit_decimal(value: decimal.Decimal, target: DataType) -> decimal.Decimal:
 def _invalid(text: str, target: str) -> ExpressionError:
     return ExpressionError(
         f"The text {text[:100]!r} can't be cast to {target}. Correct it, or use try_cast to get null instead.",
-        condition="CAST_INVALID_INPUT", value=text, type=target,
-    )  # fmt: skip
+        condition="CAST_INVALID_INPUT",
+        value=text,
+        type=target,
+    )
 
 
 def parse_integer(text: str, target: DataType) -> int:
@@ -239,9 +255,14 @@ def parse_timestamp(text: str, target: DataType) -> dt.datetime:
             raise _invalid(text, spark_name(target))
         found = match.groupdict()
         local = dt.datetime(  # noqa: DTZ001 (wall clock, until its zone is known)
-            int(found["year"]), int(found["month"] or 1), int(found["day"] or 1), int(found["hour"] or 0),
-            int(found["minute"] or 0), int(found["second"] or 0), int(((found["fraction"] or "") + "000000")[:6]),
-        )  # fmt: skip
+            int(found["year"]),
+            int(found["month"] or 1),
+            int(found["day"] or 1),
+            int(found["hour"] or 0),
+            int(found["minute"] or 0),
+            int(found["second"] or 0),
+            int(((found["fraction"] or "") + "000000")[:6]),
+        )
         zone = _zone(found["zone"])
         if name_of(target) == "timestamp_ntz":
             return local
@@ -274,7 +295,13 @@ def to_microseconds(value: Any) -> int:
 
 
 _READERS: dict[str, Any] = {
-    **dict.fromkeys(INTEGRAL_RANGES, parse_integer), "double": parse_double, "float": parse_double,
-    "decimal": parse_decimal_text, "boolean": parse_boolean, "date": parse_date, "timestamp": parse_timestamp,
-    "timestamp_ntz": parse_timestamp, "binary": lambda text, _: text.encode(),
-}  # fmt: skip
+    **dict.fromkeys(INTEGRAL_RANGES, parse_integer),
+    "double": parse_double,
+    "float": parse_double,
+    "decimal": parse_decimal_text,
+    "boolean": parse_boolean,
+    "date": parse_date,
+    "timestamp": parse_timestamp,
+    "timestamp_ntz": parse_timestamp,
+    "binary": lambda text, _: text.encode(),
+}

@@ -22,11 +22,18 @@ __all__ = ["MANY", "cast_values", "expand", "from_arrow", "from_literals", "from
 MANY = 24
 #: Python types whose lists Arrow converts as their values are typed one by one.
 _PLAIN: dict[type, pa.DataType] = {
-    int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary(), bool: pa.bool_(), dt.date: pa.date32(),
-}  # fmt: skip
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    bytes: pa.binary(),
+    bool: pa.bool_(),
+    dt.date: pa.date32(),
+}
 #: Joins texts to be split again, at once where none of them holds it.
 _SEPARATOR = "\x1f"
-_KINDS = frozenset((*INTEGRAL_RANGES, "float", "double", "string", "boolean", "date", "timestamp", "timestamp_ntz", "decimal"))
+_KINDS = frozenset(
+    (*INTEGRAL_RANGES, "float", "double", "string", "boolean", "date", "timestamp", "timestamp_ntz", "decimal")
+)
 
 
 def from_python(values: Collection[Any]) -> Values | None:
@@ -80,7 +87,13 @@ def from_arrow(array: pa.Array) -> Values | None:
 
 
 def _is_plain(t: pa.DataType) -> bool:
-    tests = (pa.types.is_signed_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_boolean, pa.types.is_date32)
+    tests = (
+        pa.types.is_signed_integer,
+        pa.types.is_float32,
+        pa.types.is_float64,
+        pa.types.is_boolean,
+        pa.types.is_date32,
+    )
     return t in (pa.string(), pa.binary()) or any(test(t) for test in tests)
 
 

@@ -98,9 +98,7 @@ def java_replacement(text: str) -> str:
         elif c == "$" and following is not None and following.isdigit():
             out.append("\\" + following)
         elif c in "\\$":
-            raise UnsupportedExpressionError(
-                f"The replacement {text!r} holds {c!r} where no group number follows."
-            )
+            raise UnsupportedExpressionError(f"The replacement {text!r} holds {c!r} where no group number follows.")
         else:
             out.append(c)
     return "".join(out)
@@ -109,5 +107,7 @@ def java_replacement(text: str) -> str:
 def _refused(pattern: str, part: str) -> UnsupportedExpressionError:
     return UnsupportedExpressionError(
         f"The regular expression {pattern!r} holds {part!r}, which is not evaluated as Java does here. "
-        "Rewrite it without, e.g. with like, startswith or contains.", pattern=pattern, part=part,
-    )  # fmt: skip
+        "Rewrite it without, e.g. with like, startswith or contains.",
+        pattern=pattern,
+        part=part,
+    )

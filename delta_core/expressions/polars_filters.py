@@ -22,15 +22,30 @@ from delta_core.types import PrimitiveType
 __all__ = ["from_polars"]
 
 _OPERATORS = {
-    "Eq": "=", "NotEq": "!=", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">=", "And": "and",
-    "LogicalAnd": "and", "Or": "or", "LogicalOr": "or", "EqValidity": "<=>",
-}  # fmt: skip
+    "Eq": "=",
+    "NotEq": "!=",
+    "Lt": "<",
+    "LtEq": "<=",
+    "Gt": ">",
+    "GtEq": ">=",
+    "And": "and",
+    "LogicalAnd": "and",
+    "Or": "or",
+    "LogicalOr": "or",
+    "EqValidity": "<=>",
+}
 _BOOLEAN = {"IsNull": "isnull", "IsNotNull": "isnotnull", "Not": "not"}
 _TEXT = {"StartsWith": "startswith", "EndsWith": "endswith"}
 _NAMES = {
-    "Int8": "byte", "Int16": "short", "Int32": "integer", "Int64": "long", "Float32": "float", "Float64": "double",
-    "String": "string", "Boolean": "boolean",
-}  # fmt: skip
+    "Int8": "byte",
+    "Int16": "short",
+    "Int32": "integer",
+    "Int64": "long",
+    "Float32": "float",
+    "Float64": "double",
+    "String": "string",
+    "Boolean": "boolean",
+}
 
 
 class _UntranslatableError(Exception):

@@ -20,38 +20,19 @@ from delta_core.expressions.ast import (
     PartitionValue,
     PhysicalColumn,
     Values,
-)  # fmt: skip
-from delta_core.expressions.coercion import (
-    INTERVAL_DAY,
-    INTERVAL_DAY_TIME,
-    INTERVAL_YEAR_MONTH,
-    name_of,
-    spark_name,
 )
+from delta_core.expressions.coercion import INTERVAL_DAY, INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH, name_of, spark_name
 from delta_core.expressions.literals import to_microseconds, typed
 from delta_core.expressions.members import expand
 from delta_core.recursion import Steps, each, run
 
 __all__ = ["format_sql", "quote_name"]
 
-_INFIX = frozenset(
-    ("=", "!=", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "div", "&", "|", "^", "and", "or")
-)
+_INFIX = frozenset(("=", "!=", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "div", "&", "|", "^", "and", "or"))
 #: Written with words or signs around their operands, so that these stand in parentheses.
-_LOOSE = frozenset(
-    ("not", "isnull", "isnotnull", "in", "like", "ilike", "rlike", "negative", "positive", "~")
-)
+_LOOSE = frozenset(("not", "isnull", "isnotnull", "in", "like", "ilike", "rlike", "negative", "positive", "~"))
 _WORD = {"and": "AND", "or": "OR", "div": "DIV", "like": "LIKE", "ilike": "ILIKE", "rlike": "RLIKE"}
-_ESCAPED = {
-    "\\": "\\\\",
-    "'": "\\'",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\0": "\\0",
-    "\b": "\\b",
-    "\x1a": "\\Z",
-}
+_ESCAPED = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0", "\b": "\\b", "\x1a": "\\Z"}
 #: Words that a bare name may not be, lest Spark reads them as something else.
 _RESERVED = frozenset((
     "and", "or", "not", "null", "true", "false", "case", "when", "then", "else", "end", "is", "in", "like", "ilike",
@@ -163,9 +144,13 @@ _SYNTAX: dict[str, Any] = {
     "isnull": lambda _, parts: f"{_operand(parts[0])} IS NULL",
     "isnotnull": lambda _, parts: f"{_operand(parts[0])} IS NOT NULL",
     "in": lambda _, parts: f"{_operand(parts[0])} IN ({', '.join(p.text for p in parts[1:])})",
-    "like": _like, "ilike": _like, "rlike": _like, "case": _case, "get_field": _field,
+    "like": _like,
+    "ilike": _like,
+    "rlike": _like,
+    "case": _case,
+    "get_field": _field,
     "[]": lambda _, parts: f"{_holder(parts[0])}[{parts[1].text}]",
-}  # fmt: skip
+}
 
 
 # --- constants -----------------------------------------------------------------------------
@@ -213,9 +198,17 @@ def _timestamp(value: Any, word: str) -> str:
 
 
 _PRINTERS: dict[str, Any] = {
-    "boolean": lambda v: "TRUE" if v else "FALSE", "byte": lambda v: f"{v}Y", "short": lambda v: f"{v}S",
-    "integer": str, "long": lambda v: f"{v}L", "decimal": _decimal, "string": _text,
-    "float": lambda v: _double(v, "F"), "double": lambda v: _double(v, "D"), "binary": lambda v: f"X'{v.hex().upper()}'",
-    "date": lambda v: f"DATE '{v}'", "timestamp": lambda v: _timestamp(v, "TIMESTAMP"),
+    "boolean": lambda v: "TRUE" if v else "FALSE",
+    "byte": lambda v: f"{v}Y",
+    "short": lambda v: f"{v}S",
+    "integer": str,
+    "long": lambda v: f"{v}L",
+    "decimal": _decimal,
+    "string": _text,
+    "float": lambda v: _double(v, "F"),
+    "double": lambda v: _double(v, "D"),
+    "binary": lambda v: f"X'{v.hex().upper()}'",
+    "date": lambda v: f"DATE '{v}'",
+    "timestamp": lambda v: _timestamp(v, "TIMESTAMP"),
     "timestamp_ntz": lambda v: _timestamp(v, "TIMESTAMP_NTZ"),
-}  # fmt: skip
+}

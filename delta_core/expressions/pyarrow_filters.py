@@ -134,8 +134,9 @@ class _Reader:
                 names = ", ".join(self._schema.names[:20])
                 raise ColumnNotFoundError(
                     f"The pyarrow expression names column {'.'.join(path)!r}, which the table lacks (pyarrow compares names "
-                    f"exactly). The table's columns are: {names}.", column=".".join(path),
-                )  # fmt: skip
+                    f"exactly). The table's columns are: {names}.",
+                    column=".".join(path),
+                )
             current = found.type
         return Column(path)
 
@@ -181,15 +182,24 @@ def _constant(scalar: pa.Scalar) -> Literal:
     if pa.types.is_decimal(t):
         return Literal(scalar.as_py())
     tests: tuple[Callable[[pa.DataType], bool], ...] = (
-        pa.types.is_boolean, pa.types.is_signed_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_string,
-        pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_date32,
-    )  # fmt: skip
+        pa.types.is_boolean,
+        pa.types.is_signed_integer,
+        pa.types.is_float32,
+        pa.types.is_float64,
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_date32,
+    )
     if not any(test(t) for test in tests):
         raise UnsupportedExpressionError(f"The pyarrow expression holds a constant of type {t}. {_ALTERNATIVES}")
     try:
         return Literal(scalar.as_py(), arrow_to_type(t))
     except (SchemaError, ValueError, OverflowError) as e:
-        raise ExpressionError(f"The pyarrow expression holds a constant that can't be read: {e}. {_ALTERNATIVES}") from e
+        raise ExpressionError(
+            f"The pyarrow expression holds a constant that can't be read: {e}. {_ALTERNATIVES}"
+        ) from e
 
 
 def _timestamp(scalar: Any) -> Literal:

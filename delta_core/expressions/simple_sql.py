@@ -54,7 +54,11 @@ def parse_simple(text: str) -> Expression | None:
         if found is None or found.lastgroup is None:
             return None
         kind, word = found.lastgroup, found[found.lastgroup]
-        tokens.append((word.lower(), "") if kind == "name" and word.lower() in RESERVED else (kind if kind != "sign" else word, word))
+        tokens.append(
+            (word.lower(), "")
+            if kind == "name" and word.lower() in RESERVED
+            else (kind if kind != "sign" else word, word)
+        )
         at = found.end()
     if not tokens:
         return None

@@ -225,9 +225,7 @@ class _Scope:
         return Call("!=", (self.statistic("nullCount", column, _LONG), _NUM_RECORDS))
 
     def _is_collated(self, column: Column) -> bool:
-        ancestors: list[Field] = [
-            find(self._schema, column.path[: i + 1])[1] for i in range(len(column.path))
-        ]
+        ancestors: list[Field] = [find(self._schema, column.path[: i + 1])[1] for i in range(len(column.path))]
         return any("__COLLATIONS" in f.metadata for f in ancestors)
 
 
@@ -559,6 +557,4 @@ def _monotone(e: Expression, scope: _Scope) -> tuple[Expression, Callable[[Expre
     if len(varying) != 1 or not (prefix or e.function in _MONOTONE_CALLS) or (prefix and varying != [0]):
         return None
     place = varying[0]
-    return e.args[place], lambda bound: replace(
-        e, args=(*e.args[:place], bound, *e.args[place + 1 :]), sql=""
-    )
+    return e.args[place], lambda bound: replace(e, args=(*e.args[:place], bound, *e.args[place + 1 :]), sql="")

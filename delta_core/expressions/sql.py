@@ -108,9 +108,7 @@ def _parse(short: str, text: str, parts: dict[Any, Expression]) -> Expression:
 
     dialect, _ = _parser()
     if not text.strip():
-        raise ExpressionError(
-            "The expression is empty; expected Spark SQL text such as \"x > 5 AND s = 'a'\"."
-        )
+        raise ExpressionError("The expression is empty; expected Spark SQL text such as \"x > 5 AND s = 'a'\".")
     try:
         tokens = _reread(dialect.tokenize(short), short)
     except (errors.ParseError, errors.TokenError) as e:
@@ -132,7 +130,8 @@ def _parse_tokens(tokens: list[Any], short: str, text: str) -> Expression:
         raise _not_parsed(text, e) from e
     except RecursionError:
         raise ExpressionError(
-            f"The expression {_short(text)!r} is nested too deep without parentheses. Put its parts in parentheses.", sql=text
+            f"The expression {_short(text)!r} is nested too deep without parentheses. Put its parts in parentheses.",
+            sql=text,
         ) from None
     if len(trees) != 1 or trees[0] is None:
         raise ExpressionError(f"The text {_short(text)!r} is not one expression.", sql=text)
@@ -190,15 +189,8 @@ def _reread(tokens: list[Any], text: str) -> list[Any]:
         if kind == "STRING":
             if out and out[-1].token_type.name == "STRING" and _touch(out[-1], token, text):
                 start = out.pop().start  # a doubled quote
-            out.append(
-                _token(token, token.token_type, _unescape(text[start + 1 : token.end], text[start]), start)
-            )
-        elif (
-            kind == "DECIMAL"
-            and len(out) > 1
-            and out[-2].token_type.name == "NUMBER"
-            and out[-2].start == start
-        ):
+            out.append(_token(token, token.token_type, _unescape(text[start + 1 : token.end], text[start]), start))
+        elif kind == "DECIMAL" and len(out) > 1 and out[-2].token_type.name == "NUMBER" and out[-2].start == start:
             out.pop()
             number = out.pop()
             plain = format(decimal.Decimal(number.text), "f")
@@ -258,12 +250,25 @@ _COMPARING = ("EQ", "NEQ", "NullSafeEQ", "NullSafeNEQ", "GT", "GTE", "LT", "LTE"
 _RANGES = ("Is", "In", "Between", "Like", "ILike", "RegexpLike", "Escape")
 _BITS = ("BitwiseAnd", "BitwiseOr", "BitwiseXor")
 _REFUSED = {
-    "Subquery": "a subquery", "Select": "a subquery", "Exists": "a subquery (EXISTS)", "Union": "a subquery",
-    "Window": "a window function", "Filter": "an aggregate's FILTER", "Distinct": "DISTINCT", "Lambda": "a lambda",
-    "Star": "a star (*)", "Parameter": "a parameter", "Placeholder": "a parameter", "Tuple": "a tuple",
-    "Any": "ANY", "All": "ALL", "Collate": "COLLATE", "AtTimeZone": "AT TIME ZONE", "Array": "an array constructor",
+    "Subquery": "a subquery",
+    "Select": "a subquery",
+    "Exists": "a subquery (EXISTS)",
+    "Union": "a subquery",
+    "Window": "a window function",
+    "Filter": "an aggregate's FILTER",
+    "Distinct": "DISTINCT",
+    "Lambda": "a lambda",
+    "Star": "a star (*)",
+    "Parameter": "a parameter",
+    "Placeholder": "a parameter",
+    "Tuple": "a tuple",
+    "Any": "ANY",
+    "All": "ALL",
+    "Collate": "COLLATE",
+    "AtTimeZone": "AT TIME ZONE",
+    "Array": "an array constructor",
     "JSONExtract": "the operator ->",
-}  # fmt: skip
+}
 
 
 def _convert(node: Any, text: str) -> Steps[Expression]:
@@ -378,11 +383,7 @@ def _if(node: Any, text: str) -> Steps[Expression]:
 def _negative(node: Any, text: str) -> Steps[Expression]:
     inner = yield _convert(node.this, text)
     if isinstance(inner, Literal) and type(node.this).__name__ in ("Literal", "Cast"):
-        return (
-            Literal(-inner.value)
-            if type(node.this).__name__ == "Literal"
-            else Literal(-inner.value, inner.type)
-        )
+        return Literal(-inner.value) if type(node.this).__name__ == "Literal" else Literal(-inner.value, inner.type)
     return Call("negative", (inner,))
 
 
@@ -411,11 +412,24 @@ def _cast(node: Any, text: str) -> Steps[Expression]:
 
 
 _TYPES = {
-    "BOOLEAN": "boolean", "TINYINT": "byte", "SMALLINT": "short", "INT": "integer", "BIGINT": "long", "FLOAT": "float",
-    "DOUBLE": "double", "TEXT": "string", "VARCHAR": "string", "CHAR": "string", "BINARY": "binary", "VARBINARY": "binary",
-    "DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMPTZ": "timestamp", "TIMESTAMPLTZ": "timestamp",
+    "BOOLEAN": "boolean",
+    "TINYINT": "byte",
+    "SMALLINT": "short",
+    "INT": "integer",
+    "BIGINT": "long",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "TEXT": "string",
+    "VARCHAR": "string",
+    "CHAR": "string",
+    "BINARY": "binary",
+    "VARBINARY": "binary",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMPTZ": "timestamp",
+    "TIMESTAMPLTZ": "timestamp",
     "TIMESTAMPNTZ": "timestamp_ntz",
-}  # fmt: skip
+}
 
 
 def _data_type(node: Any, text: str) -> DataType:
@@ -446,9 +460,7 @@ def _column(node: Any, text: str) -> Expression:
 
 def _dot(node: Any, text: str) -> Steps[Expression]:
     if type(node.expression).__name__ != "Identifier":
-        raise UnsupportedExpressionError(
-            f"{node.sql(dialect='spark')} in {_short(text)!r} is not supported.", sql=text
-        )
+        raise UnsupportedExpressionError(f"{node.sql(dialect='spark')} in {_short(text)!r} is not supported.", sql=text)
     if type(node.this).__name__ == "Identifier":
         return Column((node.this.name, node.expression.name))
     holder, name = (yield _convert(node.this, text)), node.expression.name
@@ -459,9 +471,7 @@ def _dot(node: Any, text: str) -> Steps[Expression]:
 
 def _bracket(node: Any, text: str) -> Steps[Expression]:
     if len(node.expressions) != 1 or node.args.get("offset"):
-        raise UnsupportedExpressionError(
-            f"{node.sql(dialect='spark')} in {_short(text)!r} is not supported.", sql=text
-        )
+        raise UnsupportedExpressionError(f"{node.sql(dialect='spark')} in {_short(text)!r} is not supported.", sql=text)
     return Call("[]", ((yield _convert(node.this, text)), (yield _convert(node.expressions[0], text))))
 
 
@@ -473,9 +483,7 @@ def _function(node: Any, text: str) -> Steps[Expression]:
     if any(type(a).__name__ in ("Star", "Distinct") for a in args):
         args = []
     if name in ("date_add", "dateadd", "datediff", "date_diff") and len(args) == 3:
-        raise UnsupportedExpressionError(
-            f"{name} with a unit in {_short(text)!r} is not supported.", sql=text
-        )
+        raise UnsupportedExpressionError(f"{name} with a unit in {_short(text)!r} is not supported.", sql=text)
     return Call(name, tuple((yield from each(_convert(a, text) for a in args))))
 
 
@@ -495,9 +503,14 @@ def _extract(node: Any, text: str) -> Steps[Expression]:
 
 
 _INTERVAL_US = {
-    "MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000, "HOUR": 3_600_000_000,
-    "DAY": 86_400_000_000, "WEEK": 7 * 86_400_000_000,
-}  # fmt: skip
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 7 * 86_400_000_000,
+}
 
 
 def _interval(node: Any, text: str) -> Expression:
@@ -513,9 +526,7 @@ def _interval(node: Any, text: str) -> Expression:
     if unit in ("YEAR", "MONTH"):
         return Literal(int(count) * (12 if unit == "YEAR" else 1), INTERVAL_YEAR_MONTH)
     if unit in _INTERVAL_US:
-        return Literal(
-            int(count * _INTERVAL_US[unit]), INTERVAL_DAY if unit in ("DAY", "WEEK") else INTERVAL_DAY_TIME
-        )
+        return Literal(int(count * _INTERVAL_US[unit]), INTERVAL_DAY if unit in ("DAY", "WEEK") else INTERVAL_DAY_TIME)
     raise UnsupportedExpressionError(
         f"The interval {node.sql(dialect='spark')} in {_short(text)!r} is not supported.", sql=text
     )

@@ -34,7 +34,7 @@ from delta_core.expressions.coercion import (
     name_of,
     same_type,
     spark_name,
-)  # fmt: skip
+)
 from delta_core.expressions.literals import cast_literal
 from delta_core.expressions.members import MANY, cast_values, expand, from_literals, look_up
 from delta_core.types import ArrayType, DataType, MapType, PrimitiveType, StructType
@@ -71,9 +71,7 @@ def cast_to(arg: Typed, target: DataType) -> Expression:
 def misfit(name: str, args: Sequence[Typed], expected: str) -> ExpressionError:
     """Return the error for arguments that a function does not take."""
     found = describe([a.type for a in args])
-    return ExpressionError(
-        f"Function {name!r} got ({found}), expected {expected}. Add a cast.", function=name
-    )
+    return ExpressionError(f"Function {name!r} got ({found}), expected {expected}. Add a cast.", function=name)
 
 
 def _unify(name: str, args: Sequence[Typed]) -> DataType:
@@ -116,9 +114,7 @@ def _exact(arg: Typed) -> Typed:
 
 def _are_exact(types: Sequence[DataType]) -> bool:
     """Tell whether decimals meet decimals or integers only."""
-    return any(name_of(t) == "decimal" for t in types) and all(
-        as_decimal(t) is not None or t == VOID for t in types
-    )
+    return any(name_of(t) == "decimal" for t in types) and all(as_decimal(t) is not None or t == VOID for t in types)
 
 
 def comparison(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
@@ -238,9 +234,10 @@ def rounded(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
         precision, scale = as_decimal(target) or (38, 0)
         whole = precision - scale + 1
         target = (
-            PrimitiveType(f"decimal({min(max(whole, 1 - digits.value), 38)},0)") if digits.value < 0
+            PrimitiveType(f"decimal({min(max(whole, 1 - digits.value), 38)},0)")
+            if digits.value < 0
             else adjusted_decimal(whole + min(scale, digits.value), min(scale, digits.value))
-        )  # fmt: skip
+        )
     return [value, digits], target
 
 
@@ -286,9 +283,7 @@ def struct_field(name: str, args: list[Typed]) -> tuple[list[Expression], DataTy
         raise misfit(name, args, "a STRUCT and a field's name")
     found = holder.type.get(str(key.expression.value))
     if found is None:
-        raise ExpressionError(
-            f"Field {key.expression.value!r} is not in {spark_name(holder.type)}.", function=name
-        )  # fmt: skip
+        raise ExpressionError(f"Field {key.expression.value!r} is not in {spark_name(holder.type)}.", function=name)
     return [holder.expression, Literal(found.name, STRING)], found.type
 
 
@@ -302,10 +297,7 @@ def size(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
 def array_contains(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
     """Take an array and a value like its elements."""
     array = args[0].type
-    if (
-        not isinstance(array, ArrayType)
-        or common_type(array.element_type, args[1].type) != array.element_type
-    ):
+    if not isinstance(array, ArrayType) or common_type(array.element_type, args[1].type) != array.element_type:
         raise misfit(name, args, "an ARRAY and a value of its elements' type")
     return [args[0].expression, cast_to(args[1], array.element_type)], BOOLEAN
 
@@ -335,9 +327,16 @@ def hashed(result: DataType) -> Rule:
 # --- signatures ----------------------------------------------------------------------------
 
 _NAMED = {
-    "boolean": BOOLEAN, "integer": INTEGER, "long": LONG, "double": DOUBLE, "string": STRING, "binary": BINARY,
-    "date": DATE, "timestamp": TIMESTAMP, "timestamp_ntz": TIMESTAMP_NTZ,
-}  # fmt: skip
+    "boolean": BOOLEAN,
+    "integer": INTEGER,
+    "long": LONG,
+    "double": DOUBLE,
+    "string": STRING,
+    "binary": BINARY,
+    "date": DATE,
+    "timestamp": TIMESTAMP,
+    "timestamp_ntz": TIMESTAMP_NTZ,
+}
 _UPCASTS = {"integer": ("byte", "short", "integer"), "long": ("byte", "short", "integer", "long")}
 
 
@@ -345,13 +344,19 @@ def implicit(name: str, arg: Typed, target: DataType) -> Expression:
     """Cast an argument to a parameter's type as Spark does on its own, or raise ExpressionError."""
     source, wanted = name_of(arg.type), name_of(target)
     allowed = (
-        same_type(arg.type, target) or arg.type == VOID
+        same_type(arg.type, target)
+        or arg.type == VOID
         or (arg.type == STRING and isinstance(target, PrimitiveType))
-        or (target == STRING and isinstance(arg.type, PrimitiveType) and not is_interval(arg.type) and source != "variant")
+        or (
+            target == STRING
+            and isinstance(arg.type, PrimitiveType)
+            and not is_interval(arg.type)
+            and source != "variant"
+        )
         or source in _UPCASTS.get(wanted, ())
         or (target == DOUBLE and is_numeric(arg.type))
         or (target in (DATE, TIMESTAMP, TIMESTAMP_NTZ) and arg.type in (DATE, TIMESTAMP, TIMESTAMP_NTZ))
-    )  # fmt: skip
+    )
     if not allowed:
         raise misfit(name, [arg], spark_name(target))
     return cast_to(arg, target)
@@ -375,9 +380,7 @@ def signature(parameters: tuple[str, ...], result: str) -> Rule:
         cast = [_parameter(name, a, k) for a, k in zip(args, kinds, strict=False)]
         if result != "first":
             return cast, _NAMED[result]
-        return cast, args[0].type if args[0].type in (BINARY, TIMESTAMP_NTZ) else _NAMED[
-            _FIRST[parameters[0]]
-        ]
+        return cast, args[0].type if args[0].type in (BINARY, TIMESTAMP_NTZ) else _NAMED[_FIRST[parameters[0]]]
 
     return rule
 

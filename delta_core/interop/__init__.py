@@ -25,25 +25,43 @@ if TYPE_CHECKING:
         root_uri,
         row_count,
         sizes,
-    )  # fmt: skip
+    )
     from delta_core.interop.polars_source import scan_polars
 
 __all__ = [
-    "Sizes", "add_actions", "file_table", "file_uris", "keep_masks", "parquet_dataset", "partition_values", "read_changes",
-    "read_table", "require", "root_uri", "row_count", "scan_dataset", "scan_polars", "sizes",
-]  # fmt: skip
+    "Sizes",
+    "add_actions",
+    "file_table",
+    "file_uris",
+    "keep_masks",
+    "parquet_dataset",
+    "partition_values",
+    "read_changes",
+    "read_table",
+    "require",
+    "root_uri",
+    "row_count",
+    "scan_dataset",
+    "scan_polars",
+    "sizes",
+]
 
 _HOME = {
-    **dict.fromkeys(__all__, "file_tables"), "parquet_dataset": "dataset_of_files", "scan_polars": "polars_source",
-    "read_changes": "changes", "read_table": "dataset_of_scan", "scan_dataset": "dataset_of_scan",
-}  # fmt: skip
+    **dict.fromkeys(__all__, "file_tables"),
+    "parquet_dataset": "dataset_of_files",
+    "scan_polars": "polars_source",
+    "read_changes": "changes",
+    "read_table": "dataset_of_scan",
+    "scan_dataset": "dataset_of_scan",
+}
 
 
 def require(package: str) -> None:
     """Raise MissingDependencyError for a package that is not installed, which the extra of its name brings."""
     if find_spec(package) is None:
         raise MissingDependencyError(
-            f"This call needs {package}, which is not installed. Run: pip install 'delta-core-lake[{package}]'", package=package
+            f"This call needs {package}, which is not installed. Run: pip install 'delta-core-lake[{package}]'",
+            package=package,
         )
 
 

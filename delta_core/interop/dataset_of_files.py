@@ -39,8 +39,13 @@ _MILLISECOND = dt.timedelta(milliseconds=1)
 
 
 def parquet_dataset(
-    snapshot: Snapshot, predicate: Any, filesystem: Any, read_options: Any, schema: pa.Schema | None, as_large_types: bool
-) -> ds.FileSystemDataset:  # fmt: skip
+    snapshot: Snapshot,
+    predicate: Any,
+    filesystem: Any,
+    read_options: Any,
+    schema: pa.Schema | None,
+    as_large_types: bool,
+) -> ds.FileSystemDataset:
     """Return the dataset; see `DeltaTable.to_pyarrow_dataset`."""
     _check_columns(snapshot)
     files = plan_files(snapshot, predicate)
@@ -61,7 +66,9 @@ def parquet_dataset(
         filesystem = pafs.LocalFileSystem() if on_disk else pafs.PyFileSystem(_Files(storage))
         paths = [p for p in local if p is not None] if on_disk else paths
     fragments = [
-        reading.make_fragment(path, filesystem=filesystem, partition_expression=promise, file_size=size if own else None)
+        reading.make_fragment(
+            path, filesystem=filesystem, partition_expression=promise, file_size=size if own else None
+        )
         for path, promise, size in zip(paths, _promises(snapshot, files), table.column("size").to_pylist(), strict=True)
     ]
     for i, f in enumerate(schema):
@@ -76,8 +83,9 @@ def parquet_dataset(
 def _refusal(why: str, **facts: Any) -> UnsupportedOperationError:
     return UnsupportedOperationError(
         f"A pyarrow dataset would give wrong rows for this table: {why}. Use to_pyarrow_table, scan, or dataset(), "
-        "which DuckDB and DataFusion take in its place.", **facts,
-    )  # fmt: skip
+        "which DuckDB and DataFusion take in its place.",
+        **facts,
+    )
 
 
 def _check_columns(snapshot: Snapshot) -> None:
@@ -91,7 +99,9 @@ def _check_columns(snapshot: Snapshot) -> None:
 
 
 def _is_composed(kind: PrimitiveType, types: Mapping[str, Any]) -> bool:
-    return parse_decimal(kind.type) is None and kind.type not in BASE_TYPES and pa.types.is_nested(types[kind.type].arrow)
+    return (
+        parse_decimal(kind.type) is None and kind.type not in BASE_TYPES and pa.types.is_nested(types[kind.type].arrow)
+    )
 
 
 def _check_rules(snapshot: Snapshot, files: FileSet) -> None:
@@ -150,9 +160,8 @@ def _promises(snapshot: Snapshot, files: FileSet) -> Iterator[ds.Expression]:
         [_equals(name, value) for value in values] for name, values in typed_partitions(snapshot, files).items()
     ]
     bounded = [
-        f for f in snapshot.schema.fields
-        if f.name not in snapshot.state.partition_columns and _has_sound_bounds(f)
-    ]  # fmt: skip
+        f for f in snapshot.schema.fields if f.name not in snapshot.state.partition_columns and _has_sound_bounds(f)
+    ]
     for f in bounded[:32]:
         found = files.statistics([FileStatistic(k, (f.name,), f.type) for k in ("min", "max", "nullCount")])
         parts.append([_between(f, *row) for row in zip(*found.columns, strict=True)])
@@ -170,9 +179,11 @@ def _equals(name: str, value: pa.Scalar) -> ds.Expression:
 def _has_sound_bounds(f: Field) -> bool:
     """Whether bounds bind every row: those of floats leave NaN out."""
     kind = f.type.type
-    return isinstance(f.type, PrimitiveType) and kind not in ("float", "double", "binary", "void") and (
-        kind in BASE_TYPES or parse_decimal(kind) is not None or kind == "timestamp_ntz"
-    )  # fmt: skip
+    return (
+        isinstance(f.type, PrimitiveType)
+        and kind not in ("float", "double", "binary", "void")
+        and (kind in BASE_TYPES or parse_decimal(kind) is not None or kind == "timestamp_ntz")
+    )
 
 
 def _between(f: Field, low: pa.Scalar, high: pa.Scalar, nulls: pa.Scalar) -> ds.Expression | None:
@@ -226,5 +237,3 @@ class _Files(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no ty
 
     get_file_info_selector = create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = _refuse
     delete_file = move = copy_file = open_output_stream = open_append_stream = _refuse
-
-

@@ -15,13 +15,7 @@ import pyarrow.dataset as ds
 
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import Expression
-from delta_core.interop.predicates import (
-    all_filters,
-    compares_floats,
-    file_filter,
-    prunable,
-    referenced_columns,
-)  # fmt: skip
+from delta_core.interop.predicates import all_filters, compares_floats, file_filter, prunable, referenced_columns
 from delta_core.snapshot import Snapshot
 
 __all__ = ["ScanDataset", "read_table", "scan_dataset"]
@@ -63,7 +57,9 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         self._schema: pa.Schema | None = None
 
     def __reduce__(self) -> Any:
-        raise UnsupportedOperationError("A dataset of a table can't be pickled; pickle the table, and call its dataset().")
+        raise UnsupportedOperationError(
+            "A dataset of a table can't be pickled; pickle the table, and call its dataset()."
+        )
 
     def read(self, columns: Sequence[str] | None, predicate: Any) -> pa.Table:
         """Return the rows for which a further predicate, of the kind that scans take, is true."""
@@ -97,11 +93,16 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
             return self.scanner(columns, filter)
         return ds.Scanner.from_batches(self._reader(columns, None, test), columns=columns)
 
-    def _reader(self, columns: Columns, filter: ds.Expression | None, pushed: Expression | None) -> pa.RecordBatchReader:
+    def _reader(
+        self, columns: Columns, filter: ds.Expression | None, pushed: Expression | None
+    ) -> pa.RecordBatchReader:
         names = self.schema.names
         if columns is not None:
             needed = set() if isinstance(columns, Mapping) else set(columns)
-            asked = [*(columns.values() if isinstance(columns, Mapping) else ()), *(() if filter is None else (filter,))]
+            asked = [
+                *(columns.values() if isinstance(columns, Mapping) else ()),
+                *(() if filter is None else (filter,)),
+            ]
             needed |= referenced_columns(asked, self.schema)
             names = [n for n in names if n in needed]
         predicate = all_filters(self._snapshot, self._predicate, pushed)
@@ -121,7 +122,9 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         """Return the rows in memory."""
         return self.scanner(**options).to_table()
 
-    def head(self, num_rows: int, columns: Columns = None, filter: ds.Expression | None = None, **options: Any) -> pa.Table:
+    def head(
+        self, num_rows: int, columns: Columns = None, filter: ds.Expression | None = None, **options: Any
+    ) -> pa.Table:
         """Return the first rows."""
         return self.scanner(columns, filter).head(num_rows)
 
@@ -178,7 +181,11 @@ class _Fragment:
         return ds.scalar(True)
 
     def scanner(
-        self, schema: pa.Schema | None = None, columns: Columns = None, filter: ds.Expression | None = None, **options: Any
+        self,
+        schema: pa.Schema | None = None,
+        columns: Columns = None,
+        filter: ds.Expression | None = None,
+        **options: Any,
     ) -> ds.Scanner:
         """Return a scanner of the dataset.
 

@@ -20,7 +20,7 @@ from delta_core.kernels.arrow_buffers import (
     int64_values,
     is_valid,
     scalar_of,
-)  # fmt: skip
+)
 from delta_core.log.files import FileSet
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.partition_values import parse_partition_values
@@ -30,9 +30,17 @@ from delta_core.snapshot import Snapshot
 from delta_core.types import Field, PrimitiveType
 
 __all__ = [
-    "Sizes", "add_actions", "file_table", "file_uris", "keep_masks", "partition_values", "root_uri", "row_count", "sizes",
+    "Sizes",
+    "add_actions",
+    "file_table",
+    "file_uris",
+    "keep_masks",
+    "partition_values",
+    "root_uri",
+    "row_count",
+    "sizes",
     "typed_partitions",
-]  # fmt: skip
+]
 
 NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 
@@ -149,9 +157,13 @@ def file_table(snapshot: Snapshot, predicate: Any = None, statistics: bool = Fal
     table = files.columns(["path", "size", "modificationTime", "deletionVector"])
     partition = _struct(typed_partitions(snapshot, files), table.num_rows)
     columns = [
-        table.column("path"), table.column("size"), table.column("modificationTime"),
-        files.statistics([NUM_RECORDS]).column(0), _deleted(table), partition,
-    ]  # fmt: skip
+        table.column("path"),
+        table.column("size"),
+        table.column("modificationTime"),
+        files.statistics([NUM_RECORDS]).column(0),
+        _deleted(table),
+        partition,
+    ]
     table = pa.table(columns, ["path", "size", "modificationTime", "numRecords", "numDeleted", "partition"])
     wanted = _statistics(snapshot) if statistics else []
     found = files.statistics([leaf for _, _, leaf in wanted])
@@ -239,10 +251,12 @@ def _struct(parts: dict[str, pa.Array], count: int) -> pa.Array:
     return pa.StructArray.from_arrays(arrays, fields=[pa.field(n, a.type) for n, a in zip(parts, arrays, strict=True)])
 
 
-KEEP_MASKS = pa.schema([
-    pa.field("filepath", pa.string(), False),
-    pa.field("selection_vector", pa.list_(pa.field("item", pa.bool_(), False)), False),
-])  # fmt: skip
+KEEP_MASKS = pa.schema(
+    [
+        pa.field("filepath", pa.string(), False),
+        pa.field("selection_vector", pa.list_(pa.field("item", pa.bool_(), False)), False),
+    ]
+)
 
 
 def keep_masks(snapshot: Snapshot) -> pa.RecordBatchReader:
@@ -263,5 +277,3 @@ def _masks(snapshot: Snapshot, files: pa.Table, records: pa.ChunkedArray, droppe
         keep = bool_array(np.logical_not(rows.mask(count)))
         lists = pa.ListArray.from_arrays(array_of([0, count], pa.int32()), keep, type=KEEP_MASKS.field(1).type)
         yield pa.record_batch([array_of([as_uri(storage.uri(path))], pa.string()), lists], schema=KEEP_MASKS)
-
-

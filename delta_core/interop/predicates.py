@@ -30,7 +30,15 @@ from delta_core.snapshot import Snapshot
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-__all__ = ["all_filters", "compares_floats", "exact_parts", "file_filter", "plan_files", "prunable", "referenced_columns"]
+__all__ = [
+    "all_filters",
+    "compares_floats",
+    "exact_parts",
+    "file_filter",
+    "plan_files",
+    "prunable",
+    "referenced_columns",
+]
 
 #: What means the same to Spark, Arrow, Polars, DuckDB and DataFusion, for columns that hold no NaN.
 _SHARED = frozenset(("and", "or", "not", "=", "!=", "<", "<=", ">", ">=", "in", "isnull", "isnotnull"))

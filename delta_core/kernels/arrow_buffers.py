@@ -20,10 +20,23 @@ from numpy.typing import NDArray
 from delta_core.errors import InvalidArgumentError
 
 __all__ = [
-    "StringBuffers", "array_of", "bool_array", "first_bytes", "holds_bytes", "int64_values", "is_valid", "mask_of",
-    "number_array", "plain_strings", "scalar_of", "string_array", "string_buffers", "strings_of", "utf8_of",
+    "StringBuffers",
+    "array_of",
+    "bool_array",
+    "first_bytes",
+    "holds_bytes",
+    "int64_values",
+    "is_valid",
+    "mask_of",
+    "number_array",
+    "plain_strings",
+    "scalar_of",
+    "string_array",
+    "string_buffers",
+    "strings_of",
+    "utf8_of",
     "values_of",
-]  # fmt: skip
+]
 
 StringBuffers = tuple[pa.Buffer | None, pa.Buffer | None, pa.Buffer | None, int, int, bool]
 """Validity, offsets, data, array offset, length, and whether the offsets have 64 bits."""

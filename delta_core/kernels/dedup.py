@@ -98,15 +98,11 @@ def dv_unique_ids(
     if kinds is None or texts is None:
         return pa.nulls(len(storage_types), pa.string())
     valid = is_valid(storage_types) & is_valid(paths_or_inline)
-    return string_array(
-        *unique_ids(kinds, texts, int64_values(offsets), is_valid(offsets).view(np.uint8)), valid
-    )
+    return string_array(*unique_ids(kinds, texts, int64_values(offsets), is_valid(offsets).view(np.uint8)), valid)
 
 
 def _per_chunk(
-    call: Callable[[StringBuffers, StringBuffers | None], NDArray[np.uint8]],
-    paths: Strings,
-    dv_ids: Strings | None,
+    call: Callable[[StringBuffers, StringBuffers | None], NDArray[np.uint8]], paths: Strings, dv_ids: Strings | None
 ) -> NDArray[np.bool_]:
     if dv_ids is not None and len(dv_ids) != len(paths):
         raise InvalidArgumentError(f"{len(paths)} paths come with {len(dv_ids)} deletion vector ids")
@@ -117,9 +113,7 @@ def _per_chunk(
             results.append(np.zeros(len(path_chunk), np.uint8))
         else:
             results.append(call(buffers, None if id_chunk is None else string_buffers(id_chunk)))
-    return (results[0] if len(results) == 1 else np.concatenate([np.empty(0, np.uint8), *results])).view(
-        np.bool_
-    )
+    return (results[0] if len(results) == 1 else np.concatenate([np.empty(0, np.uint8), *results])).view(np.bool_)
 
 
 def _aligned(paths: Strings, dv_ids: Strings | None) -> Iterator[tuple[pa.Array[Any], pa.Array[Any] | None]]:

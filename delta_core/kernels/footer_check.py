@@ -13,10 +13,17 @@ __all__ = ["check_footer"]
 
 #: By the number that the compiled reader returns.
 _PROBLEMS = (
-    "", "is torn", "has no metadata", "is one more or less than the schema has", "has another type than in the schema",
-    "has an unknown codec", "has level histograms that do not fit the schema", "has a size of texts but no texts",
-    "has a bound that is too short for its type", "is encrypted",
-)  # fmt: skip
+    "",
+    "is torn",
+    "has no metadata",
+    "is one more or less than the schema has",
+    "has another type than in the schema",
+    "has an unknown codec",
+    "has level histograms that do not fit the schema",
+    "has a size of texts but no texts",
+    "has a bound that is too short for its type",
+    "is encrypted",
+)
 
 
 def check_footer(footer: bytes | memoryview) -> None:

@@ -252,9 +252,7 @@ def _text(array: pa.Array[Any], rows: Rows | None, dictionary: pa.Array[Any] | N
     valid, first = array.buffers()[:2]
     valid = valid if array.null_count else None
     codes, start = (None, 0) if dictionary is None else (first, array.offset)
-    out = _gather.text(
-        offsets, data, strings.offset, len(strings), codes, start, valid, array.offset, len(array), rows
-    )
+    out = _gather.text(offsets, data, strings.offset, len(strings), codes, start, valid, array.offset, len(array), rows)
     return _built(strings.type, array, rows, list(out))
 
 

@@ -154,8 +154,9 @@ class ArrayFunction:
             found = "is not installed" if missing else f"can't be imported ({e})"
             raise MissingDependencyError(
                 f"{self.__module__}.{self.__qualname__} is compiled by numba, which {found}. "
-                "Run: pip install 'delta-core-lake[numba]'", package="numba",
-            ) from e  # fmt: skip
+                "Run: pip install 'delta-core-lake[numba]'",
+                package="numba",
+            ) from e
         return numba
 
     def _signature(self, text: str) -> Any:
@@ -164,7 +165,9 @@ class ArrayFunction:
 
         arguments, result = sigutils.normalize_signature(text)
         kinds = [
-            types.Array(t.dtype, t.ndim, t.layout, readonly=True) if isinstance(t, types.Array) and i not in self._out else t
+            types.Array(t.dtype, t.ndim, t.layout, readonly=True)
+            if isinstance(t, types.Array) and i not in self._out
+            else t
             for i, t in enumerate(arguments)
         ]
         return tuple(kinds) if result is None else typing.signature(result, *kinds)

@@ -19,16 +19,23 @@ __all__ = ["ActionParser", "ParsedActions"]
 
 _STRING_MAP = pa.map_(pa.string(), pa.string())
 _ARROW = {
-    "s": pa.string(), "l": pa.int64(), "i": pa.int32(), "b": pa.bool_(), "m": _STRING_MAP,
+    "s": pa.string(),
+    "l": pa.int64(),
+    "i": pa.int32(),
+    "b": pa.bool_(),
+    "m": _STRING_MAP,
     "d": pa.dictionary(pa.int32(), pa.string()),
-}  # fmt: skip
+}
 
 # Field: type, as ext/json_actions.h spells them. The last three of a vector may be absent.
 _VECTOR = {"storageType": "s", "pathOrInlineDv": "s", "offset": "i", "sizeInBytes": "i", "cardinality": "l"}
 _VECTOR_COLUMNS = {
-    "storageType": "dvStorageType", "pathOrInlineDv": "dvPathOrInline", "offset": "dvOffset",
-    "sizeInBytes": "dvSizeInBytes", "cardinality": "dvCardinality",
-}  # fmt: skip
+    "storageType": "dvStorageType",
+    "pathOrInlineDv": "dvPathOrInline",
+    "offset": "dvOffset",
+    "sizeInBytes": "dvSizeInBytes",
+    "cardinality": "dvCardinality",
+}
 _FIELDS: dict[str, dict[str, str]] = {
     "add": {
         "path": "s", "partitionValues": "m", "size": "l", "modificationTime": "l", "dataChange": "b", "stats": "j",
@@ -41,9 +48,7 @@ _FIELDS: dict[str, dict[str, str]] = {
     "cdc": {"path": "s", "partitionValues": "m", "size": "l", "dataChange": "b", "tags": "m"},
 }  # fmt: skip
 _ALWAYS = {"path", "dvId"}
-_OTHERS = pa.schema(
-    [("version", pa.int64()), ("line", pa.int32()), ("kind", pa.string()), ("json", pa.string())]
-)
+_OTHERS = pa.schema([("version", pa.int64()), ("line", pa.int32()), ("kind", pa.string()), ("json", pa.string())])
 _VECTOR_TYPE = pa.struct([(name, _ARROW[code]) for name, code in _VECTOR.items()])
 
 
@@ -86,9 +91,7 @@ class _Plan:
         self.columns[name] = code
         return len(self.columns) - 1
 
-    def field(
-        self, name: str, code: str, kept_as: str | None, *, parent: int = -1, required: bool = False
-    ) -> int:
+    def field(self, name: str, code: str, kept_as: str | None, *, parent: int = -1, required: bool = False) -> int:
         column = -1 if kept_as is None else self.column(kept_as, {"j": "s", "r": "s"}.get(code, code))
         self.fields.append((name, code, parent, column, required))
         return len(self.fields) - 1
@@ -111,11 +114,7 @@ def _plan(
     kind: str, columns: frozenset[str] | None, partition_keys: tuple[str, ...], extra: tuple[str, ...]
 ) -> _Layout:
     known = _FIELDS[kind]
-    wanted = (
-        {*known, *_VECTOR_COLUMNS.values()} - {"deletionVector"}
-        if columns is None
-        else _ALWAYS.union(columns)
-    )
+    wanted = {*known, *_VECTOR_COLUMNS.values()} - {"deletionVector"} if columns is None else _ALWAYS.union(columns)
     if "deletionVector" in wanted:
         wanted = wanted.union(_VECTOR_COLUMNS.values())
     plan = _Plan(kind)
@@ -184,13 +183,9 @@ class ActionParser:
         wanted, keys = None if columns is None else frozenset(columns), tuple(partition_keys)
         self._layouts = {k: _plan(k, wanted, keys, tuple(extra.get(k, ()))) for k in _FIELDS}
         if columns is not None:
-            names = {name for layout in self._layouts.values() for name in layout.schema.names} | {
-                "deletionVector"
-            }
+            names = {name for layout in self._layouts.values() for name in layout.schema.names} | {"deletionVector"}
             if unknown := set(columns) - names:
-                raise InvalidArgumentError(
-                    f"No file action has a column {sorted(unknown)}; there are {sorted(names)}."
-                )
+                raise InvalidArgumentError(f"No file action has a column {sorted(unknown)}; there are {sorted(names)}.")
         self._nested = columns is not None and "deletionVector" in columns
         self._kept = [k for k in _FIELDS if (kinds is None or k in kinds) and k not in skip_others]
         self._parser = Parser([self._layouts[k].spec for k in self._kept], list(skip_others), kinds)
@@ -247,9 +242,7 @@ class ActionParser:
         batches = [pa.record_batch(b) for b in exported]
         if self._nested and "dvId" in schema.names:
             batches = [_nest_vector(b) for b in batches]
-            schema = _nest_vector(
-                pa.record_batch([pa.nulls(0, t) for t in schema.types], schema=schema)
-            ).schema
+            schema = _nest_vector(pa.record_batch([pa.nulls(0, t) for t in schema.types], schema=schema)).schema
         return pa.Table.from_batches(batches, schema)
 
 

@@ -72,7 +72,9 @@ def _format(head: bytes, tail: bytes, table: pa.Table, what: str) -> bytes:
     row += sum(b.num_rows for b in batches[:batch])
     column = label.decode()[1:-2]
     raise InvalidArgumentError(
-        f"Row {row} of {what} can't be written as JSON: {column or 'a value'} {_TROUBLE[trouble]}.", row=row, column=column
+        f"Row {row} of {what} can't be written as JSON: {column or 'a value'} {_TROUBLE[trouble]}.",
+        row=row,
+        column=column,
     )
 
 
@@ -96,10 +98,12 @@ def _columns(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
 
 
 _PLAIN = {
-    pa.bool_().id: "bool", **{t.id: "int" for t in (pa.int8(), pa.int16(), pa.int32(), pa.int64())},
+    pa.bool_().id: "bool",
+    **{t.id: "int" for t in (pa.int8(), pa.int16(), pa.int32(), pa.int64())},
     **{t.id: "uint" for t in (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())},
-    pa.float32().id: "float", pa.float64().id: "float",
-}  # fmt: skip
+    pa.float32().id: "float",
+    pa.float64().id: "float",
+}
 _STRINGS = {pa.string().id: 4, pa.large_string().id: 8}
 
 
@@ -137,5 +141,6 @@ def _describe_nested(name: str, label: bytes, array: pa.Array) -> tuple[Any, ...
         return _node("list", size, label, len(array), array.offset, (*array.buffers()[:2], None), child)
     raise InvalidArgumentError(
         f"Column {name!r} has type {kind}, which has no JSON form here; use strings, numbers, booleans, and maps with "
-        "string keys, lists and structs of them.", column=name,
-    )  # fmt: skip
+        "string keys, lists and structs of them.",
+        column=name,
+    )

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 __all__ = ["POOL_OF_BATCHES", "allocate"]
 
+
 def _pool() -> pa.MemoryPool | None:
     chosen = "ARROW_DEFAULT_MEMORY_POOL" in os.environ
     return pa.jemalloc_memory_pool() if not chosen and "jemalloc" in pa.supported_memory_backends() else None

@@ -178,9 +178,7 @@ def read_dv_block(block: Buffer, expected_size: int) -> memoryview:
     """
     view = memoryview(block).cast("B")
     if len(view) < 4:
-        raise CorruptTableError(
-            f"a deletion vector's size field has 4 bytes, {len(view)} are left in the file"
-        )
+        raise CorruptTableError(f"a deletion vector's size field has 4 bytes, {len(view)} are left in the file")
     size = int.from_bytes(view[:4], "big", signed=True)
     if size != expected_size:
         raise CorruptTableError(
@@ -193,9 +191,7 @@ def read_dv_block(block: Buffer, expected_size: int) -> memoryview:
     payload = view[4 : 4 + size]
     stored, found = int.from_bytes(view[4 + size : 8 + size], "big"), zlib.crc32(payload)
     if stored != found:
-        raise CorruptTableError(
-            f"the deletion vector's bytes have CRC-32 {found:#010x}, the file says {stored:#010x}"
-        )
+        raise CorruptTableError(f"the deletion vector's bytes have CRC-32 {found:#010x}, the file says {stored:#010x}")
     return payload
 
 
@@ -208,7 +204,5 @@ def format_dv_block(payload: bytes | memoryview) -> bytes:
         The payload's size doesn't fit the format's 32 bits.
     """
     if len(payload) >= 2**31:
-        raise InvalidArgumentError(
-            f"a deletion vector of {len(payload)} bytes doesn't fit the format's 2**31 - 1"
-        )
+        raise InvalidArgumentError(f"a deletion vector of {len(payload)} bytes doesn't fit the format's 2**31 - 1")
     return len(payload).to_bytes(4, "big") + bytes(payload) + zlib.crc32(payload).to_bytes(4, "big")

@@ -71,9 +71,7 @@ class RowSet:
                 f"row positions are a one-dimensional array of integers, not {array.dtype} of shape {array.shape}"
             )
         if array.size and (array.min() < 0 or array.max() > np.iinfo(np.int64).max):
-            raise InvalidArgumentError(
-                f"row positions lie within 0 and 2**63 - 1, not {array.min()} to {array.max()}"
-            )
+            raise InvalidArgumentError(f"row positions lie within 0 and 2**63 - 1, not {array.min()} to {array.max()}")
         array = np.ascontiguousarray(array, np.int64)
         rows = Rows.from_positions(array)
         if rows is None:

@@ -16,11 +16,18 @@ __all__ = ["StatField", "parse_stats"]
 
 # Kind: the code of ext/json_stats.h, the bits of a whole number, and the column's type.
 _KINDS: dict[str, tuple[str, int, pa.DataType]] = {
-    "byte": ("l", 8, pa.int64()), "short": ("l", 16, pa.int64()), "integer": ("l", 32, pa.int64()),
-    "long": ("l", 64, pa.int64()), "float": ("f", 0, pa.float32()), "double": ("d", 0, pa.float64()),
-    "boolean": ("b", 0, pa.bool_()), "string": ("s", 0, pa.string()), "date": ("D", 0, pa.date32()),
-    "timestamp": ("T", 0, pa.timestamp("us", "UTC")), "timestamp_ntz": ("N", 0, pa.timestamp("us")),
-}  # fmt: skip
+    "byte": ("l", 8, pa.int64()),
+    "short": ("l", 16, pa.int64()),
+    "integer": ("l", 32, pa.int64()),
+    "long": ("l", 64, pa.int64()),
+    "float": ("f", 0, pa.float32()),
+    "double": ("d", 0, pa.float64()),
+    "boolean": ("b", 0, pa.bool_()),
+    "string": ("s", 0, pa.string()),
+    "date": ("D", 0, pa.date32()),
+    "timestamp": ("T", 0, pa.timestamp("us", "UTC")),
+    "timestamp_ntz": ("N", 0, pa.timestamp("us")),
+}
 
 # A chunk's strings end up in columns with 32-bit offsets.
 _CHUNK_BYTES = 1 << 30
@@ -81,9 +88,7 @@ def parse_stats(stats: Any, fields: Sequence[StatField], threads: int = 1) -> li
     if isinstance(stats, pa.ChunkedArray):
         return [
             pa.chunked_array([piece[i] for piece in pieces], schema.field(i).type)
-            for pieces in [
-                [_read(compiled, part, threads) for chunk in stats.chunks for part in _split(chunk)]
-            ]
+            for pieces in [[_read(compiled, part, threads) for chunk in stats.chunks for part in _split(chunk)]]
             for i in range(len(asked))
         ]
     return _read(compiled, stats, threads)

@@ -19,10 +19,20 @@ __all__ = ["to_json", "unshred"]
 
 #: Header byte of each primitive that is stored as it lies in Arrow, and its width.
 _FIXED = {
-    pa.int8(): (3, 1), pa.int16(): (4, 2), pa.int32(): (5, 4), pa.int64(): (6, 8), pa.float64(): (7, 8),
-    pa.date32(): (11, 4), pa.timestamp("us", "UTC"): (12, 8), pa.timestamp("us"): (13, 8), pa.float32(): (14, 4),
-    pa.time64("us"): (17, 8), pa.timestamp("ns", "UTC"): (18, 8), pa.timestamp("ns"): (19, 8), pa.binary(16): (20, 16),
-}  # fmt: skip
+    pa.int8(): (3, 1),
+    pa.int16(): (4, 2),
+    pa.int32(): (5, 4),
+    pa.int64(): (6, 8),
+    pa.float64(): (7, 8),
+    pa.date32(): (11, 4),
+    pa.timestamp("us", "UTC"): (12, 8),
+    pa.timestamp("us"): (13, 8),
+    pa.float32(): (14, 4),
+    pa.time64("us"): (17, 8),
+    pa.timestamp("ns", "UTC"): (18, 8),
+    pa.timestamp("ns"): (19, 8),
+    pa.binary(16): (20, 16),
+}
 _BINARY, _STRING = 15, 16
 #: A decimal's header byte and width by its highest precision.
 _DECIMALS = ((9, 8, 4), (18, 9, 8), (38, 10, 16))
@@ -127,7 +137,9 @@ def _slot(group: pa.Array[Any]) -> tuple[Any, ...]:
     value = _binary(group.field("value")) if "value" in names else None
     typed = _typed(group.field("typed_value")) if "typed_value" in names else None
     if value is None and typed is None:
-        raise DataFileError(f"A shredded variant has a part of type {group.type}, expected a value or typed_value in it.")
+        raise DataFileError(
+            f"A shredded variant has a part of type {group.type}, expected a value or typed_value in it."
+        )
     return is_valid(group).view(np.uint8), value, typed
 
 

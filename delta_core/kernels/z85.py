@@ -10,13 +10,7 @@ from numpy.typing import NDArray
 
 from delta_core.errors import CorruptTableError
 from delta_core.kernels import _z85
-from delta_core.kernels.arrow_buffers import (
-    StringBuffers,
-    is_valid,
-    plain_strings,
-    string_array,
-    string_buffers,
-)
+from delta_core.kernels.arrow_buffers import StringBuffers, is_valid, plain_strings, string_array, string_buffers
 
 __all__ = ["decode", "decode_uuids", "encode", "vector_file_names"]
 
@@ -40,9 +34,7 @@ def decode(text: str | bytes, size: int | None = None) -> bytes:
     try:
         data = _z85.decode(text.encode("ascii") if isinstance(text, str) else text)
     except UnicodeEncodeError as error:
-        raise CorruptTableError(
-            f"Z85 text is ASCII, found {error.object[error.start : error.end]!r}"
-        ) from error
+        raise CorruptTableError(f"Z85 text is ASCII, found {error.object[error.start : error.end]!r}") from error
     if size is None:
         return data
     if not 0 <= len(data) - size < 4:

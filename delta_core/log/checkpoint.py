@@ -69,7 +69,9 @@ class CheckpointReader:
         except Exception as e:
             raise CheckpointError(f"Checkpoint {file.name} can't be read: {e}", path=file.name) from e
         if not found.others.num_rows and not found.adds.num_rows:
-            raise CheckpointError(f"Checkpoint {file.name} is empty, expected at least checkpointMetadata.", path=file.name)
+            raise CheckpointError(
+                f"Checkpoint {file.name} is empty, expected at least checkpointMetadata.", path=file.name
+            )
         return found
 
     def prefetch(self) -> None:
@@ -105,7 +107,9 @@ class CheckpointReader:
         name = self.checkpoint.files[0].name
         for s in found:
             if not isinstance(s, dict) or not isinstance(s.get("path"), str):
-                raise CheckpointError(f"Checkpoint {name} lists a sidecar as {str(s)[:200]}, expected its path.", path=name)
+                raise CheckpointError(
+                    f"Checkpoint {name} lists a sidecar as {str(s)[:200]}, expected its path.", path=name
+                )
         try:
             columns = [array_of([s.get(f.name) for s in found], f.type) for f in _SIDECAR]
         except (pa.ArrowException, ValueError, OverflowError) as e:
@@ -178,9 +182,10 @@ def read_removes(
     """Return columns of the removes of commits, in their order; those of plugins with their types."""
     own = {f.name: f.type for f in fields if f.action == "remove"}
     query = ActionQuery(
-        tuple(n for n in names if n not in own), kinds=frozenset({"remove"}),
+        tuple(n for n in names if n not in own),
+        kinds=frozenset({"remove"}),
         extra_fields={"remove": tuple(n for n in names if n in own)},
-    )  # fmt: skip
+    )
     found = logs.read_commits(files, query).removes
     columns = [
         json_values(found.column(f"extra:{n}").combine_chunks(), own[n]) if n in own else found.column(n) for n in names

@@ -245,5 +245,3 @@ def _nest(leaves: Mapping[Path, pa.Array], missing: NDArray[np.bool_] | None = N
         tops.setdefault(path[0], {})[path[1:]] = array
     arrays = [inner[()] if () in inner else _nest(inner) for inner in tops.values()]
     return pa.StructArray.from_arrays(arrays, list(tops), mask=None if missing is None else pa.array(missing))
-
-

@@ -44,4 +44,6 @@ class CheckpointPlan(Struct, frozen=True):
         if self.naming == "classic" and self.format != "parquet":
             raise InvalidArgumentError("A checkpoint under the classic name is a Parquet file.")
         if self.sidecar_actions < 0:
-            raise InvalidArgumentError(f"Found sidecar_actions={self.sidecar_actions}, expected a whole number from 0 on.")
+            raise InvalidArgumentError(
+                f"Found sidecar_actions={self.sidecar_actions}, expected a whole number from 0 on."
+            )

@@ -21,21 +21,35 @@ from delta_core.schema import Path
 from delta_core.state import TableState
 from delta_core.types import Field, PrimitiveType
 
-__all__ = [
-    "CHECKPOINT_METADATA", "SIDECAR", "Action", "CheckpointColumns", "format_action", "json_value", "rows_table",
-]  # fmt: skip
+__all__ = ["CHECKPOINT_METADATA", "SIDECAR", "Action", "CheckpointColumns", "format_action", "json_value", "rows_table"]
 
 _STRING_MAP = pa.map_(pa.string(), pa.string())
 CHECKPOINT_METADATA = ActionKind("checkpointMetadata", pa.struct([("version", pa.int64()), ("tags", _STRING_MAP)]))
-SIDECAR = ActionKind("sidecar", pa.struct([
-    ("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", _STRING_MAP),
-]), key=("path",))  # fmt: skip
+SIDECAR = ActionKind(
+    "sidecar",
+    pa.struct(
+        [("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", _STRING_MAP)]
+    ),
+    key=("path",),
+)
 _OWN = (PROTOCOL, METADATA, TXN, DOMAIN_METADATA)
 #: Types whose least and greatest value are kept in the struct form.
-_BOUNDED = frozenset({
-    "byte", "short", "integer", "long", "float", "double", "date", "timestamp", "timestamp_ntz", "timestampNTZ",
-    "timestampWithoutTimezone", "string",
-})  # fmt: skip
+_BOUNDED = frozenset(
+    {
+        "byte",
+        "short",
+        "integer",
+        "long",
+        "float",
+        "double",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "timestampNTZ",
+        "timestampWithoutTimezone",
+        "string",
+    }
+)
 _LONG, _BOOLEAN, _VOID = PrimitiveType("long"), PrimitiveType("boolean"), PrimitiveType("void")
 _NUM_RECORDS, _TIGHT = FileStatistic("numRecords", (), _LONG), FileStatistic("tightBounds", (), _BOOLEAN)
 
@@ -161,7 +175,8 @@ def _nested(leaves: Mapping[Path, pa.DataType]) -> pa.DataType:
 def rows_table(actions: Sequence[Action], schema: pa.Schema) -> pa.Table:
     """Return actions as rows of a checkpoint, one column of each row filled."""
     columns = [
-        pa.array([_as_arrow(value, f.type) if kind == f.name else None for kind, value in actions], f.type) for f in schema
+        pa.array([_as_arrow(value, f.type) if kind == f.name else None for kind, value in actions], f.type)
+        for f in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
 

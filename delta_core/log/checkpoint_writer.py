@@ -26,7 +26,7 @@ from delta_core.errors import (
     UnsupportedFeatureError,
     UnsupportedOperationError,
     UnsupportedVersionError,
-)  # fmt: skip
+)
 from delta_core.kernels.json_lines import format_actions
 from delta_core.log.checkpoint_adds import ROW_GROUP, AddReader
 from delta_core.log.checkpoint_plan import CheckpointPlan
@@ -50,10 +50,8 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 #: Fields of few distinct values.
 _DICTIONARY = tuple(
-    (action, name)
-    for action in ("add", "remove")
-    for name in ("partitionValues", "tags", "clusteringProvider")
-)  # fmt: skip
+    (action, name) for action in ("add", "remove") for name in ("partitionValues", "tags", "clusteringProvider")
+)
 
 
 class CheckpointSource(Protocol):
@@ -150,7 +148,12 @@ def write_checkpoint(
     start = time.perf_counter()
     result = _write(snapshot, _choose_plan(snapshot, plan), clock)
     took = (time.perf_counter() - start) * 1000
-    _log.info("Wrote the checkpoint of version %d of %s (%.1f ms)", snapshot.version, shown_uri(snapshot.engine.storage.root), took)
+    _log.info(
+        "Wrote the checkpoint of version %d of %s (%.1f ms)",
+        snapshot.version,
+        shown_uri(snapshot.engine.storage.root),
+        took,
+    )
     if checksum:
         write_checksum(snapshot, full=True)
     return result
@@ -179,15 +182,19 @@ def _write(snapshot: CheckpointSource, plan: CheckpointPlan, clock: int) -> Chec
         return result
     raise EngineError(
         f"The checkpoint of version {version} of {snapshot.uri} could not be written: files of the log were replaced "
-        f"{MOST_CHANGES} times meanwhile. Try again.", path=path, version=version,
-    )  # fmt: skip
+        f"{MOST_CHANGES} times meanwhile. Try again.",
+        path=path,
+        version=version,
+    )
 
 
 def _hint(result: CheckpointResult) -> dict[str, Any]:
     return {
-        "version": result.version, "size": result.num_actions, "sizeInBytes": result.size_bytes,
+        "version": result.version,
+        "size": result.num_actions,
+        "sizeInBytes": result.size_bytes,
         "numOfAddFiles": result.num_adds,
-    }  # fmt: skip
+    }
 
 
 def _check_writable(snapshot: CheckpointSource) -> None:
@@ -202,8 +209,9 @@ def _check_writable(snapshot: CheckpointSource) -> None:
         raise UnsupportedFeatureError(
             f"The table needs the writer feature{'s' * (len(unknown) > 1)} {', '.join(unknown)}, which no installed plugin "
             "provides: a checkpoint might lose what they keep in the log. Install a package that provides it.",
-            feature=unknown[0], features=tuple(unknown),
-        )  # fmt: skip
+            feature=unknown[0],
+            features=tuple(unknown),
+        )
 
 
 def _check_published(snapshot: CheckpointSource) -> None:
@@ -215,14 +223,17 @@ def _check_published(snapshot: CheckpointSource) -> None:
     except FileNotFoundError as e:
         raise UnsupportedOperationError(
             f"Version {snapshot.version} of {snapshot.uri} is ratified by its catalog but not published in the log yet: "
-            "it can't be checkpointed. Publish it first.", version=snapshot.version,
-        ) from e  # fmt: skip
+            "it can't be checkpointed. Publish it first.",
+            version=snapshot.version,
+        ) from e
 
 
 def _choose_plan(snapshot: CheckpointSource, given: CheckpointPlan | None) -> CheckpointPlan:
     answer = snapshot.plugins.sole("plan_checkpoint", CheckpointPlan(), table=snapshot.state)
     if not isinstance(answer, CheckpointPlan):
-        raise HookContractError(f"Hook plan_checkpoint returned {answer!r}, not a CheckpointPlan.", hook="plan_checkpoint")
+        raise HookContractError(
+            f"Hook plan_checkpoint returned {answer!r}, not a CheckpointPlan.", hook="plan_checkpoint"
+        )
     if given is None:
         return answer
     if given.spec == "v2" and answer.spec != "v2":
@@ -253,8 +264,9 @@ class _Writer(Struct, dict=True):
         self.columns = CheckpointColumns.of(table, self.snapshot.action_fields, kinds, struct=not inline_json)
         self._form = ParquetForm(
             read_property(table.configuration, "delta.parquet.compression.codec"),
-            read_property(table.configuration, "delta.parquet.format.version"), _DICTIONARY,
-        )  # fmt: skip
+            read_property(table.configuration, "delta.parquet.format.version"),
+            _DICTIONARY,
+        )
         self._logs = self.snapshot.engine.logs
 
     def write(self) -> CheckpointResult:
@@ -273,10 +285,14 @@ class _Writer(Struct, dict=True):
             _discard(self.snapshot.engine, [s.path for s in self.sidecars if not s.reused])
             raise
         return CheckpointResult(
-            version, path, self.own_bytes + sum(s.size for s in self.sidecars),
-            len(self.own) + len(files) + self.num_adds + self.num_removes, self.num_adds,
-            tuple(s.name for s in self.sidecars if not s.reused), tuple(s.name for s in self.sidecars if s.reused),
-        )  # fmt: skip
+            version,
+            path,
+            self.own_bytes + sum(s.size for s in self.sidecars),
+            len(self.own) + len(files) + self.num_adds + self.num_removes,
+            self.num_adds,
+            tuple(s.name for s in self.sidecars if not s.reused),
+            tuple(s.name for s in self.sidecars if s.reused),
+        )
 
     def _own_actions(self) -> list[Action]:
         """Return every action that is no file's, reconciled, expired transactions and removed domains left out."""
@@ -365,18 +381,21 @@ class _Writer(Struct, dict=True):
             return {}
         return {
             "sidecarNumActions": str(self.num_adds + self.num_removes),
-            "sidecarSizeInBytes": str(sum(s.size for s in self.sidecars)), "numOfAddFiles": str(self.num_adds),
-        }  # fmt: skip
+            "sidecarSizeInBytes": str(sum(s.size for s in self.sidecars)),
+            "numOfAddFiles": str(self.num_adds),
+        }
 
     def hint(self, result: CheckpointResult) -> dict[str, Any]:
         """Return what ``_last_checkpoint`` says; a unique name is found through its embedded part."""
         value = _hint(result)
         if self.plan.naming == "uuid":
             value[EMBEDDED] = {
-                "path": result.path.rpartition("/")[2], "sizeInBytes": self.own_bytes, "modificationTime": self.now_ms,
+                "path": result.path.rpartition("/")[2],
+                "sizeInBytes": self.own_bytes,
+                "modificationTime": self.now_ms,
                 "nonFileActions": [{kind: v} for kind, v in self.own],
                 "sidecarFiles": [s.to_json() for s in self.sidecars],
-            }  # fmt: skip
+            }
         return value
 
 

@@ -34,11 +34,13 @@ _log = logging.getLogger(__name__)
 _KB, _MB, _GB = 1 << 10, 1 << 20, 1 << 30
 #: Where the bins of file sizes begin, as every Delta writer has them.
 SIZE_BINS = (
-    0, *(_KB << i for i in range(3, 10)), *(_MB << i for i in range(2)),
+    0,
+    *(_KB << i for i in range(3, 10)),
+    *(_MB << i for i in range(2)),
     *(_MB * i for i in (4, *range(8, 41, 4), *range(48, 121, 8), *range(124, 145, 4), *range(160, 577, 16))),
     *(_MB * i for i in (*range(640, 1409, 64), *range(1536, 2049, 128), *range(2304, 4097, 256))),
     *(_GB << i for i in range(3, 9)),
-)  # fmt: skip
+)
 #: Where the bins of deleted rows begin.
 DELETED_BINS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 - 1)
 #: Longer lists of transactions and domains are left out: a checksum is read at every open.
@@ -155,9 +157,7 @@ def _is_there(storage: Storage, name: str) -> bool:
 # --- the numbers of a version --------------------------------------------------------------
 
 
-def _next(
-    snapshot: ChecksumSource, previous: Checksum | None, commit: CommitContent | None
-) -> dict[str, Any] | None:
+def _next(snapshot: ChecksumSource, previous: Checksum | None, commit: CommitContent | None) -> dict[str, Any] | None:
     """Return the checksum from the one before and the commit, None where they don't tell."""
     version = snapshot.version
     if version == 0:
@@ -175,10 +175,15 @@ def _next(
         return None
     others = content.actions.others
     return {
-        **files, **_definition(snapshot), **_commit_fields(snapshot, content.info),
-        **_lists(snapshot, _changed_list(previous.get("setTransactions"), others, "txn", "appId"),
-                 _changed_list(previous.get("domainMetadata"), others, "domainMetadata", "domain")),
-    }  # fmt: skip
+        **files,
+        **_definition(snapshot),
+        **_commit_fields(snapshot, content.info),
+        **_lists(
+            snapshot,
+            _changed_list(previous.get("setTransactions"), others, "txn", "appId"),
+            _changed_list(previous.get("domainMetadata"), others, "domainMetadata", "domain"),
+        ),
+    }
 
 
 def _empty(snapshot: ChecksumSource) -> dict[str, Any]:
@@ -195,25 +200,35 @@ def _whole(snapshot: ChecksumSource, commit: CommitContent | None) -> dict[str, 
     """Return the checksum from the whole state."""
     vectors = _has_vectors(snapshot)
     found = snapshot.files.columns(["size", *(["deletionVector"] if vectors else [])])
-    cardinality = pa.chunked_array(
-        [c.flatten()[c.type.get_field_index("cardinality")] for c in found.column("deletionVector").chunks], pa.int64()
-    ) if vectors else pa.chunked_array([pa.nulls(found.num_rows, pa.int64())])  # fmt: skip
+    cardinality = (
+        pa.chunked_array(
+            [c.flatten()[c.type.get_field_index("cardinality")] for c in found.column("deletionVector").chunks],
+            pa.int64(),
+        )
+        if vectors
+        else pa.chunked_array([pa.nulls(found.num_rows, pa.int64())])
+    )
     table = pa.table({"size": found.column("size"), "dvCardinality": cardinality})
     content = _read_commit(snapshot) if commit is None and _last_commit(snapshot) is not None else commit
     info = {} if content is None else content.info
     transactions = [t.to_json() for t in snapshot.transactions().values()]
     domains = [DomainMetadata(d, c).to_json() for d, c in snapshot.domains().items()]
     return {
-        **_files(table, vectors), **_definition(snapshot), **_commit_fields(snapshot, info),
+        **_files(table, vectors),
+        **_definition(snapshot),
+        **_commit_fields(snapshot, info),
         **_lists(snapshot, transactions, domains),
-    }  # fmt: skip
+    }
 
 
 def _definition(snapshot: ChecksumSource) -> dict[str, Any]:
     table = snapshot.state
     return {
-        "numMetadata": 1, "numProtocol": 1, "metadata": table.metadata.to_json(), "protocol": table.protocol.to_json(),
-    }  # fmt: skip
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "metadata": table.metadata.to_json(),
+        "protocol": table.protocol.to_json(),
+    }
 
 
 def _has_vectors(snapshot: ChecksumSource) -> bool:
@@ -280,22 +295,14 @@ def _files(files: pa.Table, vectors: bool) -> dict[str, Any]:
     empty: dict[str, Any] = {"tableSizeBytes": 0, "numFiles": 0, "fileSizeHistogram": _empty_sizes(SIZE_BINS)}
     if vectors:
         deleted = {"deletedRecordCounts": [0] * len(DELETED_BINS)}
-        empty |= {
-            "numDeletedRecordsOpt": 0,
-            "numDeletionVectorsOpt": 0,
-            "deletedRecordCountsHistogramOpt": deleted,
-        }
+        empty |= {"numDeletedRecordsOpt": 0, "numDeletionVectorsOpt": 0, "deletedRecordCountsHistogramOpt": deleted}
     found = _moved(empty, files, 1)
     assert found is not None
     return found
 
 
 def _empty_sizes(starts: Sequence[int]) -> dict[str, list[int]]:
-    return {
-        "sortedBinBoundaries": list(starts),
-        "fileCounts": [0] * len(starts),
-        "totalBytes": [0] * len(starts),
-    }
+    return {"sortedBinBoundaries": list(starts), "fileCounts": [0] * len(starts), "totalBytes": [0] * len(starts)}
 
 
 def _changed(previous: Checksum, adds: pa.Table, removes: pa.Table) -> dict[str, Any] | None:
@@ -318,9 +325,10 @@ def _moved(before: Mapping[str, Any], files: pa.Table, sign: int) -> dict[str, A
     """Return numbers with files added, or removed by the sign -1; None where one is negative afterwards."""
     sizes = _sizes(files)
     out = {
-        **before, "tableSizeBytes": before["tableSizeBytes"] + sign * int(sizes.sum()),
+        **before,
+        "tableSizeBytes": before["tableSizeBytes"] + sign * int(sizes.sum()),
         "numFiles": before["numFiles"] + sign * len(sizes),
-    }  # fmt: skip
+    }
     histograms = []
     if (found := before.get("fileSizeHistogram")) is not None:
         starts = found["sortedBinBoundaries"]

@@ -58,7 +58,12 @@ class CommitChunk:
     has_statistics_columns = False
 
     def __init__(
-        self, logs: LogFiles, files: Sequence[LogFile], table: pa.Table, fields: Sequence[ActionField], source: str = "commits"
+        self,
+        logs: LogFiles,
+        files: Sequence[LogFile],
+        table: pa.Table,
+        fields: Sequence[ActionField],
+        source: str = "commits",
     ) -> None:
         self.source = source
         self.place: tuple[CheckpointHandle, int] | None = None
@@ -128,10 +133,21 @@ class CommitChunk:
         return json_statistics(pick(text, rows), wanted)
 
 
-_ADD = frozenset({
-    "path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "deletionVector",
-    "baseRowId", "defaultRowCommitVersion", "clusteringProvider",
-})  # fmt: skip
+_ADD = frozenset(
+    {
+        "path",
+        "partitionValues",
+        "size",
+        "modificationTime",
+        "dataChange",
+        "stats",
+        "tags",
+        "deletionVector",
+        "baseRowId",
+        "defaultRowCommitVersion",
+        "clusteringProvider",
+    }
+)
 
 
 def json_values(text: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -290,7 +306,9 @@ class CheckpointChunk:
             raise self._damaged(f"has deletion vectors of type {column.type}, expected {DELETION_VECTOR}")
         have = dict(zip(names, column.flatten(), strict=True))
         parts = [
-            self._conformed(f"deletionVector.{f.name}", have[f.name], f.type) if f.name in have else pa.nulls(rows, f.type)
+            self._conformed(f"deletionVector.{f.name}", have[f.name], f.type)
+            if f.name in have
+            else pa.nulls(rows, f.type)
             for f in DELETION_VECTOR
         ]
         return pa.StructArray.from_arrays(parts, fields=list(DELETION_VECTOR), mask=parts[0].is_null())

@@ -23,9 +23,19 @@ __all__ = ["Commit", "CommitTimes", "read_commits", "read_infos"]
 #: How many commits one pass reads: bounds memory over long ranges.
 _BATCH = 512
 _COLUMNS = (
-    "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "deletionVector", "baseRowId",
-    "defaultRowCommitVersion", "clusteringProvider", "deletionTimestamp", "extendedFileMetadata",
-)  # fmt: skip
+    "partitionValues",
+    "size",
+    "modificationTime",
+    "dataChange",
+    "stats",
+    "tags",
+    "deletionVector",
+    "baseRowId",
+    "defaultRowCommitVersion",
+    "clusteringProvider",
+    "deletionTimestamp",
+    "extendedFileMetadata",
+)
 
 
 class Commit(Struct, frozen=True):
@@ -108,7 +118,8 @@ class CommitTimes:
         found = self._files.get(version)
         if found is None:
             raise VersionNotFoundError(
-                f"The commit of version {version} of {self._where} was cleaned up: its time is not known.", version=version
+                f"The commit of version {version} of {self._where} was cleaned up: its time is not known.",
+                version=version,
             )
         return found
 
@@ -118,8 +129,9 @@ class CommitTimes:
         if not isinstance(value, int):
             raise LogError(
                 f"Version {version} of {self._where} has no {self._rule.field} in its commitInfo, which the table's "
-                "protocol asks for.", version=version,
-            )  # fmt: skip
+                "protocol asks for.",
+                version=version,
+            )
         return value
 
     def _load_file_times(self) -> None:
@@ -163,7 +175,8 @@ class CommitTimes:
             if versions:
                 first = f"its first commit, version {versions[0]}, is of {_moment(self.of(versions[:1])[versions[0]])}"
             raise VersionNotFoundError(
-                f"{self._where} has no version at or before {_moment(timestamp_ms)}: {first}.", timestamp_ms=timestamp_ms
+                f"{self._where} has no version at or before {_moment(timestamp_ms)}: {first}.",
+                timestamp_ms=timestamp_ms,
             )
         return versions[low - 1]
 
@@ -180,18 +193,27 @@ def read_infos(engine: Engine, files: Sequence[LogFile]) -> dict[int, dict[str, 
     """Return the ``commitInfo`` of commits by version; one pass over them."""
     others = engine.logs.read_commits(files, ActionQuery(kinds=frozenset({"commitInfo"}))).others
     rows = zip(others.column("version").to_pylist(), others.column("json").to_pylist(), strict=True)
-    return {version: info for version, text in rows if isinstance(info := parse_action(text, f"version {version}"), dict)}
+    return {
+        version: info for version, text in rows if isinstance(info := parse_action(text, f"version {version}"), dict)
+    }
 
 
 def read_commits(
-    engine: Engine, files: Sequence[LogFile], times: Callable[[], CommitTimes], fields: Sequence[ActionField], where: str
+    engine: Engine,
+    files: Sequence[LogFile],
+    times: Callable[[], CommitTimes],
+    fields: Sequence[ActionField],
+    where: str,
 ) -> Iterator[Commit]:
     """Yield commits oldest first, read a batch at a time; their times are found out when one is asked for."""
     for start in range(0, len(files), _BATCH):
         batch = files[start : start + _BATCH]
         parsed = engine.logs.read_commits(batch, ActionQuery(_COLUMNS, extra_fields=extra_fields(fields)))
         stamps = cache(partial(_stamps, times, [f.version for f in batch]))
-        tables = [_typed(t, kind, fields) for t, kind in ((parsed.adds, "add"), (parsed.removes, "remove"), (parsed.cdcs, "cdc"))]
+        tables = [
+            _typed(t, kind, fields)
+            for t, kind in ((parsed.adds, "add"), (parsed.removes, "remove"), (parsed.cdcs, "cdc"))
+        ]
         starts = [_slices(t) for t in tables]
         others: dict[int, list[tuple[str, Any]]] = {}
         for row in parsed.others.select(["version", "kind", "json"]).to_pylist():
@@ -206,15 +228,30 @@ def _stamps(times: Callable[[], CommitTimes], versions: Sequence[int]) -> Mappin
 
 
 def _commit(
-    version: int, stamps: Callable[[], Mapping[int, int]], others: list[tuple[str, Any]],
-    adds: pa.Table, removes: pa.Table, cdcs: pa.Table, where: str,
-) -> Commit:  # fmt: skip
+    version: int,
+    stamps: Callable[[], Mapping[int, int]],
+    others: list[tuple[str, Any]],
+    adds: pa.Table,
+    removes: pa.Table,
+    cdcs: pa.Table,
+    where: str,
+) -> Commit:
     last = dict(others)
     place = f"version {version} of {where}"
     protocol = Protocol.parse(last["protocol"], place) if "protocol" in last else None
     metadata = Metadata.parse(last["metaData"], place) if "metaData" in last else None
     info = last.get("commitInfo")
-    return Commit(version, stamps, info if isinstance(info, dict) else None, protocol, metadata, adds, removes, cdcs, tuple(others))
+    return Commit(
+        version,
+        stamps,
+        info if isinstance(info, dict) else None,
+        protocol,
+        metadata,
+        adds,
+        removes,
+        cdcs,
+        tuple(others),
+    )
 
 
 def _slices(table: pa.Table) -> dict[int, tuple[int, int]]:

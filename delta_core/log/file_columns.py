@@ -19,9 +19,18 @@ from delta_core.kernels.stats import StatField, parse_stats
 from delta_core.log.group_tests import statistic_path
 
 __all__ = [
-    "COUNTS", "PARTITION", "Chunk", "Mask", "TableChunk", "json_statistics", "known_counts", "partition_text", "pick",
-    "pick_all", "statistic_type",
-]  # fmt: skip
+    "COUNTS",
+    "PARTITION",
+    "Chunk",
+    "Mask",
+    "TableChunk",
+    "json_statistics",
+    "known_counts",
+    "partition_text",
+    "pick",
+    "pick_all",
+    "statistic_type",
+]
 
 Mask = NDArray[np.bool_]
 PARTITION = "partition:"

@@ -122,7 +122,9 @@ class FileTest:
 
     def _run_rows(self, chunk: Chunk, rows: Mask | None) -> Mask:
         selected = None if rows is None or rows.all() else rows
-        passed = self._passed(self._columns(chunk, selected), chunk.num_rows if selected is None else int(selected.sum()))
+        passed = self._passed(
+            self._columns(chunk, selected), chunk.num_rows if selected is None else int(selected.sum())
+        )
         if selected is None:
             return passed
         out = np.zeros(chunk.num_rows, np.bool_)
@@ -204,4 +206,6 @@ def _leaf_type(leaf: Leaf) -> pa.DataType:
         return statistic_type(leaf)
     if isinstance(leaf, (PartitionValue, FileConstant)):
         return leaf.type.to_arrow()
-    raise InvalidArgumentError(f"Files can't be filtered by {leaf}: only partition values, statistics and file constants.")
+    raise InvalidArgumentError(
+        f"Files can't be filtered by {leaf}: only partition values, statistics and file constants."
+    )

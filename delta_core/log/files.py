@@ -19,15 +19,7 @@ from delta_core.expressions.ast import Expression, FileStatistic
 from delta_core.kernels.arrow_buffers import is_valid
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.row_set import RowSet
-from delta_core.log.file_columns import (
-    PARTITION,
-    Chunk,
-    Mask,
-    TableChunk,
-    json_statistics,
-    pick_all,
-    statistic_type,
-)
+from delta_core.log.file_columns import PARTITION, Chunk, Mask, TableChunk, json_statistics, pick_all, statistic_type
 from delta_core.log.file_tests import FileTest, plan_tests
 from delta_core.processes import cached_property
 
@@ -57,7 +49,11 @@ class Part:
     __slots__ = ("alive", "candidates", "chunk", "hidden_by")
 
     def __init__(
-        self, chunk: Chunk, hidden_by: tuple[KeySet, ...] = (), alive: Mask | None = None, candidates: Mask | None = None
+        self,
+        chunk: Chunk,
+        hidden_by: tuple[KeySet, ...] = (),
+        alive: Mask | None = None,
+        candidates: Mask | None = None,
     ) -> None:
         self.chunk = chunk
         self.hidden_by = hidden_by
@@ -314,7 +310,9 @@ class FileSet:
         self._is_ordered = True
         return pa.Table.from_arrays(columns, [f"{w.kind}:{'.'.join(w.path)}" for w in wanted])
 
-    def where(self, expression: Expression | None, evaluator: Evaluator, zone: str = "UTC", exact: bool = False) -> FileSet:
+    def where(
+        self, expression: Expression | None, evaluator: Evaluator, zone: str = "UTC", exact: bool = False
+    ) -> FileSet:
         """Return the files for which an expression is not false.
 
         Parameters

@@ -24,7 +24,7 @@ from delta_core.expressions.ast import (
     all_parts,
     leaves,
     transform,
-)  # fmt: skip
+)
 from delta_core.expressions.skipping import plan_skipping
 from delta_core.schema import ColumnMap, Path
 from delta_core.types import Field, PrimitiveType, StructType
@@ -105,7 +105,9 @@ def plan_group_test(expression: Expression, evaluator: Evaluator, exact: bool) -
         return None
     test = transform(test, lambda leaf: _of_group(leaf, known))
     types: dict[Leaf, pa.DataType] = {leaf: leaf.type.to_arrow() for leaf in leaves(test)}  # type: ignore[union-attr]
-    counts = [p for p, leaf in zip(known, found, strict=True) if getattr(leaf, "kind", "") in ("nullCount", "numRecords")]
+    counts = [
+        p for p, leaf in zip(known, found, strict=True) if getattr(leaf, "kind", "") in ("nullCount", "numRecords")
+    ]
     return GroupTest(evaluator.compile(test, types), known, counts)
 
 

@@ -68,10 +68,7 @@ class CommitHistory:
         infos = read_infos(self._log.engine, files)
         missing = [f.version for f in files if "timestamp" not in infos.get(f.version, {})]
         times = self.times.of(missing) if missing else {}
-        return [
-            {"timestamp": times.get(f.version), **infos.get(f.version, {}), "version": f.version}
-            for f in files
-        ]
+        return [{"timestamp": times.get(f.version), **infos.get(f.version, {}), "version": f.version} for f in files]
 
     def read(self, start: int, end: int) -> Iterator[Commit]:
         """Yield the commits of versions ``start`` to ``end``, oldest first.

@@ -8,9 +8,18 @@ from collections.abc import Iterable
 from delta_core.plans import LogFile
 
 __all__ = [
-    "LAST_CHECKPOINT", "LOG_DIRECTORY", "SIDECAR_DIRECTORY", "STAGED_DIRECTORY", "checkpoint_name", "checkpoint_prefix",
-    "checksum_name", "commit_name", "is_unique", "parse_name", "parse_names",
-]  # fmt: skip
+    "LAST_CHECKPOINT",
+    "LOG_DIRECTORY",
+    "SIDECAR_DIRECTORY",
+    "STAGED_DIRECTORY",
+    "checkpoint_name",
+    "checkpoint_prefix",
+    "checksum_name",
+    "commit_name",
+    "is_unique",
+    "parse_name",
+    "parse_names",
+]
 
 LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = "_delta_log/_sidecars"
@@ -59,7 +68,13 @@ def parse_name(name: str, size: int | None = None, modified_ms: int | None = Non
         version = int(name[:20])
         return LogFile(name, "crc", version, version, size=size, modified_ms=modified_ms)
     if match := _CHECKPOINT.match(name):
-        version, part, parts, uuid, form = int(match[1]), int(match[2] or 0), int(match[3] or 0), match[4] or "", match[5]
+        version, part, parts, uuid, form = (
+            int(match[1]),
+            int(match[2] or 0),
+            int(match[3] or 0),
+            match[4] or "",
+            match[5],
+        )
         if form == "json" and not uuid or parts and not 1 <= part <= parts:
             return None
         return LogFile(name, "checkpoint", version, version, part, parts, uuid, form, size, modified_ms)

@@ -24,8 +24,9 @@ from delta_core.types import BASE_TYPES, TIMESTAMP_NTZ, DataType, PrimitiveType,
 __all__ = ["parse_dictionary", "parse_partition_values", "time_zone"]
 
 _TYPES: Mapping[str, TypeDef] = {
-    **BASE_TYPES, **dict.fromkeys((TIMESTAMP_NTZ.name, *TIMESTAMP_NTZ.aliases), TIMESTAMP_NTZ),
-}  # fmt: skip
+    **BASE_TYPES,
+    **dict.fromkeys((TIMESTAMP_NTZ.name, *TIMESTAMP_NTZ.aliases), TIMESTAMP_NTZ),
+}
 _DAY_US = 86_400_000_000
 _YEAR_9999_US = 253_370_764_800_000_000
 _DATE = re.compile(r"([+-]?\d{4,6})-(\d{1,2})-(\d{1,2})(?:[T ].*)?\Z", re.ASCII)
@@ -77,9 +78,14 @@ def parse_partition_values(
 
 
 def parse_dictionary(
-    coded: pa.DictionaryArray, type: DataType, zone: str = "UTC", *, column: str = "",
-    types: Mapping[str, TypeDef] = _TYPES, rows: NDArray[np.bool_] | None = None,
-) -> pa.Array:  # fmt: skip
+    coded: pa.DictionaryArray,
+    type: DataType,
+    zone: str = "UTC",
+    *,
+    column: str = "",
+    types: Mapping[str, TypeDef] = _TYPES,
+    rows: NDArray[np.bool_] | None = None,
+) -> pa.Array:
     """Parse the dictionary of a partition column; see `parse_partition_values`.
 
     Parameters
@@ -112,7 +118,9 @@ def time_zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as e:
-        raise InvalidArgumentError(f"Time zone {name!r} is not known; give a name such as 'UTC' or 'Europe/Paris'.") from e
+        raise InvalidArgumentError(
+            f"Time zone {name!r} is not known; give a name such as 'UTC' or 'Europe/Paris'."
+        ) from e
 
 
 _Codec = Callable[[pa.Array, pa.DataType, str, str], pa.Array]
@@ -131,8 +139,9 @@ def _codec(type: PrimitiveType, types: Mapping[str, TypeDef], column: str) -> tu
 def _not_partitioning(type: DataType, column: str) -> SchemaError:
     return SchemaError(
         f"Partition column {column!r} has type {type.type!r}; only primitive types with an order partition a table.",
-        column=column, type=type.type,
-    )  # fmt: skip
+        column=column,
+        type=type.type,
+    )
 
 
 def _each(distinct: pa.Array, arrow: pa.DataType, column: str, parse: Callable[[str], Any]) -> pa.Array:
@@ -144,8 +153,10 @@ def _each(distinct: pa.Array, arrow: pa.DataType, column: str, parse: Callable[[
         except (ValueError, OverflowError) as e:
             raise LogError(
                 f"Partition column {column!r} has the value {value!r}, which is not a value of its type. "
-                "The commit that added the file is wrong.", column=column, value=value,
-            ) from e  # fmt: skip
+                "The commit that added the file is wrong.",
+                column=column,
+                value=value,
+            ) from e
     return pa.array(out, arrow)
 
 
@@ -169,7 +180,9 @@ def _parse_decimals(distinct: pa.Array, arrow: pa.DataType, zone: str, column: s
     try:
         return read_decimals(distinct, arrow)
     except pa.ArrowInvalid:
-        return _each(distinct, arrow, column, lambda v: read_decimals(strings_of([v.strip()], pa.string()), arrow)[0].as_py())
+        return _each(
+            distinct, arrow, column, lambda v: read_decimals(strings_of([v.strip()], pa.string()), arrow)[0].as_py()
+        )
 
 
 def _parse_string(distinct: pa.Array, arrow: pa.DataType, zone: str, column: str) -> pa.Array:
@@ -263,7 +276,13 @@ def _offset_seconds(zone: str) -> int:
 
 #: By the names that `types.TypeDef.codec` uses.
 _CODECS: Mapping[str, _Codec] = {
-    "boolean": _parse_cast, "integer": _parse_cast, "floating": _parse_cast, "string": _parse_string,
-    "binary": _parse_string, "date": _parse_date, "timestamp": _parse_timestamp,
-    "timestamp_ntz": _parse_timestamp_ntz, "void": _parse_void,
-}  # fmt: skip
+    "boolean": _parse_cast,
+    "integer": _parse_cast,
+    "floating": _parse_cast,
+    "string": _parse_string,
+    "binary": _parse_string,
+    "date": _parse_date,
+    "timestamp": _parse_timestamp,
+    "timestamp_ntz": _parse_timestamp_ntz,
+    "void": _parse_void,
+}

@@ -52,7 +52,10 @@ def choose_segment(
         target = latest
     if target > latest or target < 0:
         raise VersionNotFoundError(
-            f"Version {target} of {where} does not exist; the latest is {latest}.", version=target, latest=latest, path=where
+            f"Version {target} of {where} does not exist; the latest is {latest}.",
+            version=target,
+            latest=latest,
+            path=where,
         )
     checkpoint = next((c for c in reversed(checkpoints) if c.version <= target), None)
     base = -1 if checkpoint is None else checkpoint.version
@@ -153,9 +156,12 @@ def _gap(version: int, base: int, target: int, have: dict[int, LogFile], where: 
         return VersionNotFoundError(
             f"Version {target} of {where} can't be built: {begin}, and no complete checkpoint at or below {target} is. "
             "Older commits were cleaned up; ask for a version that a checkpoint covers.",
-            version=target, path=where,
-        )  # fmt: skip
+            version=target,
+            path=where,
+        )
     return LogError(
         f"The log of {where} has a gap: version {version} is missing between {base if base >= 0 else 'the start'} and "
-        f"{target}. A commit was deleted by hand, or the copy of the log is not whole.", version=version, path=where,
-    )  # fmt: skip
+        f"{target}. A commit was deleted by hand, or the copy of the log is not whole.",
+        version=version,
+        path=where,
+    )

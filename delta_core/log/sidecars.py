@@ -81,9 +81,10 @@ def reusable_sidecars(snapshot: _Source, columns: CheckpointColumns, oldest_ms: 
             sidecars[source.path] = source
             removes[source.path] += retained(table, oldest_ms).num_rows
     chosen = [
-        path for path, h in sidecars.items()
+        path
+        for path, h in sidecars.items()
         if adds[path] + removes[path] == sum(h.group_rows) >= max(least, 1) and _has_form(h, columns)
-    ]  # fmt: skip
+    ]
     stats = snapshot.engine.storage.stat(chosen) if chosen else []
     return [
         Sidecar(path.removeprefix(f"{SIDECAR_DIRECTORY}/"), size, modified, True, adds[path], removes[path])
@@ -99,8 +100,10 @@ def _has_form(handle: CheckpointHandle, columns: CheckpointColumns) -> bool:
     """Whether a sidecar keeps statistics and plugins' fields as the table asks today."""
     have = set(handle.fields.get("add", ()))
     asked = {
-        "stats": columns.json, "stats_parsed": bool(columns.leaves), "partitionValues_parsed": bool(columns.partitions),
-    }  # fmt: skip
+        "stats": columns.json,
+        "stats_parsed": bool(columns.leaves),
+        "partitionValues_parsed": bool(columns.partitions),
+    }
     if any((name in have) != wanted for name, wanted in asked.items()):
         return False
     if any(f.name not in handle.fields.get(f.action, ()) for f in columns.fields if f.action in ("add", "remove")):

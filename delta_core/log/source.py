@@ -15,13 +15,7 @@ from msgspec.structs import replace
 from delta_core.actions import ActionField, Metadata, Protocol, parse_action
 from delta_core.catalog import CommitSource, StagedCommit
 from delta_core.engine import ActionQuery, Engine, FileIdentity
-from delta_core.errors import (
-    CheckpointError,
-    LogChangedError,
-    LogError,
-    TableNotFoundError,
-    VersionNotFoundError,
-)
+from delta_core.errors import CheckpointError, LogChangedError, LogError, TableNotFoundError, VersionNotFoundError
 from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.checkpoint import CheckpointReader
@@ -122,11 +116,7 @@ class TableLog:
     """
 
     def __init__(
-        self,
-        engine: Engine,
-        uri: str,
-        commits: CommitSource | None = None,
-        recover: Callable[[], None] | None = None,
+        self, engine: Engine, uri: str, commits: CommitSource | None = None, recover: Callable[[], None] | None = None
     ) -> None:
         self.engine = engine
         self.uri = uri
@@ -139,9 +129,12 @@ class TableLog:
         return list_log(self.engine.storage, start, hint)
 
     def read(
-        self, version: int | None = None, rejected: Sequence[str] = (), failure: CheckpointError | None = None,
+        self,
+        version: int | None = None,
+        rejected: Sequence[str] = (),
+        failure: CheckpointError | None = None,
         segment: LogSegment | None = None,
-    ) -> LogContents:  # fmt: skip
+    ) -> LogContents:
         """Find and read what makes a version; None for the latest. ``segment``: its files, where they were chosen already.
 
         A checkpoint that can't be read is passed over where older files can serve; ``rejected`` ones are not tried. Where
@@ -176,8 +169,10 @@ class TableLog:
         if found.metadata.id != contents.metadata.id:
             raise LogError(
                 f"The table at {self.uri} is another one by now: its id is {found.metadata.id}, that of the table which was "
-                f"opened is {contents.metadata.id}. Open it again.", path=self.uri, version=contents.segment.version,
-            )  # fmt: skip
+                f"opened is {contents.metadata.id}. Open it again.",
+                path=self.uri,
+                version=contents.segment.version,
+            )
         return found
 
     def instead_of(self, contents: LogContents, failure: CheckpointError, attempt: int) -> LogContents:
@@ -241,8 +236,9 @@ class TableLog:
         if target > latest:
             raise VersionNotFoundError(
                 f"Version {target} of {self.uri} does not exist; its catalog's latest is {latest}.",
-                version=target, latest=latest,
-            )  # fmt: skip
+                version=target,
+                latest=latest,
+            )
         # the catalog's commit beats a published one, and what lies above its latest version does not exist
         published = [f for f in listing.files if f.end_version <= latest and f.kind != "staged"]
         files = [f for f in published if not (f.kind == "commit" and f.version in ratified)]
@@ -342,9 +338,7 @@ class TableLog:
 
     def _contents(self, segment: LogSegment) -> LogContents:
         mark = self.mark_of(segment)
-        checkpoint = (
-            None if segment.checkpoint is None else CheckpointReader(self.engine.logs, segment.checkpoint)
-        )
+        checkpoint = None if segment.checkpoint is None else CheckpointReader(self.engine.logs, segment.checkpoint)
         tail = self._read_tail(segment, checkpoint)
         protocol, metadata = newest_definition(tail.others, self.uri)
         checksum = None
@@ -357,12 +351,12 @@ class TableLog:
                 raise LogError(
                     f"Version {segment.version} of {self.uri} has no {name} action in its "
                     f"{len(segment.deltas)} commits{' or its checkpoint' * (checkpoint is not None)}: the log is not whole.",
-                    path=self.uri, version=segment.version, action=name,
-                )  # fmt: skip
+                    path=self.uri,
+                    version=segment.version,
+                    action=name,
+                )
         assert protocol is not None and metadata is not None
-        return LogContents(
-            segment, tail, checkpoint, protocol, metadata, by_checksum=checksum is not None, mark=mark
-        )
+        return LogContents(segment, tail, checkpoint, protocol, metadata, by_checksum=checksum is not None, mark=mark)
 
     def _read_tail(self, segment: LogSegment, checkpoint: CheckpointReader | None) -> ParsedActions:
         """Read the commits; on a remote store the checkpoint's footers come in the same round."""
@@ -397,9 +391,7 @@ class TableLog:
             return None
 
 
-def _from_checkpoint(
-    checkpoint: CheckpointReader | None, where: str
-) -> tuple[Protocol | None, Metadata | None]:
+def _from_checkpoint(checkpoint: CheckpointReader | None, where: str) -> tuple[Protocol | None, Metadata | None]:
     if checkpoint is None:
         return None, None
     found = checkpoint.actions("protocol", "metaData")
@@ -413,12 +405,7 @@ def _staged_file(commit: StagedCommit) -> LogFile:
     if isinstance(commit.content, bytes):
         name = commit_name(commit.version)
         return LogFile(
-            name,
-            "staged",
-            commit.version,
-            commit.version,
-            modified_ms=commit.timestamp_ms,
-            data=commit.content,
+            name, "staged", commit.version, commit.version, modified_ms=commit.timestamp_ms, data=commit.content
         )
     name = commit.content.removeprefix("_delta_log/")
     if "/" not in name:
@@ -458,8 +445,7 @@ def _value(others: pa.Table, row: int, where: str) -> tuple[Mapping[str, Any], s
     kind = others.column("kind")[row].as_py()
     if not isinstance(value, dict):
         raise LogError(
-            f"Action {kind} in version {version} of {where} is {value!r}, expected an object.",
-            version=version,
+            f"Action {kind} in version {version} of {where} is {value!r}, expected an object.", version=version
         )
     return value, f"version {version} of {where}"
 

@@ -36,5 +36,7 @@ def _plain(column: pa.Array) -> pa.Array:
         return pc.strftime(millis, "%Y-%m-%dT%H:%M:%SZ" if kind.tz else "%Y-%m-%dT%H:%M:%S")
     if pa.types.is_floating(kind):
         return pc.if_else(pc.is_finite(column), column, None)
-    known = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)
+    known = (
+        pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)
+    )
     return column if known else pa.nulls(len(column))

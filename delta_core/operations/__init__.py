@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 __all__ = ["WriteOptions", "column_names", "create_table", "register_files", "write_checkpoint", "write_table"]
 
 _HOME = {
-    "WriteOptions": "delta_core.operations.write", "create_table": "delta_core.operations.create",
+    "WriteOptions": "delta_core.operations.write",
+    "create_table": "delta_core.operations.create",
     "column_names": "delta_core.operations.create",
-    "register_files": "delta_core.operations.register", "write_checkpoint": "delta_core.log.checkpoint_writer",
+    "register_files": "delta_core.operations.register",
+    "write_checkpoint": "delta_core.log.checkpoint_writer",
     "write_table": "delta_core.operations.write",
-}  # fmt: skip
+}
 
 
 def __getattr__(name: str) -> Any:

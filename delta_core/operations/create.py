@@ -60,32 +60,40 @@ def partition_columns(schema: StructType, names: Sequence[str]) -> tuple[str, ..
         if not isinstance(found.type, PrimitiveType) or found.type.type in ("void", "variant"):
             raise SchemaError(
                 f"Partition column {found.name!r} is {found.type}: its values have no text form. Partition by a column "
-                "of a primitive type.", column=found.name,
-            )  # fmt: skip
+                "of a primitive type.",
+                column=found.name,
+            )
         if found.name in spelled:
             raise InvalidArgumentError(f"Partition column {found.name!r} is named twice.", column=found.name)
         spelled.append(found.name)
     if spelled and len(spelled) == len(schema.fields):
-        raise InvalidArgumentError(
-            "Every column partitions the table; data files need at least one other column."
-        )
+        raise InvalidArgumentError("Every column partitions the table; data files need at least one other column.")
     return tuple(spelled)
 
 
 def new_metadata(
-    schema: StructType, *, partition_by: Sequence[str] = (), name: str | None = None, description: str | None = None,
-    properties: Mapping[str, str | None] | None = None, table_id: str | None = None,
-) -> Metadata:  # fmt: skip
+    schema: StructType,
+    *,
+    partition_by: Sequence[str] = (),
+    name: str | None = None,
+    description: str | None = None,
+    properties: Mapping[str, str | None] | None = None,
+    table_id: str | None = None,
+) -> Metadata:
     """Return the metadata of a new table.
 
     Raises what `partition_columns` raises, and InvalidArgumentError for a known property with a value that it can't have.
     """
     partitions = partition_columns(schema, partition_by)
     return Metadata(
-        id=table_id or str(uuid.uuid4()), schema_string=StructType(schema.fields).to_json(),
-        partition_columns=partitions, configuration=given_properties(properties), name=name,
-        description=description, created_time=time.time_ns() // 1_000_000,
-    )  # fmt: skip
+        id=table_id or str(uuid.uuid4()),
+        schema_string=StructType(schema.fields).to_json(),
+        partition_columns=partitions,
+        configuration=given_properties(properties),
+        name=name,
+        description=description,
+        created_time=time.time_ns() // 1_000_000,
+    )
 
 
 def given_properties(properties: Mapping[str, Any] | None) -> dict[str, str]:
@@ -100,16 +108,20 @@ def _texts(properties: Mapping[str, Any]) -> dict[str, str]:
     strange = next((k for k in properties if not isinstance(k, str)), None)
     if strange is not None:
         raise InvalidArgumentError(f"The name of the table property {strange!r} is no text.")
-    return {
-        k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in properties.items() if v is not None
-    }
+    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in properties.items() if v is not None}
 
 
 def stage_definition(
-    transaction: Transaction, schema: StructType, *, partition_by: Sequence[str] = (), cluster_by: Sequence[str] = (),
-    name: str | None = None, description: str | None = None, properties: Mapping[str, str | None] | None = None,
+    transaction: Transaction,
+    schema: StructType,
+    *,
+    partition_by: Sequence[str] = (),
+    cluster_by: Sequence[str] = (),
+    name: str | None = None,
+    description: str | None = None,
+    properties: Mapping[str, str | None] | None = None,
     features: Iterable[str] = (),
-) -> None:  # fmt: skip
+) -> None:
     """Stage the metadata of a new table, or of one that is replaced: nothing of the old definition stays."""
     asked = dict(properties or {})
     # a new table needs no feature to have no such columns; an old one may have some
@@ -118,23 +130,27 @@ def stage_definition(
         asked[CLUSTER_BY] = json.dumps(list(cluster_by))
     table_id = None if transaction.base is None else transaction.base.metadata.id
     metadata = new_metadata(
-        schema,
-        partition_by=partition_by,
-        name=name,
-        description=description,
-        properties=asked,
-        table_id=table_id,
+        schema, partition_by=partition_by, name=name, description=description, properties=asked, table_id=table_id
     )
     transaction.set_metadata(metadata, features=features, replaces=True, requests=requests)
 
 
 def create_table(
-    context: TableContext, schema: StructType, *, partition_by: Sequence[str] = (), cluster_by: Sequence[str] = (),
-    name: str | None = None, description: str | None = None, properties: Mapping[str, str | None] | None = None,
-    features: Iterable[str] = (), base: Snapshot | None = None, user_metadata: str | None = None,
-    custom_metadata: Mapping[str, Any] | None = None, max_commit_retries: int = MAX_COMMIT_RETRIES,
+    context: TableContext,
+    schema: StructType,
+    *,
+    partition_by: Sequence[str] = (),
+    cluster_by: Sequence[str] = (),
+    name: str | None = None,
+    description: str | None = None,
+    properties: Mapping[str, str | None] | None = None,
+    features: Iterable[str] = (),
+    base: Snapshot | None = None,
+    user_metadata: str | None = None,
+    custom_metadata: Mapping[str, Any] | None = None,
+    max_commit_retries: int = MAX_COMMIT_RETRIES,
     post: PostCommit | None = None,
-) -> CommitResult:  # fmt: skip
+) -> CommitResult:
     """Create a table without rows, or replace one by an empty one.
 
     Parameters
@@ -156,15 +172,19 @@ def create_table(
     operation = "CREATE TABLE" if base is None else "CREATE OR REPLACE TABLE"
     transaction = Transaction(context, base, operation, _parameters(partition_by, description, properties))
     stage_definition(
-        transaction, Schema(schema.fields), partition_by=partition_by, cluster_by=cluster_by, name=name,
-        description=description, properties=properties, features=features,
-    )  # fmt: skip
+        transaction,
+        Schema(schema.fields),
+        partition_by=partition_by,
+        cluster_by=cluster_by,
+        name=name,
+        description=description,
+        properties=properties,
+        features=features,
+    )
     if base is not None:
         files = base.files.columns([n for n in REMOVED_FILE.names if n != "dataChange"])
         transaction.read(None, files)
-        transaction.remove_files(
-            files.append_column("dataChange", pa.repeat(pa.scalar(True), files.num_rows))
-        )
+        transaction.remove_files(files.append_column("dataChange", pa.repeat(pa.scalar(True), files.num_rows)))
     return transaction.commit(user_metadata, custom_metadata, max_commit_retries, post=post)
 
 
@@ -172,6 +192,8 @@ def _parameters(
     partition_by: Sequence[str], description: str | None, properties: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     return {
-        "isManaged": "false", "description": description or "null", "partitionBy": json.dumps(list(partition_by)),
+        "isManaged": "false",
+        "description": description or "null",
+        "partitionBy": json.dumps(list(partition_by)),
         "properties": json.dumps(_texts(properties or {})),
-    }  # fmt: skip
+    }

@@ -28,11 +28,20 @@ __all__ = ["register_files"]
 
 
 def register_files(
-    context: TableContext, base: Snapshot | None, adds: Sequence[AddAction], removes: Sequence[RemoveAction], *,
-    mode: str = "append", replace_filters: Any = None, operation: str = "WRITE",
-    custom_metadata: Mapping[str, Any] | None = None, max_commit_retries: int = MAX_COMMIT_RETRIES,
-    transactions: Mapping[str, int] | None = None, post: PostCommit | None = None, transaction: Transaction | None = None,
-) -> CommitResult:  # fmt: skip
+    context: TableContext,
+    base: Snapshot | None,
+    adds: Sequence[AddAction],
+    removes: Sequence[RemoveAction],
+    *,
+    mode: str = "append",
+    replace_filters: Any = None,
+    operation: str = "WRITE",
+    custom_metadata: Mapping[str, Any] | None = None,
+    max_commit_retries: int = MAX_COMMIT_RETRIES,
+    transactions: Mapping[str, int] | None = None,
+    post: PostCommit | None = None,
+    transaction: Transaction | None = None,
+) -> CommitResult:
     """Commit files that exist already.
 
     Parameters
@@ -82,8 +91,9 @@ def _check_stats(add: AddAction) -> None:
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         raise InvalidArgumentError(
             f"The statistics of {add.path} are {add.stats[:100]!r}; expected an object, numRecords a number from 0 on. Leave "
-            "them out to have them read from the file.", path=add.path,
-        )  # fmt: skip
+            "them out to have them read from the file.",
+            path=add.path,
+        )
 
 
 def _check_partitions(txn: Transaction, adds: Sequence[AddAction]) -> None:
@@ -101,14 +111,17 @@ def _check_partitions(txn: Transaction, adds: Sequence[AddAction]) -> None:
                 add = adds[values.is_null().index(True).as_py()]
                 raise InvalidArgumentError(
                     f"{add.path} has no value for the partition column {column} (null or an empty text), which is NOT NULL.",
-                    path=add.path, column=column,
-                )  # fmt: skip
+                    path=add.path,
+                    column=column,
+                )
         except LogError as e:
             add = next(a for a, text in zip(adds, texts, strict=True) if text == e.facts.get("value"))
             raise InvalidArgumentError(
                 f"{add.path} has the partition value {e.facts.get('value')!r}, which is no {found.type.type}, the type of "
-                f"column {column}.", path=add.path, column=column,
-            ) from e  # fmt: skip
+                f"column {column}.",
+                path=add.path,
+                column=column,
+            ) from e
 
 
 def _described(txn: Transaction, adds: Sequence[AddAction]) -> pa.Table:
@@ -121,12 +134,12 @@ def _described(txn: Transaction, adds: Sequence[AddAction]) -> pa.Table:
         if strange is not None or missing is not None:
             raise SchemaMismatchError(
                 f"{a.path} has partition values for {sorted(a.partition_values)}, the table is partitioned by "
-                f"{list(columns.values())}.", path=a.path,
-            )  # fmt: skip
+                f"{list(columns.values())}.",
+                path=a.path,
+            )
     _check_partitions(txn, adds)
     physical = {
-        f.name: p.name
-        for f, p in zip(txn.table.schema.fields, txn.table.column_map.physical.fields, strict=True)
+        f.name: p.name for f, p in zip(txn.table.schema.fields, txn.table.column_map.physical.fields, strict=True)
     }
     bare = [a for a in adds if not a.stats]
     described = {}
@@ -138,18 +151,23 @@ def _described(txn: Transaction, adds: Sequence[AddAction]) -> pa.Table:
             if a.size != size:
                 raise InvalidArgumentError(
                     f"The action says that {a.path} has {a.size} bytes, the file has {size}. Readers look for its end by that "
-                    "number: correct it.", path=a.path,
-                )  # fmt: skip
+                    "number: correct it.",
+                    path=a.path,
+                )
     stats = [a.stats or described[a.path] for a in adds]
     values = [[(physical[columns[k.lower()]], v) for k, v in a.partition_values.items()] for a in adds]
-    return pa.table({
-        "path": [encode_path(a.path) for a in adds],
-        "partitionValues": pa.array(values, FILE_COLUMNS["partitionValues"]),
-        "size": pa.array([a.size for a in adds], pa.int64()),
-        "modificationTime": pa.array([a.modification_time for a in adds], pa.int64()),
-        "dataChange": [a.data_change for a in adds], "stats": pa.array(stats, pa.string()),
-        "numRecords": pa.array([_num_records(s) for s in stats], pa.int64()), "fresh": [True] * len(adds),
-    })  # fmt: skip
+    return pa.table(
+        {
+            "path": [encode_path(a.path) for a in adds],
+            "partitionValues": pa.array(values, FILE_COLUMNS["partitionValues"]),
+            "size": pa.array([a.size for a in adds], pa.int64()),
+            "modificationTime": pa.array([a.modification_time for a in adds], pa.int64()),
+            "dataChange": [a.data_change for a in adds],
+            "stats": pa.array(stats, pa.string()),
+            "numRecords": pa.array([_num_records(s) for s in stats], pa.int64()),
+            "fresh": [True] * len(adds),
+        }
+    )
 
 
 def _num_records(stats: str | None) -> int | None:
@@ -172,13 +190,12 @@ def _check_whole(predicate: Expression | None, base: Snapshot) -> None:
         raise InvalidArgumentError(
             f"Files are replaced by partition, and {format_path(other)} is no partition column (they are "
             f"{', '.join(base.state.partition_columns) or 'none'}): rows that the filter does not select would be lost. "
-            "Overwrite with a predicate instead.", column=format_path(other),
-        )  # fmt: skip
+            "Overwrite with a predicate instead.",
+            column=format_path(other),
+        )
 
 
-def _stage_removes(
-    txn: Transaction, base: Snapshot, removes: Sequence[RemoveAction], mode: str, filters: Any
-) -> None:
+def _stage_removes(txn: Transaction, base: Snapshot, removes: Sequence[RemoveAction], mode: str, filters: Any) -> None:
     names = [n for n in REMOVED_FILE.names if n != "dataChange"]
     if mode == "overwrite":
         predicate = None if not filters else to_expression(filters, base.schema)
@@ -187,9 +204,7 @@ def _stage_removes(
         txn.read(predicate, files)
         change = pa.repeat(pa.scalar(True), files.num_rows)
     elif removes:
-        wanted = {encode_path(r.path): r.data_change for r in removes} | {
-            r.path: r.data_change for r in removes
-        }
+        wanted = {encode_path(r.path): r.data_change for r in removes} | {r.path: r.data_change for r in removes}
         files = base.files.columns(names)
         hit = [p in wanted for p in files.column("path").to_pylist()]
         files = files.filter(pa.array(hit, pa.bool_()))

@@ -23,7 +23,7 @@ from delta_core.errors import (
     TableExistsError,
     TableNotFoundError,
     UnsupportedOperationError,
-)  # fmt: skip
+)
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import Call, Column, Expression, FileStatistic, all_of, any_of, leaves
 from delta_core.expressions.ast import Literal as Constant
@@ -121,9 +121,11 @@ def write_table(
 
 
 def run_write(
-    context: TableContext, options: WriteOptions, begin: Callable[[Snapshot | None], TableWrite],
+    context: TableContext,
+    options: WriteOptions,
+    begin: Callable[[Snapshot | None], TableWrite],
     known: Snapshot | None = None,
-) -> CommitResult | None:  # fmt: skip
+) -> CommitResult | None:
     """Run a write of any engine, where the mode and the application's version leave something to do.
 
     Parameters
@@ -185,9 +187,7 @@ def _run_on(created: Snapshot, lost: TableWrite, options: WriteOptions) -> Commi
 
 def _check(options: WriteOptions) -> None:
     if options.mode not in ("error", "append", "overwrite", "ignore"):
-        raise InvalidArgumentError(
-            f"Found mode {options.mode!r}, expected error, append, overwrite or ignore."
-        )
+        raise InvalidArgumentError(f"Found mode {options.mode!r}, expected error, append, overwrite or ignore.")
     for name, found, allowed in (
         ("partition_overwrite", options.partition_overwrite, ("static", "dynamic")),
         ("schema_mode", options.schema_mode, (None, "merge", "overwrite")),
@@ -204,9 +204,7 @@ def _check(options: WriteOptions) -> None:
         raise InvalidArgumentError("A predicate says which rows are replaced: it needs mode='overwrite'.")
     if options.partition_overwrite == "dynamic" and options.replace_where is not None:
         raise InvalidArgumentError("Dynamic partition overwrite and a predicate exclude each other.")
-    if options.schema_mode == "overwrite" and (
-        options.replace_where or options.partition_overwrite == "dynamic"
-    ):
+    if options.schema_mode == "overwrite" and (options.replace_where or options.partition_overwrite == "dynamic"):
         raise InvalidArgumentError(
             "schema_mode='overwrite' replaces every row: it excludes a predicate and dynamic partition overwrite."
         )
@@ -250,9 +248,7 @@ class TableWrite:
     own overrides.
     """
 
-    def __init__(
-        self, context: TableContext, base: Snapshot | None, source: Any, options: WriteOptions
-    ) -> None:
+    def __init__(self, context: TableContext, base: Snapshot | None, source: Any, options: WriteOptions) -> None:
         self.context = context
         self.base = base
         self.source = source
@@ -297,9 +293,7 @@ class TableWrite:
 
     def _parameters(self) -> dict[str, Any]:
         options = self.options
-        mode = {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}.get(
-            options.mode, "ErrorIfExists"
-        )
+        mode = {"append": "Append", "overwrite": "Overwrite", "ignore": "Ignore"}.get(options.mode, "ErrorIfExists")
         out: dict[str, Any] = {"mode": mode, "partitionBy": json.dumps(list(options.partition_by or ()))}
         if options.replace_where is not None:
             out["predicate"] = json.dumps([str(options.replace_where)])
@@ -314,9 +308,14 @@ class TableWrite:
         if self.base is None:
             self.transaction.operation = "CREATE TABLE AS SELECT"
             stage_definition(
-                self.transaction, self._rows_schema(), partition_by=options.partition_by or (), cluster_by=options.cluster_by,
-                name=options.name, description=options.description, properties=options.properties,
-            )  # fmt: skip
+                self.transaction,
+                self._rows_schema(),
+                partition_by=options.partition_by or (),
+                cluster_by=options.cluster_by,
+                name=options.name,
+                description=options.description,
+                properties=options.properties,
+            )
             return
         state = self.base.state
         if options.schema_mode != "overwrite":
@@ -327,16 +326,16 @@ class TableWrite:
             rows = self._rows_schema()
             request = {CLUSTER_BY: json.dumps(list(options.cluster_by))} if options.cluster_by else {}
             metadata = replace(
-                metadata, schema_string=rows.to_json(), partition_columns=self._partitions(rows, asked),
+                metadata,
+                schema_string=rows.to_json(),
+                partition_columns=self._partitions(rows, asked),
                 configuration={**metadata.configuration, **given_properties(options.properties), **request},
                 name=metadata.name if options.name is None else options.name,
                 description=metadata.description if options.description is None else options.description,
-            )  # fmt: skip
+            )
         elif options.schema_mode == "merge":
             merged = merge_schemas(state.schema, self._rows_schema(), self._accept)
-            metadata = (
-                replace(metadata, schema_string=merged.to_json()) if merged != state.schema else metadata
-            )
+            metadata = replace(metadata, schema_string=merged.to_json()) if merged != state.schema else metadata
         if metadata != state.metadata:
             whole = options.replace_where is None and options.partition_overwrite == "static"
             self.transaction.set_metadata(metadata, replaces=whole and options.mode == "overwrite")
@@ -358,9 +357,7 @@ class TableWrite:
     def _accept(self, path: Any, old: Any, new: Any) -> bool:
         plugins = self.transaction.plugins
         return bool(
-            plugins.sole(
-                "accept_type_change", False, table=self.transaction.table, path=path, old=old, new=new
-            )
+            plugins.sole("accept_type_change", False, table=self.transaction.table, path=path, old=old, new=new)
         )
 
     def _check_partitioning(self, columns: Sequence[str]) -> None:
@@ -375,9 +372,7 @@ class TableWrite:
         if self.options.replace_where is None:
             return None
         return to_expression(
-            self.options.replace_where,
-            self.transaction.table.schema,
-            functions=self.transaction.plugins.functions,
+            self.options.replace_where, self.transaction.table.schema, functions=self.transaction.plugins.functions
         )
 
     # --- files ---
@@ -446,9 +441,13 @@ class TableWrite:
         """Write the rows that were given."""
         options = self.options
         return write_files(
-            self.engine, plan, self.source, properties=options.writer_properties, target_size=options.target_file_size,
+            self.engine,
+            plan,
+            self.source,
+            properties=options.writer_properties,
+            target_size=options.target_file_size,
             data_change=options.data_change,
-        )  # fmt: skip
+        )
 
     def write_kept(self, plan: WritePlan, rows: Scan, carried: Mapping[str, str]) -> Written:
         """Write rows of the table anew; metadata columns go into the hidden columns that carry them."""
@@ -501,27 +500,24 @@ class TableWrite:
     def _remove(self, table: pa.Table) -> None:
         if table.num_rows:
             self.transaction.remove_files(
-                table.append_column(
-                    "dataChange", pa.repeat(pa.scalar(self.options.data_change), table.num_rows)
-                )
+                table.append_column("dataChange", pa.repeat(pa.scalar(self.options.data_change), table.num_rows))
             )
 
     def _measure(self) -> None:
         new = self.written
         self.transaction.metrics.update(
-            numFiles=sum(w.adds.num_rows for w in new), numOutputRows=sum(w.num_rows for w in new),
+            numFiles=sum(w.adds.num_rows for w in new),
+            numOutputRows=sum(w.num_rows for w in new),
             numOutputBytes=sum(w.num_bytes for w in (*new, *self.changes)),
-        )  # fmt: skip
+        )
         removed = self.transaction.intents.removes
         if self.replaced is not None:
             self.transaction.metrics.update(
-                self.replaced.metrics(), numAddedChangeFiles=sum(w.adds.num_rows for w in self.changes),
-            )  # fmt: skip
+                self.replaced.metrics(), numAddedChangeFiles=sum(w.adds.num_rows for w in self.changes)
+            )
         if removed or self.replaced is not None:
             sizes = [s for t in removed for s in t.column("size").to_pylist()]
-            self.transaction.metrics.update(
-                numRemovedFiles=len(sizes), numRemovedBytes=sum(s or 0 for s in sizes)
-            )
+            self.transaction.metrics.update(numRemovedFiles=len(sizes), numRemovedBytes=sum(s or 0 for s in sizes))
 
 
 def live_rows(files: FileSet, table: pa.Table) -> int | None:
@@ -547,9 +543,7 @@ def _selects_partitions(predicate: Expression, partition_columns: Sequence[str])
 
 
 def _physical_partitions(base: Snapshot) -> list[Any]:
-    by_logical = dict(
-        zip((f.name for f in base.schema.fields), base.state.column_map.physical.fields, strict=True)
-    )
+    by_logical = dict(zip((f.name for f in base.schema.fields), base.state.column_map.physical.fields, strict=True))
     return [by_logical[n] for n in base.state.partition_columns]
 
 
@@ -587,10 +581,7 @@ def _partitions_predicate(
     names = base.state.partition_columns
     parts = [
         all_of(
-            [
-                Call("<=>", (Column((n,)), Constant(v, f.type)))
-                for n, v, (_, f) in zip(names, row, columns, strict=True)
-            ]
+            [Call("<=>", (Column((n,)), Constant(v, f.type))) for n, v, (_, f) in zip(names, row, columns, strict=True)]
         )
         for row in dict.fromkeys(values)
     ]

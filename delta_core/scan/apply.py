@@ -54,9 +54,11 @@ class Apply:
         self._required = [(i, o.field) for i, o in enumerate(plan.outputs) if not o.field.nullable]
         sources = [o.value for o in plan.outputs]
         self._is_plain = (
-            not self._checks and self._filter is None and sources == [PhysicalSource(i) for i in range(len(plan.columns))]
+            not self._checks
+            and self._filter is None
+            and sources == [PhysicalSource(i) for i in range(len(plan.columns))]
             and all(o.field.type.equals(f.type) for o, f in zip(plan.outputs, plan.logical, strict=True))
-        )  # fmt: skip
+        )
 
     def tests(self) -> tuple[RowTest, ...]:
         """Return checks and filter as steps, for an engine that decodes other columns of the rows that are left only."""
@@ -84,9 +86,18 @@ class Apply:
         return tuple(dict.fromkeys(s.index for s in sources if isinstance(s, PhysicalSource)))
 
     def _checked(
-        self, check: ReadCheck, compiled: Compiled, file: int, first: int, columns: Columns, num_rows: int, picked: Picks | None
+        self,
+        check: ReadCheck,
+        compiled: Compiled,
+        file: int,
+        first: int,
+        columns: Columns,
+        num_rows: int,
+        picked: Picks | None,
     ) -> None:
-        self._run_check(check, compiled, _View(self._plan, OneFile(self._files, file, first, picked), columns, num_rows))
+        self._run_check(
+            check, compiled, _View(self._plan, OneFile(self._files, file, first, picked), columns, num_rows)
+        )
 
     def _passing(
         self, compiled: Compiled, file: int, first: int, columns: Columns, num_rows: int, picked: Picks | None
@@ -107,7 +118,9 @@ class Apply:
             return None
         return self._rows(batch, WholeFiles(self._files, first, ends), self._files.wanted_of_files(first, ends), False)
 
-    def _rows(self, batch: pa.RecordBatch, origin: RowOrigin, picks: Picks | None, is_tested: bool) -> pa.RecordBatch | None:
+    def _rows(
+        self, batch: pa.RecordBatch, origin: RowOrigin, picks: Picks | None, is_tested: bool
+    ) -> pa.RecordBatch | None:
         if not batch.num_rows or (picks is not None and not len(picks)):
             return None
         view = _View(self._plan, origin, dict(enumerate(batch.columns)), batch.num_rows, picks)
@@ -137,8 +150,11 @@ class Apply:
         path, row = view.place(passed.index(scalar_of(False, pa.bool_())).as_py())
         raise DataFileError(
             f"Row {row} of data file {path!r} fails the check {check.name!r} of {check.feature}: {check.message}",
-            path=path, row=row, check=check.name, feature=check.feature,
-        )  # fmt: skip
+            path=path,
+            row=row,
+            check=check.name,
+            feature=check.feature,
+        )
 
     def _check_required(self, view: _View, arrays: Sequence[pa.Array]) -> None:
         for index, f in self._required:
@@ -147,8 +163,9 @@ class Apply:
                 raise DataFileError(
                     f"Column {f.name!r} of data file {path!r} holds nulls, but the table's schema says that it has none. "
                     "Rewrite the file, or make the column nullable.",
-                    path=path, column=f.name,
-                )  # fmt: skip
+                    path=path,
+                    column=f.name,
+                )
 
 
 class _View:

@@ -47,9 +47,14 @@ class FileContext:
     """
 
     def __init__(
-        self, paths: Sequence[str], constants: Sequence[pa.Array | None], uri: Callable[[str], str], dropped: DroppedRows,
-        opened: Callable[[int, int], None], kept: Mapping[int, RowSet] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        paths: Sequence[str],
+        constants: Sequence[pa.Array | None],
+        uri: Callable[[str], str],
+        dropped: DroppedRows,
+        opened: Callable[[int, int], None],
+        kept: Mapping[int, RowSet] | None = None,
+    ) -> None:
         self.paths = paths
         self._constants = constants
         self._uri = uri
@@ -157,7 +162,11 @@ class WholeFiles:
         return number_array(at - starts[self._numbers(at)])
 
     def constant(self, number: int, rows: NDArray[Any] | None) -> Any:
-        numbers = np.repeat(np.arange(len(self._ends)), np.diff(self._ends, prepend=0)) if rows is None else self._numbers(rows)
+        numbers = (
+            np.repeat(np.arange(len(self._ends)), np.diff(self._ends, prepend=0))
+            if rows is None
+            else self._numbers(rows)
+        )
         return self._files.constants(numbers + self._first, number)
 
     def place(self, row: int) -> tuple[str, int]:

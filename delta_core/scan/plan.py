@@ -13,12 +13,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.errors import (
-    ColumnNotFoundError,
-    InvalidArgumentError,
-    PluginConflictError,
-    did_you_mean,
-)
+from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, PluginConflictError, did_you_mean
 from delta_core.expressions.ast import (
     Call,
     Cast,
@@ -33,7 +28,7 @@ from delta_core.expressions.ast import (
     column,
     conjuncts,
     leaves,
-)  # fmt: skip
+)
 from delta_core.expressions.ast import Literal as LiteralValue
 from delta_core.expressions.binding import bind, bind_rule
 from delta_core.plans import ReadRequest
@@ -44,9 +39,17 @@ from delta_core.state import TableState
 from delta_core.types import DataType, Field, PrimitiveType, StructType
 
 __all__ = [
-    "FILE_PATH", "ROW_INDEX", "ConstantSource", "Output", "PhysicalSource", "PositionSource", "ReadPlan", "Source",
-    "plan_scan", "resolve_columns",
-]  # fmt: skip
+    "FILE_PATH",
+    "ROW_INDEX",
+    "ConstantSource",
+    "Output",
+    "PhysicalSource",
+    "PositionSource",
+    "ReadPlan",
+    "Source",
+    "plan_scan",
+    "resolve_columns",
+]
 
 FILE_PATH = "_file_path"
 ROW_INDEX = "_file_row_index"
@@ -201,9 +204,14 @@ class _Planner:
         wanted = rule.type if isinstance(rule, MetadataColumn) else _BOOLEAN
         name = "" if isinstance(rule, RowFilter) else f" {rule.name!r}"
         expression = bind_rule(
-            rule.feature, "read_rules", f"{type(rule).__name__}{name}", rule.expression, self.table.schema,
-            self.functions, wanted,  # type: ignore[arg-type]  # a plan looks at no function, it only hands them on
-        )  # fmt: skip
+            rule.feature,
+            "read_rules",
+            f"{type(rule).__name__}{name}",
+            rule.expression,
+            self.table.schema,
+            self.functions,  # type: ignore[arg-type]  # a plan looks at no function, it only hands them on
+            wanted,
+        )
         return replace(rule, expression=expression)
 
     def _bind(self, expression: Expression) -> Expression:
@@ -232,11 +240,21 @@ class _Planner:
         sources = {leaf: self._source(leaf) for leaf in used}
         outputs = self._outputs(wanted, extra)
         return ReadPlan(
-            pa.schema([o.field for o in outputs]), tuple(outputs), columns, arrow_schema(columns, self.table.types),
-            arrow_schema(logical, self.table.types), self.map.match, tuple(self.constants),
-            tuple(r for r in self.rules if isinstance(r, RowSelector)), checks, condition, sources,
-            {leaf: self._type(leaf) for leaf in used}, pruning, limit,
-        )  # fmt: skip
+            pa.schema([o.field for o in outputs]),
+            tuple(outputs),
+            columns,
+            arrow_schema(columns, self.table.types),
+            arrow_schema(logical, self.table.types),
+            self.map.match,
+            tuple(self.constants),
+            tuple(r for r in self.rules if isinstance(r, RowSelector)),
+            checks,
+            condition,
+            sources,
+            {leaf: self._type(leaf) for leaf in used},
+            pruning,
+            limit,
+        )
 
     def _is_of_partitions(self, expression: Expression) -> bool:
         return all(
@@ -269,13 +287,15 @@ class _Planner:
             if own is not None:
                 raise InvalidArgumentError(
                     f"The table has a column {own.name!r} of its own: ask for it in columns. The metadata column of that "
-                    "name can't be had.", column=name,
-                )  # fmt: skip
+                    "name can't be had.",
+                    column=name,
+                )
             if name not in offered:
                 raise ColumnNotFoundError(
                     f"Metadata column {name!r} is not offered; this table has: {', '.join(sorted(offered))}."
-                    f"{did_you_mean(name, offered)}", column=name,
-                )  # fmt: skip
+                    f"{did_you_mean(name, offered)}",
+                    column=name,
+                )
             found[name] = (offered[name].expression, offered[name].type)
         return found
 
@@ -386,9 +406,11 @@ class _Planner:
 
     def _type(self, leaf: Leaf) -> pa.DataType:
         if isinstance(leaf, Column):
-            t: DataType = find(self.pruned, leaf.path)[1].type if leaf.path[0] in self.positions else find(
-                self.table.schema, leaf.path)[1].type  # fmt: skip
+            t: DataType = (
+                find(self.pruned, leaf.path)[1].type
+                if leaf.path[0] in self.positions
+                else find(self.table.schema, leaf.path)[1].type
+            )
         else:
             t = PrimitiveType("long") if isinstance(leaf, RowPosition) else leaf.type  # type: ignore[union-attr]  # others are typed
         return arrow_schema(StructType([Field("x", t)]), self.table.types).field(0).type
-

@@ -115,8 +115,11 @@ class Scan:
         bound = self._predicate = to_expression(predicate, state.schema, plugins.functions)
         request = ReadRequest(
             None if columns is None else _find_columns(source, columns),
-            tuple(dict.fromkeys(metadata)), bound, purpose, tuple(constants or ()),
-        )  # fmt: skip
+            tuple(dict.fromkeys(metadata)),
+            bound,
+            purpose,
+            tuple(constants or ()),
+        )
         rules = plugins.collect("read_rules", table=state, request=request)
         # file sets that carry row sets can't be filtered: their rows are
         prunes = files is None or files.keep is None
@@ -132,10 +135,14 @@ class Scan:
         files = self.__dict__.get("_files")
         return page(
             "Scan",
-            {"rows of": repr(self._source), "where": None if self._predicate is None else format_sql(self._predicate),
-             "limit": self.plan.limit, "files": None if files is None else f"{files.count:,}"},
+            {
+                "rows of": repr(self._source),
+                "where": None if self._predicate is None else format_sql(self._predicate),
+                "limit": self.plan.limit,
+                "files": None if files is None else f"{files.count:,}",
+            },
             schema_table(self.schema),
-        )  # fmt: skip
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._given is not None:
@@ -170,7 +177,9 @@ class Scan:
         found = found.where(self._skipping.statistics, evaluator, zone)
         if _log.isEnabledFor(logging.DEBUG):
             took = (perf_counter() - start) * 1000
-            _log.debug("Planned a scan of %r: %d of %d files (%.1f ms)", self._source, found.count, everything.count, took)
+            _log.debug(
+                "Planned a scan of %r: %d of %d files (%.1f ms)", self._source, found.count, everything.count, took
+            )
         return found
 
     @property
@@ -283,7 +292,12 @@ class Scan:
         known = self._known_count()
         if known is None:
             bare = Scan(
-                self._source, (), predicate=self._predicate, limit=self.plan.limit, files=self._given, purpose=self._purpose
+                self._source,
+                (),
+                predicate=self._predicate,
+                limit=self.plan.limit,
+                files=self._given,
+                purpose=self._purpose,
             )
             return sum(batch.num_rows for batch in bare.batches())
         return known if self.plan.limit is None else min(known, self.plan.limit)
@@ -302,10 +316,20 @@ class Scan:
         # a file that is read at all is checked whole
         prune = None if plan.checks else self._skipping.row_groups
         read = FileRead(
-            inputs.paths, inputs.sizes, plan.columns, plan.match, plan.physical, prune, encoded=True,
-            types=self._source.state.types, opened=inputs.opened, wanted=context.wanted, tests=apply.tests(),
-            tested_only=apply.tested_only(), apply_files=apply.whole_files,
-        )  # fmt: skip
+            inputs.paths,
+            inputs.sizes,
+            plan.columns,
+            plan.match,
+            plan.physical,
+            prune,
+            encoded=True,
+            types=self._source.state.types,
+            opened=inputs.opened,
+            wanted=context.wanted,
+            tests=apply.tests(),
+            tested_only=apply.tested_only(),
+            apply_files=apply.whole_files,
+        )
         inputs.vectors.start()
         try:
             yield from engine.data.read(read, apply)
@@ -329,7 +353,8 @@ def _find_columns(source: ScanSource, columns: Sequence[str | Path]) -> tuple[Pa
         if asked is None:
             raise
         raise ColumnNotFoundError(
-            f"{asked} is no column of the table but a metadata column: ask for it in metadata, not in columns.", column=asked
+            f"{asked} is no column of the table but a metadata column: ask for it in metadata, not in columns.",
+            column=asked,
         ) from None
 
 
@@ -440,6 +465,8 @@ def _decoded(path: str) -> str:
     try:
         out = unquote(path, errors="strict")
     except UnicodeDecodeError as e:
-        raise LogError(f"The log names the data file {path!r}, whose percent-encoded bytes are no UTF-8.", path=path) from e
+        raise LogError(
+            f"The log names the data file {path!r}, whose percent-encoded bytes are no UTF-8.", path=path
+        ) from e
     # a colon that was encoded is part of a name and ends no scheme
     return f"./{out}" if _SCHEME.match(out) and ":" not in path else out

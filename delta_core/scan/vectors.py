@@ -41,8 +41,9 @@ def locate(selector: RowSelector, files: pa.Table) -> pa.Table:
     if not isinstance(found, pa.Table) or found.schema.names != VECTOR_LOCATION.names:
         raise HookContractError(
             f"The row selector of {selector.feature} located vectors as {getattr(found, 'schema', found)}, expected the "
-            f"columns {', '.join(VECTOR_LOCATION.names)}.", feature=selector.feature,
-        )  # fmt: skip
+            f"columns {', '.join(VECTOR_LOCATION.names)}.",
+            feature=selector.feature,
+        )
     numbers = int64_values(found.column("file"))
     return found if (numbers[1:] >= numbers[:-1]).all() else found.sort_by("file")
 
@@ -67,8 +68,10 @@ def _read(storage: Storage, selector: RowSelector, located: pa.Table, out: dict[
             if not isinstance(rows, RowSet):
                 raise HookContractError(
                     f"RowSelector.decode of hook read_rules of plugin {selector.feature!r} returned {rows!r}; expected a "
-                    "RowSet.", plugin=selector.feature, hook="read_rules",
-                )  # fmt: skip
+                    "RowSet.",
+                    plugin=selector.feature,
+                    hook="read_rules",
+                )
             out[file] = out[file] | rows if file in out else rows
 
 
@@ -81,8 +84,9 @@ def _fetch(storage: Storage, requests: Sequence[RangeRequest]) -> list[Any]:
         path = next((p for p in dict.fromkeys(r.path for r in requests) if not _exists(storage, p)), requests[0].path)
         raise DataFileNotFoundError(
             f"The file {path!r}, which holds deleted rows that the log names, is not there. Restore it: without it the "
-            "rows that are left can't be told.", path=path,
-        ) from e  # fmt: skip
+            "rows that are left can't be told.",
+            path=path,
+        ) from e
 
 
 def _exists(storage: Storage, path: str) -> bool:

@@ -61,9 +61,12 @@ _lock = threading.Lock()
 
 
 def open_latest(
-    spark: Any, uri: str, storage_options: Mapping[str, Any] | None = None, timezone: str = "UTC",
+    spark: Any,
+    uri: str,
+    storage_options: Mapping[str, Any] | None = None,
+    timezone: str = "UTC",
     allow_external: Sequence[str] | Literal[False] | None = None,
-) -> Snapshot:  # fmt: skip
+) -> Snapshot:
     """Open the latest version of a table, with what earlier reads loaded of its log; arguments as of `open_snapshot`.
 
     An earlier snapshot serves where the log files that it was built from are the very ones that the latest version begins
@@ -90,9 +93,10 @@ def open_latest(
 
 
 def identity(
-    snapshot: Snapshot, storage_options: Mapping[str, Any] | None = None,
+    snapshot: Snapshot,
+    storage_options: Mapping[str, Any] | None = None,
     allow_external: Sequence[str] | Literal[False] | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """Return a text that is the same for snapshots of one version of one table, opened with the same options.
 
     A table that was made anew has another id; that of a copy in its place shows in the newest log file's times.
@@ -106,7 +110,9 @@ def identity(
         with contextlib.suppress(OSError):  # cleaned up since it was listed
             mark = _local_mark(local)
     options = (sorted((storage_options or {}).items()), allow_external)
-    return repr((storage.uri(""), snapshot.metadata.id, snapshot.version, snapshot.timezone, options, newest.name, mark))
+    return repr(
+        (storage.uri(""), snapshot.metadata.id, snapshot.version, snapshot.timezone, options, newest.name, mark)
+    )
 
 
 def _stamps(context: TableContext, segment: LogSegment) -> Stamps | None:

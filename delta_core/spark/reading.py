@@ -85,9 +85,15 @@ def read(
         snapshot = open_latest(spark, os.fspath(uri), storage_options, zone, allow_external)
     else:
         snapshot = open_snapshot(
-            uri, version, timestamp, storage_options=storage_options, commits=commits, plugins=plugins, timezone=zone,
+            uri,
+            version,
+            timestamp,
+            storage_options=storage_options,
+            commits=commits,
+            plugins=plugins,
+            timezone=zone,
             allow_external=allow_external,
-        )  # fmt: skip
+        )
     same = "" if commits is not None or plugins is not None else identity(snapshot, storage_options, allow_external)
     if predicate is None:
         return frame(spark, snapshot.scan(columns, metadata), route, vector_bytes, parallel_from, same)
@@ -123,13 +129,21 @@ def read_changes(
     """
     _prepare(spark)
     table = DeltaTable(
-        uri, storage_options=storage_options, commits=commits, plugins=plugins, timezone=timezone or _zone(spark),
+        uri,
+        storage_options=storage_options,
+        commits=commits,
+        plugins=plugins,
+        timezone=timezone or _zone(spark),
         allow_external=allow_external,
-    )  # fmt: skip
+    )
     scan = table.verb("changes")(
-        start_version, end_version, start_timestamp=start_timestamp, end_timestamp=end_timestamp, columns=columns,
+        start_version,
+        end_version,
+        start_timestamp=start_timestamp,
+        end_timestamp=end_timestamp,
+        columns=columns,
         allow_out_of_range=allow_out_of_range,
-    )  # fmt: skip
+    )
     return frame(spark, scan, route, vector_bytes)
 
 

@@ -42,7 +42,9 @@ class DeltaSource(DataSource):  # type: ignore[misc]  # pyspark has no types
 
     def writer(self, schema: T.StructType, overwrite: bool) -> Any:
         """Refuse: rows are written by `delta_core.spark.write`."""
-        raise UnsupportedOperationError('format("delta_core") only reads. Write with delta_core.spark.write(df, path, mode).')
+        raise UnsupportedOperationError(
+            'format("delta_core") only reads. Write with delta_core.spark.write(df, path, mode).'
+        )
 
     def reader(self, schema: T.StructType) -> DataSourceReader:
         """Return a reader of one version, whichever was the latest when the query was planned."""
@@ -58,9 +60,12 @@ def _open(options: Any, version: int | None = None) -> Snapshot:
         version = _version(given["versionasof"])
     timestamp = given.get("timestampasof") if version is None else None
     return open_snapshot(
-        given["path"], version, timestamp, storage_options=storage or None,
+        given["path"],
+        version,
+        timestamp,
+        storage_options=storage or None,
         allow_external=_prefixes(given.get("allowexternal")),
-    )  # fmt: skip
+    )
 
 
 def _prefixes(text: str | None) -> list[str] | Literal[False] | None:

@@ -46,7 +46,10 @@ _REPLACE = "delta_core.spark.write(rows, {uri}, 'overwrite', "
 _LATER = "This library has no such call yet: use another Delta writer for it."
 #: What works instead, by the statement's beginning.
 _ADVICE = (
-    ("DELETE", f"Overwrite the rows with none: {_REPLACE}replace_where='<condition>'), where rows is a DataFrame of no rows."),
+    (
+        "DELETE",
+        f"Overwrite the rows with none: {_REPLACE}replace_where='<condition>'), where rows is a DataFrame of no rows.",
+    ),
     ("UPDATE", f"Replace the rows by their changed selves: {_REPLACE}replace_using=['<key>'])."),
     ("MERGE", f"Replace the rows that match new ones: {_REPLACE}replace_using=['<key>']), or replace_on='t.k = s.k'."),
     ("INSERT OVERWRITE", f"Write the query's DataFrame: {_REPLACE.removesuffix(', ')})."),
@@ -130,8 +133,9 @@ def _check_reads(text: str) -> None:
         advice = next(how for verb, how in _ADVICE if statement.startswith(verb))
         raise UnsupportedOperationError(
             f"{statement} is not possible on a Delta table in SQL here. {advice.format(uri=repr(uri))}",
-            statement=statement, path=uri,
-        )  # fmt: skip
+            statement=statement,
+            path=uri,
+        )
 
 
 def _tables(text: str) -> Iterator[tuple[int, int, tuple[str, int | None, str | None]]]:

@@ -110,12 +110,21 @@ def write(
     if is_available(df.sparkSession):
         convert_failures()
     options = WriteOptions(
-        mode=mode, replace_where=replace_where, partition_overwrite=partition_overwrite_mode, schema_mode=schema_mode,
-        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by, cluster_by=cluster_by,
-        properties=properties, name=name, description=description, transactions=dict([txn]) if txn else {},
-        data_change=data_change, user_metadata=user_metadata, custom_metadata=custom_metadata or {},
+        mode=mode,
+        replace_where=replace_where,
+        partition_overwrite=partition_overwrite_mode,
+        schema_mode=schema_mode,
+        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
+        cluster_by=cluster_by,
+        properties=properties,
+        name=name,
+        description=description,
+        transactions=dict([txn]) if txn else {},
+        data_change=data_change,
+        user_metadata=user_metadata,
+        custom_metadata=custom_metadata or {},
         max_commit_retries=max_commit_retries,
-    )  # fmt: skip
+    )
     files = FrameOptions(max_records_per_file, optimize_write, parquet_options or {}, route == "plain")
     using = (replace_using,) if isinstance(replace_using, str) else tuple(replace_using)
     context = open_context(

@@ -25,11 +25,15 @@ _STRING_MAP = pa.map_(pa.string(), pa.string())
 #: Column of a checkpoint to its struct. Protocol: Checkpoint Schema, from the definitions of the actions.
 COLUMNS: Mapping[str, pa.DataType] = {
     "checkpointMetadata": pa.struct([("version", pa.int64()), ("tags", _STRING_MAP)]),
-    "sidecar": pa.struct([
-        ("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", _STRING_MAP),
-    ]),
-    **{kind.name: kind.type for kind in (TXN, ADD, REMOVE, METADATA, PROTOCOL, DOMAIN_METADATA) if kind.type is not None},
-}  # fmt: skip
+    "sidecar": pa.struct(
+        [("path", pa.string()), ("sizeInBytes", pa.int64()), ("modificationTime", pa.int64()), ("tags", _STRING_MAP)]
+    ),
+    **{
+        kind.name: kind.type
+        for kind in (TXN, ADD, REMOVE, METADATA, PROTOCOL, DOMAIN_METADATA)
+        if kind.type is not None
+    },
+}
 _DROPPED = {"remove": ("stats", "tags")}
 
 
@@ -65,9 +69,14 @@ def _add_type(schema: Schema, partition: tuple[str, ...], form: StatisticsForm) 
 
 
 def parquet_bytes_of(
-    rows: Sequence[Mapping[str, Any]], schema: Schema, partition: tuple[str, ...], form: StatisticsForm,
-    extra: Mapping[str, pa.DataType], values: Mapping[str, Mapping[str, Any]], **options: Any,
-) -> bytes:  # fmt: skip
+    rows: Sequence[Mapping[str, Any]],
+    schema: Schema,
+    partition: tuple[str, ...],
+    form: StatisticsForm,
+    extra: Mapping[str, pa.DataType],
+    values: Mapping[str, Mapping[str, Any]],
+    **options: Any,
+) -> bytes:
     """Return a Parquet checkpoint file or sidecar with a column for each kind of action in ``rows``.
 
     Parameters
@@ -89,8 +98,10 @@ def parquet_bytes_of(
 def _arrow_value(value: Any, kind: str, values: Mapping[str, Mapping[str, Any]]) -> Any:
     if value is None:
         return None
-    out = {k: list(v.items()) if k in ("partitionValues", "tags", "configuration") and isinstance(v, dict) else v
-           for k, v in value.items()}  # fmt: skip
+    out = {
+        k: list(v.items()) if k in ("partitionValues", "tags", "configuration") and isinstance(v, dict) else v
+        for k, v in value.items()
+    }
     if kind == "add":
         out["partitionValues_parsed"] = values.get(value["path"])
     if kind == "metaData":

@@ -16,9 +16,17 @@ from delta_core.schema import Schema
 from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, parse_type
 
 __all__ = [
-    "Rows", "as_schema", "as_table", "hive_directory", "logical_rows", "map_columns", "parquet_bytes", "partition_text",
-    "physical_name", "physical_table",
-]  # fmt: skip
+    "Rows",
+    "as_schema",
+    "as_table",
+    "hive_directory",
+    "logical_rows",
+    "map_columns",
+    "parquet_bytes",
+    "partition_text",
+    "physical_name",
+    "physical_table",
+]
 
 #: What the builder takes for rows: dicts, columns, or Arrow.
 Rows = Union[Sequence[Mapping[str, Any]], Mapping[str, Sequence[Any]], pa.Table]

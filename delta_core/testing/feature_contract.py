@@ -29,15 +29,7 @@ from delta_core.hooks import hook_name, marked_hooks
 from delta_core.hookspecs import RESULTS
 from delta_core.plans import ReadRequest
 from delta_core.plugins import PluginRegistry, PluginSet
-from delta_core.rules import (
-    ActionColumn,
-    FillColumn,
-    ReadCheck,
-    RemoveRows,
-    RowCheck,
-    RowFilter,
-    RowSelector,
-)  # fmt: skip
+from delta_core.rules import ActionColumn, FillColumn, ReadCheck, RemoveRows, RowCheck, RowFilter, RowSelector
 from delta_core.schema import Schema
 from delta_core.state import TableState
 from delta_core.testing.feature_tables import ExampleTable, MadeTable, as_values, tamper
@@ -47,8 +39,14 @@ __all__ = ["ExampleTable", "FeatureContract", "attempt_view", "table_state"]
 
 #: The hooks that have an answer for some table, if a plugin implements them.
 RETURNING = (
-    "primitive_types", "functions", "read_rules", "column_map", "commit_timestamps", "write_rules", "commit_rules",
-)  # fmt: skip
+    "primitive_types",
+    "functions",
+    "read_rules",
+    "column_map",
+    "commit_timestamps",
+    "write_rules",
+    "commit_rules",
+)
 
 
 def table_state(
@@ -71,23 +69,42 @@ def table_state(
     schema = Schema.from_json(_schema_json(fields))
     names = tuple(sorted(features))
     metadata = Metadata(
-        id="a", schema_string=schema.to_json(), configuration=dict(properties or {}), partition_columns=tuple(partition_by)
+        id="a",
+        schema_string=schema.to_json(),
+        configuration=dict(properties or {}),
+        partition_columns=tuple(partition_by),
     )
     plugins = (registry or PluginRegistry()).resolve(SupportedFeatures(frozenset(names), frozenset(names)))
     state = TableState(
-        0, Protocol(3, 7, names, names), metadata, schema, features=plugins.canonical(names),
-        reader_features=plugins.canonical(names), types=plugins.types, domains=dict(domains or {}),
+        0,
+        Protocol(3, 7, names, names),
+        metadata,
+        schema,
+        features=plugins.canonical(names),
+        reader_features=plugins.canonical(names),
+        types=plugins.types,
+        domains=dict(domains or {}),
         functions=plugins.functions,
-    )  # fmt: skip
+    )
     return replace(state, active=frozenset(n for n, f in plugins.features.items() if f.active(state)))
 
 
 def attempt_view(table: TableState, **changes: Any) -> AttemptView:
     """Return an attempt at the version behind a table's, without any action unless ``changes`` give some."""
     view = AttemptView(
-        replace(table, version=table.version + 1), table, table.version + 1, "WRITE", ADDED_FILE.empty_table(),
-        REMOVED_FILE.empty_table(), CHANGE_FILE.empty_table(), {}, False, False, False, 1_700_000_000_000,
-    )  # fmt: skip
+        replace(table, version=table.version + 1),
+        table,
+        table.version + 1,
+        "WRITE",
+        ADDED_FILE.empty_table(),
+        REMOVED_FILE.empty_table(),
+        CHANGE_FILE.empty_table(),
+        {},
+        False,
+        False,
+        False,
+        1_700_000_000_000,
+    )
     return replace(view, **changes)
 
 
@@ -219,7 +236,8 @@ class FeatureContract:
         snapshot = made.snapshot
         state, plugins = snapshot.state, snapshot.plugins
         found = [
-            ("read_rules", r) for request in (ReadRequest(), ReadRequest(purpose="changes"))
+            ("read_rules", r)
+            for request in (ReadRequest(), ReadRequest(purpose="changes"))
             for r in plugins.collect("read_rules", table=state, request=request)
         ]
         found += [("write_rules", r) for r in plugins.collect("write_rules", table=state, operation="WRITE")]
@@ -246,7 +264,9 @@ class FeatureContract:
         assert feature.summary.endswith("."), f"{plugin}: FEATURE.summary is {feature.summary!r}, expected a sentence"
         assert all(feature.properties.values()), f"{plugin}: a property in FEATURE.properties lacks its description"
         assert set(feature.kept) <= set(feature.properties), f"{plugin}: FEATURE.kept has more than FEATURE.properties"
-        assert feature.legacy_reader is None or feature.kind == "reader+writer", f"{plugin}: writers have no legacy_reader"
+        assert feature.legacy_reader is None or feature.kind == "reader+writer", (
+            f"{plugin}: writers have no legacy_reader"
+        )
         assert set(feature.enabling) <= set(feature.verbs), f"{plugin}: FEATURE.enabling has more than FEATURE.verbs"
         registry = self.registry
         for field in ("requires", "after"):
@@ -258,7 +278,10 @@ class FeatureContract:
         if self.feature.kind == "writer":
             for hook, answer in self.answers():
                 if isinstance(answer, shaping):
-                    self.fault(hook, f"returned {answer!r}, but FEATURE.kind is 'writer': readers without it would return other rows")
+                    self.fault(
+                        hook,
+                        f"returned {answer!r}, but FEATURE.kind is 'writer': readers without it would return other rows",
+                    )
 
     def test_old_protocol_versions_name_the_feature_where_it_says_so(self) -> None:
         registry, feature = self.registry, self.feature
@@ -267,14 +290,18 @@ class FeatureContract:
             ("writer", WRITER_VERSIONS, feature.legacy_writer),
         ):
             named = [v for v in versions if self.name in registry.legacy(f"{side}_{v}")]
-            assert named == ([] if stated is None else [stated]), f"Plugin {self.name!r}: {side} versions {named}, not {stated}"
+            assert named == ([] if stated is None else [stated]), (
+                f"Plugin {self.name!r}: {side} versions {named}, not {stated}"
+            )
 
     def test_verbs_lead_to_functions(self) -> None:
         for verb, target in self.feature.verbs.items():
             module, _, function = target.partition(":")
             with self.step(f"importing its operation {verb!r} from {target}"):
                 found = getattr(importlib.import_module(module), function, None)
-            assert callable(found), f"Plugin {self.name!r}: FEATURE.verbs leads {verb!r} to {target}, which is no function"
+            assert callable(found), (
+                f"Plugin {self.name!r}: FEATURE.verbs leads {verb!r} to {target}, which is no function"
+            )
 
     # --- the contract: hooks ---
 
@@ -299,8 +326,11 @@ class FeatureContract:
         seen = {hook for hook, _ in (*rules, *at_work)}
         silent = [h for h in RETURNING if h in hooks and h not in seen]
         if silent and not self.without_rules:
-            self.fault(silent[0], "it returned nothing for any table of states() and tables(): override them with a table for "
-                       "which it returns rules")  # fmt: skip
+            self.fault(
+                silent[0],
+                "it returned nothing for any table of states() and tables(): override them with a table for "
+                "which it returns rules",
+            )
         feature = self.feature
         declares = hooks or feature.permits or feature.actions or feature.fields or feature.domains
         assert declares or self.without_rules, (
@@ -309,8 +339,11 @@ class FeatureContract:
         idle = [(h, r) for h, r in rules if h.endswith("_rules") and (h, type(r)) not in at_work]
         if idle and not self.not_written:
             hook, rule = idle[0]
-            self.fault(hook, f"{type(rule).__name__} is at work in no table of tables(): override it with a table for which the "
-                       "hook returns the rule")  # fmt: skip
+            self.fault(
+                hook,
+                f"{type(rule).__name__} is at work in no table of tables(): override it with a table for which the "
+                "hook returns the rule",
+            )
 
     def test_hooks_answer_alike_when_called_again(self) -> None:
         first, again = self.answers(), self.answers()
@@ -322,7 +355,10 @@ class FeatureContract:
         try:
             assert pickle.loads(pickle.dumps(self.feature)).name == self.name  # noqa: S301 (its own bytes)
         except (pickle.PicklingError, AttributeError, TypeError) as e:
-            pytest.fail(f"Plugin {self.name!r}: FEATURE can't be pickled: {e}. Put its functions at module level.", pytrace=False)
+            pytest.fail(
+                f"Plugin {self.name!r}: FEATURE can't be pickled: {e}. Put its functions at module level.",
+                pytrace=False,
+            )
         for hook, answer in (*self.answers(), *self.written()):
             try:
                 copied = pickle.loads(pickle.dumps(answer))  # noqa: S301 (its own bytes)
@@ -338,7 +374,9 @@ class FeatureContract:
 
     def test_its_tables_are_readable(self) -> None:
         for state in self.states():
-            assert state.is_supported(self.name), f"states() of plugin {self.name!r} returned a table without the feature"
+            assert state.is_supported(self.name), (
+                f"states() of plugin {self.name!r} returned a table without the feature"
+            )
             with self.step("checking a table of states() in check_read"):
                 self.alone().check("check_read", table=state)
 
@@ -364,14 +402,16 @@ class FeatureContract:
             ("fold", "prepare_metadata", {"metadata": metadata, "table": table, "previous": None}),
             ("list", "prepare_domains", {"table": table, "requested": configuration}),
             ("check", "check_metadata", {"table": table, "metadata": metadata, "previous": None}),
-            ("check", "check_read", {"table": table}), ("sole", "column_map", {"table": table}),
+            ("check", "check_read", {"table": table}),
+            ("sole", "column_map", {"table": table}),
             ("list", "read_rules", {"table": table, "request": ReadRequest()}),
-            ("sole", "commit_timestamps", {"table": table}), ("sole", "plan_checkpoint", {"table": table}),
+            ("sole", "commit_timestamps", {"table": table}),
+            ("sole", "plan_checkpoint", {"table": table}),
             ("list", "write_rules", {"table": table, "operation": "WRITE"}),
             ("list", "commit_rules", {"attempt": attempt_view(table, metadata_changed=True)}),
             ("fold", "finish_metadata", {"metadata": metadata, "attempt": attempt_view(table, metadata_changed=True)}),
             ("check", "check_commit", {"attempt": attempt_view(table, metadata_changed=True)}),
-        ]  # fmt: skip
+        ]
         for kind, hook, arguments in calls:
             # what such a call refuses is for other tests
             with contextlib.suppress(DeltaError):
@@ -390,8 +430,11 @@ class FeatureContract:
             wanted = plugins.collect("required_features", metadata=prepared.metadata)
             for name in wanted:
                 if registry.load(name) is None:
-                    self.fault("required_features", f"it returned {name!r}, which no installed plugin provides."
-                               f"{did_you_mean(name, registry.names())}")  # fmt: skip
+                    self.fault(
+                        "required_features",
+                        f"it returned {name!r}, which no installed plugin provides."
+                        f"{did_you_mean(name, registry.names())}",
+                    )
             once = upgraded(Protocol(1, 2), wanted, registry)
             assert upgraded(once, wanted, registry) == once
 
@@ -400,7 +443,10 @@ class FeatureContract:
             before = json.dumps(state.metadata.to_json(), sort_keys=True)
             once = self.prepared(state)
             if json.dumps(state.metadata.to_json(), sort_keys=True) != before:
-                self.fault("prepare_metadata", "it changed the metadata that it was called with; return a copy, made by replace")
+                self.fault(
+                    "prepare_metadata",
+                    "it changed the metadata that it was called with; return a copy, made by replace",
+                )
             if self.prepare_metadata(once, once) != once.metadata:
                 self.fault("prepare_metadata", "it changes metadata again that it has prepared already")
 
@@ -453,7 +499,9 @@ class FeatureContract:
                 made.checkpoint()
             self._check_rows(made, "after a checkpoint was written")
             if made.actions() != actions:
-                self.fault("commit_rules", f"its actions are others in a checkpoint: {made.actions()}, expected {actions}")
+                self.fault(
+                    "commit_rules", f"its actions are others in a checkpoint: {made.actions()}, expected {actions}"
+                )
 
     def test_filters_hide_rows_and_fills_compute_columns(self, tmp_path: Path) -> None:
         hides, fills, computed = set[bool](), set[str](), set[str]()
@@ -468,8 +516,11 @@ class FeatureContract:
         if hides and True not in hides:
             self.fault("read_rules", "RowFilter hides no row of tables(): add rows that it hides, and set expected=")
         if fills - computed:
-            self.fault("write_rules", f"FillColumn never computes {min(fills - computed)!r}: leave it out of the rows of a table of "
-                       "tables(), and set expected=")  # fmt: skip
+            self.fault(
+                "write_rules",
+                f"FillColumn never computes {min(fills - computed)!r}: leave it out of the rows of a table of "
+                "tables(), and set expected=",
+            )
 
     def test_rows_that_are_dropped_are_the_right_ones(self, tmp_path: Path) -> None:
         for i, example in enumerate([] if self.not_written else self.tables()):
@@ -484,8 +535,11 @@ class FeatureContract:
                     continue  # no file has so many rows
                 left.remove(*as_values(dropped))
                 if as_values(self._read(made, made.read)) != left:
-                    self.fault("read_rules", f"RowSelector drops other rows than RemoveRows of hook write_rules encoded: "
-                               f"after row {position} was dropped, expected {left}")  # fmt: skip
+                    self.fault(
+                        "read_rules",
+                        f"RowSelector drops other rows than RemoveRows of hook write_rules encoded: "
+                        f"after row {position} was dropped, expected {left}",
+                    )
 
     def test_checks_of_writes_reject_rows(self, tmp_path: Path) -> None:
         for i, example in enumerate([] if self.not_written else self.tables()):
@@ -494,25 +548,36 @@ class FeatureContract:
                 if not isinstance(rule, RowCheck):
                     continue
                 if rule.name not in example.breaking:
-                    self.fault(hook, f"RowCheck {rule.name!r} was never seen to reject rows: give tables() rows that break it, as "
-                               f"breaking={{{rule.name!r}: rows}}")  # fmt: skip
+                    self.fault(
+                        hook,
+                        f"RowCheck {rule.name!r} was never seen to reject rows: give tables() rows that break it, as "
+                        f"breaking={{{rule.name!r}: rows}}",
+                    )
                 try:
                     made.append(example.breaking[rule.name])
                 except ConstraintViolationError as e:
                     assert rule.name in str(e), f"Hook {hook} of plugin {self.name!r}: {e}"
                 else:
-                    self.fault(hook, f"RowCheck {rule.name!r} accepts rows that break it: {example.breaking[rule.name].to_pylist()}")
+                    self.fault(
+                        hook,
+                        f"RowCheck {rule.name!r} accepts rows that break it: {example.breaking[rule.name].to_pylist()}",
+                    )
 
     def test_checks_of_reads_fail_on_rows_that_were_changed(self, tmp_path: Path) -> None:
         for i, example in enumerate([] if self.not_written else self.tables()):
-            names = {r.name for _, r in self.rules_of(self.make(example, tmp_path / str(i))) if isinstance(r, ReadCheck)}
+            names = {
+                r.name for _, r in self.rules_of(self.make(example, tmp_path / str(i))) if isinstance(r, ReadCheck)
+            }
             for column in example.rows.column_names if names else ():
                 made = self.make(example, tmp_path / f"{i} {column}")
                 if list(tamper(made.folder, column)):
                     names -= self._failing_checks(made)
             if names:
-                self.fault("read_rules", f"ReadCheck {min(names)!r} never fails, although the values of each column were "
-                           "changed in the data files")  # fmt: skip
+                self.fault(
+                    "read_rules",
+                    f"ReadCheck {min(names)!r} never fails, although the values of each column were "
+                    "changed in the data files",
+                )
 
     def _failing_checks(self, made: MadeTable) -> set[str]:
         try:
@@ -539,7 +604,10 @@ class FeatureContract:
                     found = made.read_on_spark(delta, session, metadata=names)
                 here = self._read(made, functools.partial(made.read, metadata=names))
                 if as_values(found) != as_values(here):
-                    self.fault("read_rules", f"Spark returns other rows than Arrow: {as_values(found)}, expected {as_values(here)}")
+                    self.fault(
+                        "read_rules",
+                        f"Spark returns other rows than Arrow: {as_values(found)}, expected {as_values(here)}",
+                    )
 
     def spark(self) -> Any:
         """Return a Spark session, a local one of two cores unless overridden; skips the test if there is no Java runtime."""
@@ -549,7 +617,11 @@ class FeatureContract:
             pytest.skip("Spark needs a Java runtime")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-        return builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+        return (
+            builder.config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.shuffle.partitions", "2")
+            .getOrCreate()
+        )
 
     def _read(self, made: MadeTable, read: Callable[[], Any]) -> Any:
         with self.step("reading rows"):
@@ -567,7 +639,9 @@ class FeatureContract:
                 found = made.read(columns=[], metadata=[column.name]).column(0).type
             wanted = column.type.to_arrow(made.snapshot.state.types)
             if found != wanted:
-                self.fault("read_rules", f"MetadataColumn {column.name!r} has values of type {found}; expected {wanted}")
+                self.fault(
+                    "read_rules", f"MetadataColumn {column.name!r} has values of type {found}; expected {wanted}"
+                )
 
     def _check_fields(self, made: MadeTable) -> None:
         """Check that the fields and actions that commits add are those that FEATURE declares."""
@@ -579,11 +653,17 @@ class FeatureContract:
                 continue
             known = FILE_COLUMNS.get(rule.field)
             if rule.field not in declared and known is None:
-                self.fault("commit_rules", f"ActionColumn sets add.{rule.field}, which FEATURE.fields does not declare."
-                           f"{did_you_mean(rule.field, declared)}")  # fmt: skip
+                self.fault(
+                    "commit_rules",
+                    f"ActionColumn sets add.{rule.field}, which FEATURE.fields does not declare."
+                    f"{did_you_mean(rule.field, declared)}",
+                )
             wanted = declared[rule.field].type if rule.field in declared else known
             if rule.values.type != wanted:
-                self.fault("commit_rules", f"ActionColumn sets add.{rule.field} to values of {rule.values.type}; expected {wanted}")
+                self.fault(
+                    "commit_rules",
+                    f"ActionColumn sets add.{rule.field} to values of {rule.values.type}; expected {wanted}",
+                )
         with self.step("reading its fields of add"):
             if declared:
                 snapshot.files.columns(list(declared))
@@ -591,8 +671,11 @@ class FeatureContract:
     def _check_carried(self, made: MadeTable, before: dict[str, Any], after: dict[str, Any]) -> None:
         for name, values in before.items():
             if after.get(name) != values:
-                self.fault("write_rules", f"HiddenColumn loses the values of {name!r} of rows that move to another file: "
-                           f"{after.get(name)}, expected {values}")  # fmt: skip
+                self.fault(
+                    "write_rules",
+                    f"HiddenColumn loses the values of {name!r} of rows that move to another file: "
+                    f"{after.get(name)}, expected {values}",
+                )
 
 
 class _Recording(dict[str, str]):

@@ -69,9 +69,13 @@ class MadeTable:
         self.example, self.feature, self.registry, self.folder = example, feature, registry, folder
         schema = example.schema or Schema.from_arrow(example.rows.schema)
         create_table(
-            self.context, schema, partition_by=example.partition_by, cluster_by=example.cluster_by,
-            properties=example.properties, features=[feature, *example.features],
-        )  # fmt: skip
+            self.context,
+            schema,
+            partition_by=example.partition_by,
+            cluster_by=example.cluster_by,
+            properties=example.properties,
+            features=[feature, *example.features],
+        )
 
     @property
     def context(self) -> Any:
@@ -150,7 +154,6 @@ class MadeTable:
         select = self.example.select
         chosen = delta.read(session, str(self.folder), plugins=self.registry, predicate=select, columns=self._written())
         delta.write(chosen, str(self.folder), "overwrite", replace_where=select, plugins=self.registry)
-
 
 
 def as_values(table: pa.Table) -> list[str]:

@@ -41,9 +41,14 @@ class LogBuilder:
     """
 
     def __init__(
-        self, path: Any, *, storage_options: Mapping[str, Any] | None = None, start_ms: int = 1_700_000_000_000,
-        step_ms: int = 1_000, seed: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        path: Any,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        start_ms: int = 1_700_000_000_000,
+        step_ms: int = 1_000,
+        seed: int = 0,
+    ) -> None:
         self.uri = os.fspath(path)
         self._fs, self._root = fsspec.core.url_to_fs(self.uri, **(storage_options or {}))
         self._start_ms, self._step_ms = start_ms, step_ms
@@ -106,9 +111,15 @@ class LogBuilder:
     # --- commits ---------------------------------------------------------------------------
 
     def commit(
-        self, *actions: Action, operation: str = "WRITE", info: Mapping[str, Any] | None = None, version: int | None = None,
-        mtime_ms: int | None = None, text: str | None = None, publish: Literal["log", "staged", "no"] = "log",
-    ) -> Self:  # fmt: skip
+        self,
+        *actions: Action,
+        operation: str = "WRITE",
+        info: Mapping[str, Any] | None = None,
+        version: int | None = None,
+        mtime_ms: int | None = None,
+        text: str | None = None,
+        publish: Literal["log", "staged", "no"] = "log",
+    ) -> Self:
         """Write the next commit from any actions.
 
         Parameters
@@ -136,16 +147,27 @@ class LogBuilder:
         if publish == "log":
             self.write_log(f"{v:020d}.json", body, stamp if mtime_ms is None else mtime_ms)
         elif publish == "staged":
-            self.write_log(f"_staged_commits/{v:020d}.{self._uuid()}.json", body, stamp if mtime_ms is None else mtime_ms)
+            self.write_log(
+                f"_staged_commits/{v:020d}.{self._uuid()}.json", body, stamp if mtime_ms is None else mtime_ms
+            )
         return self
 
     # --- checkpoints and what stands beside commits ----------------------------------------
 
     def checkpoint(
-        self, kind: CheckpointKind = "v1", *, version: int | None = None, parts: int = 2, sidecars: int = 0,
-        statistics: StatisticsForm = "json", hint: bool | Mapping[str, Any] = True, checksum: bool = True,
-        embed: bool = False, extra: Mapping[str, tuple[pa.DataType, Sequence[Any]]] | None = None, **parquet: Any,
-    ) -> Self:  # fmt: skip
+        self,
+        kind: CheckpointKind = "v1",
+        *,
+        version: int | None = None,
+        parts: int = 2,
+        sidecars: int = 0,
+        statistics: StatisticsForm = "json",
+        hint: bool | Mapping[str, Any] = True,
+        checksum: bool = True,
+        embed: bool = False,
+        extra: Mapping[str, tuple[pa.DataType, Sequence[Any]]] | None = None,
+        **parquet: Any,
+    ) -> Self:
         """Write a checkpoint and the hint to it.
 
         Parameters
@@ -189,9 +211,15 @@ class LogBuilder:
         return self.last_checkpoint({**about, **(hint if isinstance(hint, Mapping) else {})}, checksum=checksum)
 
     def _write_v2(
-        self, kind: CheckpointKind, stem: str, small: list[dict[str, Any]], files: list[dict[str, Any]], sidecars: int,
-        embed: bool, encode: Callable[[Sequence[Mapping[str, Any]]], bytes],
-    ) -> dict[str, Any]:  # fmt: skip
+        self,
+        kind: CheckpointKind,
+        stem: str,
+        small: list[dict[str, Any]],
+        files: list[dict[str, Any]],
+        sidecars: int,
+        embed: bool,
+        encode: Callable[[Sequence[Mapping[str, Any]]], bytes],
+    ) -> dict[str, Any]:
         when = self.timestamp_ms(self.version)
         named = []
         for rows in _deal(files, sidecars) if sidecars else []:
@@ -206,9 +234,12 @@ class LogBuilder:
         about: dict[str, Any] = {"sizeInBytes": len(data), "numOfAddFiles": sum("add" in f for f in files)}
         if embed:
             about["v2Checkpoint"] = {
-                "path": stem + ending, "sizeInBytes": len(data), "modificationTime": when,
-                "nonFileActions": [a for a in top if "sidecar" not in a], "sidecarFiles": named,
-            }  # fmt: skip
+                "path": stem + ending,
+                "sizeInBytes": len(data),
+                "modificationTime": when,
+                "nonFileActions": [a for a in top if "sidecar" not in a],
+                "sidecarFiles": named,
+            }
         return about
 
     def last_checkpoint(self, value: Mapping[str, Any] | str, *, checksum: bool = True) -> Self:
@@ -229,10 +260,15 @@ class LogBuilder:
         v = self.version if version is None else version
         state = self.state_at(v)
         value: dict[str, Any] = {
-            "tableSizeBytes": sum(a["size"] for a in state.files.values()), "numFiles": len(state.files), "numMetadata": 1,
-            "numProtocol": 1, "setTransactions": list(state.txns.values()), "metadata": state.metadata,
-            "domainMetadata": [d for d in state.domains.values() if not d.get("removed")], "protocol": state.protocol,
-        }  # fmt: skip
+            "tableSizeBytes": sum(a["size"] for a in state.files.values()),
+            "numFiles": len(state.files),
+            "numMetadata": 1,
+            "numProtocol": 1,
+            "setTransactions": list(state.txns.values()),
+            "metadata": state.metadata,
+            "domainMetadata": [d for d in state.domains.values() if not d.get("removed")],
+            "protocol": state.protocol,
+        }
         stamp = self.commits[v][0]["commitInfo"].get("inCommitTimestamp") if v in self.commits else None
         merged = {**value, "inCommitTimestampOpt": stamp, **fields}
         return self.write_log(f"{v:020d}.crc", json.dumps({k: x for k, x in merged.items() if x is not None}))

@@ -19,8 +19,15 @@ __all__ = ["StorageContract", "race"]
 RACERS = 16
 #: Paths that lead to no storage that this contract is for.
 FOREIGN = (
-    "http://127.0.0.1:1/f", "github://org:repo@main/f", "data:text/plain,x", "ftp://host/f", "simplecache::http://127.0.0.1:1/f",
-    "zip://f::http://127.0.0.1:1/f.zip", "file://other-host/f", "http:f", "HTTP://127.0.0.1:1/f",
+    "http://127.0.0.1:1/f",
+    "github://org:repo@main/f",
+    "data:text/plain,x",
+    "ftp://host/f",
+    "simplecache::http://127.0.0.1:1/f",
+    "zip://f::http://127.0.0.1:1/f.zip",
+    "file://other-host/f",
+    "http:f",
+    "HTTP://127.0.0.1:1/f",
 )
 
 
@@ -43,18 +50,14 @@ class StorageContract:
         for name in names:
             storage.put(f"_delta_log/{name}", b"1")
         for start in (f"{5:020d}.", f"{5:020d}.json", f"{5:020d}.k", "_", "", "z"):
-            assert storage.list_from("_delta_log", start).names == sorted(n for n in names if n >= start), (
-                start
-            )
+            assert storage.list_from("_delta_log", start).names == sorted(n for n in names if n >= start), start
 
     def test_listing_tells_sizes_and_times_truly_where_it_tells_them(self, storage: Storage) -> None:
         for i in range(3):
             storage.put(f"dir/{i}", b"x" * i)
         found = storage.list_from("dir")
         assert found.sizes in (None, [0, 1, 2])
-        assert found.modified_ms is None or all(
-            abs(m - time.time() * 1000) < 600_000 for m in found.modified_ms
-        )
+        assert found.modified_ms is None or all(abs(m - time.time() * 1000) < 600_000 for m in found.modified_ms)
 
     def test_missing_directory_lists_nothing(self, storage: Storage) -> None:
         assert storage.list_from("no/such/dir").names == []
@@ -164,9 +167,11 @@ class StorageContract:
 
     def test_failure_of_the_backend_is_an_engine_error_with_its_cause(self, failing_storage: Storage) -> None:
         calls: list[Callable[[], object]] = [
-            lambda: failing_storage.read([RangeRequest("f")]), lambda: failing_storage.put("f", b"1"),
-            lambda: failing_storage.put_if_absent("f", b"1"), lambda: failing_storage.list_from("_delta_log", "0"),
-        ]  # fmt: skip
+            lambda: failing_storage.read([RangeRequest("f")]),
+            lambda: failing_storage.put("f", b"1"),
+            lambda: failing_storage.put_if_absent("f", b"1"),
+            lambda: failing_storage.list_from("_delta_log", "0"),
+        ]
         for call in calls:
             with _raises(EngineError) as caught:
                 call()
@@ -196,10 +201,14 @@ class StorageContract:
     @pytest.mark.parametrize("path", FOREIGN)
     def test_path_to_another_kind_of_store_is_refused_before_any_call(self, storage: Storage, path: str) -> None:
         calls: list[Callable[[], object]] = [
-            lambda: storage.read([RangeRequest(path)]), lambda: storage.open(path), lambda: storage.stat([path]),
-            lambda: storage.list_from(path), lambda: storage.local_path(path), lambda: storage.uri(path),
+            lambda: storage.read([RangeRequest(path)]),
+            lambda: storage.open(path),
+            lambda: storage.stat([path]),
+            lambda: storage.list_from(path),
+            lambda: storage.local_path(path),
+            lambda: storage.uri(path),
             lambda: storage.uri_for_engine(path),
-        ]  # fmt: skip
+        ]
         for call in [*calls, *_writes(storage, path)]:
             with _raises(EngineError):
                 call()
@@ -321,9 +330,12 @@ def race(storage: Storage, path: str, racers: int) -> list[bool]:
 def _writes(storage: Storage, path: str) -> list[Callable[[], object]]:
     """Return every call that writes or deletes."""
     return [
-        lambda: storage.put(path, b"1"), lambda: storage.put_if_absent(path, b"1"), lambda: storage.create(path),
-        lambda: storage.delete([path]), lambda: _put_stream(storage, path),
-    ]  # fmt: skip
+        lambda: storage.put(path, b"1"),
+        lambda: storage.put_if_absent(path, b"1"),
+        lambda: storage.create(path),
+        lambda: storage.delete([path]),
+        lambda: _put_stream(storage, path),
+    ]
 
 
 def _put_stream(storage: Storage, path: str) -> None:

@@ -44,11 +44,22 @@ from delta_core.types import BASE_TYPES, TIMESTAMP_NTZ, VARIANT
 __all__ = ["READER_FEATURES", "TableBuilder"]
 
 #: Features that a reader must understand: they go into both lists of the protocol.
-READER_FEATURES = frozenset({
-    "catalogManaged", "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview",
-    "v2Checkpoint", "vacuumProtocolCheck", "variantType", "variantType-preview", "variantShredding",
-    "variantShredding-preview",
-})  # fmt: skip
+READER_FEATURES = frozenset(
+    {
+        "catalogManaged",
+        "columnMapping",
+        "deletionVectors",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantType",
+        "variantType-preview",
+        "variantShredding",
+        "variantShredding-preview",
+    }
+)
 _TYPES = {**BASE_TYPES, "timestamp_ntz": TIMESTAMP_NTZ, "variant": VARIANT}
 
 
@@ -88,10 +99,17 @@ class TableBuilder(LogBuilder):
     # --- the log ---------------------------------------------------------------------------
 
     def create(
-        self, schema: Any, *, partition_by: Sequence[str] = (), features: Sequence[str] = (),
-        properties: Mapping[str, str] | None = None, column_mapping: Literal["name", "id"] | None = None,
-        protocol: Mapping[str, Any] | tuple[int, int] | None = None, actions: Sequence[Action] = (), **commit: Any,
-    ) -> Self:  # fmt: skip
+        self,
+        schema: Any,
+        *,
+        partition_by: Sequence[str] = (),
+        features: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        column_mapping: Literal["name", "id"] | None = None,
+        protocol: Mapping[str, Any] | tuple[int, int] | None = None,
+        actions: Sequence[Action] = (),
+        **commit: Any,
+    ) -> Self:
         """Write protocol and metadata.
 
         Parameters
@@ -107,18 +125,30 @@ class TableBuilder(LogBuilder):
         configuration = dict(properties or {})
         if column_mapping is not None:
             fields, last_id = map_columns(fields)
-            configuration |= {"delta.columnMapping.mode": column_mapping, "delta.columnMapping.maxColumnId": str(last_id)}
+            configuration |= {
+                "delta.columnMapping.mode": column_mapping,
+                "delta.columnMapping.maxColumnId": str(last_id),
+            }
         metadata = {
-            "id": str(self._uuid()), "format": {"provider": "parquet", "options": {}}, "schemaString": fields.to_json(),
-            "partitionColumns": list(partition_by), "configuration": configuration, "createdTime": self.timestamp_ms(0),
-        }  # fmt: skip
+            "id": str(self._uuid()),
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": fields.to_json(),
+            "partitionColumns": list(partition_by),
+            "configuration": configuration,
+            "createdTime": self.timestamp_ms(0),
+        }
         first = {"protocol": _protocol(protocol, features, column_mapping is not None)}
         return self.commit(first, {"metaData": metadata}, *actions, operation="CREATE TABLE", **commit)
 
     def alter(
-        self, schema: Any = None, *, properties: Mapping[str, str | None] | None = None,
-        features: Sequence[str] = (), protocol: Mapping[str, Any] | tuple[int, int] | None = None, **commit: Any,
-    ) -> Self:  # fmt: skip
+        self,
+        schema: Any = None,
+        *,
+        properties: Mapping[str, str | None] | None = None,
+        features: Sequence[str] = (),
+        protocol: Mapping[str, Any] | tuple[int, int] | None = None,
+        **commit: Any,
+    ) -> Self:
         """Change schema, properties (None unsets one) or protocol; fields keep their ids by name under mapping."""
         metadata = dict(self.state.metadata)
         configuration = {**metadata["configuration"], **(properties or {})}
@@ -137,9 +167,7 @@ class TableBuilder(LogBuilder):
 
     # --- data ------------------------------------------------------------------------------
 
-    def append(
-        self, rows: Rows, *, files: int = 1, commit: Mapping[str, Any] | None = None, **options: Any
-    ) -> Self:
+    def append(self, rows: Rows, *, files: int = 1, commit: Mapping[str, Any] | None = None, **options: Any) -> Self:
         """Add rows: one file for each partition, or ``files`` of them for an unpartitioned table.
 
         ``options`` are those of `add_actions`.
@@ -151,9 +179,15 @@ class TableBuilder(LogBuilder):
         return self.commit(*actions, *self._row_id_mark(), **(commit or {}))
 
     def add_actions(
-        self, rows: Rows, *, path: str | None = None, statistics: bool | Mapping[str, Any] | str = True,
-        materialize_partitions: bool = False, parquet: Mapping[str, Any] | None = None, **fields: Any,
-    ) -> list[Action]:  # fmt: skip
+        self,
+        rows: Rows,
+        *,
+        path: str | None = None,
+        statistics: bool | Mapping[str, Any] | str = True,
+        materialize_partitions: bool = False,
+        parquet: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> list[Action]:
         """Write the data files for rows and return their ``add`` actions, uncommitted.
 
         Parameters
@@ -179,18 +213,26 @@ class TableBuilder(LogBuilder):
         return out
 
     def _add(
-        self, place: str, values: Mapping[str, Any], stored: pa.Table, data: bytes,
-        statistics: bool | Mapping[str, Any] | str, fields: Mapping[str, Any],
-    ) -> dict[str, Any]:  # fmt: skip
+        self,
+        place: str,
+        values: Mapping[str, Any],
+        stored: pa.Table,
+        data: bytes,
+        statistics: bool | Mapping[str, Any] | str,
+        fields: Mapping[str, Any],
+    ) -> dict[str, Any]:
         self.write(place, data)
         physical = {f.name: physical_name(f) for f in self.schema.fields}
         logged = uri_path(place)
         self._tables[logged] = stored
         self._partitions[logged] = {physical[n]: None if v == "" else v for n, v in values.items()}
         add: dict[str, Any] = {
-            "path": logged, "partitionValues": {physical[n]: partition_text(v) for n, v in values.items()},
-            "size": len(data), "modificationTime": self.timestamp_ms(self.version + 1), "dataChange": True,
-        }  # fmt: skip
+            "path": logged,
+            "partitionValues": {physical[n]: partition_text(v) for n, v in values.items()},
+            "size": len(data),
+            "modificationTime": self.timestamp_ms(self.version + 1),
+            "dataChange": True,
+        }
         if statistics is not False:
             computed = compute_statistics(stored)
             given = statistics if isinstance(statistics, Mapping) else {}
@@ -218,10 +260,17 @@ class TableBuilder(LogBuilder):
         when = self.timestamp_ms(self.version + 1)
         carried = ("path", "partitionValues", "size", "deletionVector", "baseRowId", "defaultRowCommitVersion")
         return [
-            {"remove": {**{k: add[k] for k in carried if k in add}, "deletionTimestamp": when, "dataChange": data_change,
-                        "extendedFileMetadata": True}}
-            for (path, _), add in self.state.files.items() if not paths or path in paths
-        ]  # fmt: skip
+            {
+                "remove": {
+                    **{k: add[k] for k in carried if k in add},
+                    "deletionTimestamp": when,
+                    "dataChange": data_change,
+                    "extendedFileMetadata": True,
+                }
+            }
+            for (path, _), add in self.state.files.items()
+            if not paths or path in paths
+        ]
 
     def change_actions(self, rows: Rows, path: str | None = None) -> list[Action]:
         """Write change files for rows with ``_change_type`` and return their ``cdc`` actions, uncommitted."""
@@ -233,10 +282,15 @@ class TableBuilder(LogBuilder):
     # --- deletion vectors ------------------------------------------------------------------
 
     def delete_rows(
-        self, where: Callable[[dict[str, Any]], bool] | Mapping[str, Iterable[int]], *,
-        storage: Literal["u", "p", "i"] = "u", prefix: str = "", runs: bool = False, more: Sequence[Action] = (),
+        self,
+        where: Callable[[dict[str, Any]], bool] | Mapping[str, Iterable[int]],
+        *,
+        storage: Literal["u", "p", "i"] = "u",
+        prefix: str = "",
+        runs: bool = False,
+        more: Sequence[Action] = (),
         **commit: Any,
-    ) -> Self:  # fmt: skip
+    ) -> Self:
         """Delete rows by deletion vectors, those of all files in one vector file.
 
         Parameters
@@ -262,7 +316,11 @@ class TableBuilder(LogBuilder):
         return found
 
     def vector_actions(
-        self, rows: Mapping[str, Iterable[int]], *, storage: Literal["u", "p", "i"] = "u", prefix: str = "",
+        self,
+        rows: Mapping[str, Iterable[int]],
+        *,
+        storage: Literal["u", "p", "i"] = "u",
+        prefix: str = "",
         runs: bool = False,
     ) -> list[Action]:
         """Write vectors that drop these rows and return the files' ``remove`` and ``add`` actions, uncommitted."""
@@ -277,7 +335,11 @@ class TableBuilder(LogBuilder):
         return out
 
     def write_vectors(
-        self, rows: Mapping[str, Iterable[int]], *, storage: Literal["u", "p", "i"] = "u", prefix: str = "",
+        self,
+        rows: Mapping[str, Iterable[int]],
+        *,
+        storage: Literal["u", "p", "i"] = "u",
+        prefix: str = "",
         runs: bool = False,
     ) -> dict[str, dict[str, Any]]:
         """Write one vector for each path, all in one file, and return their descriptors."""
@@ -300,7 +362,6 @@ class TableBuilder(LogBuilder):
         return out
 
 
-
 def _protocol(
     given: Mapping[str, Any] | tuple[int, int] | None, features: Sequence[str], mapped: bool
 ) -> dict[str, Any]:
@@ -310,7 +371,9 @@ def _protocol(
     if given is not None:
         return {"minReaderVersion": given[0], "minWriterVersion": given[1]}
     if not features:
-        return {"minReaderVersion": 2, "minWriterVersion": 5} if mapped else {"minReaderVersion": 1, "minWriterVersion": 2}
+        return (
+            {"minReaderVersion": 2, "minWriterVersion": 5} if mapped else {"minReaderVersion": 1, "minWriterVersion": 2}
+        )
     listed = sorted({*features, *(("columnMapping",) if mapped else ())})
     readers = [f for f in listed if f in READER_FEATURES]
     out: dict[str, Any] = {"minReaderVersion": 3 if readers else 1, "minWriterVersion": 7}

@@ -87,9 +87,15 @@ class PrepareRows:
     """
 
     def __init__(
-        self, plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, *, changes: bool = False, kept: bool = False,
+        self,
+        plan: WritePlan,
+        schema: pa.Schema,
+        evaluator: Evaluator,
+        *,
+        changes: bool = False,
+        kept: bool = False,
         task: tuple[int, int] = (0, 1),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._compiled = compiled = _compiled_rows(plan, schema, evaluator, changes, kept)
         self._task = pa.scalar(task[0], pa.int64()), pa.scalar(task[1], pa.int64())
         self.schema = compiled.schema
@@ -158,8 +164,12 @@ class PrepareRows:
         raise ConstraintViolationError(
             f"{broken} row{'s' * (broken != 1)} of {rows.num_rows} break{'s' * (broken == 1)} the check {check.name!r} "
             f"({text}); the first is {shortened(row)}. Correct the rows; nothing was written.",
-            name=check.name, expression=text, feature=check.feature, count=broken, row=row,
-        )  # fmt: skip
+            name=check.name,
+            expression=text,
+            feature=check.feature,
+            count=broken,
+            row=row,
+        )
 
 
 class _CompiledRows:
@@ -168,9 +178,7 @@ class _CompiledRows:
     The arguments are those of `PrepareRows`.
     """
 
-    def __init__(
-        self, plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, changes: bool, kept: bool
-    ) -> None:
+    def __init__(self, plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, changes: bool, kept: bool) -> None:
         self.plan = plan
         self.given_schema = schema
         self.evaluator = evaluator
@@ -212,17 +220,18 @@ class _CompiledRows:
         if refused is not None:
             raise SchemaMismatchError(
                 f"The rows have a column {refused.column[0]}, whose values come from the table alone ({refused.feature}). "
-                "Leave it out.", column=refused.column[0], feature=refused.feature,
-            )  # fmt: skip
+                "Leave it out.",
+                column=refused.column[0],
+                feature=refused.feature,
+            )
         filled = {r.column[0] for r, _ in self.fills}
-        missing = [
-            n for n, c in self.schema_checks.items() if c.required and n not in given and n not in filled
-        ]
+        missing = [n for n, c in self.schema_checks.items() if c.required and n not in given and n not in filled]
         if missing:
             raise SchemaMismatchError(
                 f"The rows have no column {', '.join(missing)}, which the table requires (NOT NULL) and nothing fills. "
-                "Give it a value, or make it nullable.", column=missing[0],
-            )  # fmt: skip
+                "Give it a value, or make it nullable.",
+                column=missing[0],
+            )
 
     def _is_empty(self, rule: HiddenColumn, kept: bool) -> bool:
         """Whether a hidden column would hold nulls only: nothing is carried and nothing computed."""
@@ -231,8 +240,10 @@ class _CompiledRows:
         if kept and rule.carries:
             raise InvalidArgumentError(
                 f"Rows of the table are moved without {rule.carries}, which {rule.feature} keeps. Read them with that "
-                f"metadata column and name it {rule.name!r}.", feature=rule.feature, column=rule.carries,
-            )  # fmt: skip
+                f"metadata column and name it {rule.name!r}.",
+                feature=rule.feature,
+                column=rule.carries,
+            )
         return True
 
     def _file_columns(self, changes: bool) -> tuple[FileColumn, ...]:
@@ -249,11 +260,7 @@ def _compiled_rows(
     """Return the plan compiled for rows of a schema; what an earlier write of such rows compiled serves again."""
     how = (changes, kept)
     known: _CompiledRows | None = plan.compiled.get(how)
-    if (
-        known is not None
-        and known.evaluator is evaluator
-        and known.given_schema.equals(schema, check_metadata=True)
-    ):
+    if known is not None and known.evaluator is evaluator and known.given_schema.equals(schema, check_metadata=True):
         return known
     made = _CompiledRows(plan, schema, evaluator, changes, kept)
     plan.compiled[how] = made
@@ -279,8 +286,9 @@ def _match(schema: pa.Schema, wanted: Mapping[str, pa.DataType]) -> dict[str, in
             raise SchemaMismatchError(
                 f"The rows have a column {name!r}, which the table does not have; its columns are: "
                 f"{', '.join(list(wanted)[:20])}.{did_you_mean(name, wanted)} Leave it out, or add it to the table with "
-                "schema_mode='merge'.", column=name,
-            )  # fmt: skip
+                "schema_mode='merge'.",
+                column=name,
+            )
         if own in given:
             raise SchemaMismatchError(f"The rows have two columns {own!r} (case does not count).", column=own)
         given[own] = i

@@ -65,8 +65,10 @@ def _mismatch(path: Path, found: pa.DataType, wanted: pa.DataType, why: str = ""
     return SchemaMismatchError(
         f"Column {column} comes as {found}, which is not turned into the table's type {wanted}{why}. "
         "Cast it before writing.",
-        column=column, found=str(found), expected=str(wanted),
-    )  # fmt: skip
+        column=column,
+        found=str(found),
+        expected=str(wanted),
+    )
 
 
 def _then(first: Convert, second: Convert | None) -> Convert:
@@ -93,8 +95,11 @@ def _guarded(kernel: Convert, path: Path, wanted: pa.DataType) -> Convert:
             column = format_path(path)
             raise SchemaMismatchError(
                 f"Column {column} holds a value that the table's type {wanted} can't hold exactly: {e}. Correct the value, "
-                "or cast the column before writing.", column=column, found=str(x.type), expected=str(wanted),
-            ) from e  # fmt: skip
+                "or cast the column before writing.",
+                column=column,
+                found=str(x.type),
+                expected=str(wanted),
+            ) from e
 
     return convert
 

@@ -20,13 +20,7 @@ from delta_core.schema import Path, find
 from delta_core.secrets import shown_uri
 from delta_core.write.apply import PrepareRows
 from delta_core.write.layout import file_columns
-from delta_core.write.names import (
-    CHANGE_DIRECTORY,
-    encode_path,
-    file_name,
-    partition_directory,
-    random_prefix,
-)
+from delta_core.write.names import CHANGE_DIRECTORY, encode_path, file_name, partition_directory, random_prefix
 from delta_core.write.partition_text import format_partition_values
 from delta_core.write.partitions import Key
 from delta_core.write.plan import WritePlan
@@ -74,10 +68,17 @@ class Written(Struct, frozen=True):
 
 
 def write_files(
-    engine: Engine, plan: WritePlan, data: Any, *, properties: WriterProperties | None = None,
-    target_size: int | None = None, data_change: bool = True, kept: bool = False, task_index: int = 0,
+    engine: Engine,
+    plan: WritePlan,
+    data: Any,
+    *,
+    properties: WriterProperties | None = None,
+    target_size: int | None = None,
+    data_change: bool = True,
+    kept: bool = False,
+    task_index: int = 0,
     num_tasks: int = 1,
-) -> Written:  # fmt: skip
+) -> Written:
     """Write rows as data files of a table; no rows make no file.
 
     Parameters
@@ -102,7 +103,9 @@ def write_files(
         The rows don't fit the table. Every file that was begun is deleted.
     """
     if not 0 <= task_index < num_tasks:
-        raise InvalidArgumentError(f"Found task_index={task_index} of num_tasks={num_tasks}, expected 0 to {num_tasks - 1}.")
+        raise InvalidArgumentError(
+            f"Found task_index={task_index} of num_tasks={num_tasks}, expected 0 to {num_tasks - 1}."
+        )
     source = open_source(data)
     old = kept or not data_change
     prepare = PrepareRows(plan, source.schema, engine.evaluator, kept=old, task=(task_index, num_tasks))
@@ -120,9 +123,13 @@ def write_files(
 
 
 def write_change_files(
-    engine: Engine, plan: WritePlan, data: Any, *, properties: WriterProperties | None = None,
+    engine: Engine,
+    plan: WritePlan,
+    data: Any,
+    *,
+    properties: WriterProperties | None = None,
     target_size: int | None = None,
-) -> Written:  # fmt: skip
+) -> Written:
     """Write change rows: whole rows of the table and the column of its `ChangeCapture`. Protocol: Add CDC File."""
     if plan.capture is None:
         raise InvalidArgumentError("The table has no feature active that keeps change files.")
@@ -138,9 +145,12 @@ def write_change_files(
 
 
 def describe_files(
-    engine: Engine, plan: WritePlan, paths: Sequence[str], partitions: Sequence[Mapping[str, Any]] = (),
+    engine: Engine,
+    plan: WritePlan,
+    paths: Sequence[str],
+    partitions: Sequence[Mapping[str, Any]] = (),
     data_change: bool = True,
-) -> pa.Table:  # fmt: skip
+) -> pa.Table:
     """Return what a transaction stages of files that were written elsewhere, with statistics from their footers.
 
     Parameters
@@ -165,9 +175,15 @@ def describe_files(
 
 
 def _write(
-    engine: Engine, plan: WritePlan, prepare: PrepareRows, source: pa.Table | pa.RecordBatchReader,
-    properties: WriterProperties, target: int, statistics: tuple[Path, ...], directory: str,
-) -> list[WrittenFile]:  # fmt: skip
+    engine: Engine,
+    plan: WritePlan,
+    prepare: PrepareRows,
+    source: pa.Table | pa.RecordBatchReader,
+    properties: WriterProperties,
+    target: int,
+    statistics: tuple[Path, ...],
+    directory: str,
+) -> list[WrittenFile]:
     numbers = itertools.count()
     names = [n for n, _ in prepare.partitions.columns]
     length = read_property(plan.table.configuration, "delta.randomPrefixLength")
@@ -186,7 +202,9 @@ def _write(
     if _log.isEnabledFor(logging.DEBUG):
         rows, size = sum(f.num_rows for f in found), sum(f.size for f in found)
         took = (perf_counter() - start) * 1000
-        _log.debug("Wrote %d files: %d rows, %d bytes, below %s (%.1f ms)", len(found), rows, size, _shown(engine), took)
+        _log.debug(
+            "Wrote %d files: %d rows, %d bytes, below %s (%.1f ms)", len(found), rows, size, _shown(engine), took
+        )
     return found
 
 
@@ -235,9 +253,15 @@ def _added(
         f = files[i]
         values = list(zip(names, keys[i], strict=True))
         return {
-            "path": encode_path(f.path), "partitionValues": values, "size": f.size, "modificationTime": f.modified_ms,
-            "dataChange": data_change, "stats": stats[i], "numRecords": f.num_rows, "fresh": True,
-        }  # fmt: skip
+            "path": encode_path(f.path),
+            "partitionValues": values,
+            "size": f.size,
+            "modificationTime": f.modified_ms,
+            "dataChange": data_change,
+            "stats": stats[i],
+            "numRecords": f.num_rows,
+            "fresh": True,
+        }
 
     # one array of rows: an array a column takes a multiple of it, for the few files of most writes
     runs = (range(start, min(start + _RUN, len(files))) for start in range(0, len(files), _RUN))

@@ -68,8 +68,9 @@ def file_columns(plan: WritePlan) -> tuple[FileColumn, ...]:
     if not data:
         raise UnsupportedOperationError(
             "The table has only partition columns and columns of type void, which no file holds: rows would be lost. Give "
-            "it a column with values first.", column=table.schema.names[0],
-        )  # fmt: skip
+            "it a column with values first.",
+            column=table.schema.names[0],
+        )
     for rule in plan.hidden:
         t = arrow_type(rule.type, table.types)
         data.append(FileColumn(rule.name, pa.field(rule.name, t, metadata=_metadata(rule.field_id)), t))
@@ -115,7 +116,9 @@ class _Layout:
         stored, written = self._type(logical.type, physical.type, path, parts)
         return stored, pa.field(physical.name, written, metadata=_metadata(physical.metadata.get(FIELD_ID)))
 
-    def _type(self, logical: DataType, physical: DataType, path: Path, parts: _Parts) -> tuple[pa.DataType, pa.DataType]:
+    def _type(
+        self, logical: DataType, physical: DataType, path: Path, parts: _Parts
+    ) -> tuple[pa.DataType, pa.DataType]:
         if isinstance(logical, StructType) and isinstance(physical, StructType):
             return self._struct(logical, physical, path)
         if isinstance(logical, ArrayType) and isinstance(physical, ArrayType):
@@ -132,8 +135,9 @@ class _Layout:
     def _struct(self, logical: StructType, physical: StructType, path: Path) -> tuple[pa.DataType, pa.DataType]:
         pairs = [
             (f.name, self._field(f, g, (*path, f.name)))
-            for f, g in zip(logical.fields, physical.fields, strict=True) if f.type != _VOID
-        ]  # fmt: skip
+            for f, g in zip(logical.fields, physical.fields, strict=True)
+            if f.type != _VOID
+        ]
         return pa.struct([pa.field(n, stored) for n, (stored, _) in pairs]), pa.struct([w for _, (_, w) in pairs])
 
     def _part(

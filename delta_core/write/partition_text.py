@@ -106,5 +106,6 @@ def _utf8(value: bytes, column: str) -> str:
     except UnicodeDecodeError:
         raise SchemaMismatchError(
             f"Partition column {column!r} holds the bytes {value[:40]!r}, which are not UTF-8: the log keeps partition "
-            "values as text. Partition by another column, or encode the bytes as text.", column=column,
-        ) from None  # fmt: skip
+            "values as text. Partition by another column, or encode the bytes as text.",
+            column=column,
+        ) from None

@@ -51,7 +51,9 @@ class Partitions:
         """
         if not self.columns:
             return [(self.number(()), batch)]
-        codes, texts = zip(*(self._coded(v, *column) for v, column in zip(values, self.columns, strict=True)), strict=True)
+        codes, texts = zip(
+            *(self._coded(v, *column) for v, column in zip(values, self.columns, strict=True)), strict=True
+        )
         rows, counts, firsts = _grouped(codes)
         keys = [tuple(t[c[first]] for c, t in zip(codes, texts, strict=True)) for first in firsts]
         numbers = [self.number(key) for key in keys]

@@ -29,7 +29,7 @@ from delta_core.rules import (
     RowCheck,
     RowSelector,
     WriteRule,
-)  # fmt: skip
+)
 from delta_core.schema import Path, find, format_path
 from delta_core.state import TableState
 from delta_core.types import DataType, PrimitiveType
@@ -86,15 +86,15 @@ class WritePlan(Struct, frozen=True, dict=True):
         return (
             operation == self.operation
             and not (self.fills or self.hidden or self.checks)
-            and table.metadata is own.metadata and table.schema is own.schema and table.column_map is own.column_map
+            and table.metadata is own.metadata
+            and table.schema is own.schema
+            and table.column_map is own.column_map
             and table.types is own.types
             and tuple(rules) == self.rules
-        )  # fmt: skip
+        )
 
 
-def plan_write(
-    table: TableState, plugins: PluginSet, operation: str, known: WritePlan | None = None
-) -> WritePlan:
+def plan_write(table: TableState, plugins: PluginSet, operation: str, known: WritePlan | None = None) -> WritePlan:
     """Ask the features what a write needs, once, and compose their answers.
 
     Parameters
@@ -119,31 +119,31 @@ def plan_write(
     if read_property(table.configuration, "delta.writePartitionColumnsToParquet"):
         requirements = replace(requirements, materialize_partition_columns=True)
     return WritePlan(
-        table, operation,
+        table,
+        operation,
         _ordered([_bound_fill(r, table, functions) for r in rules if isinstance(r, FillColumn)]),
         _hidden([r for r in rules if isinstance(r, HiddenColumn)], table, plugins),
-        tuple(
-            replace(r, expression=_condition(r, table, functions)) for r in rules if isinstance(r, RowCheck)
-        ),
+        tuple(replace(r, expression=_condition(r, table, functions)) for r in rules if isinstance(r, RowCheck)),
         requirements,
         _sole([r for r in rules if isinstance(r, RemoveRows)]),
         _sole([r for r in rules if isinstance(r, ChangeCapture)]),
         tuple(path for path, _ in statistics_leaves(table, requirements.statistics_columns)),
-        functions, tuple(rules),
-    )  # fmt: skip
+        functions,
+        tuple(rules),
+    )
 
 
 def _condition(rule: RowCheck, table: TableState, functions: Mapping[str, Function]) -> Expression:
     what = f"RowCheck {rule.name!r}"
-    return bind_rule(rule.feature, "write_rules", what, rule.expression, table.schema, functions, PrimitiveType("boolean"))
+    return bind_rule(
+        rule.feature, "write_rules", what, rule.expression, table.schema, functions, PrimitiveType("boolean")
+    )
 
 
 def _sole(rules: Sequence[R]) -> R | None:
     if len(rules) > 1:
         names = " and ".join(r.feature for r in rules)  # type: ignore[attr-defined]  # R is a rule
-        raise PluginConflictError(
-            f"Features {names} both give the rule {type(rules[0]).__name__}; one is allowed."
-        )
+        raise PluginConflictError(f"Features {names} both give the rule {type(rules[0]).__name__}; one is allowed.")
     return rules[0] if rules else None
 
 
@@ -156,9 +156,11 @@ def _united(requirements: Iterable[FileRequirement]) -> FileRequirement:
     return FileRequirement(
         ", ".join(dict.fromkeys(r.feature for r in given)),
         tuple(dict.fromkeys(path for r in given for path in r.statistics_columns)),
-        whether(lambda r: r.materialize_partition_columns), whether(lambda r: r.num_records),
-        whether(lambda r: r.random_prefix), whether(lambda r: r.field_ids),
-    )  # fmt: skip
+        whether(lambda r: r.materialize_partition_columns),
+        whether(lambda r: r.num_records),
+        whether(lambda r: r.random_prefix),
+        whether(lambda r: r.field_ids),
+    )
 
 
 # --- filled and hidden columns -------------------------------------------------------------
@@ -175,8 +177,10 @@ def _bound_fill(rule: FillColumn, table: TableState, functions: Mapping[str, Fun
     except ColumnNotFoundError as e:
         raise HookContractError(
             f"FillColumn of hook write_rules of plugin {rule.feature!r} fills a column that is not there: {e.message}",
-            plugin=rule.feature, hook="write_rules", column=format_path(rule.column),
-        ) from e  # fmt: skip
+            plugin=rule.feature,
+            hook="write_rules",
+            column=format_path(rule.column),
+        ) from e
     return replace(rule, column=path, expression=_of_type(rule, found.type, table, functions))
 
 
@@ -216,17 +220,22 @@ def _check_carried(rule: HiddenColumn, readers: Sequence[ReadRule]) -> None:
         raise _broken(rule, f"has on_rewrite={rule.on_rewrite!r}, expected 'carry' or 'recompute'")
     if (rule.on_rewrite == "carry") != bool(rule.carries):
         raise _broken(
-            rule, f"has on_rewrite={rule.on_rewrite!r} and carries={rule.carries!r}: 'carry' needs the metadata column that "
+            rule,
+            f"has on_rewrite={rule.on_rewrite!r} and carries={rule.carries!r}: 'carry' needs the metadata column that "
             "gives the values of rows that move, 'recompute' takes none",
-        )  # fmt: skip
+        )
     if rule.carries:
         offered = {r.name: r.type for r in readers if isinstance(r, MetadataColumn)}
         if rule.carries not in offered:
             names = ", ".join(offered) or "none"
-            raise _broken(rule, f"carries {rule.carries!r}, which no read rule gives as a metadata column; there are: {names}")
+            raise _broken(
+                rule, f"carries {rule.carries!r}, which no read rule gives as a metadata column; there are: {names}"
+            )
         if not same_type(offered[rule.carries], rule.type):
             found = spark_name(offered[rule.carries])
-            raise _broken(rule, f"is of type {spark_name(rule.type)} and carries {rule.carries!r}, which is of type {found}")
+            raise _broken(
+                rule, f"is of type {spark_name(rule.type)} and carries {rule.carries!r}, which is of type {found}"
+            )
 
 
 def _check_readers(rule: HiddenColumn, readers: Sequence[ReadRule]) -> None:
@@ -243,9 +252,11 @@ def _check_readers(rule: HiddenColumn, readers: Sequence[ReadRule]) -> None:
 
 def _broken(rule: HiddenColumn, what: str) -> HookContractError:
     return HookContractError(
-        f"Hidden column {rule.name!r} of feature {rule.feature} {what}.", hook="write_rules", feature=rule.feature,
+        f"Hidden column {rule.name!r} of feature {rule.feature} {what}.",
+        hook="write_rules",
+        feature=rule.feature,
         column=rule.name,
-    )  # fmt: skip
+    )
 
 
 def _ordered(fills: Sequence[FillColumn]) -> tuple[FillColumn, ...]:

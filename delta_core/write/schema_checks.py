@@ -66,8 +66,12 @@ class SchemaCheck(Struct, frozen=True):
         raise ConstraintViolationError(
             f"{count} value{'s' * (count != 1)} of column {column} break{'s' * (count == 1)} the check {name!r}: "
             f"the column {what} there{'' if row is None else f', first in {shortened(row)}'}. Correct the rows; nothing was written.",
-            name=name, expression=name, column=column, count=count, row=row,
-        )  # fmt: skip
+            name=name,
+            expression=name,
+            column=column,
+            count=count,
+            row=row,
+        )
 
 
 def schema_checks(schema: StructType) -> dict[str, SchemaCheck]:
@@ -95,9 +99,7 @@ def _parts(t: DataType, path: Path, text: str) -> list[tuple[str, SchemaCheck | 
     inner = _arguments(text)
     if isinstance(t, StructType):
         texts = {name.strip("`").lower(): rest for name, _, rest in (part.partition(":") for part in inner)}
-        return [
-            (f.name, _check(f, (*path, f.name), declared(f) or texts.get(f.name.lower(), ""))) for f in t.fields
-        ]
+        return [(f.name, _check(f, (*path, f.name), declared(f) or texts.get(f.name.lower(), ""))) for f in t.fields]
     if isinstance(t, ArrayType):
         element = Field("element", t.element_type, t.contains_null)
         return [("element", _check(element, (*path, "element"), inner[0] if inner else ""))]
@@ -106,8 +108,9 @@ def _parts(t: DataType, path: Path, text: str) -> list[tuple[str, SchemaCheck | 
         key, value = Field("key", t.key_type), Field("value", t.value_type, t.value_contains_null)
         texts_of = inner if len(inner) == 2 else ["", ""]
         return [
-            ("key", _check(key, (*path, "key"), texts_of[0])), ("value", _check(value, (*path, "value"), texts_of[1])),
-        ]  # fmt: skip
+            ("key", _check(key, (*path, "key"), texts_of[0])),
+            ("value", _check(value, (*path, "value"), texts_of[1])),
+        ]
     return []
 
 

@@ -27,9 +27,12 @@ _EPOCH_DATE = dt.date(1970, 1, 1)
 
 
 def statistics_json(
-    num_rows: int, columns: Sequence[ColumnStatistics], types: Mapping[Path, pa.DataType],
-    prefix_length: int = PREFIX_LENGTH, tight: bool = True,
-) -> str:  # fmt: skip
+    num_rows: int,
+    columns: Sequence[ColumnStatistics],
+    types: Mapping[Path, pa.DataType],
+    prefix_length: int = PREFIX_LENGTH,
+    tight: bool = True,
+) -> str:
     """Return the text of a file's statistics.
 
     Parameters

@@ -19,10 +19,7 @@ def _is_active(table: TableState) -> bool:
 
 
 FEATURE = TableFeature(
-    "allowColumnDefaults",
-    "writer",
-    "Columns have default values for writes that leave them out.",
-    active=_is_active,
+    "allowColumnDefaults", "writer", "Columns have default values for writes that leave them out.", active=_is_active
 )
 
 

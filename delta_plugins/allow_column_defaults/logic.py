@@ -66,15 +66,19 @@ def check(table: TableState) -> None:
         if not _fits(bound, found, f.type, table):
             raise ExpressionError(
                 f"The default of column {f.name}, {f.metadata[KEY]!r}, is {spark_name(found)}, which does not fit "
-                f"{spark_name(f.type)} without loss. Cast it.", column=f.name, sql=f.metadata[KEY],
-            )  # fmt: skip
+                f"{spark_name(f.type)} without loss. Cast it.",
+                column=f.name,
+                sql=f.metadata[KEY],
+            )
 
 
 def _check_whole(table: TableState) -> None:
     for path, f in walk(table.schema):
         if KEY in f.metadata and len(path) > 1:
             column = format_path(path)
-            raise SchemaError(f"Column {column} has a default; only whole columns can have one, not parts.", column=column)
+            raise SchemaError(
+                f"Column {column} has a default; only whole columns can have one, not parts.", column=column
+            )
 
 
 def _bound(table: TableState, f: Field) -> tuple[Expression, DataType]:
@@ -86,8 +90,10 @@ def _bound(table: TableState, f: Field) -> tuple[Expression, DataType]:
     except ColumnNotFoundError as e:
         raise ExpressionError(
             f"The default of column {f.name}, {text!r}, uses the column {e.column}; a default can't use columns. "
-            "Generate the column instead.", column=f.name, sql=text,
-        ) from e  # fmt: skip
+            "Generate the column instead.",
+            column=f.name,
+            sql=text,
+        ) from e
     except ExpressionError as e:
         raise type(e)(f"The default of column {f.name}: {e.message}", **{**e.facts, "column": f.name}) from e
 

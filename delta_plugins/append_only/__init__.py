@@ -6,14 +6,7 @@ from collections.abc import Iterable
 from operator import methodcaller
 from typing import TYPE_CHECKING
 
-from delta_core.api import (
-    InvalidArgumentError,
-    Metadata,
-    TableFeature,
-    TableState,
-    UnsupportedOperationError,
-    hookimpl,
-)
+from delta_core.api import InvalidArgumentError, Metadata, TableFeature, TableState, UnsupportedOperationError, hookimpl
 
 if TYPE_CHECKING:
     from delta_core.api import AttemptView
@@ -58,5 +51,6 @@ def check_commit(attempt: AttemptView) -> None:
         raise UnsupportedOperationError(
             f"{attempt.operation} would remove or change rows of {removed.num_rows} file(s), such as "
             f"{removed.column('path')[0].as_py()}, but the table is append-only ({PROPERTY}=true). Set the property "
-            "to false first, in a commit of its own.", property=PROPERTY,
-        )  # fmt: skip
+            "to false first, in a commit of its own.",
+            property=PROPERTY,
+        )

@@ -13,7 +13,7 @@ from delta_core.api import (
     TableState,
     UnsupportedOperationError,
     hookimpl,
-)  # fmt: skip
+)
 from delta_plugins.catalog_managed.committer import CatalogCommitter
 
 __all__ = ["FEATURE"]
@@ -46,8 +46,9 @@ def check_metadata(table: TableState, previous: TableState | None) -> None:
     if previous is not None and not previous.is_supported(FEATURE.name):
         raise UnsupportedOperationError(
             "A table that lives in its log can't be handed over to a catalog here. Create it through the catalog, and copy "
-            "the rows.", feature=FEATURE.name,
-        )  # fmt: skip
+            "the rows.",
+            feature=FEATURE.name,
+        )
     if not table.is_active("inCommitTimestamp"):
         raise FeatureRequirementError(
             f"A catalog-managed table needs {_TIMES}=true: the times of its files tell when they were published.",

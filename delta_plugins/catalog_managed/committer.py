@@ -83,8 +83,9 @@ class CatalogCommitter:
             raise CommitStateUnknownError(
                 f"Whether the catalog ratified version {proposal.version} is not known: {cause}. Ask it for txnId "
                 f"{proposal.txn_id} before trying again; nothing was deleted.",
-                version=proposal.version, txn_id=proposal.txn_id,
-            ) from cause  # fmt: skip
+                version=proposal.version,
+                txn_id=proposal.txn_id,
+            ) from cause
         return found
 
     def publish(self, version: int) -> None:

@@ -134,8 +134,9 @@ def _begins_late(snapshot: Snapshot, start: int, timestamp: str | datetime | Non
     asked = f"from version {start} on" if timestamp is None else f"from {timestamp} on"
     return InvalidArgumentError(
         f"Changes are asked for {asked}; the table's latest version is {snapshot.version}. With allow_out_of_range=True there "
-        "are no rows in place of this error.", version=start,
-    )  # fmt: skip
+        "are no rows in place of this error.",
+        version=start,
+    )
 
 
 # --- whether they tell their changes ---
@@ -170,16 +171,18 @@ def _check_protocol(last: Snapshot, names: frozenset[str], version: int) -> None
         raise UnsupportedOperationError(
             f"Version {version} needs the reader feature {gone[0]}, which version {last.version} no longer has: its files "
             "can't be read by the later protocol. End the range before the feature was dropped.",
-            version=version, feature=gone[0],
-        )  # fmt: skip
+            version=version,
+            feature=gone[0],
+        )
 
 
 def _check_metadata(last: Snapshot, metadata: Metadata, version: int) -> None:
     if not logic.is_enabled(metadata.configuration):
         raise UnsupportedOperationError(
             f"The change data feed is off at version {version} ({logic.PROPERTY} is not true): its changes were not "
-            "recorded. Choose a range in which it is on.", version=version,
-        )  # fmt: skip
+            "recorded. Choose a range in which it is on.",
+            version=version,
+        )
     old = Schema.from_json(metadata.schema_string)
     why = logic.unreadable(old, last.schema, last.state.is_supported("typeWidening"))
     if why is None and metadata.partition_columns != last.metadata.partition_columns:
@@ -187,8 +190,9 @@ def _check_metadata(last: Snapshot, metadata: Metadata, version: int) -> None:
     if why is not None:
         raise SchemaError(
             f"The rows of version {version} can't be read with the schema of version {last.version}, the end of the range: "
-            f"{why}. Read the two sides of the change separately.", version=version,
-        )  # fmt: skip
+            f"{why}. Read the two sides of the change separately.",
+            version=version,
+        )
 
 
 # --- where their rows stand ---
@@ -235,5 +239,6 @@ def _check_partitions(last: Snapshot, files: pa.Table) -> None:
         raise LogError(
             f"File {bad['path']!r} was removed at version {bad[logic.COMMIT_VERSION]} without its partition values "
             "(extendedFileMetadata is not set): its rows can't be told. Start the range behind that version.",
-            version=bad[logic.COMMIT_VERSION], path=bad["path"],
-        )  # fmt: skip
+            version=bad[logic.COMMIT_VERSION],
+            path=bad["path"],
+        )

@@ -22,9 +22,18 @@ from delta_core.api import (
 )
 
 __all__ = [
-    "CHANGE_TYPE", "COLUMNS", "COMMIT_TIMESTAMP", "COMMIT_VERSION", "FILES", "METADATA_COLUMNS", "PROPERTY",
-    "CommitChanges", "commit_changes", "is_enabled", "unreadable",
-]  # fmt: skip
+    "CHANGE_TYPE",
+    "COLUMNS",
+    "COMMIT_TIMESTAMP",
+    "COMMIT_VERSION",
+    "FILES",
+    "METADATA_COLUMNS",
+    "PROPERTY",
+    "CommitChanges",
+    "commit_changes",
+    "is_enabled",
+    "unreadable",
+]
 
 PROPERTY = "delta.enableChangeDataFeed"
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
@@ -34,17 +43,26 @@ _STRING, _LONG, _TIMESTAMP = (PrimitiveType(name) for name in ("string", "long",
 #: too, left by whoever wrote them, which says nothing here.
 METADATA_COLUMNS = (
     MetadataColumn(
-        "changeDataFeed", CHANGE_TYPE, _STRING,
+        "changeDataFeed",
+        CHANGE_TYPE,
+        _STRING,
         Call("coalesce", (FileConstant(CHANGE_TYPE, _STRING), PhysicalColumn(CHANGE_TYPE, _STRING))),
     ),
     MetadataColumn("changeDataFeed", COMMIT_VERSION, _LONG, FileConstant(COMMIT_VERSION, _LONG)),
     MetadataColumn("changeDataFeed", COMMIT_TIMESTAMP, _TIMESTAMP, FileConstant(COMMIT_TIMESTAMP, _TIMESTAMP)),
-)  # fmt: skip
+)
 #: What a file of changes brings: the columns that scans need, and the values of its metadata columns.
-FILES = pa.schema([
-    *((name, FILE_COLUMNS[name]) for name in ("path", "partitionValues", "size", "stats", "deletionVector", "dvId")),
-    (CHANGE_TYPE, pa.string()), (COMMIT_VERSION, pa.int64()), (COMMIT_TIMESTAMP, pa.timestamp("us", "UTC")),
-])  # fmt: skip
+FILES = pa.schema(
+    [
+        *(
+            (name, FILE_COLUMNS[name])
+            for name in ("path", "partitionValues", "size", "stats", "deletionVector", "dvId")
+        ),
+        (CHANGE_TYPE, pa.string()),
+        (COMMIT_VERSION, pa.int64()),
+        (COMMIT_TIMESTAMP, pa.timestamp("us", "UTC")),
+    ]
+)
 
 
 class CommitChanges(Struct, frozen=True):
@@ -85,8 +103,9 @@ def commit_changes(commit: Commit) -> CommitChanges:
     kept = pc.is_in(removes.column("path"), value_set=adds.column("path").combine_chunks())
     remade = pc.is_in(adds.column("path"), value_set=removes.column("path").combine_chunks())
     files = [
-        _files(commit, removes.filter(pc.invert(kept)), "delete"), _files(commit, adds.filter(pc.invert(remade)), "insert"),
-    ]  # fmt: skip
+        _files(commit, removes.filter(pc.invert(kept)), "delete"),
+        _files(commit, adds.filter(pc.invert(remade)), "insert"),
+    ]
     before, after = removes.filter(kept), adds.filter(remade)
     order = pc.index_in(before.column("path"), value_set=after.column("path").combine_chunks())
     return CommitChanges(
@@ -107,15 +126,18 @@ def _files(commit: Commit, actions: pa.Table, change: str | None) -> pa.Table:
     """Return file actions as `FILES`; ``change`` None: each row says what it is."""
     count = actions.num_rows
     given = {
-        CHANGE_TYPE: pa.scalar(change, pa.string()), COMMIT_VERSION: pa.scalar(commit.version, pa.int64()),
+        CHANGE_TYPE: pa.scalar(change, pa.string()),
+        COMMIT_VERSION: pa.scalar(commit.version, pa.int64()),
         COMMIT_TIMESTAMP: pa.scalar(commit.timestamp_ms * 1000, pa.timestamp("us", "UTC")),
-    }  # fmt: skip
+    }
     columns = [
-        pa.repeat(given[f.name], count) if f.name in given
-        else actions.column(f.name).cast(f.type) if f.name in actions.column_names
+        pa.repeat(given[f.name], count)
+        if f.name in given
+        else actions.column(f.name).cast(f.type)
+        if f.name in actions.column_names
         else pa.nulls(count, f.type)
         for f in FILES
-    ]  # fmt: skip
+    ]
     return pa.Table.from_arrays(columns, schema=FILES)
 
 

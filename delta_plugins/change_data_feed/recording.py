@@ -19,8 +19,9 @@ def check_columns(table: TableState) -> None:
     if taken and logic.is_enabled(table.configuration):
         raise SchemaError(
             f"The table has a column {taken[0]!r}, a name that the change data feed needs: it can't be on "
-            f"({logic.PROPERTY}). Rename the column, or switch the feed off.", column=taken[0],
-        )  # fmt: skip
+            f"({logic.PROPERTY}). Rename the column, or switch the feed off.",
+            column=taken[0],
+        )
 
 
 def check_change_files(attempt: AttemptView) -> None:
@@ -36,8 +37,9 @@ def check_change_files(attempt: AttemptView) -> None:
     if not attempt.table.is_active("changeDataFeed"):
         raise UnsupportedOperationError(
             f"{attempt.operation} stages change files, such as {sample}, but the table does not record changes "
-            f"({logic.PROPERTY} is not true). Leave them out, or switch the feed on first.", property=logic.PROPERTY,
-        )  # fmt: skip
+            f"({logic.PROPERTY} is not true). Leave them out, or switch the feed on first.",
+            property=logic.PROPERTY,
+        )
     if files.column("dataChange").fill_null(True).combine_chunks().true_count:
         raise UnsupportedOperationError(
             f"Change files of {attempt.operation}, such as {sample}, have dataChange=true; expected false."

@@ -62,8 +62,9 @@ def row_check(table: TableState, name: str, text: str) -> RowCheck:
     if bound.type != PrimitiveType("boolean"):
         raise ExpressionError(
             f"CHECK constraint {name}, {text!r}, is {spark_name(bound.type)}; expected a condition (BOOLEAN).",
-            name=name, sql=text,
-        )  # fmt: skip
+            name=name,
+            sql=text,
+        )
     return RowCheck(NAME, name, bound.expression, sql=text)
 
 
@@ -78,8 +79,11 @@ def check_type_changes(table: TableState, paths: Iterable[Path]) -> None:
                 column = format_path(path)
                 raise TypeChangeError(
                     f"Column {column} can't change its type: the CHECK constraint {check.name} ({check.sql}) uses it. "
-                    "Drop the constraint first.", column=column, name=check.name, feature=NAME,
-                )  # fmt: skip
+                    "Drop the constraint first.",
+                    column=column,
+                    name=check.name,
+                    feature=NAME,
+                )
 
 
 def validation(attempt: AttemptView) -> list[EveryFile]:

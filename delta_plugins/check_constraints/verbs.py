@@ -57,9 +57,7 @@ def add_constraint(source: Any, conditions: Mapping[str, str]) -> int:
     wanted = {name.lower(): text for name, text in conditions.items()}
     _check_names(snapshot, conditions)
     said = {"name": ", ".join(wanted), "expr": ", ".join(wanted.values())}
-    transaction = Transaction(
-        snapshot.context, snapshot, VALIDATED, said, isolation=IsolationLevel.SERIALIZABLE
-    )
+    transaction = Transaction(snapshot.context, snapshot, VALIDATED, said, isolation=IsolationLevel.SERIALIZABLE)
     properties = {**snapshot.metadata.configuration, **{PREFIX + name: text for name, text in wanted.items()}}
     transaction.set_metadata(replace(snapshot.metadata, configuration=properties))
     validate_existing(snapshot, [row_check(transaction.table, name, text) for name, text in wanted.items()])
@@ -72,7 +70,9 @@ def _check_names(snapshot: Snapshot, conditions: Mapping[str, str]) -> None:
     for name in conditions:
         if not name.strip() or name.lower() in taken:
             why = f"the table has a constraint {name!r} already" if name.strip() else "a constraint needs a name"
-            raise InvalidArgumentError(f"CHECK constraint {name!r} can't be added: {why}. Choose another name.", name=name)
+            raise InvalidArgumentError(
+                f"CHECK constraint {name!r} can't be added: {why}. Choose another name.", name=name
+            )
         taken.add(name.lower())
 
 
@@ -89,5 +89,9 @@ def validate_existing(snapshot: Snapshot, checks: Iterable[RowCheck]) -> None:
             raise ConstraintViolationError(
                 f"{count} row{'s' * (count > 1)} of the table break{'s' * (count == 1)} the CHECK constraint "
                 f"{check.name!r} ({check.sql}); one is {sample}. Correct the rows first; the table stays as it was.",
-                name=check.name, expression=check.sql, feature=check.feature, count=count, row=sample,
-            )  # fmt: skip
+                name=check.name,
+                expression=check.sql,
+                feature=check.feature,
+                count=count,
+                row=sample,
+            )

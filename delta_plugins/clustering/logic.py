@@ -32,10 +32,22 @@ DOMAIN = "delta.clustering"
 #: A property that is never stored: JSON list of column names, dotted for fields of structs.
 REQUEST = "delta.clusterBy"
 #: Types that have least and greatest values in statistics.
-_ORDERED = frozenset({
-    "byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp", "timestamp_ntz",
-    "timestampNTZ", "timestampWithoutTimezone",
-})  # fmt: skip
+_ORDERED = frozenset(
+    {
+        "byte",
+        "short",
+        "integer",
+        "long",
+        "float",
+        "double",
+        "string",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "timestampNTZ",
+        "timestampWithoutTimezone",
+    }
+)
 
 
 def clustering_columns(table: TableState) -> tuple[Path, ...]:
@@ -51,7 +63,8 @@ def clustering_columns(table: TableState) -> tuple[Path, ...]:
         paths = tuple((c,) if isinstance(c, str) else tuple(map(str, c)) for c in found)
     except (ValueError, KeyError, TypeError) as e:
         raise CorruptTableError(
-            f"Domain {DOMAIN} is {text[:200]!r}, expected JSON with clusteringColumns: a list of name paths.", domain=DOMAIN
+            f"Domain {DOMAIN} is {text[:200]!r}, expected JSON with clusteringColumns: a list of name paths.",
+            domain=DOMAIN,
         ) from e
     return paths
 
@@ -115,15 +128,18 @@ def check_columns(table: TableState) -> None:
             raise SchemaError(
                 f"Clustering column {format_path(path)} (by its name in files) is not a column of the table, or has parts. "
                 f"Columns that can be: {', '.join(format_path(p) for p, _ in list(leaves.values())[:20])}. Change the "
-                "clustering columns before dropping one.", column=format_path(path),
-            )  # fmt: skip
+                "clustering columns before dropping one.",
+                column=format_path(path),
+            )
         logical, f = found
         name = f.type.type if isinstance(f.type, PrimitiveType) else "a list or map"
         if name not in _ORDERED and parse_decimal(name) is None:
             raise SchemaError(
                 f"Column {format_path(logical)} of type {name} can't cluster the table: files have no least and "
-                "greatest value of it.", column=format_path(logical), type=name,
-            )  # fmt: skip
+                "greatest value of it.",
+                column=format_path(logical),
+                type=name,
+            )
 
 
 def _physical_leaves(table: TableState) -> dict[Path, tuple[Path, Field]]:

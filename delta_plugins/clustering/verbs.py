@@ -58,5 +58,6 @@ def _check_statistics(transaction: Transaction, snapshot: Snapshot) -> None:
         if column.null_count:
             raise UnsupportedOperationError(
                 f"{column.null_count} file(s) have no statistics of column {format_path(path)}; clustered tables have "
-                "them in every file. Rewrite these files, or collect their statistics, first.", column=format_path(path),
-            )  # fmt: skip
+                "them in every file. Rewrite these files, or collect their statistics, first.",
+                column=format_path(path),
+            )

@@ -20,7 +20,7 @@ from delta_core.api import (
     format_path,
     hookimpl,
     walk,
-)  # fmt: skip
+)
 
 __all__ = ["FEATURE"]
 
@@ -67,5 +67,6 @@ def _check(table: TableState) -> None:
         raise UnsupportedFeatureError(
             f"Column {format_path(found[0])} has a collation, and delta_core compares strings by their bytes only: the "
             "table can be read, not written. Write it with an engine that has feature collations.",
-            feature=FEATURE.name, column=format_path(found[0]),
-        )  # fmt: skip
+            feature=FEATURE.name,
+            column=format_path(found[0]),
+        )

@@ -22,7 +22,11 @@ FEATURE = TableFeature(
     legacy_writer=5,
     # they choose the mode and how columns are named before ids and names are given
     after=(
-        "columnMappingUsageTracking", "icebergCompatV1", "icebergCompatV2", "icebergCompatV3", "icebergWriterCompatV1",
+        "columnMappingUsageTracking",
+        "icebergCompatV1",
+        "icebergCompatV2",
+        "icebergCompatV3",
+        "icebergWriterCompatV1",
         "icebergWriterCompatV3",
     ),
     properties={
@@ -32,7 +36,7 @@ FEATURE = TableFeature(
     kept=(logic.MAX_ID,),
     active=_is_active,
     remedies={"column_names": f"set the table property {logic.MODE}=name"},
-)  # fmt: skip
+)
 
 
 @hookimpl

@@ -81,7 +81,13 @@ class _Giver:
         out = []
         for f in t.fields:
             named = None if self._starts else f.metadata.get(PHYSICAL_NAME)
-            same = by_physical.get(named) if named is not None else old.get(f.name) if isinstance(old, StructType) else None
+            same = (
+                by_physical.get(named)
+                if named is not None
+                else old.get(f.name)
+                if isinstance(old, StructType)
+                else None
+            )
             out.append(self._field(f, same))
         return out
 
@@ -162,7 +168,9 @@ def check_change(table: TableState, previous: TableState | None) -> None:
             )
     last = highest_id(table.configuration)
     if numbers and last < max(numbers):
-        raise SchemaError(f"Table property {MAX_ID} is {last}, below the id {max(numbers)} of a column.", property=MAX_ID)
+        raise SchemaError(
+            f"Table property {MAX_ID} is {last}, below the id {max(numbers)} of a column.", property=MAX_ID
+        )
     if previous is not None and previous.is_active(FEATURE):
         _check_names(table, previous)
 
@@ -195,7 +203,9 @@ def _check_names(table: TableState, previous: TableState) -> None:
 
 
 def _physical(table: TableState) -> dict[Path, int | None]:
-    return {path: f.metadata.get(FIELD_ID) for path, f in walk(table.column_map.physical) if PHYSICAL_NAME in f.metadata}
+    return {
+        path: f.metadata.get(FIELD_ID) for path, f in walk(table.column_map.physical) if PHYSICAL_NAME in f.metadata
+    }
 
 
 def _numbered(schema: StructType) -> Iterator[tuple[int, Path]]:

@@ -37,8 +37,9 @@ def mapping_mode(configuration: Mapping[str, str]) -> str:
     if mode not in ("none", "name", "id"):
         raise UnsupportedFeatureError(
             f"Table property {MODE} is {mode!r}, expected none, name or id. Upgrade delta-core-lake to read the table.",
-            feature="columnMapping", mode=mode,
-        )  # fmt: skip
+            feature="columnMapping",
+            mode=mode,
+        )
     return mode
 
 

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from delta_core.api import (
-    DELETION_VECTOR,
-    EncodedRows,
-    InvalidArgumentError,
-    TableState,
-    UnsupportedOperationError,
-)
+from delta_core.api import DELETION_VECTOR, EncodedRows, InvalidArgumentError, TableState, UnsupportedOperationError
 from delta_core.kernels import z85
 from delta_core.kernels.roaring import DV_FILE_VERSION, encode_dv_payload, format_dv_block
 from delta_core.kernels.row_set import RowSet
@@ -39,7 +33,8 @@ def inline_below(table: TableState) -> int:
     text = table.property(INLINE_BELOW, "0") or "0"
     if not text.isdecimal() or int(text) > _MOST_INLINE:
         raise InvalidArgumentError(
-            f"Table property {INLINE_BELOW} is {text!r}; expected bytes from 0 to {_MOST_INLINE}.", property=INLINE_BELOW
+            f"Table property {INLINE_BELOW} is {text!r}; expected bytes from 0 to {_MOST_INLINE}.",
+            property=INLINE_BELOW,
         )
     return int(text)
 
@@ -83,9 +78,12 @@ def encode(rows: Sequence[RowSet], prefix: str, inline: int = 0) -> EncodedRows:
 
 def _descriptor(kind: str, text: str, offset: int | None, payload: bytes, rows: RowSet) -> dict[str, object]:
     return {
-        "storageType": kind, "pathOrInlineDv": text, "offset": offset, "sizeInBytes": len(payload),
+        "storageType": kind,
+        "pathOrInlineDv": text,
+        "offset": offset,
+        "sizeInBytes": len(payload),
         "cardinality": len(rows),
-    }  # fmt: skip
+    }
 
 
 def check_commit(attempt: AttemptView) -> None:
@@ -118,5 +116,6 @@ def _check_old(attempt: AttemptView, paths: set[str]) -> None:
     if changed:
         raise UnsupportedOperationError(
             f"The commit gives {changed[0]} a new deletion vector, but {SWITCH} is not true. Set it, or rewrite the file.",
-            path=changed[0], property=SWITCH,
-        )  # fmt: skip
+            path=changed[0],
+            property=SWITCH,
+        )

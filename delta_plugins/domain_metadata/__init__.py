@@ -27,5 +27,6 @@ def check_commit(attempt: AttemptView) -> None:
     if system:
         raise UnsupportedOperationError(
             f"Domain {system[0]!r} belongs to the system: names that begin with {SYSTEM!r} are changed by table features "
-            "alone. Choose another name for a configuration of your own.", domain=system[0],
-        )  # fmt: skip
+            "alone. Choose another name for a configuration of your own.",
+            domain=system[0],
+        )

@@ -142,23 +142,32 @@ def check_type_changes(table: TableState, paths: Iterable[Path]) -> None:
                 column = format_path(path)
                 raise TypeChangeError(
                     f"Column {column} can't change its type: the generated column {f.name} is computed from it "
-                    f"({f.metadata[KEY]}).", column=column, generated=f.name, feature=NAME,
-                )  # fmt: skip
+                    f"({f.metadata[KEY]}).",
+                    column=column,
+                    generated=f.name,
+                    feature=NAME,
+                )
 
 
 def _check_whole(table: TableState) -> None:
     for path, f in walk(table.schema):
         if KEY in f.metadata and len(path) > 1:
             column = format_path(path)
-            raise SchemaError(f"Column {column} is generated; only whole columns can be, not parts of them.", column=column)
+            raise SchemaError(
+                f"Column {column} is generated; only whole columns can be, not parts of them.", column=column
+            )
 
 
 def _check_column(table: TableState, f: Field) -> None:
     other = next((what for key, what in _OTHERS.items() if key in f.metadata), None)
     if other is not None:
-        raise SchemaError(f"Column {f.name} is generated and has {other} too; only one can give its values.", column=f.name)
+        raise SchemaError(
+            f"Column {f.name} is generated and has {other} too; only one can give its values.", column=f.name
+        )
     if f.type == PrimitiveType("variant"):
-        raise SchemaError(f"Column {f.name} of type variant can't be generated: variants can't be compared.", column=f.name)
+        raise SchemaError(
+            f"Column {f.name} of type variant can't be generated: variants can't be compared.", column=f.name
+        )
     expression = _parse(f)
     _check_timeless(table, f, expression)
     bound, found = _type_of(table, f, expression)
@@ -167,15 +176,17 @@ def _check_column(table: TableState, f: Field) -> None:
         if used is not None and KEY in used.metadata:
             raise ExpressionError(
                 f"The generation expression of column {f.name} uses {used.name}, which is generated itself; use the "
-                "columns that it is computed from.", column=f.name,
-            )  # fmt: skip
+                "columns that it is computed from.",
+                column=f.name,
+            )
     for part in _calls(bound):
         _check_call(table, f, part)
     if not same_type(found, f.type):
         raise ExpressionError(
             f"The generation expression of column {f.name}, {f.metadata[KEY]!r}, is {spark_name(found)}, but the column "
-            f"is {spark_name(f.type)}. Cast it: CAST({f.metadata[KEY]} AS {spark_name(f.type)}).", column=f.name,
-        )  # fmt: skip
+            f"is {spark_name(f.type)}. Cast it: CAST({f.metadata[KEY]} AS {spark_name(f.type)}).",
+            column=f.name,
+        )
 
 
 def _calls(e: Expression) -> Iterator[Call | Literal]:
@@ -203,9 +214,10 @@ def _check_timeless(table: TableState, f: Field, expression: Expression) -> None
     """Refuse what binding makes a constant: the time at which rows are written."""
     names = [c.function.lower() for c in _calls(expression) if isinstance(c, Call)]
     names += [
-        leaf.path[0].lower() for leaf in leaves(expression)
+        leaf.path[0].lower()
+        for leaf in leaves(expression)
         if isinstance(leaf, Column) and len(leaf.path) == 1 and table.schema.get(leaf.path[0]) is None
-    ]  # fmt: skip
+    ]
     found = next((n for n in names if n in _NOW), None)
     if found is not None:
         raise _refused(f, found, "it is not the same at all times; a default may use it")
@@ -214,5 +226,6 @@ def _check_timeless(table: TableState, f: Field, expression: Expression) -> None
 def _refused(f: Field, function: str, why: str) -> UnsupportedExpressionError:
     return UnsupportedExpressionError(
         f"The generation expression of column {f.name} holds {function}, which is not allowed there: {why}.",
-        column=f.name, function=function,
-    )  # fmt: skip
+        column=f.name,
+        function=function,
+    )

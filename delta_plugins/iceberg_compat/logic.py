@@ -39,10 +39,17 @@ _PRIMITIVES = frozenset({
     "byte", "short", "integer", "long", "float", "double", "string", "binary", "boolean", "date", "timestamp",
     "timestamp_ntz", "timestampNTZ", "timestampWithoutTimezone",
 })  # fmt: skip
-_CHANGES = frozenset({
-    ("byte", "short"), ("byte", "integer"), ("byte", "long"), ("short", "integer"), ("short", "long"),
-    ("integer", "long"), ("float", "double"),
-})  # fmt: skip
+_CHANGES = frozenset(
+    {
+        ("byte", "short"),
+        ("byte", "integer"),
+        ("byte", "long"),
+        ("short", "integer"),
+        ("short", "long"),
+        ("integer", "long"),
+        ("float", "double"),
+    }
+)
 
 
 def switched_on(metadata: Metadata, switch: str) -> bool:
@@ -109,7 +116,9 @@ class Version(Struct, frozen=True):
         if self.vectors == "unsupported" and table.is_supported("deletionVectors"):
             self._lacks("a table without the feature deletionVectors: drop it first")
         if self.vectors == "inactive" and table.is_active("deletionVectors"):
-            self._lacks("that deletion vectors are off: set delta.enableDeletionVectors to false, and purge those there")
+            self._lacks(
+                "that deletion vectors are off: set delta.enableDeletionVectors to false, and purge those there"
+            )
 
     def _lacks(self, what: str) -> None:
         raise FeatureRequirementError(f"{self.switch}=true needs {what}.", feature=self.name)
@@ -126,8 +135,10 @@ class Version(Struct, frozen=True):
     def _refuse_type(self, path: tuple[str, ...], name: str) -> None:
         raise SchemaError(
             f"Column {format_path(path)} has type {name}, which {self.name} does not allow. Leave the column out, or set "
-            f"{self.switch} to false.", column=format_path(path), type=name,
-        )  # fmt: skip
+            f"{self.switch} to false.",
+            column=format_path(path),
+            type=name,
+        )
 
     def _check_changes(self, schema: StructType) -> None:
         for path, f in walk(schema):
@@ -136,8 +147,11 @@ class Version(Struct, frozen=True):
                 if (old, new) not in _CHANGES and not _is_wider_decimal(old, new):
                     raise TypeChangeError(
                         f"Column {format_path(path)} was changed from {old} to {new}, which Iceberg can't follow "
-                        f"({self.name}). {_COPY}", column=format_path(path), from_type=old, to_type=new,
-                    )  # fmt: skip
+                        f"({self.name}). {_COPY}",
+                        column=format_path(path),
+                        from_type=old,
+                        to_type=new,
+                    )
 
     def _check_partitioning(self, table: TableState, previous: TableState) -> None:
         old, new = previous.partition_columns, table.partition_columns

@@ -27,10 +27,22 @@ __all__ = ["FEATURE"]
 SWITCH = "delta.enableIcebergWriterCompatV1"
 _COMPAT = "delta.enableIcebergCompatV2"
 #: Features that tables may use, and those that they may support but not use.
-_USED = frozenset({
-    "appendOnly", "columnMapping", "icebergWriterCompatV1", "icebergCompatV2", "domainMetadata", "vacuumProtocolCheck",
-    "v2Checkpoint", "inCommitTimestamp", "clustering", "timestampNtz", "typeWidening", "catalogManaged",
-})  # fmt: skip
+_USED = frozenset(
+    {
+        "appendOnly",
+        "columnMapping",
+        "icebergWriterCompatV1",
+        "icebergCompatV2",
+        "domainMetadata",
+        "vacuumProtocolCheck",
+        "v2Checkpoint",
+        "inCommitTimestamp",
+        "clustering",
+        "timestampNtz",
+        "typeWidening",
+        "catalogManaged",
+    }
+)
 _IDLE = frozenset({"invariants", "changeDataFeed", "checkConstraints", "identityColumns", "generatedColumns"})
 FEATURE = TableFeature(
     "icebergWriterCompatV1",
@@ -90,7 +102,8 @@ def _check_columns(table: TableState) -> None:
         number, name = (f.metadata.get(f"delta.columnMapping.{k}") for k in ("id", "physicalName"))
         if number is not None and name != f"col-{number}":
             raise SchemaError(
-                f"Column {column} is {name!r} in files; {FEATURE.name} expects 'col-{number}', by its id.", column=column
+                f"Column {column} is {name!r} in files; {FEATURE.name} expects 'col-{number}', by its id.",
+                column=column,
             )
 
 

@@ -90,7 +90,9 @@ def identities(schema: StructType) -> list[Identity]:
     for path, f in walk(schema):
         if len(path) > 1 and _is_identity(f):
             column = format_path(path)
-            raise SchemaError(f"Column {column} is part of another column: it can't be an identity column.", column=column)
+            raise SchemaError(
+                f"Column {column} is part of another column: it can't be an identity column.", column=column
+            )
     return [_read(f) for f in schema if _is_identity(f)]
 
 
@@ -99,13 +101,16 @@ def _read(f: Field) -> Identity:
     for key, value in values.items():
         whole = isinstance(value, int) and not isinstance(value, bool) and value in _LONGS
         if not whole and not (value is None and key == MARK):
-            raise SchemaError(f"Column {f.name} has {key}={value!r}; expected a whole number of 64 bits.", column=f.name)
+            raise SchemaError(
+                f"Column {f.name} has {key}={value!r}; expected a whole number of 64 bits.", column=f.name
+            )
     explicit = f.metadata.get(EXPLICIT, False)
     if values[STEP] == 0 or not isinstance(explicit, bool):
         raise SchemaError(
             f"Column {f.name} has {STEP}={values[STEP]} and {EXPLICIT}={explicit!r}; expected a step other than 0, and "
-            "true or false.", column=f.name,
-        )  # fmt: skip
+            "true or false.",
+            column=f.name,
+        )
     return Identity(f.name, values[START], values[STEP], values[MARK], explicit)  # type: ignore[arg-type]  # checked above
 
 
@@ -124,7 +129,9 @@ def fill(identity: Identity) -> FillColumn:
     first: Expression = Literal(identity.next, _LONG)
     if identity.next not in _LONGS:
         first = Call("+", (Literal(identity.mark, _LONG), Literal(identity.step, _LONG)))
-    return FillColumn(NAME, (identity.column,), Call("+", (first, place)), report_bounds=True, sole=not identity.explicit)
+    return FillColumn(
+        NAME, (identity.column,), Call("+", (first, place)), report_bounds=True, sole=not identity.explicit
+    )
 
 
 def with_marks(metadata: Metadata, bounds: Mapping[str, tuple[int, int]]) -> Metadata:

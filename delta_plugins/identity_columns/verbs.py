@@ -45,8 +45,9 @@ def sync_identity(source: Any, column: str) -> int | None:
     if not -(2**63) <= mark < 2**63:
         raise InvalidArgumentError(
             f"Column {identity.column} holds {last}, behind which no value of start {identity.start} and step "
-            f"{identity.step} is left in 64 bits.", column=identity.column,
-        )  # fmt: skip
+            f"{identity.step} is left in 64 bits.",
+            column=identity.column,
+        )
     transaction = Transaction(
         snapshot.context, snapshot, "SYNC IDENTITY", {"column": identity.column}, isolation=IsolationLevel.SERIALIZABLE
     )

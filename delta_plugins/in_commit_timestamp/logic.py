@@ -13,9 +13,16 @@ if TYPE_CHECKING:
     from delta_core.api import AttemptView
 
 __all__ = [
-    "ENABLEMENT_TIMESTAMP", "ENABLEMENT_VERSION", "FIELD", "SWITCH", "check_no_preview", "commit_timestamps",
-    "timestamp_of", "with_enablement", "with_start",
-]  # fmt: skip
+    "ENABLEMENT_TIMESTAMP",
+    "ENABLEMENT_VERSION",
+    "FIELD",
+    "SWITCH",
+    "check_no_preview",
+    "commit_timestamps",
+    "timestamp_of",
+    "with_enablement",
+    "with_start",
+]
 
 NAME = "inCommitTimestamp"
 SWITCH = "delta.enableInCommitTimestamps"
@@ -65,8 +72,10 @@ def check_no_preview(table: TableState) -> None:
     if table.flag(name):
         raise UnsupportedFeatureError(
             f"Table property {name}=true was set by a preview of {NAME}, whose commits are not written here. Set {SWITCH} "
-            "instead, without -preview.", feature=NAME, property=name,
-        )  # fmt: skip
+            "instead, without -preview.",
+            feature=NAME,
+            property=name,
+        )
 
 
 def with_enablement(table: TableState, metadata: Metadata, previous: TableState | None) -> Metadata:

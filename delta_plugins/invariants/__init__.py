@@ -18,7 +18,11 @@ def _is_active(table: TableState) -> bool:
 
 
 FEATURE = TableFeature(
-    "invariants", "writer", "Columns state conditions that every written row fulfils.", legacy_writer=2, active=_is_active
+    "invariants",
+    "writer",
+    "Columns state conditions that every written row fulfils.",
+    legacy_writer=2,
+    active=_is_active,
 )
 
 

@@ -53,8 +53,9 @@ def conditions(schema: StructType) -> dict[Path, str]:
         if KEY in f.metadata and path not in found:
             raise UnsupportedOperationError(
                 f"Column {format_path(path)} states an invariant within a list or map, which is not checked here. State it "
-                "as a CHECK constraint on the whole column.", column=format_path(path),
-            )  # fmt: skip
+                "as a CHECK constraint on the whole column.",
+                column=format_path(path),
+            )
     return found
 
 
@@ -66,8 +67,9 @@ def _read(path: Path, value: Any) -> str:
     except (ValueError, KeyError, TypeError) as e:
         raise SchemaError(
             f"Column {format_path(path)} has {KEY}={value!r}; expected JSON such as "
-            '{"expression": {"expression": "x > 3"}}.', column=format_path(path),
-        ) from e  # fmt: skip
+            '{"expression": {"expression": "x > 3"}}.',
+            column=format_path(path),
+        ) from e
     return text
 
 
@@ -87,6 +89,7 @@ def _check(table: TableState, column: str, text: str) -> RowCheck:
     if bound.type != PrimitiveType("boolean"):
         raise ExpressionError(
             f"The invariant of column {column}, {text!r}, is {spark_name(bound.type)}; expected a condition (BOOLEAN).",
-            column=column, sql=text,
-        )  # fmt: skip
+            column=column,
+            sql=text,
+        )
     return RowCheck(NAME, f"invariant of {column}", bound.expression, sql=text)

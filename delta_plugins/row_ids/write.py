@@ -43,8 +43,10 @@ def check_opt_in(table: TableState) -> None:
     if not table.flag(OPT_IN):
         raise UnsupportedFeatureError(
             f"Feature {NAME} comes from a draft of the protocol; rowTracking took its place. The table can be read; to "
-            f"write it as the draft says, set its property {OPT_IN} to true.", feature=NAME, property=OPT_IN,
-        )  # fmt: skip
+            f"write it as the draft says, set its property {OPT_IN} to true.",
+            feature=NAME,
+            property=OPT_IN,
+        )
 
 
 def with_column_name(metadata: Metadata, previous: TableState | None) -> Metadata:

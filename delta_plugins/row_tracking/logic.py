@@ -2,15 +2,7 @@
 
 from collections.abc import Mapping
 
-from delta_core.api import (
-    Call,
-    Expression,
-    FileConstant,
-    MetadataColumn,
-    PhysicalColumn,
-    PrimitiveType,
-    RowPosition,
-)
+from delta_core.api import Call, Expression, FileConstant, MetadataColumn, PhysicalColumn, PrimitiveType, RowPosition
 
 __all__ = ["COMMIT_VERSION_COLUMN", "DOMAIN", "ROW_ID_COLUMN", "metadata_columns"]
 

@@ -139,7 +139,9 @@ def check_metadata(table: TableState, previous: TableState | None) -> None:
         if name is None:
             continue
         if name.lower() in taken:
-            raise SchemaError(f"Table property {key} is {name!r}, which is a column's name too; expected one of its own.")
+            raise SchemaError(
+                f"Table property {key} is {name!r}, which is a column's name too; expected one of its own."
+            )
         taken.add(name.lower())
         known = None if previous is None else previous.property(key)
         if known is not None and known != name:

@@ -22,10 +22,17 @@ _INTEGERS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 #: Whole digits that hold every value.
 _LEAST_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
-_OTHERS = frozenset({
-    ("float", "double"), ("byte", "double"), ("short", "double"), ("integer", "double"),
-    ("date", "timestamp_ntz"), ("date", "timestampNtz"), ("date", "timestampNTZ"),
-})  # fmt: skip
+_OTHERS = frozenset(
+    {
+        ("float", "double"),
+        ("byte", "double"),
+        ("short", "double"),
+        ("integer", "double"),
+        ("date", "timestamp_ntz"),
+        ("date", "timestampNtz"),
+        ("date", "timestampNTZ"),
+    }
+)
 _KNOWN = frozenset({*_INTEGERS, "float", "double", "boolean", "string", "binary", "date", "timestamp", "timestamp_ntz"})
 
 
@@ -77,8 +84,11 @@ def _check(column: str, change: Any, now: DataType) -> None:
             f"Column {where} was changed from {old} to {new}, which feature typeWidening does not provide here: files "
             "written before the change can't be read as the new type for certain. Rewrite the table with the engine "
             "that made the change, or upgrade delta-core-lake.",
-            feature="typeWidening", column=where, from_type=old, to_type=new,
-        )  # fmt: skip
+            feature="typeWidening",
+            column=where,
+            from_type=old,
+            to_type=new,
+        )
 
 
 def _leads_nowhere(old: str, new: str, change: Mapping[str, Any], now: DataType) -> bool:

@@ -7,17 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from delta_core.api import (
-    ArrayType,
-    DataType,
-    Field,
-    MapType,
-    Metadata,
-    PrimitiveType,
-    Schema,
-    StructType,
-    TableState,
-)
+from delta_core.api import ArrayType, DataType, Field, MapType, Metadata, PrimitiveType, Schema, StructType, TableState
 from delta_plugins.type_widening.logic import TYPE_CHANGES, is_widening
 
 __all__ = ["with_changes"]

@@ -43,6 +43,7 @@ def _sidecar_name(checkpoint: str, path: str | None) -> str:
     if {".", ".."} & {*directories, name} or directories and directories[-1] != DIRECTORY:
         raise CorruptTableError(
             f"Checkpoint {checkpoint} names a sidecar that leads elsewhere: {path!r}; expected the name of a file in "
-            f"_delta_log/{DIRECTORY}, or a path that ends in {DIRECTORY}/<name>.", path=checkpoint,
-        )  # fmt: skip
+            f"_delta_log/{DIRECTORY}, or a path that ends in {DIRECTORY}/<name>.",
+            path=checkpoint,
+        )
     return name

@@ -30,20 +30,25 @@ def create_silver(uri: str) -> None:
     numbered = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
     DeltaTable.create(
         uri,
-        StructType([
-            Field("row", PrimitiveType("long"), metadata=numbered),
-            Field("order_id", PrimitiveType("string"), nullable=False),
-            Field("customer", PrimitiveType("string")),
-            Field("amount", PrimitiveType("decimal(12,2)")),
-            Field("ordered_at", PrimitiveType("timestamp"), nullable=False),
-            Field("day", PrimitiveType("date"), metadata={"delta.generationExpression": "CAST(ordered_at AS DATE)"}),
-        ]),
+        StructType(
+            [
+                Field("row", PrimitiveType("long"), metadata=numbered),
+                Field("order_id", PrimitiveType("string"), nullable=False),
+                Field("customer", PrimitiveType("string")),
+                Field("amount", PrimitiveType("decimal(12,2)")),
+                Field("ordered_at", PrimitiveType("timestamp"), nullable=False),
+                Field(
+                    "day", PrimitiveType("date"), metadata={"delta.generationExpression": "CAST(ordered_at AS DATE)"}
+                ),
+            ]
+        ),
         partition_by=["day"],
         configuration={
-            "delta.constraints.positive": "amount > 0", "delta.enableRowTracking": "true",
+            "delta.constraints.positive": "amount > 0",
+            "delta.enableRowTracking": "true",
             "delta.enableChangeDataFeed": "true",
         },
-    )  # fmt: skip
+    )
 
 
 def to_bronze(spark: SparkSession, raw: str, bronze: str, batch: int) -> int | None:
@@ -65,9 +70,10 @@ def to_gold(spark: SparkSession, silver: str, gold: str, days: DataFrame) -> int
     """Compute the days that a batch touched, and replace them in gold."""
     rows = ds.read(spark, silver).join(F.broadcast(days), "day")
     sums = rows.groupBy("day").agg(
-        F.count(F.lit(1)).alias("orders"), F.sum("amount").cast("decimal(18,2)").alias("revenue"),
+        F.count(F.lit(1)).alias("orders"),
+        F.sum("amount").cast("decimal(18,2)").alias("revenue"),
         F.countDistinct("customer").alias("customers"),
-    )  # fmt: skip
+    )
     return ds.write(sums, gold, "overwrite", replace_using="day")
 
 
@@ -91,7 +97,9 @@ def make_raw(lake: Path, batch: int) -> None:
             f'"ordered_at": "2024-01-0{batch + n % 2}T10:00:00Z"}}'
             for n in range(5)
         ]
-        lines += [f'{{"order_id": "{batch}-{part}-bad", "customer": "c0", "amount": -1, "ordered_at": null}}'] * (part == 0)
+        lines += [f'{{"order_id": "{batch}-{part}-bad", "customer": "c0", "amount": -1, "ordered_at": null}}'] * (
+            part == 0
+        )
         (folder / f"{part}.json").write_text("\n".join(lines), encoding="utf-8")
 
 

@@ -16,7 +16,9 @@ from tests.architecture.source import ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 #: Texts that install something of ours: the distribution's name is on the public index, `delta_core` is only imported.
-REQUIREMENT = re.compile(r"""(delta[-_]core(?:-lake)?)\[([^\]\n]*)\]|install(?: -\S+)* ["']?(delta[-_]core(?:-lake)?)\b""")
+REQUIREMENT = re.compile(
+    r"""(delta[-_]core(?:-lake)?)\[([^\]\n]*)\]|install(?: -\S+)* ["']?(delta[-_]core(?:-lake)?)\b"""
+)
 #: Which listed package brings a module of another name.
 BROUGHT_BY = {"grpc": "pyspark"}
 NOT_BROUGHT = {

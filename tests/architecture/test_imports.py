@@ -103,15 +103,15 @@ def test_example_plugins_import_the_plugin_api_only(package: str, part: str) -> 
 
 def test_plugins_do_no_io() -> None:
     wrong = [
-        str(i) for i in imports()
-        if _under(i.importer, "delta_plugins") and any(_under(i.imported, o) for o in OUTWARD)
-    ]  # fmt: skip
+        str(i) for i in imports() if _under(i.importer, "delta_plugins") and any(_under(i.imported, o) for o in OUTWARD)
+    ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_only_engines_and_faces_reach_outward() -> None:
     wrong = [
-        str(i) for i in imports()
+        str(i)
+        for i in imports()
         if any(_under(i.imported, o) for o in OUTWARD) and not any(_under(i.importer, f) for f in OUTWARD_FACES)
-    ]  # fmt: skip
+    ]
     assert not wrong, "\n".join(wrong)

@@ -13,8 +13,17 @@ from delta_core.testing.table_builder import TableBuilder
 from tests.architecture.source import ROOT
 
 HEAVY = (
-    "pyspark", "numba", "pandas", "sqlglot", "polars", "rich", "click", "duckdb", "datafusion", "delta_core.testing",
-)  # fmt: skip
+    "pyspark",
+    "numba",
+    "pandas",
+    "sqlglot",
+    "polars",
+    "rich",
+    "click",
+    "duckdb",
+    "datafusion",
+    "delta_core.testing",
+)
 LOADED = f"print(*sorted(m for m in {HEAVY!r} if m in sys.modules))"
 
 
@@ -60,10 +69,16 @@ def checkpointed(tmp_path: Path, request: pytest.FixtureRequest) -> str:
     """A checkpoint with commits above it, partitions, statistics and vectors."""
     schema = {"id": "long", "x": "double", "day": "date", "at": "timestamp", "name": "string", "kind": "string"}
     rows = [
-        {"id": i, "x": i / 2, "day": dt.date(2024, 1, i), "at": dt.datetime(2024, 1, i, tzinfo=dt.UTC), "name": f"n{i}",
-         "kind": "ab"[i % 2]}
+        {
+            "id": i,
+            "x": i / 2,
+            "day": dt.date(2024, 1, i),
+            "at": dt.datetime(2024, 1, i, tzinfo=dt.UTC),
+            "name": f"n{i}",
+            "kind": "ab"[i % 2],
+        }
         for i in range(1, 9)
-    ]  # fmt: skip
+    ]
     builder = TableBuilder(tmp_path / "t").create(schema, partition_by=["kind"], features=["deletionVectors"])
     builder.append(rows[:2]).append(rows[2:5]).delete_rows(lambda row: row["id"] == 2)
     builder.checkpoint(statistics=request.param).append(rows[5:])

@@ -59,9 +59,11 @@ def table(tmp_path: Path) -> TableBuilder:
     """Return a table with partitions, vectors, a change feed, nested columns and a checkpoint."""
     schema = {"id": "long", "kind": "string", "day": "date", "price": "decimal(10,2)"}
     made = TableBuilder(tmp_path / "sales").create(
-        schema, partition_by=["kind"], features=["deletionVectors", "changeDataFeed"],
+        schema,
+        partition_by=["kind"],
+        features=["deletionVectors", "changeDataFeed"],
         properties={"delta.enableChangeDataFeed": "true"},
-    )  # fmt: skip
+    )
     day = dt.date(2024, 5, 1)
     made.append([{"id": i, "kind": "ab"[i % 2], "day": day, "price": None if i == 3 else i} for i in range(4)])
     made.checkpoint()

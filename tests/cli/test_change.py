@@ -41,9 +41,7 @@ def test_write_appends_to_a_table_that_exists_and_reads_csv_as_its_types(run: An
     schema = pa.schema([("id", pa.int32()), ("day", pa.string()), ("x", pa.decimal128(5, 2))])
     DeltaTable.create(tmp_path / "t", schema)
     run("write", tmp_path / "t", _source(tmp_path))
-    assert [str(r) for r in _rows(tmp_path / "t")] == [
-        "(1, '2024-01-01', Decimal('1.50'))", "(2, '2024-01-02', None)",
-    ]  # fmt: skip
+    assert [str(r) for r in _rows(tmp_path / "t")] == ["(1, '2024-01-01', Decimal('1.50'))", "(2, '2024-01-02', None)"]
 
 
 @pytest.mark.parametrize("ending", ["json", "csv"])
@@ -58,10 +56,15 @@ def test_text_with_more_digits_than_a_decimal_holds_is_refused(run: Any, tmp_pat
 
 @pytest.mark.parametrize("ending", ["json", "csv", "parquet", "arrow"])
 def test_rows_that_cat_wrote_are_written_again(run: Any, tmp_path: Path, ending: str) -> None:
-    rows = pa.table({
-        "id": [1, 2], "day": pa.array([dt.date(2024, 5, 1), None]), "raw": pa.array([b"\xff\x00", None]),
-        "price": pa.array([Decimal("1.20"), None], pa.decimal128(10, 2)), "text": ["NA", "null"],
-    })  # fmt: skip
+    rows = pa.table(
+        {
+            "id": [1, 2],
+            "day": pa.array([dt.date(2024, 5, 1), None]),
+            "raw": pa.array([b"\xff\x00", None]),
+            "price": pa.array([Decimal("1.20"), None], pa.decimal128(10, 2)),
+            "text": ["NA", "null"],
+        }
+    )
     if ending != "csv":
         rows = rows.append_column("s", pa.array([{"day": dt.date(1, 1, 1)}, None], pa.struct([("day", pa.date32())])))
     write_deltalake(tmp_path / "t", rows)
@@ -79,11 +82,12 @@ def test_only_the_empty_field_of_csv_is_null(run: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("metadata", "filled"),
     [
-        ({"CURRENT_DEFAULT": "7"}, [7, 7]), ({"delta.generationExpression": "id * 2"}, [2, 4]),
+        ({"CURRENT_DEFAULT": "7"}, [7, 7]),
+        ({"delta.generationExpression": "id * 2"}, [2, 4]),
         ({"delta.identity.start": 5, "delta.identity.step": 1}, [5, 6]),
     ],
     ids=["default", "generated", "identity"],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("ending", ["json", "csv"])
 def test_column_that_the_table_fills_may_be_left_out(
     run: Any, tmp_path: Path, ending: str, metadata: dict[str, Any], filled: list[int]

@@ -28,10 +28,23 @@ def test_info_says_version_size_and_protocol(run: Any, table: TableBuilder) -> N
 def test_info_as_json_has_stable_keys(run: Any, table: TableBuilder) -> None:
     found = run("info", table.uri, "--json").json
     assert set(found) == {
-        "uri", "version", "timestamp", "id", "name", "description", "createdTime", "numFiles", "sizeInBytes", "numRows",
-        "numDeletedRows", "partitionColumns", "protocol", "features", "properties",
+        "uri",
+        "version",
+        "timestamp",
+        "id",
+        "name",
+        "description",
+        "createdTime",
+        "numFiles",
+        "sizeInBytes",
+        "numRows",
+        "numDeletedRows",
+        "partitionColumns",
+        "protocol",
+        "features",
+        "properties",
         "refused",
-    }  # fmt: skip
+    }
     assert (found["version"], found["numFiles"], found["numRows"], found["numDeletedRows"]) == (2, 2, 3, 1)
     assert found["features"] == ["changeDataFeed", "deletionVectors"]
 
@@ -56,14 +69,20 @@ def test_schema_shows_types_of_nested_columns_and_partitions(run: Any, tmp_path:
     fields = [
         {"name": "p", "type": "string", "nullable": False, "metadata": {}},
         {
-            "name": "s", "nullable": True, "metadata": {"comment": "where"},
+            "name": "s",
+            "nullable": True,
+            "metadata": {"comment": "where"},
             "type": {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True, "metadata": {}}]},
         },
-    ]  # fmt: skip
+    ]
     schema = {"type": "struct", "fields": fields}
     made = TableBuilder(tmp_path / "t").create(schema, partition_by=["p"])
     lines = run("schema", made.uri).lines
-    assert [line.split()[:3] for line in lines[2:]] == [["p", "STRING", "no"], ["s", "STRUCT", "yes"], ["x", "INT", "yes"]]
+    assert [line.split()[:3] for line in lines[2:]] == [
+        ["p", "STRING", "no"],
+        ["s", "STRUCT", "yes"],
+        ["x", "INT", "yes"],
+    ]
     assert lines[2].endswith("partition column")
     assert lines[3].endswith("comment = where")
     assert run("schema", made.uri, "--json").json == schema
@@ -101,9 +120,13 @@ def test_features_of_a_table_say_who_serves_them(run: Any, table: TableBuilder) 
     assert by_name["deletionVectors"]["reader"]
     assert not by_name["deletionVectors"]["active"], "supported, but not switched on by the table's properties"
     assert by_name["changeDataFeed"] == {
-        "name": "changeDataFeed", "reader": False, "active": True, "operations": ["changes"],
-        "plugin": by_name["deletionVectors"]["plugin"], "summary": by_name["changeDataFeed"]["summary"],
-    }  # fmt: skip
+        "name": "changeDataFeed",
+        "reader": False,
+        "active": True,
+        "operations": ["changes"],
+        "plugin": by_name["deletionVectors"]["plugin"],
+        "summary": by_name["changeDataFeed"]["summary"],
+    }
     assert by_name["changeDataFeed"]["plugin"].startswith("delta-core-lake ")
     assert "readers and writers" in run("features", table.uri).out
 
@@ -115,9 +138,11 @@ def test_writer_feature_that_nobody_provides_is_shown_as_such(run: Any, tmp_path
 
 def test_features_of_a_table_that_nobody_can_read_are_shown_with_what_is_missing(run: Any, tmp_path: Path) -> None:
     protocol = {
-        "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["acme.magic", "variantType-preview"],
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["acme.magic", "variantType-preview"],
         "writerFeatures": ["acme.magic", "acme.seal", "variantType-preview"],
-    }  # fmt: skip
+    }
     made = TableBuilder(tmp_path / "t").create({"id": "long"}, protocol=protocol)
     result = run("features", made.uri)
     assert result.code == 0
@@ -128,7 +153,11 @@ def test_features_of_a_table_that_nobody_can_read_are_shown_with_what_is_missing
     found = run("features", made.uri, "--json").json
     assert "acme.magic" in found["refused"]
     by_name = {f["name"]: f for f in found["features"]}
-    assert (by_name["acme.magic"]["plugin"], by_name["acme.magic"]["reader"], by_name["acme.magic"]["active"]) == (None, True, None)
+    assert (by_name["acme.magic"]["plugin"], by_name["acme.magic"]["reader"], by_name["acme.magic"]["active"]) == (
+        None,
+        True,
+        None,
+    )
     assert by_name["variantType-preview"]["plugin"].startswith("delta-core-lake ")
     assert by_name["variantType-preview"]["summary"]
 
@@ -171,7 +200,9 @@ def test_files_have_statistics_by_column(run: Any, table: TableBuilder) -> None:
 
 def test_damaged_commit_is_shown_among_the_files_of_the_log(run: Any, table: TableBuilder) -> None:
     name = f"{1:020}.json"
-    made = TableBuilder(Path(table.uri).parent / "damaged").create({"id": "long"}).append([{"id": 1}]).append([{"id": 2}])
+    made = (
+        TableBuilder(Path(table.uri).parent / "damaged").create({"id": "long"}).append([{"id": 1}]).append([{"id": 2}])
+    )
     (Path(made.uri) / "_delta_log" / name).write_text('{"add": {"path"', encoding="utf-8")
     result = run("log", made.uri)
     assert result.code == 0
@@ -196,7 +227,7 @@ def test_places_without_a_table_are_told_apart(run: Any, table: TableBuilder, tm
         (tmp_path / "file", "It is a file; expected the folder that contains _delta_log."),
         (tmp_path / "sales" / "_delta_log", f"It is a part of the table at '{tmp_path / 'sales'}': use that path."),
         ("memory://nothing/t", "its _delta_log holds no commit"),
-    ):  # fmt: skip
+    ):
         result = run("info", place)
         assert result.code == 1
         assert said in result.err

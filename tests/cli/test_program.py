@@ -32,13 +32,20 @@ def test_debug_shows_the_traceback_wherever_it_stands(run: Any, tmp_path: Path) 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("fly",), ("info",), ("head", "t", "-n", "-1"), ("info", "t", "--version", "x"), ("cat", "t", "-f", "xml"),
-        ("info", "t", "--version", "1", "--timestamp", "2024-01-01"), ("info", "t", "--storage-option", "key"),
-        ("changes", "t", "--start", "1", "--start-timestamp", "2024-01-01"), ("completion", "tcsh"),
-        ("head", "t", "--columns", "a,,b"), ("head", "t", "--timezone", "Mars"),
+        ("fly",),
+        ("info",),
+        ("head", "t", "-n", "-1"),
+        ("info", "t", "--version", "x"),
+        ("cat", "t", "-f", "xml"),
+        ("info", "t", "--version", "1", "--timestamp", "2024-01-01"),
+        ("info", "t", "--storage-option", "key"),
+        ("changes", "t", "--start", "1", "--start-timestamp", "2024-01-01"),
+        ("completion", "tcsh"),
+        ("head", "t", "--columns", "a,,b"),
+        ("head", "t", "--timezone", "Mars"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_misuse_shows_the_usage_and_exits_with_2(run: Any, arguments: tuple[str, ...]) -> None:
     result = run(*arguments)
     assert result.code == 2
@@ -48,12 +55,17 @@ def test_misuse_shows_the_usage_and_exits_with_2(run: Any, arguments: tuple[str,
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (("head", "--where", "id >"), 2), (("head", "--where", "nope = 1"), 1), (("head", "--columns", "nope"), 1),
-        (("head", "--version", "9"), 1), (("head", "--timestamp", "soon"), 2),
-        (("cat", "-o", "out.xml"), 2), (("cat", "-o", "/no/such/place/out.csv"), 2), (("changes", "--start", "9"), 2),
+        (("head", "--where", "id >"), 2),
+        (("head", "--where", "nope = 1"), 1),
+        (("head", "--columns", "nope"), 1),
+        (("head", "--version", "9"), 1),
+        (("head", "--timestamp", "soon"), 2),
+        (("cat", "-o", "out.xml"), 2),
+        (("cat", "-o", "/no/such/place/out.csv"), 2),
+        (("changes", "--start", "9"), 2),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_is_at_fault_decides_the_exit_code(
     run: Any, table: TableBuilder, arguments: tuple[str, ...], code: int
 ) -> None:

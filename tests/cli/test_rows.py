@@ -15,16 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core import (
-    ArrayType,
-    DeltaTable,
-    Field,
-    MapType,
-    PrimitiveType,
-    Schema,
-    StructType,
-    write_deltalake,
-)
+from delta_core import ArrayType, DeltaTable, Field, MapType, PrimitiveType, Schema, StructType, write_deltalake
 from delta_core.cli.output import values
 from delta_core.testing.table_builder import TableBuilder
 from delta_core.testing.variant_bytes import variants
@@ -111,7 +102,11 @@ def test_nested_and_binary_values_fit_into_csv(run: Any, tmp_path: Path) -> None
 
 def test_maps_with_nested_keys_are_lists_of_pairs_and_others_objects(run: Any, tmp_path: Path) -> None:
     inner = pa.map_(pa.string(), pa.int32())
-    kinds = {"m": pa.map_(pa.list_(pa.int32()), inner), "l": pa.list_(pa.struct([("n", inner)])), "t": pa.timestamp("us", "UTC")}
+    kinds = {
+        "m": pa.map_(pa.list_(pa.int32()), inner),
+        "l": pa.list_(pa.struct([("n", inner)])),
+        "t": pa.timestamp("us", "UTC"),
+    }
     made = TableBuilder(tmp_path / "t").create(pa.schema(list(kinds.items())))
     row = {"m": [([1, 2], [("a", 1)])], "l": [{"n": [("b", 2)]}, None], "t": None}
     made.append(pa.Table.from_pylist([row, {"m": None}], pa.schema(list(kinds.items()))), statistics=False)
@@ -185,7 +180,11 @@ def test_wide_rows_on_a_terminal_are_shown_field_by_field(table: TableBuilder) -
     code = "import sys; from delta_core.cli import main; sys.exit(main())"
     environment = {**os.environ, "COLUMNS": "30", "TERM": "xterm", "NO_COLOR": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", code, "head", table.uri, "-n", "1"], stdout=theirs, env=environment, check=True, timeout=60
+        [sys.executable, "-c", code, "head", table.uri, "-n", "1"],
+        stdout=theirs,
+        env=environment,
+        check=True,
+        timeout=60,
     )
     os.close(theirs)
     text = os.read(ours, 100_000).decode()
@@ -215,14 +214,24 @@ def spoken(tmp_path: Path) -> str:
     """Return a table of variants at several depths."""
     found = pa.array(variants([{"a": [1, "x", 2.5]}, "text"]))
     variant = PrimitiveType("variant")
-    fields = {"v": variant, "s": StructType([Field("v", variant)]), "l": ArrayType(variant), "m": MapType("string", variant)}
+    fields = {
+        "v": variant,
+        "s": StructType([Field("v", variant)]),
+        "l": ArrayType(variant),
+        "m": MapType("string", variant),
+    }
     schema = Schema([Field("id", "long"), *(Field(n, t) for n, t in fields.items())])
     uri = str(tmp_path / "spoken")
     DeltaTable.create(uri, schema, configuration={"delta.enableChangeDataFeed": "true"})
-    rows = pa.table({
-        "id": [1, 2], "v": found, "s": pa.StructArray.from_arrays([found], ["v"]),
-        "l": pa.ListArray.from_arrays([0, 1, 2], found), "m": pa.MapArray.from_arrays([0, 1, 2], ["k", "k"], found),
-    })  # fmt: skip
+    rows = pa.table(
+        {
+            "id": [1, 2],
+            "v": found,
+            "s": pa.StructArray.from_arrays([found], ["v"]),
+            "l": pa.ListArray.from_arrays([0, 1, 2], found),
+            "m": pa.MapArray.from_arrays([0, 1, 2], ["k", "k"], found),
+        }
+    )
     write_deltalake(uri, rows, mode="append")
     write_deltalake(uri, pa.table({"id": [3]}), mode="append")
     return uri
@@ -262,17 +271,21 @@ def test_number_of_a_variant_that_no_double_holds_is_text() -> None:
 @pytest.mark.parametrize("engine", ["datafusion", "duckdb"])
 def test_sql_queries_tables_by_their_names(run: Any, table: TableBuilder, tmp_path: Path, engine: str) -> None:
     write_deltalake(tmp_path / "kinds-2", pa.table({"kind": ["a", "b"], "name": ["first", "second"]}))
-    query = "SELECT k.name AS n, count(*) AS c FROM sales s JOIN kinds_2 k ON s.kind = k.kind GROUP BY k.name ORDER BY 1"
+    query = (
+        "SELECT k.name AS n, count(*) AS c FROM sales s JOIN kinds_2 k ON s.kind = k.kind GROUP BY k.name ORDER BY 1"
+    )
     result = run("sql", query, table.uri, tmp_path / "kinds-2", "--engine", engine, "--json")
     assert result.json == [{"n": "first", "c": 1}, {"n": "second", "c": 2}]
-    assert run("sql", "SELECT id FROM t WHERE id = 1", f"t={table.uri}", "--engine", engine, "-o", "-").out == '"id"\n1\n'
+    assert (
+        run("sql", "SELECT id FROM t WHERE id = 1", f"t={table.uri}", "--engine", engine, "-o", "-").out == '"id"\n1\n'
+    )
     assert "first 2 rows" in run("sql", "SELECT id FROM sales", table.uri, "-n", 2, "--engine", engine).err
 
 
 @pytest.mark.parametrize("engine", ["datafusion", "duckdb"])
 @pytest.mark.parametrize(
     ("query", "code"), [("selec", 2), ("SELECT * FROM salse", 2), ("SELECT CAST(kind AS INT) FROM sales", 1)]
-)  # fmt: skip
+)
 def test_fault_of_a_query_is_one_line(run: Any, table: TableBuilder, engine: str, query: str, code: int) -> None:
     result = run("sql", query, table.uri, "--engine", engine)
     assert result.code == code or (engine, code) == ("duckdb", 1)  # DuckDB may run a query while it is prepared

@@ -38,10 +38,18 @@ def begin(uri: str) -> Callable[..., Transaction]:
 def added(path: str, kind: str = "a", low: int = 100, high: int = 104, data_change: bool = True) -> pa.Table:
     """One file to add; it need not exist."""
     stats = f'{{"numRecords":5,"minValues":{{"id":{low}}},"maxValues":{{"id":{high}}},"nullCount":{{"id":0}},"tightBounds":true}}'
-    return pa.table({
-        "path": [path], "partitionValues": pa.array([[("kind", kind)]], pa.map_(pa.string(), pa.string())), "size": [10],
-        "modificationTime": [1], "dataChange": [data_change], "stats": [stats], "numRecords": [5], "fresh": [True],
-    })  # fmt: skip
+    return pa.table(
+        {
+            "path": [path],
+            "partitionValues": pa.array([[("kind", kind)]], pa.map_(pa.string(), pa.string())),
+            "size": [10],
+            "modificationTime": [1],
+            "dataChange": [data_change],
+            "stats": [stats],
+            "numRecords": [5],
+            "fresh": [True],
+        }
+    )
 
 
 def live(snapshot: Snapshot, predicate: str | None = None) -> pa.Table:

@@ -52,7 +52,8 @@ def test_values_in_the_metadata_of_columns_may_be_set(tmp_path: Path) -> None:
     "change",
     [
         lambda f: Field(f.name.upper(), f.type, f.nullable, f.metadata),
-        lambda f: Field(f.name, "string", f.nullable, f.metadata), lambda f: Field(f.name, f.type, False, f.metadata),
+        lambda f: Field(f.name, "string", f.nullable, f.metadata),
+        lambda f: Field(f.name, f.type, False, f.metadata),
     ],
 )
 def test_names_types_and_nullability_may_not(tmp_path: Path, change: Callable[[Field], Field]) -> None:

@@ -151,9 +151,7 @@ def test_state_that_stays_unknown_is_said_and_nothing_deleted(storage: Storage) 
     assert read(storage, 0) == ours.data, "it lands after all: rightly nobody said that it did not"
 
 
-@pytest.mark.parametrize(
-    "cause", [PermissionError("no"), NotImplementedError("no"), OSError(28, "disk is full")]
-)
+@pytest.mark.parametrize("cause", [PermissionError("no"), NotImplementedError("no"), OSError(28, "disk is full")])
 def test_refusal_is_certain(storage: Storage, cause: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     module.prove_exclusive(storage)
 

@@ -99,9 +99,7 @@ SURROGATES: dict[str, Callable[[Path, DeltaTable], object]] = {
     "predicate in SQL": lambda p, t: t.to_pyarrow_table(filters=f"p = '{HALF}'"),
     "predicate in tuples": lambda p, t: t.to_pyarrow_table(filters=[("p", "in", ["x", HALF])]),
     "files of a partition": lambda p, t: t.file_uris([("p", "=", HALF)]),
-    "constraint": lambda p, t: write_deltalake(
-        t, pa.table({"a": [1]}), mode="overwrite", predicate=f"p = '{HALF}'"
-    ),
+    "constraint": lambda p, t: write_deltalake(t, pa.table({"a": [1]}), mode="overwrite", predicate=f"p = '{HALF}'"),
     "path of a file": lambda p, t: register(t, AddAction(HALF, 1, {"p": "x"}, 1, True, '{"numRecords":1}')),
     "partition value": lambda p, t: register(t, AddAction("f", 1, {"p": HALF}, 1, True, '{"numRecords":1}')),
     "statistics": lambda p, t: register(t, AddAction("f", 1, {"p": "x"}, 1, True, f'{{"n":"{HALF}"}}')),
@@ -175,9 +173,10 @@ TIGHTER: dict[str, tuple[Field, Field]] = {
     "element": (Field("l", ArrayType("long")), Field("l", ArrayType("long", False))),
     "value": (Field("m", MapType("string", "long")), Field("m", MapType("string", "long", False))),
     "field within a list": (
-        Field("l", ArrayType(StructType([Field("b", "long")]))), Field("l", ArrayType(StructType([REQUIRED]))),
+        Field("l", ArrayType(StructType([Field("b", "long")]))),
+        Field("l", ArrayType(StructType([REQUIRED]))),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("old", "new"), TIGHTER.values(), ids=TIGHTER)
@@ -200,7 +199,10 @@ def test_new_column_is_not_required_while_rows_stay(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match=r"s\.b is new and would become NOT NULL"):
         alter(uri, [LONG, Field("s", StructType([LONG, REQUIRED]))])
     # a part of what is new is absent with it
-    alter(uri, [LONG, Field("s", StructType([LONG])), Field("n", StructType([REQUIRED])), Field("m", MapType("long", "long"))])
+    alter(
+        uri,
+        [LONG, Field("s", StructType([LONG])), Field("n", StructType([REQUIRED])), Field("m", MapType("long", "long"))],
+    )
 
 
 def test_rows_that_all_go_may_leave_a_stricter_schema(tmp_path: Path) -> None:

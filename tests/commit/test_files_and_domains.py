@@ -20,7 +20,7 @@ from delta_core.errors import (
     InvalidArgumentError,
     TypeChangeError,
     UnsupportedOperationError,
-)  # fmt: skip
+)
 from delta_core.features import TableFeature
 from delta_core.hookspecs import hookimpl
 from delta_core.plugins import PluginRegistry

@@ -20,9 +20,12 @@ from delta_core.snapshot import Snapshot, open_context, open_snapshot
 
 COLUMNS = ("size", "modificationTime", "dataChange", "dvCardinality")
 PROPERTIES = {
-    "delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true", "delta.enableChangeDataFeed": "true",
-    "delta.enableInCommitTimestamps": "true", "delta.feature.domainMetadata": "supported",
-}  # fmt: skip
+    "delta.enableDeletionVectors": "true",
+    "delta.enableRowTracking": "true",
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableInCommitTimestamps": "true",
+    "delta.feature.domainMetadata": "supported",
+}
 
 
 @pytest.fixture
@@ -39,9 +42,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> list[Attempt]:
 
 
 def rows(*ids: int) -> pa.Table:
-    return pa.table(
-        {"id": pa.array(ids, pa.int64()), "kind": ["a", "b"] * (len(ids) // 2) + ["ü"] * (len(ids) % 2)}
-    )
+    return pa.table({"id": pa.array(ids, pa.int64()), "kind": ["a", "b"] * (len(ids) // 2) + ["ü"] * (len(ids) % 2)})
 
 
 def write(uri: str, *ids: int, **options: Any) -> None:
@@ -80,16 +81,15 @@ NEEDS_FEATURES = {"rows dropped", "domains and application ids"}
 
 
 @pytest.mark.parametrize("partition_by", [(), ("kind",)], ids=["plain", "partitioned"])
-@pytest.mark.parametrize(("name", "properties"), [
-    *(pytest.param(name, {}, id=f"{name}-old") for name in WORK if name not in NEEDS_FEATURES),
-    *(pytest.param(name, PROPERTIES, id=f"{name}-features") for name in WORK),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "properties"),
+    [
+        *(pytest.param(name, {}, id=f"{name}-old") for name in WORK if name not in NEEDS_FEATURES),
+        *(pytest.param(name, PROPERTIES, id=f"{name}-features") for name in WORK),
+    ],
+)
 def test_what_was_staged_is_what_a_reader_parses(
-    name: str,
-    properties: dict[str, str],
-    partition_by: tuple[str, ...],
-    tmp_path: Path,
-    attempts: list[Attempt],
+    name: str, properties: dict[str, str], partition_by: tuple[str, ...], tmp_path: Path, attempts: list[Attempt]
 ) -> None:
     uri = str(tmp_path / "t")
     made = WriteOptions(partition_by=partition_by, properties=properties)
@@ -127,10 +127,7 @@ def test_snapshot_after_commits_is_what_a_fresh_open_gives(tmp_path: Path) -> No
     assert held.version == fresh.version == 3
     assert held.transactions() == fresh.transactions()
     assert held.domains() == fresh.domains()
-    columns, by_path = (
-        ["path", "dvId", "size", "modificationTime", "stats", "baseRowId"],
-        [("path", "ascending")],
-    )
+    columns, by_path = (["path", "dvId", "size", "modificationTime", "stats", "baseRowId"], [("path", "ascending")])
     assert held.files.columns(columns).sort_by(by_path).equals(fresh.files.columns(columns).sort_by(by_path))
     assert held.tombstones().sort_by(by_path).equals(fresh.tombstones().sort_by(by_path))
 

@@ -27,9 +27,13 @@ def test_loop_waits_once_a_lost_race_and_gives_up(monkeypatch: pytest.MonkeyPatc
     lost: list[int] = []
     with pytest.raises(TooManyAttemptsError, match="lost 5 races"):
         commit_loop(
-            0, lambda base, count: lost.append(count), lambda attempt: Conflict(7), lambda base, won: base + 1, 5,
+            0,
+            lambda base, count: lost.append(count),
+            lambda attempt: Conflict(7),
+            lambda base, won: base + 1,
+            5,
             waited.append,
-        )  # fmt: skip
+        )
     assert lost == [0, 1, 2, 3, 4]
     assert waited == [longest_pause(n, 1) for n in range(5)]
 

@@ -68,9 +68,7 @@ def test_open_table_misses_no_commit_of_others(table: DeltaTable) -> None:
     other = DeltaTable(table.table_uri)
     for i in range(1, 6):
         write_deltalake(other if i % 2 else table, rows(10 * i), mode="append")
-    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [
-        10 * i + k for i in range(5) for k in range(3)
-    ]
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [10 * i + k for i in range(5) for k in range(3)]
     write_deltalake(table, rows(90), mode="overwrite")
     assert table.version() == 6
     assert open_snapshot(table.table_uri).files.count == 1
@@ -173,9 +171,7 @@ def test_default_that_asks_for_the_time_gets_that_of_each_write(tmp_path: Path) 
     field = pa.field("at", pa.timestamp("us", tz="UTC"), metadata={"CURRENT_DEFAULT": "current_timestamp()"})
     uri = str(tmp_path / "d")
     schema = pa.schema([pa.field("id", pa.int64()), field])
-    write_deltalake(
-        uri, schema.empty_table(), configuration={"delta.feature.allowColumnDefaults": "supported"}
-    )
+    write_deltalake(uri, schema.empty_table(), configuration={"delta.feature.allowColumnDefaults": "supported"})
     table = DeltaTable(uri)
     for i in range(3):
         write_deltalake(table, rows(i, 1), mode="append")

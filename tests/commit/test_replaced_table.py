@@ -61,11 +61,18 @@ WRITES: dict[str, Callable[[DeltaTable], object]] = {
 }
 
 
-@pytest.mark.parametrize(("held", "version", "write"), [
-    *(("opened", version, write) for version in (0, 2, 5) for write in WRITES), ("opened", 1, "append"),
-    # what the object knows of its log differs
-    ("written", 2, "append"), ("written", 3, "overwrite"), ("checkpointed", 2, "append"), ("checkpointed", 3, "overwrite"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("held", "version", "write"),
+    [
+        *(("opened", version, write) for version in (0, 2, 5) for write in WRITES),
+        ("opened", 1, "append"),
+        # what the object knows of its log differs
+        ("written", 2, "append"),
+        ("written", 3, "overwrite"),
+        ("checkpointed", 2, "append"),
+        ("checkpointed", 3, "overwrite"),
+    ],
+)
 def test_write_to_a_table_that_is_another_one_by_now_is_refused(uri: str, held: str, version: int, write: str) -> None:
     made(uri, 1, OLD)
     table = DeltaTable(uri)
@@ -146,7 +153,10 @@ def test_check_of_a_table_on_a_disk_is_one_look(tmp_path: Path, monkeypatch: pyt
     for name in ("list_from", "read", "stat", "identify", "open"):
         real = getattr(opened.engine.storage, name)
         monkeypatch.setattr(
-            opened.engine.storage, name, lambda *a, name=name, real=real: (calls.append(name), real(*a))[1], raising=True
+            opened.engine.storage,
+            name,
+            lambda *a, name=name, real=real: (calls.append(name), real(*a))[1],
+            raising=True,
         )
     opened.check_same_table()
     assert calls == ["identify"]

@@ -19,11 +19,14 @@ from delta_core.testing.table_builder import TableBuilder
 
 SCHEMA = pa.schema({"id": pa.int64()})
 KEPT = [
-    "delta.columnMapping.maxColumnId", "delta.columnMapping.hasDroppedOrRenamed",
-    "delta.rowTracking.materializedRowIdColumnName", "delta.rowTracking.materializedRowCommitVersionColumnName",
-    "delta.rowIds.physicalColumnName", "delta.inCommitTimestampEnablementVersion",
+    "delta.columnMapping.maxColumnId",
+    "delta.columnMapping.hasDroppedOrRenamed",
+    "delta.rowTracking.materializedRowIdColumnName",
+    "delta.rowTracking.materializedRowCommitVersionColumnName",
+    "delta.rowIds.physicalColumnName",
+    "delta.inCommitTimestampEnablementVersion",
     "delta.inCommitTimestampEnablementTimestamp",
-]  # fmt: skip
+]
 
 
 def change(uri: str, properties: Mapping[str, str]) -> Transaction:
@@ -60,7 +63,11 @@ def test_property_that_a_feature_keeps_is_refused_by_name(tmp_path: Path, name: 
 
 
 def test_kept_property_stays_through_other_changes(tmp_path: Path) -> None:
-    on = {"delta.columnMapping.mode": "name", "delta.enableRowTracking": "true", "delta.enableInCommitTimestamps": "true"}
+    on = {
+        "delta.columnMapping.mode": "name",
+        "delta.enableRowTracking": "true",
+        "delta.enableInCommitTimestamps": "true",
+    }
     uri = created(tmp_path / "t", on)
     before = open_snapshot(uri).metadata.configuration
     transaction = change(uri, {"my.own": "1"})
@@ -102,7 +109,11 @@ def test_value_that_a_property_can_not_have_is_refused_after_creation_too(tmp_pa
 
 
 def test_properties_of_others_stay_whatever_they_hold(tmp_path: Path) -> None:
-    odd = {"delta.tuneFileSizesForRewrites": "?", "DELTA.appendonly": "true", "delta.isolationLevel": "SnapshotIsolation"}
+    odd = {
+        "delta.tuneFileSizesForRewrites": "?",
+        "DELTA.appendonly": "true",
+        "delta.isolationLevel": "SnapshotIsolation",
+    }
     TableBuilder(tmp_path / "t").create({"id": "long"}, properties=odd)
     change(str(tmp_path / "t"), {"my.own": "1"}).commit()
     assert open_snapshot(str(tmp_path / "t")).metadata.configuration == {**odd, "my.own": "1"}
@@ -123,7 +134,9 @@ def test_isolation_level_that_spark_does_not_let_be_set_is_refused(tmp_path: Pat
 
 @pytest.mark.parametrize("level", IsolationLevel)
 @pytest.mark.parametrize("spelled", [str.lower, str])
-def test_isolation_level_of_a_table_counts_in_any_case(tmp_path: Path, level: IsolationLevel, spelled: type[str]) -> None:
+def test_isolation_level_of_a_table_counts_in_any_case(
+    tmp_path: Path, level: IsolationLevel, spelled: type[str]
+) -> None:
     """delta-spark reads all three names, whatever their case."""
     TableBuilder(tmp_path / "t").create({"id": "long"}, properties={"delta.isolationLevel": spelled(level.value)})
     snapshot = open_snapshot(str(tmp_path / "t"))
@@ -136,7 +149,9 @@ def test_feature_is_asked_for_by_supported_or_enabled_alone(tmp_path: Path) -> N
     assert not (tmp_path / "t").exists()
 
 
-def test_interval_of_another_writer_that_is_none_costs_no_commit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_interval_of_another_writer_that_is_none_costs_no_commit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """The commit has landed: what follows it is told of by the log alone."""
     TableBuilder(tmp_path / "t").create({"id": "long"}, properties={"delta.checkpointInterval": "often"})
     write_deltalake(tmp_path / "t", pa.table({"id": [1]}), mode="append")

@@ -33,10 +33,13 @@ from tests.commit.conftest import added, live
 
 KINDS = ("a", "b")
 WRITERS = 3
-SCHEMA = {"type": "struct", "fields": [
-    {"name": "id", "type": "long", "nullable": True, "metadata": {}},
-    {"name": "kind", "type": "string", "nullable": True, "metadata": {}},
-]}  # fmt: skip
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"name": "id", "type": "long", "nullable": True, "metadata": {}},
+        {"name": "kind", "type": "string", "nullable": True, "metadata": {}},
+    ],
+}
 
 
 class Host:
@@ -145,8 +148,9 @@ steps = st.lists(
         st.tuples(st.just("lost"), writers, st.none()),
         st.tuples(st.just("unanswered"), writers, st.none()),
     ),
-    min_size=8, max_size=40,
-)  # fmt: skip
+    min_size=8,
+    max_size=40,
+)
 
 
 @given(steps)

@@ -22,7 +22,7 @@ from delta_core.errors import (
     MetadataChangedError,
     ProtocolChangedError,
     TooManyAttemptsError,
-)  # fmt: skip
+)
 from delta_core.expressions import to_expression
 from delta_core.snapshot import open_snapshot
 from tests.commit.conftest import added, live, paths
@@ -51,7 +51,11 @@ def test_append_becomes_the_next_version_and_its_snapshot_holds_the_file(begin: 
 def test_snapshot_begins_transactions_on_its_own_version(uri: str) -> None:
     old = open_snapshot(uri, 1)
     transaction = old.begin("MY OPERATION", {"a": "b"}, isolation=IsolationLevel.SERIALIZABLE)
-    assert (transaction.base, transaction.operation, transaction.isolation) == (old, "MY OPERATION", IsolationLevel.SERIALIZABLE)
+    assert (transaction.base, transaction.operation, transaction.isolation) == (
+        old,
+        "MY OPERATION",
+        IsolationLevel.SERIALIZABLE,
+    )
     assert transaction.parameters == {"a": "b"}
 
 

@@ -20,8 +20,18 @@ from fsspec.implementations.memory import MemoryFileSystem
 from delta_core.testing.table_builder import TableBuilder
 
 __all__ = [
-    "IDS", "REFERENCES", "STOLEN", "Foreign", "Reference", "Spies", "files_below", "hostile", "parquet", "served", "watched",
-]  # fmt: skip
+    "IDS",
+    "REFERENCES",
+    "STOLEN",
+    "Foreign",
+    "Reference",
+    "Spies",
+    "files_below",
+    "hostile",
+    "parquet",
+    "served",
+    "watched",
+]
 
 #: What the table's own file holds, and the foreign one.
 IDS, STOLEN = [1, 2, 3], [666]
@@ -89,14 +99,21 @@ class Spies:
         """Return paths to other kinds of store, by what they try; all but the last ones lead to a real file."""
         data = base64.b64encode(parquet(STOLEN)).decode()
         return {
-            "http": f"{self.url}/f.parquet", "upper case": f"{self.url}/f.parquet".replace("http", "HTTP"),
-            "other file system": "foreign://host/f.parquet", "memory": "memory://victim/f.parquet",
-            "data": f"data:application/octet-stream;base64,{data}", "cache": f"simplecache::{self.url}/f.parquet",
-            "archive": f"zip://f.parquet::{self.url}/f.zip", "chain on the own store": f"file://x::{self.url}/f",
-            "without slashes": self.url.replace("http://", "http:"), "github": "github://org:repo@main/f.parquet",
-            "ftp": "ftp://user:password@127.0.0.1/f.parquet", "s3": "s3://bucket/f.parquet",
-            "other machine": "file://other-host/f.parquet", "line break": self.url.replace("http:", "http:\n") + "/f",
-        }  # fmt: skip
+            "http": f"{self.url}/f.parquet",
+            "upper case": f"{self.url}/f.parquet".replace("http", "HTTP"),
+            "other file system": "foreign://host/f.parquet",
+            "memory": "memory://victim/f.parquet",
+            "data": f"data:application/octet-stream;base64,{data}",
+            "cache": f"simplecache::{self.url}/f.parquet",
+            "archive": f"zip://f.parquet::{self.url}/f.zip",
+            "chain on the own store": f"file://x::{self.url}/f",
+            "without slashes": self.url.replace("http://", "http:"),
+            "github": "github://org:repo@main/f.parquet",
+            "ftp": "ftp://user:password@127.0.0.1/f.parquet",
+            "s3": "s3://bucket/f.parquet",
+            "other machine": "file://other-host/f.parquet",
+            "line break": self.url.replace("http:", "http:\n") + "/f",
+        }
 
 
 @contextmanager
@@ -180,8 +197,12 @@ def hostile(place: Any, path: str, reference: Reference = "commit", size: int | 
     table = TableBuilder(place).create({"id": "long"}, features=features.get(reference, []), properties=properties)
     table.append([{"id": i} for i in IDS])
     stolen = {
-        "path": path, "partitionValues": {}, "size": size or len(parquet(STOLEN)), "modificationTime": 0, "dataChange": True,
-    }  # fmt: skip
+        "path": path,
+        "partitionValues": {},
+        "size": size or len(parquet(STOLEN)),
+        "modificationTime": 0,
+        "dataChange": True,
+    }
     if reference == "change":
         change = {k: stolen[k] for k in ("path", "partitionValues", "size")}
         return table.commit({"cdc": {**change, "dataChange": False}})

@@ -28,7 +28,12 @@ STARTS = st.sampled_from([
     "http://own/t/", "data:", "simplecache::", "zip://t::", "abfss://own@mine.dfs.core.windows.net/t/", "abfss://own@theirs/t/",
     "az://own/t/", "c:/", "./", "../", "/lake/t/", "file:///lake/t/", "s3://own@other/t/", "s3://own?/t/", "s3://own#/t/",
 ])  # fmt: skip
-TEXTS = st.builds(lambda start, parts, glue: start + glue.join(parts), STARTS, st.lists(PIECES, max_size=6), st.sampled_from(["/", ""]))
+TEXTS = st.builds(
+    lambda start, parts, glue: start + glue.join(parts),
+    STARTS,
+    st.lists(PIECES, max_size=6),
+    st.sampled_from(["/", ""]),
+)
 
 
 @given(text=TEXTS, root=st.sampled_from(ROOTS))
@@ -86,10 +91,13 @@ def test_prefix_allows_what_lies_below_it(text: str, prefix: str) -> None:
     except EngineError:
         return
     kind, authority, below = {
-        "s3://shared/a": ("s3", "shared", "/a"), "memory://own": ("memory", "own", ""),
+        "s3://shared/a": ("s3", "shared", "/a"),
+        "memory://own": ("memory", "own", ""),
         "/data/shared": ("file", "", "/data/shared"),
-    }[prefix]  # fmt: skip
-    assert place[:2] == ("http", "host") or (place[:2] == (kind, authority) and (place.path + "/").startswith(below + "/"))
+    }[prefix]
+    assert place[:2] == ("http", "host") or (
+        place[:2] == (kind, authority) and (place.path + "/").startswith(below + "/")
+    )
 
 
 def test_plain_paths_cost_no_more_than_a_join(tmp_path: Path) -> None:

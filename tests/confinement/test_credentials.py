@@ -14,7 +14,12 @@ from delta_core.engines.arrow.credentials import without_credentials
 from delta_core.engines.arrow.storage import open_storage
 from delta_core.errors import EngineError, ExternalPathError
 
-KEYS = {"AWS_ACCESS_KEY_ID": "key-id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "session", "AWS_REGION": "us-east-1"}
+KEYS = {
+    "AWS_ACCESS_KEY_ID": "key-id",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+    "AWS_SESSION_TOKEN": "session",
+    "AWS_REGION": "us-east-1",
+}
 
 
 @pytest.fixture
@@ -83,7 +88,9 @@ def test_other_bucket_that_wants_credentials_is_reported_with_the_option(
 ) -> None:
     pytest.importorskip("s3fs")
     storage = open_storage("s3://own/t", {**KEYS, "AWS_ENDPOINT_URL": server[0]})
-    with pytest.raises(EngineError, match="read without credentials since it is not the table's own; name it in allow_external"):
+    with pytest.raises(
+        EngineError, match="read without credentials since it is not the table's own; name it in allow_external"
+    ):
         storage.read([RangeRequest("s3://other/private")])
 
 
@@ -96,7 +103,8 @@ def test_azure_container_is_the_tables_own_however_it_is_spelled(path: str) -> N
 
 
 @pytest.mark.parametrize(
-    "path", ["az://other/f", "abfss://own@theirs.dfs.core.windows.net/f", "abfss://own@theirs.example.com/f", "s3://own/f"]
+    "path",
+    ["az://other/f", "abfss://own@theirs.dfs.core.windows.net/f", "abfss://own@theirs.example.com/f", "s3://own/f"],
 )
 def test_other_azure_accounts_and_containers_are_refused(path: str) -> None:
     pytest.importorskip("adlfs")

@@ -18,12 +18,20 @@ from delta_core.snapshot import open_snapshot
 from tests.confinement.hostile import IDS, STOLEN, Spies, files_below, hostile, parquet
 
 PATHS = {
-    "dots": "../victim/f.parquet", "encoded dots": "%2e%2e/victim/f.parquet", "half encoded dots": ".%2E/victim/f.parquet",
-    "dots in the middle": "a/../../victim/f.parquet", "absolute": "{victim}/f.parquet", "encoded absolute": "%2F{victim}/f.parquet",
-    "two slashes": "/{victim}/f.parquet", "URI": "file://{victim}/f.parquet", "short URI": "file:{victim}/f.parquet",
-    "URI with host": "file://localhost{victim}/f.parquet", "URI with dots": "file://{victim}/../victim/f.parquet",
-    "URI that leaves the root": "file://{root}/../victim/f.parquet", "upper case": "FILE://{victim}/f.parquet",
-}  # fmt: skip
+    "dots": "../victim/f.parquet",
+    "encoded dots": "%2e%2e/victim/f.parquet",
+    "half encoded dots": ".%2E/victim/f.parquet",
+    "dots in the middle": "a/../../victim/f.parquet",
+    "absolute": "{victim}/f.parquet",
+    "encoded absolute": "%2F{victim}/f.parquet",
+    "two slashes": "/{victim}/f.parquet",
+    "URI": "file://{victim}/f.parquet",
+    "short URI": "file:{victim}/f.parquet",
+    "URI with host": "file://localhost{victim}/f.parquet",
+    "URI with dots": "file://{victim}/../victim/f.parquet",
+    "URI that leaves the root": "file://{root}/../victim/f.parquet",
+    "upper case": "FILE://{victim}/f.parquet",
+}
 
 
 @pytest.fixture
@@ -35,7 +43,9 @@ def victim(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("what", PATHS)
-def test_local_path_out_of_the_root_is_followed_unless_the_caller_forbids_it(tmp_path: Path, victim: Path, what: str) -> None:
+def test_local_path_out_of_the_root_is_followed_unless_the_caller_forbids_it(
+    tmp_path: Path, victim: Path, what: str
+) -> None:
     path = PATHS[what].format(victim=victim, root=tmp_path / "t")
     table = hostile(tmp_path / "t", path)
     found = DeltaTable(table.uri)
@@ -46,7 +56,9 @@ def test_local_path_out_of_the_root_is_followed_unless_the_caller_forbids_it(tmp
             getattr(DeltaTable(table.uri, allow_external=False), call)()
 
 
-@pytest.mark.parametrize("path", ["a/../own.parquet", "%61/%2e%2e/own.parquet", "{root}/own.parquet", "file://{root}/own.parquet"])
+@pytest.mark.parametrize(
+    "path", ["a/../own.parquet", "%61/%2e%2e/own.parquet", "{root}/own.parquet", "file://{root}/own.parquet"]
+)
 def test_path_that_comes_back_to_the_root_is_read_whatever_is_forbidden(tmp_path: Path, path: str) -> None:
     table = hostile(tmp_path / "t", path.format(root=tmp_path / "t"))
     table.write("own.parquet", parquet([4]))
@@ -73,10 +85,15 @@ def test_null_character_does_not_end_a_name(tmp_path: Path, path: str) -> None:
 def test_link_in_the_root_is_followed(tmp_path: Path, victim: Path) -> None:
     table = hostile(tmp_path / "t", "linked/f.parquet")
     (tmp_path / "t" / "linked").symlink_to(victim)
-    assert sorted(DeltaTable(table.uri, allow_external=False).to_pyarrow_table().column("id").to_pylist()) == [*IDS, *STOLEN]
+    assert sorted(DeltaTable(table.uri, allow_external=False).to_pyarrow_table().column("id").to_pylist()) == [
+        *IDS,
+        *STOLEN,
+    ]
 
 
-@pytest.mark.parametrize("path", ["../../../f.parquet", "memory://own/../../f.parquet", "%2e%2e/%2e%2e/%2e%2e/f.parquet"])
+@pytest.mark.parametrize(
+    "path", ["../../../f.parquet", "memory://own/../../f.parquet", "%2e%2e/%2e%2e/%2e%2e/f.parquet"]
+)
 def test_path_that_climbs_out_of_its_bucket_is_refused(spies: Spies, path: str) -> None:
     table = hostile(f"memory://own/{uuid.uuid4().hex}", path)
     with pytest.raises(ExternalPathError, match="climbs above the root of its store"):
@@ -84,7 +101,9 @@ def test_path_that_climbs_out_of_its_bucket_is_refused(spies: Spies, path: str) 
     assert spies.seen == []
 
 
-@pytest.mark.parametrize("path", ["%252e%252e/secret.parquet", "a/.%252E/%252e./secret.parquet", "foreign://host/t/%252e%252e/secret"])
+@pytest.mark.parametrize(
+    "path", ["%252e%252e/secret.parquet", "a/.%252E/%252e./secret.parquet", "foreign://host/t/%252e%252e/secret"]
+)
 def test_dots_that_a_server_would_decode_are_refused(spies: Spies, path: str) -> None:
     table = hostile("foreign://host/t", path)
     spies_before = len(spies.seen)
@@ -105,7 +124,12 @@ def test_other_hosts_of_an_unknown_kind_of_store_are_refused(spies: Spies) -> No
 def test_clone_within_a_store_is_read(spies: Spies) -> None:
     own = uuid.uuid4().hex
     fsspec.filesystem("memory").pipe_file(f"/{own}/other/f.parquet", parquet(STOLEN))
-    for path in (f"memory://{own}/other/f.parquet", "/other/f.parquet", "../other/f.parquet", "memory://victim/f.parquet"):
+    for path in (
+        f"memory://{own}/other/f.parquet",
+        "/other/f.parquet",
+        "../other/f.parquet",
+        "memory://victim/f.parquet",
+    ):
         table = hostile(f"memory://{own}/t", path)
         assert sorted(DeltaTable(table.uri).to_pyarrow_table().column("id").to_pylist()) == [*IDS, *STOLEN]
         if path != "../other/f.parquet":
@@ -116,16 +140,21 @@ def test_clone_within_a_store_is_read(spies: Spies) -> None:
 # --- writing and deleting ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["../victim/f.parquet", "{victim}/f.parquet", "file://{victim}/f.parquet", "a/../../victim/f.parquet"])
+@pytest.mark.parametrize(
+    "path", ["../victim/f.parquet", "{victim}/f.parquet", "file://{victim}/f.parquet", "a/../../victim/f.parquet"]
+)
 def test_nothing_outside_the_root_is_deleted_or_written(tmp_path: Path, victim: Path, path: str) -> None:
     before = files_below(victim)
     path = path.format(victim=victim)
     storage = open_storage(str(tmp_path / "t"), None, [str(victim)])
     assert len(storage.read([RangeRequest(path)])[0]) == len(before["f.parquet"])
     for call in (
-        lambda: storage.delete([path]), lambda: storage.put(path, b""), lambda: storage.put_if_absent(path + "2", b""),
-        lambda: storage.create(path), lambda: storage.delete(["a", path]),
-    ):  # fmt: skip
+        lambda: storage.delete([path]),
+        lambda: storage.put(path, b""),
+        lambda: storage.put_if_absent(path + "2", b""),
+        lambda: storage.create(path),
+        lambda: storage.delete(["a", path]),
+    ):
         with pytest.raises(ExternalPathError, match="written or deleted"):
             call()
     assert files_below(victim) == before
@@ -170,7 +199,9 @@ def test_overwrite_leaves_files_outside_the_root_alone(tmp_path: Path, victim: P
     assert files_below(victim) == before
 
 
-@pytest.mark.parametrize("value", ["../../evil", "/evil", "..", ".", "file:///evil", "%2e%2e/%2e%2e/evil", "a/../../../evil"])
+@pytest.mark.parametrize(
+    "value", ["../../evil", "/evil", "..", ".", "file:///evil", "%2e%2e/%2e%2e/evil", "a/../../../evil"]
+)
 def test_partition_values_write_below_the_root(tmp_path: Path, value: str) -> None:
     root = tmp_path / "deep" / "t"
     rows = pa.table({"id": pa.array([1], pa.int64()), "p": [value]})
@@ -184,10 +215,14 @@ def test_partition_values_write_below_the_root(tmp_path: Path, value: str) -> No
 @pytest.mark.parametrize(
     "path",
     [
-        "../../../victim/f.parquet", "{victim}/f.parquet", "file://{victim}/f.parquet", "http://127.0.0.1:1/f",
-        "..%2F..%2F..%2Fvictim%2Ff.parquet", "{victim}/_sidecars/f.parquet",
+        "../../../victim/f.parquet",
+        "{victim}/f.parquet",
+        "file://{victim}/f.parquet",
+        "http://127.0.0.1:1/f",
+        "..%2F..%2F..%2Fvictim%2Ff.parquet",
+        "{victim}/_sidecars/f.parquet",
     ],
-)  # fmt: skip
+)
 def test_sidecar_outside_the_log_is_not_read(tmp_path: Path, victim: Path, spies: Spies, path: str) -> None:
     (victim / "_sidecars").mkdir()
     (victim / "_sidecars" / "f.parquet").write_bytes(parquet(STOLEN))

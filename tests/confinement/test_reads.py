@@ -21,9 +21,21 @@ from tests.stores.filesystems import register
 
 #: What a path to another kind of store may be.
 PATHS = (
-    "http", "upper case", "other file system", "memory", "data", "cache", "archive", "chain on the own store",
-    "without slashes", "github", "ftp", "s3", "other machine", "line break",
-)  # fmt: skip
+    "http",
+    "upper case",
+    "other file system",
+    "memory",
+    "data",
+    "cache",
+    "archive",
+    "chain on the own store",
+    "without slashes",
+    "github",
+    "ftp",
+    "s3",
+    "other machine",
+    "line break",
+)
 
 
 def query(uri: str) -> Any:
@@ -118,7 +130,9 @@ def test_file_that_a_predicate_leaves_out_is_no_obstacle(tmp_path: Path, spies: 
 
 
 @pytest.mark.parametrize("root", ["memory", "renaming", "archive"])
-@pytest.mark.parametrize("path", ["file:///{victim}", "http://127.0.0.1:1/f", "foreign://host/f.parquet", "simplecache::file:///{victim}"])
+@pytest.mark.parametrize(
+    "path", ["file:///{victim}", "http://127.0.0.1:1/f", "foreign://host/f.parquet", "simplecache::file:///{victim}"]
+)
 def test_tables_on_other_stores_reach_neither_this_machine_nor_others(
     tmp_path: Path, spies: Spies, root: str, path: str
 ) -> None:
@@ -150,15 +164,22 @@ def test_prefix_that_is_allowed_is_read(tmp_path: Path, spies: Spies, prefix: st
 @pytest.mark.parametrize(
     ("path", "prefix"),
     [
-        ("foreign://host/dirty/f", "foreign://host/dir"), ("foreign://host2/f", "foreign://host"),
-        ("foreign://host/dir/../f", "foreign://host/dir"), ("foreign://host/dir/%2e%2e/f", "foreign://host/dir"),
-        ("foreign://host/dir/%252e%252e/f", "foreign://host/dir"), ("foreign://host@evil/f", "foreign://host"),
-        ("foreign://host?@evil/f", "foreign://host"), ("foreign://host/f", "foreigner://host"),
-        ("simplecache::foreign://host/f", "foreign://host"), ("foreign://host::memory://victim/f", "foreign://"),
+        ("foreign://host/dirty/f", "foreign://host/dir"),
+        ("foreign://host2/f", "foreign://host"),
+        ("foreign://host/dir/../f", "foreign://host/dir"),
+        ("foreign://host/dir/%2e%2e/f", "foreign://host/dir"),
+        ("foreign://host/dir/%252e%252e/f", "foreign://host/dir"),
+        ("foreign://host@evil/f", "foreign://host"),
+        ("foreign://host?@evil/f", "foreign://host"),
+        ("foreign://host/f", "foreigner://host"),
+        ("simplecache::foreign://host/f", "foreign://host"),
+        ("foreign://host::memory://victim/f", "foreign://"),
         ("foreign://host/f", "/"),
     ],
-)  # fmt: skip
-def test_prefix_ends_at_a_name_and_allows_nothing_beside_it(tmp_path: Path, spies: Spies, path: str, prefix: str) -> None:
+)
+def test_prefix_ends_at_a_name_and_allows_nothing_beside_it(
+    tmp_path: Path, spies: Spies, path: str, prefix: str
+) -> None:
     table = hostile(tmp_path / "t", path)
     with pytest.raises(ExternalPathError):
         DeltaTable(table.uri, allow_external=[prefix]).to_pyarrow_table()
@@ -196,4 +217,8 @@ def test_option_reaches_every_opener(tmp_path: Path, spies: Spies) -> None:
     allowed = [spies.url]
     nothing = pa.table({"id": pa.array([], pa.int64())})
     write_deltalake(table.uri, nothing, mode="overwrite", predicate="id = 2", allow_external=allowed)
-    assert sorted(DeltaTable(table.uri, allow_external=allowed).to_pyarrow_table().column("id").to_pylist()) == [1, 3, *STOLEN]
+    assert sorted(DeltaTable(table.uri, allow_external=allowed).to_pyarrow_table().column("id").to_pylist()) == [
+        1,
+        3,
+        *STOLEN,
+    ]

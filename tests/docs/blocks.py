@@ -89,12 +89,18 @@ def run_shell(code: str, folder: Path, environment: Mapping[str, str]) -> str:
         program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m delta_core.cli "$@"\n')
         program.chmod(0o755)
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", code], cwd=folder, capture_output=True, text=True, check=False,
+        ["bash", "-euo", "pipefail", "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
         env={
-            **os.environ, "PYTHONPATH": str(ROOT),
-            "PATH": f"{program.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(folder),
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "PATH": f"{program.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "HOME": str(folder),
             **environment,
         },
-    )  # fmt: skip
+    )
     assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
     return done.stdout

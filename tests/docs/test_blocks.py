@@ -71,10 +71,16 @@ def s3(server: None) -> Iterator[None]:
 
 def _events(rows: int = 1) -> pa.Table:
     made = range(rows)
-    return pa.table({
-        "id": list(made), "name": ["a"] * rows, "kind": ["x"] * rows, "amount": [100.0 + i for i in made],
-        "day": [DAY] * rows, "s": [{"x": i} for i in made],
-    })  # fmt: skip
+    return pa.table(
+        {
+            "id": list(made),
+            "name": ["a"] * rows,
+            "kind": ["x"] * rows,
+            "amount": [100.0 + i for i in made],
+            "day": [DAY] * rows,
+            "s": [{"x": i} for i in made],
+        }
+    )
 
 
 def _write_versions(uri: str, first: pa.Table | None = None) -> DeltaTable:
@@ -132,9 +138,10 @@ def _api(folder: Path) -> dict[str, Any]:
     spoken = rows.append_column("v", pa.array(variants([{"a": [1, "x"]}])))
     table = _write_versions("s3://bucket/events", spoken)
     managed = TableBuilder(folder / "managed").create(
-        {"id": "long"}, features=["catalogManaged", "inCommitTimestamp", "vacuumProtocolCheck"],
+        {"id": "long"},
+        features=["catalogManaged", "inCommitTimestamp", "vacuumProtocolCheck"],
         properties={"delta.enableInCommitTimestamps": "true"},
-    )  # fmt: skip
+    )
     managed.append({"id": [1]}, commit={"publish": "staged"}).append({"id": [2]}, commit={"publish": "no"})
     (staged,) = (folder / "managed" / "_delta_log" / "_staged_commits").iterdir()
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
@@ -240,7 +247,9 @@ def _shell_cli(folder: Path) -> Callable[[str], str]:
     if not (Path("/usr/bin/jq").exists() or Path("/usr/local/bin/jq").exists()):
         (folder / "bin").mkdir()
         jq = folder / "bin" / "jq"
-        jq.write_text(f"#!{sys.executable}\nimport json, sys\nfor line in sys.stdin: print(json.loads(line)[sys.argv[1][1:]])\n")
+        jq.write_text(
+            f"#!{sys.executable}\nimport json, sys\nfor line in sys.stdin: print(json.loads(line)[sys.argv[1][1:]])\n"
+        )
         jq.chmod(0o755)
     for place in (".local/share/bash-completion/completions", ".config/fish/completions", "zsh"):
         (folder / place).mkdir(parents=True)
@@ -282,7 +291,9 @@ def test_signatures_are_those_of_the_code(block: Block) -> None:
     found = re.findall(r"(\w+)\(((?:[^()]|\(\))+)\)", text)
     assert found
     for name, written in found:
-        (made,) = [getattr(h, name) for h in (holders if isinstance(holders, tuple) else (holders,)) if hasattr(h, name)]
+        (made,) = [
+            getattr(h, name) for h in (holders if isinstance(holders, tuple) else (holders,)) if hasattr(h, name)
+        ]
         parameters = inspect.signature(made).parameters.values()
         bare = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
         expected = str(inspect.Signature(bare)).strip("()").replace("'", '"')

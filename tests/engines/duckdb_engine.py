@@ -82,10 +82,7 @@ class DuckEvaluator:
     """Evaluator of the seam."""
 
     def compile(
-        self,
-        expression: Expression,
-        types: Mapping[Leaf, pa.DataType],
-        functions: Mapping[str, Function] | None = None,
+        self, expression: Expression, types: Mapping[Leaf, pa.DataType], functions: Mapping[str, Function] | None = None
     ) -> CompiledQuery:
         return CompiledQuery(expression, types)
 
@@ -102,9 +99,7 @@ class DuckDataFiles:
         for index, path in enumerate(read.paths):
             local = self._storage.local_path(path)
             if local is None or not Path(local).exists():
-                raise DataFileNotFoundError(
-                    f"Data file {path!r}, which the log names, is not there.", path=path
-                )
+                raise DataFileNotFoundError(f"Data file {path!r}, which the log names, is not there.", path=path)
             yield from self._file(index, local, read, apply)
 
     def _file(self, index: int, local: str, read: FileRead, apply: Apply) -> Iterator[pa.RecordBatch]:
@@ -129,10 +124,7 @@ class DuckDataFiles:
     def row_counts(self, paths: Sequence[str], sizes: Sequence[int | None]) -> list[int]:
         local = [self._storage.local_path(p) for p in paths]
         with duckdb.connect() as connection:
-            return [
-                connection.execute("SELECT count(*) FROM read_parquet(?)", [p]).fetchall()[0][0]
-                for p in local
-            ]
+            return [connection.execute("SELECT count(*) FROM read_parquet(?)", [p]).fetchall()[0][0] for p in local]
 
 
 def _batch(columns: list[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:

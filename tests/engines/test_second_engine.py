@@ -17,9 +17,11 @@ ROWS = [{"id": i, "kind": "abc"[i % 3], "x": None if i % 5 == 0 else i / 2} for 
 @pytest.fixture
 def uri(tmp_path: Path) -> str:
     table = TableBuilder(tmp_path / "t").create(
-        {"id": "long", "kind": "string", "x": "double"}, partition_by=["kind"], features=["deletionVectors"],
+        {"id": "long", "kind": "string", "x": "double"},
+        partition_by=["kind"],
+        features=["deletionVectors"],
         properties={"delta.enableDeletionVectors": "true"},
-    )  # fmt: skip
+    )
     table.append(ROWS[:20]).append(ROWS[20:]).delete_rows(lambda row: row["id"] % 7 == 0)
     return str(tmp_path / "t")
 

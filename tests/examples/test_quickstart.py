@@ -30,8 +30,10 @@ def test_quickstart_hides_the_deleted_row_and_plans_one_file() -> None:
     assert "'celsius': 21.0" not in every
     assert "version 0 had 3 rows" in warm
     assert [line.split(": ")[1] for line in out.splitlines() if line.startswith("  version")] == [
-        "WRITE", "WRITE", "CREATE TABLE AS SELECT",
-    ]  # fmt: skip
+        "WRITE",
+        "WRITE",
+        "CREATE TABLE AS SELECT",
+    ]
 
 
 def test_quickstart_imports_the_public_api_only() -> None:

@@ -16,14 +16,27 @@ from delta_core.expressions.binding import bind_typed
 from delta_core.rules import Function
 from delta_core.types import ArrayType, Field, MapType, PrimitiveType, StructType
 
-SCHEMA = StructType([
-    Field("Id", "integer"), Field("y", "byte"), Field("l", "long"), Field("r", "float"), Field("f", "double"),
-    Field("d", "decimal(10,2)"), Field("w", "decimal(38,10)"), Field("s", "string"), Field("dt", "date"),
-    Field("ts", "timestamp"), Field("b", "boolean"), Field("n.m", "integer"),
-    Field("st", StructType([Field("X", "double"), Field("in", StructType([Field("z", "long")]))])),
-    Field("m", MapType("string", "integer")), Field("ms", MapType("string", StructType([Field("q", "date")]))),
-    Field("arr", ArrayType(StructType([Field("e", "integer")]))), Field("v", "variant"),
-])  # fmt: skip
+SCHEMA = StructType(
+    [
+        Field("Id", "integer"),
+        Field("y", "byte"),
+        Field("l", "long"),
+        Field("r", "float"),
+        Field("f", "double"),
+        Field("d", "decimal(10,2)"),
+        Field("w", "decimal(38,10)"),
+        Field("s", "string"),
+        Field("dt", "date"),
+        Field("ts", "timestamp"),
+        Field("b", "boolean"),
+        Field("n.m", "integer"),
+        Field("st", StructType([Field("X", "double"), Field("in", StructType([Field("z", "long")]))])),
+        Field("m", MapType("string", "integer")),
+        Field("ms", MapType("string", StructType([Field("q", "date")]))),
+        Field("arr", ArrayType(StructType([Field("e", "integer")]))),
+        Field("v", "variant"),
+    ]
+)
 NOW = dt.datetime(2024, 5, 6, 7, 8, 9, tzinfo=dt.UTC)
 
 
@@ -186,9 +199,7 @@ def test_plugins_refusal_names_the_function() -> None:
         raise TypeError("no")
 
     with pytest.raises(PluginError, match="picky"):
-        bind(
-            parse_sql("picky(s)"), SCHEMA, {"picky": Function("mine", "picky", refuse, lambda values: values)}
-        )
+        bind(parse_sql("picky(s)"), SCHEMA, {"picky": Function("mine", "picky", refuse, lambda values: values)})
 
 
 def test_try_cast_of_bad_constant_is_null() -> None:

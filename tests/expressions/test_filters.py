@@ -18,14 +18,20 @@ from delta_core.expressions.polars_filters import from_polars
 from delta_core.expressions.pyarrow_filters import from_pyarrow
 from delta_core.schema import Schema
 
-TABLE = pa.table({
-    "i": pa.array([1, None, -7, 9], pa.int32()), "f": [1.5, None, 0.0, -2.5], "s": ["abc", None, "b", "zz"],
-    "d": pa.array([Decimal("1.50"), None, Decimal("-3.10"), Decimal("7.00")], pa.decimal128(10, 2)),
-    "dt": pa.array([0, -1, 20000, None], pa.date32()), "b": [True, False, None, True],
-    "ts": pa.array([0, -1, None, 1_700_000_000_123_456], pa.timestamp("us", "UTC")),
-    "ntz": pa.array([0, -1, None, 1_700_000_000_123_456], pa.timestamp("us")), "bin": [b"a", b"\xff", None, b""],
-    "st": [{"x": 1, "y": {"z": "q"}}, None, {"x": None, "y": None}, {"x": 4, "y": {"z": None}}],
-})  # fmt: skip
+TABLE = pa.table(
+    {
+        "i": pa.array([1, None, -7, 9], pa.int32()),
+        "f": [1.5, None, 0.0, -2.5],
+        "s": ["abc", None, "b", "zz"],
+        "d": pa.array([Decimal("1.50"), None, Decimal("-3.10"), Decimal("7.00")], pa.decimal128(10, 2)),
+        "dt": pa.array([0, -1, 20000, None], pa.date32()),
+        "b": [True, False, None, True],
+        "ts": pa.array([0, -1, None, 1_700_000_000_123_456], pa.timestamp("us", "UTC")),
+        "ntz": pa.array([0, -1, None, 1_700_000_000_123_456], pa.timestamp("us")),
+        "bin": [b"a", b"\xff", None, b""],
+        "st": [{"x": 1, "y": {"z": "q"}}, None, {"x": None, "y": None}, {"x": 4, "y": {"z": None}}],
+    }
+)
 SCHEMA = Schema.from_arrow(TABLE.schema)
 
 
@@ -52,10 +58,7 @@ def _compile(bound: Expression) -> Any:
         ([("i", "=", 1)], "i = 1"),
         (("i", "==", 1), "i = 1"),
         ([("i", ">", 0), ("s", "!=", "x")], "(i > 0) AND (s != 'x')"),
-        (
-            [[("i", ">", 0)], [("s", "in", ["a", "b"]), ("f", "<", 2)]],
-            "(i > 0) OR ((s IN ('a', 'b')) AND (f < 2.0D))",
-        ),
+        ([[("i", ">", 0)], [("s", "in", ["a", "b"]), ("f", "<", 2)]], "(i > 0) OR ((s IN ('a', 'b')) AND (f < 2.0D))"),
         ([("i", "not in", {1})], "NOT (i IN (1))"),
         ([("i", "in", [])], "FALSE"),
         ([("dt", "=", "2020-01-01")], "dt = DATE '2020-01-01'"),

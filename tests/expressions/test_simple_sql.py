@@ -20,21 +20,34 @@ LEAVES = st.sampled_from([
 ])  # fmt: skip
 SIGNS = st.sampled_from([" + ", "-", " * ", "/", " % "])
 COMPARISONS = st.sampled_from(["=", "==", "!=", "<>", "<", "<=", ">", ">=", "<=>"])
-RANGES = st.sampled_from([
-    " is null", " is not null", " IS TRUE", " is not false", " in (1, 2,-3)", " not in ('a')", " like 'a%'", " NOT LIKE '_'",
-    " between 1 and 2", " not between a and b + 1",
-])  # fmt: skip
+RANGES = st.sampled_from(
+    [
+        " is null",
+        " is not null",
+        " IS TRUE",
+        " is not false",
+        " in (1, 2,-3)",
+        " not in ('a')",
+        " like 'a%'",
+        " NOT LIKE '_'",
+        " between 1 and 2",
+        " not between a and b + 1",
+    ]
+)
 
 
 def joined(*parts: st.SearchStrategy[str] | str) -> st.SearchStrategy[str]:
     return st.tuples(*(p if isinstance(p, st.SearchStrategy) else st.just(p) for p in parts)).map("".join)
 
 
-NUMBERS = st.recursive(LEAVES, lambda e: joined("(", e, ")") | joined("-", e) | joined("- ", e) | joined(e, SIGNS, e), max_leaves=4)
+NUMBERS = st.recursive(
+    LEAVES, lambda e: joined("(", e, ")") | joined("-", e) | joined("- ", e) | joined(e, SIGNS, e), max_leaves=4
+)
 CONDITIONS = st.recursive(
     joined(NUMBERS, " ", COMPARISONS, " ", NUMBERS) | joined(NUMBERS, RANGES) | NUMBERS,
-    lambda c: joined("not ", c) | joined("(", c, ")") | joined(c, " and ", c) | joined(c, " OR ", c), max_leaves=5,
-)  # fmt: skip
+    lambda c: joined("not ", c) | joined("(", c, ")") | joined(c, " and ", c) | joined(c, " OR ", c),
+    max_leaves=5,
+)
 NOISE = st.sampled_from(["'", "(", ")", "=", ".", "`", " ", " not ", "5", "L", "-", "[", "::", "e1", "is"])
 
 
@@ -63,7 +76,15 @@ def test_text_with_noise_is_read_like_sqlglot_or_left_to_it(text: str, place: in
 
 @pytest.mark.parametrize(
     "text",
-    ["id > 5", "value < 0.00001", "name = 'n7'", "id % 100 = 7", "day >= '2024-05-01' and amount > 100", "a is null", "x in (1, 2, 3)"],
+    [
+        "id > 5",
+        "value < 0.00001",
+        "name = 'n7'",
+        "id % 100 = 7",
+        "day >= '2024-05-01' and amount > 100",
+        "a is null",
+        "x in (1, 2, 3)",
+    ],
 )
 def test_predicates_as_people_write_them_need_no_sqlglot(text: str) -> None:
     assert parse_simple(text) is not None
@@ -88,7 +109,12 @@ def test_words_that_sqlglot_takes_for_no_column_are_reserved() -> None:
     from sqlglot.dialects.spark import Spark
 
     parser = Spark.parser_class if hasattr(Spark, "parser_class") else Spark.Parser
-    tables = (Spark.tokenizer_class.KEYWORDS, parser.FUNCTION_PARSERS, parser.FUNCTIONS, parser.NO_PAREN_FUNCTION_PARSERS)
+    tables = (
+        Spark.tokenizer_class.KEYWORDS,
+        parser.FUNCTION_PARSERS,
+        parser.FUNCTIONS,
+        parser.NO_PAREN_FUNCTION_PARSERS,
+    )
     words = {word.lower() for table in tables for word in table if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", word)}
     assert len(words) > 500
     one = Literal(1, PrimitiveType("integer"))

@@ -55,9 +55,7 @@ def keeps(text: str, **statistics: Any) -> bool:
     """Tell whether a file is kept, given e.g. ``min_i=1, max_i=5, nulls_i=0, rows=10``."""
     kinds = {"min": "min", "max": "max", "nulls": "nullCount"}
     values = {
-        (kinds[k.split("_")[0]], k.split("_")[1].replace("__", ".")): v
-        for k, v in statistics.items()
-        if k != "rows"
+        (kinds[k.split("_")[0]], k.split("_")[1].replace("__", ".")): v for k, v in statistics.items() if k != "rows"
     }
     values["numRecords", ""] = statistics.get("rows")
     return evaluate(plan(text).statistics, values) is not False
@@ -215,9 +213,7 @@ def test_literal_is_never_cut_to_the_columns_type() -> None:
     assert not keeps("i = 5000000000", min_i=-(2**31), max_i=2**31 - 1)
     assert keeps("i < 5000000000", min_i=5, max_i=5)
     assert keeps("d < timestamp '2020-01-01 00:00:01'", min_d=dt.date(2020, 1, 1), max_d=dt.date(2020, 1, 1))
-    assert not keeps(
-        "d < timestamp '2020-01-01 00:00:00'", min_d=dt.date(2020, 1, 1), max_d=dt.date(2020, 1, 1)
-    )
+    assert not keeps("d < timestamp '2020-01-01 00:00:00'", min_d=dt.date(2020, 1, 1), max_d=dt.date(2020, 1, 1))
 
 
 # --- partitions ----------------------------------------------------------------------------
@@ -242,13 +238,9 @@ def test_partition_part_of_a_mixed_disjunction_prunes() -> None:
 
 
 def test_names_are_physical() -> None:
-    physical = StructType(
-        [Field("col-1", StructType([Field("col-2", "integer")])), Field("col-3", "integer")]
-    )
+    physical = StructType([Field("col-1", StructType([Field("col-2", "integer")])), Field("col-3", "integer")])
     logical = StructType([Field("st", StructType([Field("x", "integer")])), Field("p", "integer")])
-    found = plan_skipping(
-        bind(parse_sql("ST.X = 1 and P = 2"), logical), logical, ColumnMap("id", physical), ["p"]
-    )
+    found = plan_skipping(bind(parse_sql("ST.X = 1 and P = 2"), logical), logical, ColumnMap("id", physical), ["p"])
     assert found.partition == Call(
         "=", (PartitionValue("col-3", PrimitiveType("integer")), Literal(2, PrimitiveType("integer")))
     )
@@ -259,9 +251,7 @@ def test_names_are_physical() -> None:
 
 
 def test_no_predicate_plans_nothing() -> None:
-    assert plan_skipping(None, SCHEMA, IDENTITY, []) == plan_skipping(
-        to_expression([], SCHEMA), SCHEMA, IDENTITY, []
-    )
+    assert plan_skipping(None, SCHEMA, IDENTITY, []) == plan_skipping(to_expression([], SCHEMA), SCHEMA, IDENTITY, [])
 
 
 # --- property ------------------------------------------------------------------------------
@@ -270,16 +260,19 @@ EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
 LETTERS = ["a", "b", "\x7f", "é", "\uffff", "\U00010000", "\U0010ffff"]
 INTS = list(range(-3, 4))
 FLOATS = [-1.5, -0.0, 0.0, 1.0, math.inf, math.nan, math.nan]
-TIMES = [
-    EPOCH + dt.timedelta(microseconds=us)
-    for us in (-2000, -1001, -1000, -999, -1, 0, 1, 999, 1000, 1001, 2500)
-]
+TIMES = [EPOCH + dt.timedelta(microseconds=us) for us in (-2000, -1001, -1000, -999, -1, 0, 1, 999, 1000, 1001, 2500)]
 DATES = [dt.date(1969, 12, 30) + dt.timedelta(days=n) for n in range(4)]
 DECIMALS = [Decimal(n).scaleb(-2) for n in (-150, -1, 0, 1, 150)]
 POOLS: dict[str, list[Any]] = {
-    **dict.fromkeys(("i", "j", "l", "st.x", "p"), INTS), **dict.fromkeys(("f", "g", "q"), FLOATS), "s": [], "d": DATES,
-    "ts": TIMES, "ntz": [t.replace(tzinfo=None) for t in TIMES], "b": [True, False], "dec": DECIMALS,
-}  # fmt: skip
+    **dict.fromkeys(("i", "j", "l", "st.x", "p"), INTS),
+    **dict.fromkeys(("f", "g", "q"), FLOATS),
+    "s": [],
+    "d": DATES,
+    "ts": TIMES,
+    "ntz": [t.replace(tzinfo=None) for t in TIMES],
+    "b": [True, False],
+    "dec": DECIMALS,
+}
 TYPES = {name: (SCHEMA.get(name).type if name != "st.x" else PrimitiveType("integer")) for name in POOLS}  # type: ignore[union-attr]
 GROUPS = [["i", "j", "l", "st.x", "p"], ["f", "g", "q"], ["s"], ["d", "ts", "ntz"], ["b"], ["dec"]]
 COMPARE = ["=", "!=", "<", "<=", ">", ">=", "<=>"]
@@ -318,8 +311,7 @@ class Draw:
             return Call(self.pick.choice(COMPARE), (left, self.column(self.pick.choice(group))))
         if kind == "in":
             members = [
-                self.value(name) if self.pick.random() < 0.9 else None
-                for _ in range(self.pick.choice((1, 2, 30)))
+                self.value(name) if self.pick.random() < 0.9 else None for _ in range(self.pick.choice((1, 2, 30)))
             ]
             return Call("in", (left, *map(Literal, members)))
         if kind == "null":
@@ -330,14 +322,15 @@ class Draw:
         """Predicates that belong to one type."""
         operator = self.pick.choice(COMPARE)
         if name == "s":
-            pattern = "".join(
-                self.pick.choices(["a", "b", "é", "%", "_", "\U0010ffff"], k=self.pick.randrange(4))
-            )
+            pattern = "".join(self.pick.choices(["a", "b", "é", "%", "_", "\U0010ffff"], k=self.pick.randrange(4)))
             cut = Call("substring", (left, Literal(1), Literal(2)))
-            return self.pick.choice((
-                Call("like", (left, Literal(pattern))), Call("startswith", (left, Literal(self.value(name)))),
-                Call(operator, (cut, Literal(self.value(name)))),
-            ))  # fmt: skip
+            return self.pick.choice(
+                (
+                    Call("like", (left, Literal(pattern))),
+                    Call("startswith", (left, Literal(self.value(name)))),
+                    Call(operator, (cut, Literal(self.value(name)))),
+                )
+            )
         if name in ("ts", "ntz"):
             as_date: Expression = Cast(left, PrimitiveType("date"))
             year = Call("year", (left,))
@@ -367,10 +360,7 @@ class Draw:
                 values |= self.statistics(name, rows[name])
         if self.pick.random() < 0.3:
             alive = [self.pick.random() < 0.5 for _ in range(count)]
-            rows = {
-                name: [v for v, keep in zip(column, alive, strict=True) if keep]
-                for name, column in rows.items()
-            }
+            rows = {name: [v for v, keep in zip(column, alive, strict=True) if keep] for name, column in rows.items()}
         return rows, values
 
     def statistics(self, name: str, column: list[Any]) -> dict[Any, Any]:

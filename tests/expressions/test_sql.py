@@ -59,9 +59,7 @@ ONE = typed(1, "integer")
         ("`a``b`", Column(("a`b",))),
         (
             "a[1].x['k']",
-            Call(
-                "[]", (Call("get_field", (Call("[]", (A, ONE)), typed("x", "string"))), typed("k", "string"))
-            ),
+            Call("[]", (Call("get_field", (Call("[]", (A, ONE)), typed("x", "string"))), typed("k", "string"))),
         ),
         ("date_add(a, 1)", Call("date_add", (A, ONE))),
         ("My_Function(a)", Call("my_function", (A,))),
@@ -82,21 +80,34 @@ def test_text_parses_to_tree(text: str, expected: Expression) -> None:
 @pytest.mark.parametrize(
     ("text", "value", "type_name"),
     [
-        ("5", 5, "integer"), ("-5", -5, None), ("3000000000", 3_000_000_000, "long"), ("5L", 5, "long"), ("5Y", 5, "byte"),
-        ("1.50", Decimal("1.50"), "decimal(3,2)"), ("1.5BD", Decimal("1.5"), "decimal(2,1)"), ("1.5D", 1.5, "double"),
-        ("1e3", 1000.0, "double"), ("9223372036854775808", Decimal(2**63), "decimal(19,0)"), ("true", True, "boolean"),
-        ("null", None, None), ("X'0aFF'", b"\x0a\xff", "binary"), ("date '2020-02-29'", dt.date(2020, 2, 29), "date"),
+        ("5", 5, "integer"),
+        ("-5", -5, None),
+        ("3000000000", 3_000_000_000, "long"),
+        ("5L", 5, "long"),
+        ("5Y", 5, "byte"),
+        ("1.50", Decimal("1.50"), "decimal(3,2)"),
+        ("1.5BD", Decimal("1.5"), "decimal(2,1)"),
+        ("1.5D", 1.5, "double"),
+        ("1e3", 1000.0, "double"),
+        ("9223372036854775808", Decimal(2**63), "decimal(19,0)"),
+        ("true", True, "boolean"),
+        ("null", None, None),
+        ("X'0aFF'", b"\x0a\xff", "binary"),
+        ("date '2020-02-29'", dt.date(2020, 2, 29), "date"),
         ("timestamp '2020-01-01T00:00:00+01:00'", dt.datetime(2019, 12, 31, 23, tzinfo=dt.UTC), "timestamp"),
         ("timestamp_ntz '2020-01-01 1:2:3.5'", dt.datetime(2020, 1, 1, 1, 2, 3, 500000), "timestamp_ntz"),
-        ("'a' 'b'", "ab", "string"), (r"'it\'s \\ \n \% \u00e9'", "it's \\ \n \\% é", "string"),
+        ("'a' 'b'", "ab", "string"),
+        (r"'it\'s \\ \n \% \u00e9'", "it's \\ \n \\% é", "string"),
         ("'it''s'", "it's", "string"),
-        ("'a\"\"b'", 'a""b', "string"), ('"a""b"', 'a"b', "string"),
-        (r"r'a\nb'", r"a\nb", "string"), ('"text"', "text", "string"),
+        ("'a\"\"b'", 'a""b', "string"),
+        ('"a""b"', 'a"b', "string"),
+        (r"r'a\nb'", r"a\nb", "string"),
+        ('"text"', "text", "string"),
         ("interval 2 weeks", 14 * 86_400_000_000, "interval day"),
         ("interval '3' hours", 10_800_000_000, "interval day to second"),
         ("interval -1 year", -12, "interval year to month"),
     ],
-)  # fmt: skip
+)
 def test_literal_has_sparks_type(text: str, value: Any, type_name: str | None) -> None:
     found = parse_sql(text)
     assert isinstance(found, Literal)
@@ -106,13 +117,24 @@ def test_literal_has_sparks_type(text: str, value: Any, type_name: str | None) -
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("a = (select 1)", "subquery"), ("exists (select 1)", "subquery"), ("a in (select b)", "list of values"),
-        ("sum(a) over (partition by b)", "window function"), ("filter(a, x -> x > 1)", "lambda"), ("a.*", "star"),
-        ("a = :p", "parameter"), ("(a, b) = (1, 2)", "tuple"), ("a collate x", "COLLATE"), ("a like any ('x')", "ANY"),
-        ("[1, 2]", "array"), ("cast(a as struct<x: int>)", "STRUCT"), ("a & b | a", "parentheses"),
-        ("a = b in (1)", "parentheses"), ("1 || a + b", "parentheses"), ("interval 'x' day", "interval"),
+        ("a = (select 1)", "subquery"),
+        ("exists (select 1)", "subquery"),
+        ("a in (select b)", "list of values"),
+        ("sum(a) over (partition by b)", "window function"),
+        ("filter(a, x -> x > 1)", "lambda"),
+        ("a.*", "star"),
+        ("a = :p", "parameter"),
+        ("(a, b) = (1, 2)", "tuple"),
+        ("a collate x", "COLLATE"),
+        ("a like any ('x')", "ANY"),
+        ("[1, 2]", "array"),
+        ("cast(a as struct<x: int>)", "STRUCT"),
+        ("a & b | a", "parentheses"),
+        ("a = b in (1)", "parentheses"),
+        ("1 || a + b", "parentheses"),
+        ("interval 'x' day", "interval"),
     ],
-)  # fmt: skip
+)
 def test_unsupported_part_is_named(text: str, named: str) -> None:
     with pytest.raises(UnsupportedExpressionError, match=named):
         parse_sql(text)
@@ -120,19 +142,7 @@ def test_unsupported_part_is_named(text: str, named: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "  ",
-        "a =",
-        "a = 1)",
-        "a; b",
-        "'open",
-        "a = 1 group by b",
-        "a as b",
-        "a b c",
-        "date '2020-13-01'",
-        "1Q2 =",
-    ],
+    ["", "  ", "a =", "a = 1)", "a; b", "'open", "a = 1 group by b", "a as b", "a b c", "date '2020-13-01'", "1Q2 ="],
 )
 def test_text_that_is_no_expression_is_refused(text: str) -> None:
     with pytest.raises(ExpressionError) as caught:
@@ -143,11 +153,15 @@ def test_text_that_is_no_expression_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("count(*) > 1", "aggregate"), ("max(a) > 1", "aggregate"), ("rank() = 1", "window"),
+        ("count(*) > 1", "aggregate"),
+        ("max(a) > 1", "aggregate"),
+        ("rank() = 1", "window"),
         ("rand() < 0.5", "deterministic"),
-        ("uuid() = s", "deterministic"), ("explode(s) = 1", "generator"), ("frobnicate(a)", "frobnicate"),
+        ("uuid() = s", "deterministic"),
+        ("explode(s) = 1", "generator"),
+        ("frobnicate(a)", "frobnicate"),
     ],
-)  # fmt: skip
+)
 def test_function_that_rows_cannot_have_is_named_on_binding(text: str, named: str) -> None:
     with pytest.raises(UnsupportedExpressionError, match=named):
         bind(parse_sql(text), SCHEMA)
@@ -175,16 +189,16 @@ def _varies(e: Expression) -> bool:
 
 
 def _branch(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
-    binary = st.sampled_from(
-        ["=", "<=>", "<", "and", "or", "+", "-", "*", "/", "%", "div", "like", "concat", "[]"]
-    )
+    binary = st.sampled_from(["=", "<=>", "<", "and", "or", "+", "-", "*", "/", "%", "div", "like", "concat", "[]"])
     return st.one_of(
         st.builds(lambda f, a, b: Call(f, (a, b)), binary, inner, inner),
-        st.builds(lambda f, a: Call(f, (a,)), st.sampled_from(["not", "isnull", "isnotnull", "upper", "negative"]), inner),
+        st.builds(
+            lambda f, a: Call(f, (a,)), st.sampled_from(["not", "isnull", "isnotnull", "upper", "negative"]), inner
+        ),
         st.builds(lambda a, b, c: Call("case", (a, b, c)), inner, inner, inner),
         st.builds(lambda a, b, c: Call("in", (a, b, c)), inner, inner, inner),
         st.builds(lambda a, safe: Cast(a, PrimitiveType("long"), safe), inner.filter(_varies), st.booleans()),
-    )  # fmt: skip
+    )
 
 
 COLUMNS = st.lists(NAMES, min_size=1, max_size=3).map(lambda p: Column(tuple(p)))
@@ -199,11 +213,7 @@ def _settled(e: Expression) -> Expression:
     """Return the tree with constants in one form: text shows neither -(5) nor a cast of a constant."""
     if isinstance(e, Call):
         args = tuple(_settled(a) for a in e.args)
-        if (
-            e.function == "negative"
-            and isinstance(args[0], Literal)
-            and isinstance(args[0].value, int | float)
-        ):
+        if e.function == "negative" and isinstance(args[0], Literal) and isinstance(args[0].value, int | float):
             return Literal(-args[0].value, None)
         return Call(e.function, args)
     if isinstance(e, Cast):

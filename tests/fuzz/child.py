@@ -35,7 +35,9 @@ def main(folder: Path, seed: str, first: int, count: int, keep: Path | None) -> 
     faulthandler.enable()
     tables = sorted(p for p in folder.iterdir() if p.is_dir())
     expected: dict[str, Rows] = {}
-    with tempfile.TemporaryDirectory(prefix="delta-fuzz-", dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None) as scratch:
+    with tempfile.TemporaryDirectory(
+        prefix="delta-fuzz-", dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None
+    ) as scratch:
         for number in range(first, first + count):
             rng = random.Random(f"{seed}:{number}")
             table = tables[rng.randrange(len(tables))]
@@ -96,4 +98,10 @@ def _peak() -> int:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), Path(sys.argv[5]) if len(sys.argv) > 5 else None)
+    main(
+        Path(sys.argv[1]),
+        sys.argv[2],
+        int(sys.argv[3]),
+        int(sys.argv[4]),
+        Path(sys.argv[5]) if len(sys.argv) > 5 else None,
+    )

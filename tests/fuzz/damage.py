@@ -62,7 +62,9 @@ def do_damage(rng: random.Random, root: Path) -> Damage:
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         new, change = _cut(rng, data), _cut
     path.write_bytes(new)
-    return Damage(f"{change.__name__.strip('_')}: {name}, {len(data)} -> {len(new)} bytes", _is_visible(kind, change, data, new))
+    return Damage(
+        f"{change.__name__.strip('_')}: {name}, {len(data)} -> {len(new)} bytes", _is_visible(kind, change, data, new)
+    )
 
 
 def _kind(path: Path) -> str:
@@ -88,7 +90,9 @@ def _is_visible(kind: str, change: Bytes, data: bytes, new: bytes) -> bool:
         return not new.strip()
     if kind in ("commit", "checkpoint") and data[:1] == b"{":
         # what ends with a line is whole, as far as anybody can tell
-        return change is _cut and bool(new.strip()) and not data[len(new) :].startswith(b"\n") and not new.endswith(b"\n")
+        return (
+            change is _cut and bool(new.strip()) and not data[len(new) :].startswith(b"\n") and not new.endswith(b"\n")
+        )
     return change is _cut
 
 
@@ -114,13 +118,24 @@ def _replace(rng: random.Random, path: Path, name: str, kind: str) -> Damage:
 
 
 _STRAY = (
-    "99999999999999999999.json", "18446744073709551616.json", "9223372036854775807.json", "00000000000000000009.json",
-    "00000000000000000002.checkpoint.0000000001.9999999999.parquet", "00000000000000000002.checkpoint.parquet",
-    "00000000000000000003.checkpoint.0000000000.0000000000.parquet", "00000000000000000009.checkpoint.parquet",
-    "00000000000000000001.00000000000000000900.compacted.json", "00000000000000000003.00000000000000000001.compacted.json",
-    "00000000000000000001.x.json", "00000000000000000001.json.tmp", "x.json", "\udcff.json", "00000000000000000004.crc",
-    "00000000000000000002.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json", "_commits",
-)  # fmt: skip
+    "99999999999999999999.json",
+    "18446744073709551616.json",
+    "9223372036854775807.json",
+    "00000000000000000009.json",
+    "00000000000000000002.checkpoint.0000000001.9999999999.parquet",
+    "00000000000000000002.checkpoint.parquet",
+    "00000000000000000003.checkpoint.0000000000.0000000000.parquet",
+    "00000000000000000009.checkpoint.parquet",
+    "00000000000000000001.00000000000000000900.compacted.json",
+    "00000000000000000003.00000000000000000001.compacted.json",
+    "00000000000000000001.x.json",
+    "00000000000000000001.json.tmp",
+    "x.json",
+    "\udcff.json",
+    "00000000000000000004.crc",
+    "00000000000000000002.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json",
+    "_commits",
+)
 
 
 # --- bytes ---------------------------------------------------------------------------------
@@ -136,7 +151,9 @@ def _flip(rng: random.Random, data: bytes) -> bytes:
 def _overwrite(rng: random.Random, data: bytes) -> bytes:
     out = bytearray(data or b"\0")
     at = _place(rng, len(out))
-    new = rng.choice([b"\xff", b"\0", b"\x7f", b"\xff\xff\xff\xff\x0f", b"\xff" * 9 + b"\x01", rng.randbytes(4), rng.randbytes(40)])
+    new = rng.choice(
+        [b"\xff", b"\0", b"\x7f", b"\xff\xff\xff\xff\x0f", b"\xff" * 9 + b"\x01", rng.randbytes(4), rng.randbytes(40)]
+    )
     out[at : at + len(new)] = new
     return bytes(out)
 
@@ -296,9 +313,17 @@ def _retyped(rng: random.Random, column: pa.Array) -> pa.Array:
 def _parquet(rng: random.Random, table: pa.Table) -> bytes:
     out = io.BytesIO()
     options: dict[str, Any] = rng.choice(
-        [{}, {"row_group_size": 1}, {"compression": "none"}, {"compression": "zstd"}, {"use_dictionary": False},
-         {"data_page_version": "2.0"}, {"write_statistics": False}, {"version": "1.0"}]
-    )  # fmt: skip
+        [
+            {},
+            {"row_group_size": 1},
+            {"compression": "none"},
+            {"compression": "zstd"},
+            {"use_dictionary": False},
+            {"data_page_version": "2.0"},
+            {"write_statistics": False},
+            {"version": "1.0"},
+        ]
+    )
     pq.write_table(table, out, **options)
     return out.getvalue()
 

@@ -44,7 +44,16 @@ def run(folder: Path, seed: str, seconds: float, first: int = 0, keep: Path | No
 
 
 def _child(folder: Path, seed: str, first: int, until: float, keep: Path | None) -> Iterator[Failure | int]:
-    command = [sys.executable, "-m", "tests.fuzz.child", str(folder), seed, str(first), str(BATCH), *([str(keep)] if keep else [])]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.fuzz.child",
+        str(folder),
+        seed,
+        str(first),
+        str(BATCH),
+        *([str(keep)] if keep else []),
+    ]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stderr is not None
@@ -68,5 +77,7 @@ def _child(folder: Path, seed: str, first: int, until: float, keep: Path | None)
     if child.returncode:
         if not case:
             raise RuntimeError(f"The child failed outside a case:\n{error}")
-        yield Failure(last, case["table"], case["damage"], case.get("step", ""), f"exit code {child.returncode}\n{error[-6000:]}")
+        yield Failure(
+            last, case["table"], case["damage"], case.get("step", ""), f"exit code {child.returncode}\n{error[-6000:]}"
+        )
         yield last

@@ -34,7 +34,12 @@ def use(uri: str, step: Callable[[str], None], writes: bool) -> Rows:
     def opened() -> None:
         tables.append(DeltaTable(uri))
 
-    for name, work in [("open", opened), ("rows", read), *_reads(uri, tables), *(_writes(uri, tables) if writes else ())]:
+    for name, work in [
+        ("open", opened),
+        ("rows", read),
+        *_reads(uri, tables),
+        *(_writes(uri, tables) if writes else ()),
+    ]:
         if tables or name in ("open", "info", "is_deltatable", "version 1"):
             step(name)
             # what a bug is, not a damaged table, is not passed over
@@ -59,7 +64,16 @@ def _reads(uri: str, tables: list[DeltaTable]) -> Iterator[tuple[str, Callable[[
     yield "is_deltatable", lambda: DeltaTable.is_deltatable(uri)
     yield "version 1", lambda: DeltaTable(uri, version=1).to_pyarrow_table()
     yield "by time", lambda: table().load_as_version("2024-01-01T00:00:00Z")
-    yield "describe", lambda: (repr(table()), table().metadata(), table().protocol(), table().schema().to_json(), table().partitions())
+    yield (
+        "describe",
+        lambda: (
+            repr(table()),
+            table().metadata(),
+            table().protocol(),
+            table().schema().to_json(),
+            table().partitions(),
+        ),
+    )
     yield "filter", lambda: table().to_pyarrow_table(filters="id > 3 and id < 40")
     yield "partition filter", lambda: table().to_pyarrow_table(columns=["id"], filters="kind = 'a' or kind is null")
     yield "prune", lambda: table().file_uris(file_pruning_predicate="id = 5")
@@ -69,7 +83,10 @@ def _reads(uri: str, tables: list[DeltaTable]) -> Iterator[tuple[str, Callable[[
     yield "add actions, nested", lambda: table().get_add_actions()
     yield "vectors", lambda: table().deletion_vectors().read_all()
     yield "history", lambda: table().history()
-    yield "tombstones", lambda: (table().snapshot().tombstones(), table().snapshot().domains(), table().snapshot().transactions())
+    yield (
+        "tombstones",
+        lambda: (table().snapshot().tombstones(), table().snapshot().domains(), table().snapshot().transactions()),
+    )
     yield "changes", lambda: table().load_cdf(0).read_all()
     yield "update", lambda: table().update_incremental()
     yield "info", lambda: program("info")

@@ -16,10 +16,13 @@ ROOT = Path(__file__).parents[3] / "shared" / "golden"
 #: Of the tables that a reader may read or refuse, those whose log is read here: a refusal is a step back.
 OPENED = {
     *(f"golden/canonicalized-paths-{name}" for name in ("normal-b", "special-a", "special-b")),
-    "trino/databricks73__person", "trino/databricks73__person_test_pruning",
-    "trino/databricks73__person_without_checkpoints", "trino/databricks73__person_without_last_checkpoint",
-    "trino/databricks73__person_without_old_jsons", "trino/databricks73__pruning__invalid_log",
-}  # fmt: skip
+    "trino/databricks73__person",
+    "trino/databricks73__person_test_pruning",
+    "trino/databricks73__person_without_checkpoints",
+    "trino/databricks73__person_without_last_checkpoint",
+    "trino/databricks73__person_without_old_jsons",
+    "trino/databricks73__pruning__invalid_log",
+}
 
 
 def records() -> list[dict[str, Any]]:

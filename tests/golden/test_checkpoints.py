@@ -36,10 +36,13 @@ def state_of(snapshot: Snapshot) -> Any:
     names = ["path", "dvId", "partitionValues", "size", "modificationTime", "tags", "baseRowId"]
     tombstones = snapshot.tombstones(["size", "deletionTimestamp"])
     return (
-        snapshot.protocol, snapshot.metadata, snapshot.transactions(), snapshot.domains(),
+        snapshot.protocol,
+        snapshot.metadata,
+        snapshot.transactions(),
+        snapshot.domains(),
         sorted(map(str, snapshot.files.columns(names).to_pylist())),
         sorted(map(str, tombstones.filter(tombstones.column("deletionTimestamp").is_valid()).to_pylist())),
-    )  # fmt: skip
+    )
 
 
 def numbers(snapshot: Snapshot) -> Any:

@@ -98,7 +98,10 @@ def test_state_is_the_recorded_one(case: Case, corpus: Any) -> None:
     snapshot = open_snapshot(corpus.uri(record))
     protocol, expected = snapshot.protocol, record["protocol"]
     assert snapshot.version == record["latest_version"]
-    assert (protocol.min_reader_version, protocol.min_writer_version) == (expected["min_reader"], expected["min_writer"])
+    assert (protocol.min_reader_version, protocol.min_writer_version) == (
+        expected["min_reader"],
+        expected["min_writer"],
+    )
     assert _sorted(protocol.reader_features) == _sorted(expected["reader_features"])
     assert _sorted(protocol.writer_features) == _sorted(expected["writer_features"])
     assert list(snapshot.metadata.partition_columns) == record["partition_columns"]

@@ -18,7 +18,7 @@ from delta_core.errors import (
     SchemaMismatchError,
     UnsupportedExpressionError,
     UnsupportedFeatureError,
-)  # fmt: skip
+)
 from delta_core.kernels.row_set import RowSet
 from delta_core.operations.write import WriteOptions, write_table
 from delta_core.snapshot import open_context, open_snapshot

@@ -10,9 +10,7 @@ from delta_core.api import TableFeature, hookimpl
 from delta_core.plugins import PluginRegistry, PluginSet
 from delta_core.testing.table_builder import TableBuilder
 
-PROTOCOL = {
-    "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["probe"], "writerFeatures": ["probe"],
-}  # fmt: skip
+PROTOCOL = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["probe"], "writerFeatures": ["probe"]}
 
 
 class Stranger:

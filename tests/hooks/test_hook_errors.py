@@ -109,12 +109,16 @@ def test_argument_that_a_hook_lacks_is_reported_when_the_table_is_opened(tmp_pat
         return []
 
     made = table_of(tmp_path)
-    with pytest.raises(HookContractError, match=r"takes the argument 'tabel'; expected some of: table, request. Did you mean"):
+    with pytest.raises(
+        HookContractError, match=r"takes the argument 'tabel'; expected some of: table, request. Did you mean"
+    ):
         open_snapshot(made.uri, plugins=registry(read_rules=read_rules))
 
 
 def test_hook_that_does_not_exist_is_reported() -> None:
-    with pytest.raises(HookContractError, match=r"Hook read_rule of plugin 'probe' does not exist\. Did you mean 'read_rules'"):
+    with pytest.raises(
+        HookContractError, match=r"Hook read_rule of plugin 'probe' does not exist\. Did you mean 'read_rules'"
+    ):
         plugin_set(Stranger("probe", read_rule=lambda: [1]))
 
 
@@ -160,20 +164,28 @@ def test_read_rule_that_fails_is_reported(tmp_path: Path, rule: Any, error: type
     plugins = registry(read_rules=lambda: [rule], functions=lambda: [mine])
     made = table_of(tmp_path).append([{"id": 1, "kind": "a"}])
     with pytest.raises(error, match=said):
-        open_snapshot(made.uri, plugins=plugins).scan(metadata=["_m"] if isinstance(rule, MetadataColumn) else []).to_table()
+        open_snapshot(made.uri, plugins=plugins).scan(
+            metadata=["_m"] if isinstance(rule, MetadataColumn) else []
+        ).to_table()
 
 
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        (RowCheck("probe", "c", Column(("id",))), "RowCheck 'c' of hook write_rules of plugin 'probe' has an expression of type"),
-        (RowCheck("probe", "c", Column(("nope",))), "RowCheck 'c' of hook write_rules of plugin 'probe' does not fit the table"),
+        (
+            RowCheck("probe", "c", Column(("id",))),
+            "RowCheck 'c' of hook write_rules of plugin 'probe' has an expression of type",
+        ),
+        (
+            RowCheck("probe", "c", Column(("nope",))),
+            "RowCheck 'c' of hook write_rules of plugin 'probe' does not fit the table",
+        ),
         (
             HiddenColumn("probe", "_h", LONG, Call("nope", (Literal(1, LONG),)), on_rewrite="recompute"),
             "HiddenColumn '_h' of hook write_rules of plugin 'probe' does not fit the table",
         ),
     ],
-)  # fmt: skip
+)
 def test_write_rule_that_fails_is_reported(tmp_path: Path, rule: Any, said: str) -> None:
     table = DeltaTable(table_of(tmp_path).uri, plugins=registry(write_rules=lambda: [rule]))
     with pytest.raises((HookContractError, ColumnNotFoundError, ValueError), match=said):

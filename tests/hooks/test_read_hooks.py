@@ -11,17 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from delta_core import DeltaTable
-from delta_core.api import (
-    Call,
-    ColumnMap,
-    CommitTimestamp,
-    Function,
-    RowFilter,
-    StructType,
-    TypeDef,
-    column,
-    literal,
-)
+from delta_core.api import Call, ColumnMap, CommitTimestamp, Function, RowFilter, StructType, TypeDef, column, literal
 from delta_core.errors import (
     CatalogRequiredError,
     DeltaError,

@@ -106,9 +106,7 @@ def test_hook_check_type_changes_sees_what_changes_while_rows_stay(tmp_path: Pat
         if ("id",) in paths:
             raise TypeChangeError("id is taken")
 
-    stranger = Stranger(
-        "one", accept_type_change=lambda table, path, old, new: True, check_type_changes=look,
-    )  # fmt: skip
+    stranger = Stranger("one", accept_type_change=lambda table, path, old, new: True, check_type_changes=look)
     registry = PluginRegistry([stranger])
     uri = str(tmp_path / "t")
     fields = {"id": "long", "n": "void", "s": StructType([Field("x", "integer")]), "l": ArrayType("integer")}

@@ -23,12 +23,16 @@ def spark(java: Path) -> Iterator[Any]:
     delta = pytest.importorskip("delta", reason="delta-spark is not installed")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
-        "spark.driver.memory": "2g", "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "2g",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.session.timeZone": "UTC", "spark.databricks.delta.snapshotPartitions": "2",
-        "spark.sql.warehouse.dir": "/nowhere", "spark.log.level": "ERROR",
-    }  # fmt: skip
+        "spark.sql.session.timeZone": "UTC",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.sql.warehouse.dir": "/nowhere",
+        "spark.log.level": "ERROR",
+    }
     builder = sql.SparkSession.builder.master("local[2]")
     for key, value in settings.items():
         builder = builder.config(key, value)

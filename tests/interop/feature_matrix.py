@@ -23,9 +23,21 @@ from delta_core.schema import Schema
 from delta_core.snapshot import open_context, open_snapshot
 
 __all__ = [
-    "OURS", "OWN_PAIRS", "PAIRS", "RECIPES", "REFUSED", "WITHOUT_RECIPE", "Recipe", "Row", "append", "make", "model", "recipe_of",
-    "schema_of", "set_domain",
-]  # fmt: skip
+    "OURS",
+    "OWN_PAIRS",
+    "PAIRS",
+    "RECIPES",
+    "REFUSED",
+    "WITHOUT_RECIPE",
+    "Recipe",
+    "Row",
+    "append",
+    "make",
+    "model",
+    "recipe_of",
+    "schema_of",
+    "set_domain",
+]
 
 Row = dict[str, Any]
 #: Ids of each append; the row of id 2 is dropped where a feature drops rows.
@@ -109,8 +121,12 @@ def _mapped(i: int) -> Row:
 RECIPES: dict[str, Recipe] = {
     "appendOnly": Recipe(properties={"delta.appendOnly": "true"}),
     "invariants": Recipe(
-        [("need", "integer", {}, False), ("low", "integer", {"delta.invariants": '{"expression":{"expression":"low < 99"}}'})],
-        features=["invariants"], given=lambda i: {"need": i, "low": -i},
+        [
+            ("need", "integer", {}, False),
+            ("low", "integer", {"delta.invariants": '{"expression":{"expression":"low < 99"}}'}),
+        ],
+        features=["invariants"],
+        given=lambda i: {"need": i, "low": -i},
     ),
     "checkConstraints": Recipe(
         [("c", "long")], {"delta.constraints.positive": "c > 0 AND id < 1000"}, given=lambda i: {"c": 10 * i}
@@ -118,12 +134,20 @@ RECIPES: dict[str, Recipe] = {
     "changeDataFeed": Recipe(properties={"delta.enableChangeDataFeed": "true"}),
     "generatedColumns": Recipe(
         [("ts", "timestamp_ntz"), ("day", "date", {"delta.generationExpression": "CAST(ts AS DATE)"})],
-        partition_by=["day"], given=lambda i: {"ts": _time(i)}, found=lambda i: {"ts": _time(i), "day": _time(i).date()},
+        partition_by=["day"],
+        given=lambda i: {"ts": _time(i)},
+        found=lambda i: {"ts": _time(i), "day": _time(i).date()},
     ),
     "columnMapping by name": Recipe(MAPPED_FIELDS, {"delta.columnMapping.mode": "name"}, given=_mapped),
     "columnMapping by id": Recipe(MAPPED_FIELDS, {"delta.columnMapping.mode": "id"}, given=_mapped),
     "identityColumns": Recipe(
-        [("k", "long", {"delta.identity.start": 100, "delta.identity.step": -10, "delta.identity.allowExplicitInsert": False})],
+        [
+            (
+                "k",
+                "long",
+                {"delta.identity.start": 100, "delta.identity.step": -10, "delta.identity.allowExplicitInsert": False},
+            )
+        ],
         found=lambda i: {"k": 110 - 10 * i},
     ),
     "deletionVectors": Recipe(properties={"delta.enableDeletionVectors": "true"}, after=_drop_row, drops=True),
@@ -135,7 +159,8 @@ RECIPES: dict[str, Recipe] = {
         [("w", "decimal(9,2)")], {"delta.enableIcebergCompatV1": "true"}, given=lambda i: {"w": None}
     ),
     "icebergCompatV2": Recipe(
-        [("l", {"type": "array", "elementType": "long", "containsNull": True})], {"delta.enableIcebergCompatV2": "true"},
+        [("l", {"type": "array", "elementType": "long", "containsNull": True})],
+        {"delta.enableIcebergCompatV2": "true"},
         given=lambda i: {"l": [i, None]},
     ),
     "clustering": Recipe([("z", "integer")], cluster_by=["z", "id"], given=lambda i: {"z": -i}),
@@ -146,24 +171,30 @@ RECIPES: dict[str, Recipe] = {
     ),
     "variantType": Recipe([("x", "variant")], given=lambda i: {"x": None}),
     "allowColumnDefaults": Recipe(
-        [("d", "string", {"CURRENT_DEFAULT": "'none'"})], features=["allowColumnDefaults"],
+        [("d", "string", {"CURRENT_DEFAULT": "'none'"})],
+        features=["allowColumnDefaults"],
         found=lambda i: {"d": "none"},
     ),
     "checkpointProtection": Recipe(features=["checkpointProtection"]),
     "materializePartitionColumns": Recipe(
-        [("p", "string")], features=["materializePartitionColumns"], partition_by=["p"], given=lambda i: {"p": f"p {i % 2}"}
+        [("p", "string")],
+        features=["materializePartitionColumns"],
+        partition_by=["p"],
+        given=lambda i: {"p": f"p {i % 2}"},
     ),
 }
 
 #: Features that no peer knows, or of which none is left: they are held to their rows by this reader alone.
 OURS: dict[str, Recipe] = {
     "icebergCompatV3": Recipe(
-        [("l", {"type": "array", "elementType": "long", "containsNull": True})], {"delta.enableIcebergCompatV3": "true"},
+        [("l", {"type": "array", "elementType": "long", "containsNull": True})],
+        {"delta.enableIcebergCompatV3": "true"},
         given=lambda i: {"l": [i, None]},
     ),
     "icebergWriterCompatV1": Recipe(
         [("l", {"type": "array", "elementType": "long", "containsNull": True})],
-        {"delta.enableIcebergWriterCompatV1": "true"}, given=lambda i: {"l": [i, None]},
+        {"delta.enableIcebergWriterCompatV1": "true"},
+        given=lambda i: {"l": [i, None]},
     ),
     "variantShredding": Recipe(
         [("x", "variant")], {"delta.enableVariantShredding": "true"}, given=lambda i: {"x": None}
@@ -173,7 +204,9 @@ OURS: dict[str, Recipe] = {
     ),
     "collations": Recipe([WORD], features=["collations"], given=lambda i: {"v": f"v{i}"}),
     "rowIds": Recipe([WORD], {"delta_core.writeDrafts": "true"}, ["rowIds"], given=lambda i: {"v": f"v{i}"}),
-    "coordinatedCommits-preview": Recipe([WORD], features=["coordinatedCommits-preview"], given=lambda i: {"v": f"v{i}"}),
+    "coordinatedCommits-preview": Recipe(
+        [WORD], features=["coordinatedCommits-preview"], given=lambda i: {"v": f"v{i}"}
+    ),
 }
 #: Bundled features without a recipe, and why.
 WITHOUT_RECIPE: dict[str, str] = {
@@ -202,10 +235,24 @@ REFUSED: dict[frozenset[str], str] = {
     **{
         frozenset(("icebergWriterCompatV1", other)): "IcebergWriterCompatV1=true needs"
         for other in (
-            "allowColumnDefaults", "changeDataFeed", "checkConstraints", "checkpointProtection", "collations",
-            "columnMapping by name", "columnMappingUsageTracking", "coordinatedCommits-preview", "deletionVectors",
-            "generatedColumns", "icebergCompatV3", "identityColumns", "invariants", "materializePartitionColumns", "rowIds",
-            "rowTracking", "variantShredding", "variantType",
+            "allowColumnDefaults",
+            "changeDataFeed",
+            "checkConstraints",
+            "checkpointProtection",
+            "collations",
+            "columnMapping by name",
+            "columnMappingUsageTracking",
+            "coordinatedCommits-preview",
+            "deletionVectors",
+            "generatedColumns",
+            "icebergCompatV3",
+            "identityColumns",
+            "invariants",
+            "materializePartitionColumns",
+            "rowIds",
+            "rowTracking",
+            "variantShredding",
+            "variantType",
         )
     },
 }
@@ -226,10 +273,16 @@ def recipe_of(first: str, second: str) -> Recipe:
         b.after(uri)
 
     return Recipe(
-        [*a.fields, *(f for f in b.fields if f[0] not in names)], {**b.properties, **a.properties}, [*a.features, *b.features],
-        [*a.partition_by, *b.partition_by], [*a.cluster_by, *b.cluster_by], lambda i: {**b.given(i), **a.given(i)}, found,
-        after, a.drops or b.drops,
-    )  # fmt: skip
+        [*a.fields, *(f for f in b.fields if f[0] not in names)],
+        {**b.properties, **a.properties},
+        [*a.features, *b.features],
+        [*a.partition_by, *b.partition_by],
+        [*a.cluster_by, *b.cluster_by],
+        lambda i: {**b.given(i), **a.given(i)},
+        found,
+        after,
+        a.drops or b.drops,
+    )
 
 
 def model(recipe: Recipe, batches: int, dropped: bool) -> list[Row]:
@@ -241,10 +294,13 @@ def model(recipe: Recipe, batches: int, dropped: bool) -> list[Row]:
 def make(uri: str, recipe: Recipe) -> None:
     """Create the table, append twice, do what the features do, write a checkpoint, and append behind it."""
     create_table(
-        open_context(uri), schema_of([("id", "long"), *recipe.fields]),
-        properties=recipe.properties, features=recipe.features, partition_by=recipe.partition_by,
+        open_context(uri),
+        schema_of([("id", "long"), *recipe.fields]),
+        properties=recipe.properties,
+        features=recipe.features,
+        partition_by=recipe.partition_by,
         cluster_by=recipe.cluster_by,
-    )  # fmt: skip
+    )
     for number in range(len(BATCHES)):
         if number == len(BATCHES) - 1:
             recipe.after(uri)

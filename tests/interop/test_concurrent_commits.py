@@ -31,7 +31,7 @@ from delta_core.errors import (
     ConcurrentDeleteReadError,
     MetadataChangedError,
     ProtocolChangedError,
-)  # fmt: skip
+)
 from delta_core.kernels.row_set import RowSet
 from delta_core.operations.write import TableWrite, WriteOptions, run_write
 from delta_core.snapshot import Snapshot, open_context, open_snapshot
@@ -79,9 +79,7 @@ def process(kind: str, uri: str, first: int) -> Iterator[Callable[[], list[int]]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-m", "tests.interop.appending", kind, uri, str(first), str(COMMITS)]
     pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command, env=env, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True
-    ) as running:
+    with subprocess.Popen(command, env=env, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as running:
         assert running.stdout is not None
 
         def go() -> list[int]:
@@ -91,9 +89,7 @@ def process(kind: str, uri: str, first: int) -> Iterator[Callable[[], list[int]]
 
         try:
             first_line = running.stdout.readline()
-            assert first_line == "ready\n", first_line + (
-                running.stderr.read()[-3000:] if running.stderr else ""
-            )
+            assert first_line == "ready\n", first_line + (running.stderr.read()[-3000:] if running.stderr else "")
             yield go
         finally:
             running.kill()
@@ -136,8 +132,7 @@ def test_every_commit_of_many_writers_lands_once(table: Made) -> None:
     # each commit of ours added its own row, and no other
     for version, number in left.items():
         before, after = (
-            set(open_snapshot(uri, v).scan(["id"]).to_table().column("id").to_pylist())
-            for v in (version - 1, version)
+            set(open_snapshot(uri, v).scan(["id"]).to_table().column("id").to_pylist()) for v in (version - 1, version)
         )
         assert after - before == {number}
         assert before <= after
@@ -177,13 +172,20 @@ def two(table: Made) -> Made:
     )
 
 
-@pytest.mark.parametrize(("options", "statement", "error"), [
-    (ALL, "DELETE FROM {t} WHERE id = 6", (ConcurrentDeleteReadError, ConcurrentAppendError)),
-    (PART, "UPDATE {t} SET id = 50 WHERE id = 1", (ConcurrentDeleteReadError, ConcurrentAppendError)),
-    (WriteOptions(mode="append"), "ALTER TABLE {t} ADD COLUMN c INT", MetadataChangedError),
-    (WriteOptions(mode="append"), "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
-     (ProtocolChangedError, MetadataChangedError)),
-], ids=["overwrite-delete", "part-update", "append-column", "append-protocol"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "statement", "error"),
+    [
+        (ALL, "DELETE FROM {t} WHERE id = 6", (ConcurrentDeleteReadError, ConcurrentAppendError)),
+        (PART, "UPDATE {t} SET id = 50 WHERE id = 1", (ConcurrentDeleteReadError, ConcurrentAppendError)),
+        (WriteOptions(mode="append"), "ALTER TABLE {t} ADD COLUMN c INT", MetadataChangedError),
+        (
+            WriteOptions(mode="append"),
+            "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+            (ProtocolChangedError, MetadataChangedError),
+        ),
+    ],
+    ids=["overwrite-delete", "part-update", "append-column", "append-protocol"],
+)
 def test_ours_fails_where_theirs_won(two: Made, options: WriteOptions, statement: str, error: Any) -> None:
     with pytest.raises(error) as caught:
         write_while(two, NEW, options, lambda: two.run(statement))
@@ -193,12 +195,16 @@ def test_ours_fails_where_theirs_won(two: Made, options: WriteOptions, statement
     assert 100 not in ids(two, peer="Vectors" not in statement)
 
 
-@pytest.mark.parametrize(("options", "statement", "left"), [
-    (WriteOptions(mode="append"), "DELETE FROM {t} WHERE id = 6", [0, 1, 2, 3, 4, 5, 7, 100]),
-    (WriteOptions(mode="append"), "INSERT OVERWRITE {t} VALUES (9L, 'b')", [9, 100]),
-    (PART, "DELETE FROM {t} WHERE p = 'b'", [100]),
-    (ALL, "INSERT INTO {t} VALUES (9L, 'b')", [9, 100]),
-], ids=["append-delete", "append-overwrite", "part-other", "overwrite-append"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "statement", "left"),
+    [
+        (WriteOptions(mode="append"), "DELETE FROM {t} WHERE id = 6", [0, 1, 2, 3, 4, 5, 7, 100]),
+        (WriteOptions(mode="append"), "INSERT OVERWRITE {t} VALUES (9L, 'b')", [9, 100]),
+        (PART, "DELETE FROM {t} WHERE p = 'b'", [100]),
+        (ALL, "INSERT INTO {t} VALUES (9L, 'b')", [9, 100]),
+    ],
+    ids=["append-delete", "append-overwrite", "part-other", "overwrite-append"],
+)
 def test_ours_lands_behind_theirs_where_they_agree(
     two: Made, options: WriteOptions, statement: str, left: list[int]
 ) -> None:
@@ -275,15 +281,32 @@ def overwrite(made: Made, predicate: str | None) -> None:
     write_deltalake(str(made.path), NEW, mode="overwrite", predicate=predicate)
 
 
-@pytest.mark.parametrize(("statement", "meanwhile", "error", "left"), [
-    ("DELETE FROM {t} WHERE id = 1 AND held(id)", lambda t: overwrite(t, "p = 'a'"), "ConcurrentAppend",
-     [4, 5, 6, 7, 100]),
-    ("INSERT OVERWRITE {t} SELECT id, 'a' FROM range(20, 21) WHERE held(id)", lambda t: overwrite(t, None),
-     "ConcurrentAppend", [100]),
-    ("UPDATE {t} SET id = 50 WHERE id = 1 AND held(id)", lambda t: write_deltalake(
-        str(t.path), pa.table({"id": [100], "p": ["a"], "c": [1]}), mode="append", schema_mode="merge"),
-     "MetadataChanged", [*range(8), 100]),
-], ids=["delete-overwrite", "overwrite-overwrite", "update-column"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("statement", "meanwhile", "error", "left"),
+    [
+        (
+            "DELETE FROM {t} WHERE id = 1 AND held(id)",
+            lambda t: overwrite(t, "p = 'a'"),
+            "ConcurrentAppend",
+            [4, 5, 6, 7, 100],
+        ),
+        (
+            "INSERT OVERWRITE {t} SELECT id, 'a' FROM range(20, 21) WHERE held(id)",
+            lambda t: overwrite(t, None),
+            "ConcurrentAppend",
+            [100],
+        ),
+        (
+            "UPDATE {t} SET id = 50 WHERE id = 1 AND held(id)",
+            lambda t: write_deltalake(
+                str(t.path), pa.table({"id": [100], "p": ["a"], "c": [1]}), mode="append", schema_mode="merge"
+            ),
+            "MetadataChanged",
+            [*range(8), 100],
+        ),
+    ],
+    ids=["delete-overwrite", "overwrite-overwrite", "update-column"],
+)
 def test_theirs_fails_where_ours_won(
     two: Made, tmp_path: Path, statement: str, meanwhile: Any, error: str, left: list[int]
 ) -> None:
@@ -294,12 +317,19 @@ def test_theirs_fails_where_ours_won(
     assert ids(two) == left
 
 
-@pytest.mark.parametrize(("statement", "meanwhile", "left"), [
-    ("DELETE FROM {t} WHERE p = 'a' AND id < 2 AND held(id)", lambda t: write_deltalake(
-        str(t.path), pa.table({"id": [100], "p": ["b"]}), mode="append"), [2, 3, 4, 5, 6, 7, 100]),
-    ("INSERT INTO {t} SELECT id, 'a' FROM range(20, 21) WHERE held(id)", lambda t: overwrite(t, None), [20, 100]),
-    ("DELETE FROM {t} WHERE p = 'b' AND id < 6 AND held(id)", lambda t: overwrite(t, "p = 'a'"), [6, 7, 100]),
-], ids=["delete-append", "append-overwrite", "delete-other"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("statement", "meanwhile", "left"),
+    [
+        (
+            "DELETE FROM {t} WHERE p = 'a' AND id < 2 AND held(id)",
+            lambda t: write_deltalake(str(t.path), pa.table({"id": [100], "p": ["b"]}), mode="append"),
+            [2, 3, 4, 5, 6, 7, 100],
+        ),
+        ("INSERT INTO {t} SELECT id, 'a' FROM range(20, 21) WHERE held(id)", lambda t: overwrite(t, None), [20, 100]),
+        ("DELETE FROM {t} WHERE p = 'b' AND id < 6 AND held(id)", lambda t: overwrite(t, "p = 'a'"), [6, 7, 100]),
+    ],
+    ids=["delete-append", "append-overwrite", "delete-other"],
+)
 def test_theirs_lands_behind_ours_where_they_agree(
     two: Made, tmp_path: Path, statement: str, meanwhile: Any, left: list[int]
 ) -> None:

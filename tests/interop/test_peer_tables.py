@@ -17,23 +17,27 @@ from delta_core.snapshot import open_snapshot
 deltalake = pytest.importorskip("deltalake")
 pytestmark = pytest.mark.peer
 
-TABLE = pa.table({
-    "id": pa.array(range(6), pa.int64()),
-    "i8": pa.array([1, -128, 127, None, 0, 5], pa.int8()),
-    "f": pa.array([0.5, math.nan, math.inf, -math.inf, None, -0.0], pa.float64()),
-    "s": pa.array(["a", "", None, "ü" * 50, "z" * 100, "'\"\\"], pa.string()),
-    "b": pa.array([b"\x00\xff", b"", None, b"x", b"y", b"z"], pa.binary()),
-    "d": pa.array([dt.date(1582, 10, 4), dt.date(9999, 12, 31), None, dt.date(1970, 1, 1), dt.date(1, 1, 1), None]),
-    "t": pa.array([-1, 0, None, 1, 10**15, -(10**15)], pa.timestamp("us", "UTC")),
-    "n": pa.array([-1, 0, None, 1, 10**15, -(10**15)], pa.timestamp("us")),
-    "c": pa.array([Decimal(x) for x in ("1.50", "-99999999.99", "0", "0.01", "7")] + [None], pa.decimal128(10, 2)),
-    "flag": pa.array([True, False, None, True, False, None]),
-    "l": pa.array([[1, None], [], None, [2], [3], [4]], pa.list_(pa.int32())),
-    "st": pa.array([{"x": 1, "y": "a"}, None, {"x": None, "y": None}, {"x": 2, "y": ""}, {"x": 3, "y": None}, None],
-                   pa.struct([("x", pa.int32()), ("y", pa.string())])),
-    "m": pa.array([[("a", 1)], [], None, [("b", None)], [("c", 3)], [("d", 4)]], pa.map_(pa.string(), pa.int64())),
-    "p": pa.array(["x", "y", "x", "y z/%", "x", "y"]),
-})  # fmt: skip
+TABLE = pa.table(
+    {
+        "id": pa.array(range(6), pa.int64()),
+        "i8": pa.array([1, -128, 127, None, 0, 5], pa.int8()),
+        "f": pa.array([0.5, math.nan, math.inf, -math.inf, None, -0.0], pa.float64()),
+        "s": pa.array(["a", "", None, "ü" * 50, "z" * 100, "'\"\\"], pa.string()),
+        "b": pa.array([b"\x00\xff", b"", None, b"x", b"y", b"z"], pa.binary()),
+        "d": pa.array([dt.date(1582, 10, 4), dt.date(9999, 12, 31), None, dt.date(1970, 1, 1), dt.date(1, 1, 1), None]),
+        "t": pa.array([-1, 0, None, 1, 10**15, -(10**15)], pa.timestamp("us", "UTC")),
+        "n": pa.array([-1, 0, None, 1, 10**15, -(10**15)], pa.timestamp("us")),
+        "c": pa.array([Decimal(x) for x in ("1.50", "-99999999.99", "0", "0.01", "7")] + [None], pa.decimal128(10, 2)),
+        "flag": pa.array([True, False, None, True, False, None]),
+        "l": pa.array([[1, None], [], None, [2], [3], [4]], pa.list_(pa.int32())),
+        "st": pa.array(
+            [{"x": 1, "y": "a"}, None, {"x": None, "y": None}, {"x": 2, "y": ""}, {"x": 3, "y": None}, None],
+            pa.struct([("x", pa.int32()), ("y", pa.string())]),
+        ),
+        "m": pa.array([[("a", 1)], [], None, [("b", None)], [("c", 3)], [("d", 4)]], pa.map_(pa.string(), pa.int64())),
+        "p": pa.array(["x", "y", "x", "y z/%", "x", "y"]),
+    }
+)
 
 
 def peer_rows(path: Path, version: int | None = None) -> list[str]:
@@ -82,7 +86,9 @@ def test_life_of_a_table_is_read_equal_at_every_version(tmp_path: Path) -> None:
 
 def test_change_feed_is_read_equal(tmp_path: Path) -> None:
     plain = TABLE.select(["id", "s", "flag"])
-    deltalake.write_deltalake(tmp_path, plain, partition_by=["flag"], configuration={"delta.enableChangeDataFeed": "true"})
+    deltalake.write_deltalake(
+        tmp_path, plain, partition_by=["flag"], configuration={"delta.enableChangeDataFeed": "true"}
+    )
     table = deltalake.DeltaTable(str(tmp_path))
     table.delete("id = 2")
     table.update(updates={"s": "'new'"}, predicate="id > 3")

@@ -45,7 +45,9 @@ def insert(session: Any, name: str, recipe: Recipe, ids: tuple[int, ...]) -> Non
 def theirs(session: Any, name: str, uri: str) -> list[Row]:
     latest = open_snapshot(uri)
     # Spark can't give null variants to Arrow
-    shown = [f"CAST({f.name} AS STRING) AS {f.name}" if f.type == VARIANT else f"`{f.name}`" for f in latest.schema.fields]
+    shown = [
+        f"CAST({f.name} AS STRING) AS {f.name}" if f.type == VARIANT else f"`{f.name}`" for f in latest.schema.fields
+    ]
     # of a version: Spark refuses some tables with vectors where the query names none
     found = session.sql(f"SELECT {', '.join(shown)} FROM {name} VERSION AS OF {latest.version}").toArrow()
     return sorted(found.to_pylist(), key=lambda r: r["id"])

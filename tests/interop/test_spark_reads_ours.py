@@ -31,9 +31,17 @@ pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.filterwarnings("i
 Fields = Sequence[tuple[Any, ...]]
 #: What a removal of rows needs of a file.
 READ = (
-    "path", "partitionValues", "size", "modificationTime", "stats", "tags", "deletionVector", "baseRowId",
-    "defaultRowCommitVersion", "clusteringProvider",
-)  # fmt: skip
+    "path",
+    "partitionValues",
+    "size",
+    "modificationTime",
+    "stats",
+    "tags",
+    "deletionVector",
+    "baseRowId",
+    "defaultRowCommitVersion",
+    "clusteringProvider",
+)
 
 
 @dataclass(frozen=True)
@@ -60,9 +68,13 @@ class Case:
 def make(path: Path, case: Case) -> str:
     uri = str(path)
     create_table(
-        open_context(uri), schema_of(case.fields), properties=case.properties, features=case.features,
-        partition_by=case.partition_by, cluster_by=case.cluster_by,
-    )  # fmt: skip
+        open_context(uri),
+        schema_of(case.fields),
+        properties=case.properties,
+        features=case.features,
+        partition_by=case.partition_by,
+        cluster_by=case.cluster_by,
+    )
     for rows in case.appends:
         append(uri, rows)
     if case.after is not None:
@@ -76,8 +88,12 @@ def make(path: Path, case: Case) -> str:
 def append(uri: str, rows: Mapping[str, Any], **options: Any) -> None:
     given = open_snapshot(uri).schema
     known = {f.name: f for f in given.to_arrow()}
-    arrow = pa.table({n: v if isinstance(v, pa.Array) else pa.array(v, known[n].type) if n in known else pa.array(v)
-                      for n, v in rows.items()})  # fmt: skip
+    arrow = pa.table(
+        {
+            n: v if isinstance(v, pa.Array) else pa.array(v, known[n].type) if n in known else pa.array(v)
+            for n, v in rows.items()
+        }
+    )
     assert write_table(open_context(uri), arrow, WriteOptions(mode="append", **options)) is not None
 
 
@@ -111,25 +127,56 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMES = [datetime(1969, 12, 31, 23, 59, 59, 999999, UTC), datetime(2024, 2, 29, 1, 2, 3, 4, UTC), None, EPOCH]
 DAYS = [date(2020, 1, 1), None, None, date(2021, 1, 1)]
 NAIVE = [t and t.replace(tzinfo=None) for t in TIMES]
-NESTED = [("n", struct(("a", "integer"), ("l", array(struct(("x", "integer"), ("y", "string")))),
-                       ("m", mapping("string", struct(("k", "integer"))))))]  # fmt: skip
+NESTED = [
+    (
+        "n",
+        struct(
+            ("a", "integer"),
+            ("l", array(struct(("x", "integer"), ("y", "string")))),
+            ("m", mapping("string", struct(("k", "integer")))),
+        ),
+    )
+]
 NESTED_ROWS = {
-    "n": [{"a": 1, "l": [{"x": 1, "y": "q"}, None], "m": [("k", {"k": 5})]}, None, {"a": None, "l": [], "m": []},
-          {"a": -2, "l": None, "m": [("z", None)]}]
-}  # fmt: skip
+    "n": [
+        {"a": 1, "l": [{"x": 1, "y": "q"}, None], "m": [("k", {"k": 5})]},
+        None,
+        {"a": None, "l": [], "m": []},
+        {"a": -2, "l": None, "m": [("z", None)]},
+    ]
+}
 PRIMITIVES: Fields = [
-    ID, ("b", "byte"), ("s", "short"), ("i", "integer"), ("f", "float"), ("d", "double"), ("t", "string"), ("x", "binary"),
-    ("o", "boolean"), ("dt", "date"), ("ts", "timestamp"), ("c", "decimal(5,2)"), ("e", "decimal(38,10)"),
+    ID,
+    ("b", "byte"),
+    ("s", "short"),
+    ("i", "integer"),
+    ("f", "float"),
+    ("d", "double"),
+    ("t", "string"),
+    ("x", "binary"),
+    ("o", "boolean"),
+    ("dt", "date"),
+    ("ts", "timestamp"),
+    ("c", "decimal(5,2)"),
+    ("e", "decimal(38,10)"),
     ("g", "decimal(18,0)"),
-]  # fmt: skip
+]
 PRIMITIVE_ROWS = {
-    **IDS, "b": [-128, 127, None, 0], "s": [-(2**15), 2**15 - 1, None, 0], "i": [-(2**31), 2**31 - 1, None, 0],
-    "f": [math.nan, -0.0, None, math.inf], "d": [math.nan, -0.0, None, -math.inf],
-    "t": ["x" * 31 + "\U0001f600tail", "", None, "\U0010ffff" * 40], "x": [b"\x00\xff", b"", None, b"z" * 50],
-    "o": [True, False, None, True], "dt": [date(1, 1, 1), date(9999, 12, 31), None, date(1969, 12, 31)], "ts": TIMES,
+    **IDS,
+    "b": [-128, 127, None, 0],
+    "s": [-(2**15), 2**15 - 1, None, 0],
+    "i": [-(2**31), 2**31 - 1, None, 0],
+    "f": [math.nan, -0.0, None, math.inf],
+    "d": [math.nan, -0.0, None, -math.inf],
+    "t": ["x" * 31 + "\U0001f600tail", "", None, "\U0010ffff" * 40],
+    "x": [b"\x00\xff", b"", None, b"z" * 50],
+    "o": [True, False, None, True],
+    "dt": [date(1, 1, 1), date(9999, 12, 31), None, date(1969, 12, 31)],
+    "ts": TIMES,
     "c": [Decimal("999.99"), Decimal("-999.99"), None, Decimal(0)],
-    "e": [Decimal(10) ** 27, -Decimal("0.0000000001"), None, Decimal(1)], "g": [10**17, -(10**17), None, 0],
-}  # fmt: skip
+    "e": [Decimal(10) ** 27, -Decimal("0.0000000001"), None, Decimal(1)],
+    "g": [10**17, -(10**17), None, 0],
+}
 CDF = {"delta.enableChangeDataFeed": "true"}
 DV = {"delta.enableDeletionVectors": "true"}
 
@@ -269,13 +316,21 @@ def theirs(made: Made, case: Case, version: int) -> list[str]:
 
 
 PROPERTIES: dict[str, str] = {
-    "delta.appendOnly": "true", "delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true",
-    "delta.enableRowTracking": "true", "delta.enableInCommitTimestamps": "true", "delta.enableTypeWidening": "true",
-    "delta.columnMapping.mode": "name", "delta.checkpointPolicy": "v2", "delta.constraints.c": "id > 0",
-    "delta.feature.allowColumnDefaults": "supported", "delta.feature.vacuumProtocolCheck": "supported",
+    "delta.appendOnly": "true",
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableDeletionVectors": "true",
+    "delta.enableRowTracking": "true",
+    "delta.enableInCommitTimestamps": "true",
+    "delta.enableTypeWidening": "true",
+    "delta.columnMapping.mode": "name",
+    "delta.checkpointPolicy": "v2",
+    "delta.constraints.c": "id > 0",
+    "delta.feature.allowColumnDefaults": "supported",
+    "delta.feature.vacuumProtocolCheck": "supported",
     "delta.feature.timestampNtz": "supported",
-    "delta.feature.domainMetadata": "supported", "delta.feature.icebergCompatV1": "supported",
-}  # fmt: skip
+    "delta.feature.domainMetadata": "supported",
+    "delta.feature.icebergCompatV1": "supported",
+}
 
 
 def protocol(row: Any) -> tuple[int, int, list[str]]:
@@ -287,7 +342,5 @@ def test_protocol_is_the_one_that_spark_makes(table: Made, tmp_path: Path, name:
     table.create("id BIGINT", f"'{name}' = '{PROPERTIES[name]}'")
     uri = str(tmp_path / "ours")
     create_table(open_context(uri), schema_of([ID]), properties={name: PROPERTIES[name]})
-    theirs, made = (
-        protocol(table.spark.sql(f"DESCRIBE DETAIL delta.`{p}`").collect()[0]) for p in (table.path, uri)
-    )
+    theirs, made = (protocol(table.spark.sql(f"DESCRIBE DETAIL delta.`{p}`").collect()[0]) for p in (table.path, uri))
     assert made == theirs

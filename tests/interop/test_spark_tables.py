@@ -100,7 +100,9 @@ def test_vectors_row_ids_and_changes_of_every_verb(table: Made) -> None:
 
 
 def test_row_ids_survive_updates_and_rewrites(table: Made) -> None:
-    table.create("id INT, v STRING", "'delta.enableRowTracking' = 'true'", "'delta.enableDeletionVectors' = 'false'").run(
+    table.create(
+        "id INT, v STRING", "'delta.enableRowTracking' = 'true'", "'delta.enableDeletionVectors' = 'false'"
+    ).run(
         "INSERT INTO {t} SELECT CAST(id AS INT), 'a' FROM range(0, 50, 1, 2)",
         "UPDATE {t} SET v = 'b' WHERE id % 5 = 0",
         "INSERT INTO {t} VALUES (100, 'c')",
@@ -121,7 +123,9 @@ def test_row_ids_of_a_table_that_began_without_them(table: Made) -> None:
 
 @pytest.mark.parametrize("vectors", ["true", "false"])
 def test_changes_under_column_mapping(table: Made, vectors: str) -> None:
-    table.create("id INT, s STRUCT<a: INT, b: STRING>", CDF, MAPPED, f"'delta.enableDeletionVectors' = '{vectors}'").run(
+    table.create(
+        "id INT, s STRUCT<a: INT, b: STRING>", CDF, MAPPED, f"'delta.enableDeletionVectors' = '{vectors}'"
+    ).run(
         "INSERT INTO {t} SELECT CAST(id AS INT), struct(CAST(id AS INT), 'x') FROM range(20)",
         "ALTER TABLE {t} RENAME COLUMN s.a TO z",
         "ALTER TABLE {t} RENAME COLUMN id TO `the id, renamed`",
@@ -139,7 +143,8 @@ def test_changes_under_column_mapping(table: Made, vectors: str) -> None:
 def test_columns_renamed_dropped_and_added_again(table: Made, mode: str) -> None:
     table.create(
         "id INT, p STRING, gone INT, n STRUCT<a: INT, l: ARRAY<STRUCT<x: INT, y: STRING>>, m: MAP<STRING, STRUCT<k: INT>>>",
-        f"'delta.columnMapping.mode' = '{mode}'", tail="PARTITIONED BY (p)",
+        f"'delta.columnMapping.mode' = '{mode}'",
+        tail="PARTITIONED BY (p)",
     ).run(
         "INSERT INTO {t} SELECT 1, 'a b', 2, struct(3, array(struct(4, 'v')), map('k', struct(5)))",
         "ALTER TABLE {t} RENAME COLUMN n.l.element.x TO `x.y z`",
@@ -159,7 +164,8 @@ def test_mapping_switched_on_over_old_files(table: Made) -> None:
     table.create("id INT, name STRING").run(
         "INSERT INTO {t} VALUES (1, 'a')",
         "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
-        "ALTER TABLE {t} RENAME COLUMN name TO id2", "ALTER TABLE {t} RENAME COLUMN id TO name",
+        "ALTER TABLE {t} RENAME COLUMN name TO id2",
+        "ALTER TABLE {t} RENAME COLUMN id TO name",
         "INSERT INTO {t} VALUES (2, 'b')",
     )
     assert_every_version_equal(table)
@@ -171,23 +177,36 @@ def test_every_widened_type_with_statistics_of_the_old_one(table: Made, configur
         "n STRUCT<x: SHORT>, a ARRAY<BYTE>, m MAP<BYTE, FLOAT>",
         *WIDENED,
     )
-    values = ("({k}, {k}, {k}, {k}, float({k} + 0.1), {k}, DATE '2020-01-0{k}', {k}.25, {k}, {k}, "
-              "struct({k}), array({k}), map({k}, float(0.1)))")  # fmt: skip
+    values = (
+        "({k}, {k}, {k}, {k}, float({k} + 0.1), {k}, DATE '2020-01-0{k}', {k}.25, {k}, {k}, "
+        "struct({k}), array({k}), map({k}, float(0.1)))"
+    )
     for k in (1, 2, 3):
         table.run(f"INSERT INTO {table.name} VALUES {values.format(k=k)}")
     changes = {
-        "b": "INT", "s": "BIGINT", "i": "DOUBLE", "f": "DOUBLE", "bd": "DOUBLE", "d": "TIMESTAMP_NTZ", "c": "DECIMAL(9, 4)",
-        "ic": "DECIMAL(12, 2)", "lc": "DECIMAL(22, 1)", "n.x": "BIGINT", "a.element": "INT", "m.key": "BIGINT",
+        "b": "INT",
+        "s": "BIGINT",
+        "i": "DOUBLE",
+        "f": "DOUBLE",
+        "bd": "DOUBLE",
+        "d": "TIMESTAMP_NTZ",
+        "c": "DECIMAL(9, 4)",
+        "ic": "DECIMAL(12, 2)",
+        "lc": "DECIMAL(22, 1)",
+        "n.x": "BIGINT",
+        "a.element": "INT",
+        "m.key": "BIGINT",
         "m.value": "DOUBLE",
-    }  # fmt: skip
+    }
     for column, new in changes.items():
         table.run(f"ALTER TABLE {{t}} ALTER COLUMN {column} TYPE {new}")
     table.run(f"INSERT INTO {table.name} VALUES {values.format(k=4)}")
     values_of = {
-        **dict.fromkeys(("b", "s", "i", "bd", "ic", "lc", "n.x"), ("2", "2.5")), "c": ("2.25", "2.2501", "3"),
+        **dict.fromkeys(("b", "s", "i", "bd", "ic", "lc", "n.x"), ("2", "2.5")),
+        "c": ("2.25", "2.2501", "3"),
         "f": ("1.1D", "float(1.1)", "2.100000001D", "2.0D"),
         "d": ("TIMESTAMP_NTZ '2020-01-02 00:00:00'", "TIMESTAMP_NTZ '2020-01-02 12:00:00'"),
-    }  # fmt: skip
+    }
     predicates = [f"{c} {op} {v}" for c, vs in values_of.items() for op in ("=", ">", "<=") for v in vs]
     assert_every_version_equal(table)
     # Spark's own skipping loses the rows of f = float(1.1): the bound in the log, 1.1, is below the widened value
@@ -202,18 +221,21 @@ def test_every_widened_type_with_statistics_of_the_old_one(table: Made, configur
 def test_partition_column_widened_and_renamed(table: Made) -> None:
     table.create("id INT, p BYTE, d DATE", *WIDENED, MAPPED, tail="PARTITIONED BY (p, d)").run(
         "INSERT INTO {t} VALUES (1, 1, DATE '2020-01-01'), (2, NULL, NULL), (3, -7, DATE '1900-01-01')",
-        "ALTER TABLE {t} ALTER COLUMN p TYPE INT", "ALTER TABLE {t} ALTER COLUMN d TYPE TIMESTAMP_NTZ",
+        "ALTER TABLE {t} ALTER COLUMN p TYPE INT",
+        "ALTER TABLE {t} ALTER COLUMN d TYPE TIMESTAMP_NTZ",
         "ALTER TABLE {t} RENAME COLUMN p TO q",
         "INSERT INTO {t} VALUES (4, 70000, TIMESTAMP_NTZ '2020-01-01 10:00:00')",
     )
     assert_every_version_equal(table)
-    assert_predicates_equal(table, "q > 0", "q IS NULL", "d < '2020-01-01 05:00:00'", "d = DATE '2020-01-01'", "q = -7L")
+    assert_predicates_equal(
+        table, "q > 0", "q IS NULL", "d < '2020-01-01 05:00:00'", "d = DATE '2020-01-01'", "q = -7L"
+    )
 
 
 def test_variants_are_the_bytes_that_spark_wrote(table: Made) -> None:
     table.create("id INT, v VARIANT, s STRUCT<w: VARIANT>").run(
         """INSERT INTO {t} SELECT id, parse_json(j), named_struct('w', parse_json(j)) FROM VALUES
-           (1, '{"a": [1, 2.5, "x"], "b": null}'), (2, '17'), (3, 'null'), (4, NULL) AS x(id, j)""",
+           (1, '{"a": [1, 2.5, "x"], "b": null}'), (2, '17'), (3, 'null'), (4, NULL) AS x(id, j)"""
     )
     found = {r["id"]: r["v"] for r in table.latest().scan().to_table().to_pylist()}
     theirs = {r.id: r.v for r in table.spark.table(table.name).collect()}
@@ -236,7 +258,8 @@ def test_identity_generated_defaults_and_checks_are_read(spark: Any, table: Made
         f"INSERT INTO {table.name} (id) VALUES (1), (2)",
         "ALTER TABLE {t} ADD CONSTRAINT positive CHECK (id > 0)",
         "ALTER TABLE {t} SET TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')",
-        "ALTER TABLE {t} ADD COLUMN d STRING", "ALTER TABLE {t} ALTER COLUMN d SET DEFAULT 'none'",
+        "ALTER TABLE {t} ADD COLUMN d STRING",
+        "ALTER TABLE {t} ALTER COLUMN d SET DEFAULT 'none'",
         f"INSERT INTO {table.name} (id) VALUES (3)",
     )
     assert_every_version_equal(table)
@@ -244,8 +267,10 @@ def test_identity_generated_defaults_and_checks_are_read(spark: Any, table: Made
 
 def test_clustered_table(table: Made) -> None:
     table.create("a INT, b STRING", DV, tail="CLUSTER BY (a, b)").run(
-        "INSERT INTO {t} SELECT CAST(id AS INT), CAST(id % 5 AS STRING) FROM range(0, 200, 1, 4)", "OPTIMIZE {t}",
-        "ALTER TABLE {t} CLUSTER BY (b)", "DELETE FROM {t} WHERE a = 3",
+        "INSERT INTO {t} SELECT CAST(id AS INT), CAST(id % 5 AS STRING) FROM range(0, 200, 1, 4)",
+        "OPTIMIZE {t}",
+        "ALTER TABLE {t} CLUSTER BY (b)",
+        "DELETE FROM {t} WHERE a = 3",
     )
     assert_every_version_equal(table)
     assert "delta.clustering" in table.latest().domains()
@@ -262,8 +287,10 @@ def checkpoint(table: Made) -> None:
 
 @pytest.mark.parametrize("form", ["json", "parquet"])
 def test_v2_checkpoints_with_sidecars(table: Made, configured: Any, form: str) -> None:
-    configured(spark__databricks__delta__checkpointV2__topLevelFileFormat=form,
-               spark__databricks__delta__checkpoint__partSize="3")  # fmt: skip
+    configured(
+        spark__databricks__delta__checkpointV2__topLevelFileFormat=form,
+        spark__databricks__delta__checkpoint__partSize="3",
+    )
     policy = ("'delta.checkpointPolicy' = 'v2'", "'delta.checkpointInterval' = '4'", DV)
     table.create("id INT, p INT", *policy, tail="PARTITIONED BY (p)")
     for n in range(9):
@@ -279,11 +306,15 @@ def test_v2_checkpoints_with_sidecars(table: Made, configured: Any, form: str) -
 @pytest.mark.parametrize("structs", ["true", "false"])
 def test_classic_and_multi_part_checkpoints(table: Made, configured: Any, structs: str) -> None:
     table.create(
-        "id INT, t TIMESTAMP, s STRING, p DATE", f"'delta.checkpoint.writeStatsAsStruct' = '{structs}'",
-        f"'delta.checkpoint.writeStatsAsJson' = '{'false' if structs == 'true' else 'true'}'", tail="PARTITIONED BY (p)",
-    )  # fmt: skip
-    insert = ("INSERT INTO {{t}} SELECT id, timestamp_micros({n} * 1000000 + id * 1234567), repeat('ü', id * 10), "
-              "date_add(DATE '2020-01-01', {n}) FROM range({n}, {n} + 5)")  # fmt: skip
+        "id INT, t TIMESTAMP, s STRING, p DATE",
+        f"'delta.checkpoint.writeStatsAsStruct' = '{structs}'",
+        f"'delta.checkpoint.writeStatsAsJson' = '{'false' if structs == 'true' else 'true'}'",
+        tail="PARTITIONED BY (p)",
+    )
+    insert = (
+        "INSERT INTO {{t}} SELECT id, timestamp_micros({n} * 1000000 + id * 1234567), repeat('ü', id * 10), "
+        "date_add(DATE '2020-01-01', {n}) FROM range({n}, {n} + 5)"
+    )
     for n in range(6):
         table.run(insert.format(n=n))
     checkpoint(table)
@@ -293,16 +324,25 @@ def test_classic_and_multi_part_checkpoints(table: Made, configured: Any, struct
     checkpoint(table)
     assert_every_version_equal(table)
     assert_predicates_equal(
-        table, "p = '2020-01-03'", "p IS NULL", "id > 8", "s = repeat('ü', 70)", "t > '1970-01-01 00:00:12.345'",
-        "t = timestamp_micros(6 * 1000000 + 10 * 1234567)", "s > repeat('ü', 40)", "id IS NULL OR p > '2020-01-06'",
+        table,
+        "p = '2020-01-03'",
+        "p IS NULL",
+        "id > 8",
+        "s = repeat('ü', 70)",
+        "t > '1970-01-01 00:00:12.345'",
+        "t = timestamp_micros(6 * 1000000 + 10 * 1234567)",
+        "s > repeat('ü', 40)",
+        "id IS NULL OR p > '2020-01-06'",
     )
 
 
 def test_time_travel_over_the_switch_to_in_commit_timestamps(table: Made) -> None:
     table.create("id INT").run(
-        "INSERT INTO {t} VALUES (1)", "INSERT INTO {t} VALUES (2)",
+        "INSERT INTO {t} VALUES (1)",
+        "INSERT INTO {t} VALUES (2)",
         "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')",
-        "INSERT INTO {t} VALUES (3)", "INSERT INTO {t} VALUES (4)",
+        "INSERT INTO {t} VALUES (3)",
+        "INSERT INTO {t} VALUES (4)",
     )
     for path in sorted((table.path / "_delta_log").glob("*.json"))[4:]:
         os.utime(path, (0, 0))  # the file's time is no longer the commit's
@@ -340,10 +380,14 @@ def test_cleaned_up_log(table: Made, configured: Any) -> None:
 def test_shallow_clone_and_its_own_changes(table: Made, tmp_path: Path) -> None:
     source = Made(table.spark, tmp_path / "source äöü %20 #1+2")
     source.create("id INT, p STRING", DV, tail="PARTITIONED BY (p)").run(
-        "INSERT INTO {t} SELECT id, CAST(id % 2 AS STRING) || ' %/#?' FROM range(20)", "DELETE FROM {t} WHERE id = 4",
+        "INSERT INTO {t} SELECT id, CAST(id % 2 AS STRING) || ' %/#?' FROM range(20)", "DELETE FROM {t} WHERE id = 4"
     )
-    table.run(f"CREATE TABLE {{t}} SHALLOW CLONE {source.name}", "DELETE FROM {t} WHERE id = 5",
-              "INSERT INTO {t} VALUES (100, 'new')", "UPDATE {t} SET id = -id WHERE id = 6")  # fmt: skip
+    table.run(
+        f"CREATE TABLE {{t}} SHALLOW CLONE {source.name}",
+        "DELETE FROM {t} WHERE id = 5",
+        "INSERT INTO {t} VALUES (100, 'new')",
+        "UPDATE {t} SET id = -id WHERE id = 6",
+    )
     assert_every_version_equal(table)
     assert_every_version_equal(source)
 
@@ -358,10 +402,16 @@ PARTITIONS = {
     "s": ("STRING", ["'a b'", "''", "'%41+#?&='", "'ü/\\\\:*\"'", "'__HIVE_DEFAULT_PARTITION__x'", "' b'"]),
     "x": ("BINARY", ["X'616263'", "X'C3BC25'"]),
     "a": ("DATE", ["DATE '0001-01-01'", "DATE '9999-12-31'", "DATE '1582-10-04'"]),
-    "t": ("TIMESTAMP", ["TIMESTAMP '2024-03-10 02:30:00.123456'", "TIMESTAMP '1500-01-01 00:00:00'",
-                        "TIMESTAMP '1969-12-31 23:59:59.999999'"]),
+    "t": (
+        "TIMESTAMP",
+        [
+            "TIMESTAMP '2024-03-10 02:30:00.123456'",
+            "TIMESTAMP '1500-01-01 00:00:00'",
+            "TIMESTAMP '1969-12-31 23:59:59.999999'",
+        ],
+    ),
     "n": ("TIMESTAMP_NTZ", ["TIMESTAMP_NTZ '2024-03-10 02:30:00.123'", "TIMESTAMP_NTZ '0001-01-01 00:00:00'"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("column", PARTITIONS)
@@ -377,8 +427,10 @@ def test_partition_values_of_every_type(table: Made, column: str) -> None:
 
 @pytest.mark.parametrize("utc", ["true", "false"])
 def test_partition_timestamps_written_in_another_zone(table: Made, configured: Any, utc: str) -> None:
-    configured(spark__sql__session__timeZone="America/Los_Angeles",
-               spark__databricks__delta__write__utcTimestampPartitionValues=utc)  # fmt: skip
+    configured(
+        spark__sql__session__timeZone="America/Los_Angeles",
+        spark__databricks__delta__write__utcTimestampPartitionValues=utc,
+    )
     table.create("id INT, p TIMESTAMP", tail="PARTITIONED BY (p)")
     table.run("INSERT INTO {t} VALUES (1, TIMESTAMP '2024-07-01 10:00:00'), (2, TIMESTAMP '2024-11-03 01:30:00.5')")
     zone = "UTC" if utc == "true" else "America/Los_Angeles"
@@ -394,8 +446,11 @@ def test_partition_timestamps_written_in_another_zone(table: Made, configured: A
 @pytest.mark.parametrize("mode", ["LEGACY", "CORRECTED"])
 @pytest.mark.parametrize("kind", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
 def test_times_of_both_calendars_and_every_physical_type(table: Made, configured: Any, kind: str, mode: str) -> None:
-    configured(spark__sql__parquet__outputTimestampType=kind, spark__sql__parquet__int96RebaseModeInWrite=mode,
-               spark__sql__parquet__datetimeRebaseModeInWrite=mode)  # fmt: skip
+    configured(
+        spark__sql__parquet__outputTimestampType=kind,
+        spark__sql__parquet__int96RebaseModeInWrite=mode,
+        spark__sql__parquet__datetimeRebaseModeInWrite=mode,
+    )
     table.create("id INT, t TIMESTAMP, d DATE").run(
         "INSERT INTO {t} VALUES (1, TIMESTAMP '1000-01-01 00:00:00', DATE '1000-01-01'), "
         "(2, TIMESTAMP '2024-01-01 12:34:56.789', DATE '1582-10-04'), "
@@ -404,7 +459,11 @@ def test_times_of_both_calendars_and_every_physical_type(table: Made, configured
     )
     assert_every_version_equal(table)
     assert_predicates_equal(
-        table, "t < '1500-01-01'", "t > '9000-01-01'", "d = '1000-01-01'", "d < '0500-01-01'",
+        table,
+        "t < '1500-01-01'",
+        "t > '9000-01-01'",
+        "d = '1000-01-01'",
+        "d < '0500-01-01'",
         "t = '2024-01-01 12:34:56.789'",
     )
 
@@ -420,11 +479,15 @@ def test_skipping_keeps_every_row(table: Made) -> None:
             f"FROM range({n * 8}, {n * 8 + 8})"
         )
     columns = {
-        "i": ["7", "8", "100", "NULL"], "f": ["0.1", "0.7D", "2.3", "double('NaN')"], "d": ["double('NaN')", "5.0", "1/3"],
+        "i": ["7", "8", "100", "NULL"],
+        "f": ["0.1", "0.7D", "2.3", "double('NaN')"],
+        "d": ["double('NaN')", "5.0", "1/3"],
         "s": ["repeat('c', 32)", "repeat('a', 30) || char(8364)", "''"],
-        "t": ["timestamp_micros(8 * 1234567891L)", "TIMESTAMP '1970-01-01 03:05:11.111'"], "c": ["1.143", "1.1429", "2"],
-        "b": ["true"], "n.x": ["4", "NULL"],
-    }  # fmt: skip
+        "t": ["timestamp_micros(8 * 1234567891L)", "TIMESTAMP '1970-01-01 03:05:11.111'"],
+        "c": ["1.143", "1.1429", "2"],
+        "b": ["true"],
+        "n.x": ["4", "NULL"],
+    }
     for column, values in columns.items():
         tests = [f"{column} {op} {v}" for op in ("=", "<", ">=", "!=", "<=>") for v in values]
         tests += [f"NOT ({t})" for t in tests[::2]]

@@ -27,8 +27,15 @@ from delta_core.kernels.arrow_buffers import (
 )
 
 NUMBERS = (
-    pa.int8(), pa.int32(), pa.int64(), pa.uint16(), pa.float32(), pa.float64(), pa.date32(), pa.timestamp("us", "UTC"),
-)  # fmt: skip
+    pa.int8(),
+    pa.int32(),
+    pa.int64(),
+    pa.uint16(),
+    pa.float32(),
+    pa.float64(),
+    pa.date32(),
+    pa.timestamp("us", "UTC"),
+)
 
 
 @given(st.lists(st.none() | st.booleans()), st.integers(0, 20), st.booleans())
@@ -46,7 +53,9 @@ def test_bool_array_equals_pyarrows(values: list[bool]) -> None:
 
 @pytest.mark.parametrize("type", NUMBERS, ids=str)
 def test_numbers_pass_through_both_ways_in_slices(type: pa.DataType) -> None:
-    array = pa.array([1, 2, None, 4, 5], pa.int64()).cast(type if not pa.types.is_date32(type) else pa.int32()).view(type)
+    array = (
+        pa.array([1, 2, None, 4, 5], pa.int64()).cast(type if not pa.types.is_date32(type) else pa.int32()).view(type)
+    )
     part = array.slice(1, 3)
     numbers = values_of(part)
     assert [n for n, v in zip(numbers.tolist(), is_valid(part).tolist(), strict=True) if v] == [2, 4]
@@ -98,13 +107,21 @@ def test_scalar_of_equals_pyarrows(value: Any, type: pa.DataType) -> None:
 @pytest.mark.parametrize(
     ("values", "type"),
     [
-        ([], pa.int64()), ([1, None, 3], pa.int16()), ([None, None], pa.string()), (["a", None, ""], pa.string()),
-        ([b"a", None], pa.binary()), ([True, None, False], pa.bool_()), ([0.5, None], pa.float32()),
-        ([Decimal("1.5"), None], pa.decimal128(9, 2)), ([date(2000, 1, 1), None], pa.date32()),
-        ([1, None, 2.5], pa.float64()), ([None], pa.timestamp("us")), ([1, 2**70], pa.decimal128(38, 0)),
+        ([], pa.int64()),
+        ([1, None, 3], pa.int16()),
+        ([None, None], pa.string()),
+        (["a", None, ""], pa.string()),
+        ([b"a", None], pa.binary()),
+        ([True, None, False], pa.bool_()),
+        ([0.5, None], pa.float32()),
+        ([Decimal("1.5"), None], pa.decimal128(9, 2)),
+        ([date(2000, 1, 1), None], pa.date32()),
+        ([1, None, 2.5], pa.float64()),
+        ([None], pa.timestamp("us")),
+        ([1, 2**70], pa.decimal128(38, 0)),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_array_of_equals_pyarrows(values: list[Any], type: pa.DataType) -> None:
     found = array_of(values, type)
     found.validate(full=True)
@@ -113,7 +130,12 @@ def test_array_of_equals_pyarrows(values: list[Any], type: pa.DataType) -> None:
 
 @pytest.mark.parametrize(
     ("value", "type"),
-    [(128, pa.int8()), (Decimal("1.234"), pa.decimal128(5, 2)), (Decimal(1000), pa.decimal128(3, 0)), ("a", pa.int32())],
+    [
+        (128, pa.int8()),
+        (Decimal("1.234"), pa.decimal128(5, 2)),
+        (Decimal(1000), pa.decimal128(3, 0)),
+        ("a", pa.int32()),
+    ],
     ids=str,
 )
 def test_scalar_that_the_type_can_not_hold_is_refused_as_by_pyarrow(value: Any, type: pa.DataType) -> None:

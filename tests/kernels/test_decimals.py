@@ -26,7 +26,9 @@ def values_of(t: pa.DataType) -> st.SearchStrategy[Decimal]:
     """Return values with any number of digits, which lie near the limits more often than chance has it."""
     near = st.builds(lambda n, d: min(10**n + d, 10**t.precision - 1), st.integers(0, t.precision), st.integers(-6, 5))
     digits = st.integers(0, t.precision).flatmap(lambda n: st.integers(0, 10**n - 1)) | near
-    return st.builds(lambda n, sign: Decimal(sign * n).scaleb(-t.scale, EXACT), digits.map(abs), st.sampled_from((1, -1)))
+    return st.builds(
+        lambda n, sign: Decimal(sign * n).scaleb(-t.scale, EXACT), digits.map(abs), st.sampled_from((1, -1))
+    )
 
 
 def fitting(value: Decimal, t: pa.DataType, rounding: str | None = None) -> Decimal | None:
@@ -64,7 +66,9 @@ def test_rounding_is_half_up_or_raises(data: Any) -> None:
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-128, 127), min_size=1, max_size=4), types())
 def test_cast_of_integers_is_exact_or_raises(values: list[int], target: pa.DataType) -> None:
-    check(lambda x: checked_cast(x, target), pa.array(values, pa.int64()), [fitting(Decimal(v), target) for v in values])
+    check(
+        lambda x: checked_cast(x, target), pa.array(values, pa.int64()), [fitting(Decimal(v), target) for v in values]
+    )
 
 
 @given(st.data())
@@ -84,7 +88,8 @@ def test_text_that_is_no_value_of_the_type_raises(text: str) -> None:
 def test_nulls_stay_null() -> None:
     target = pa.decimal128(12, 1)
     for made in (
-        read_decimals(pa.array([None, "1.5"]), target), round_half_up(pa.array([None, Decimal("1.45")]), target),
+        read_decimals(pa.array([None, "1.5"]), target),
+        round_half_up(pa.array([None, Decimal("1.45")]), target),
         checked_cast(pa.array([None, Decimal("1.5")], pa.decimal128(38, 1)), target),
-    ):  # fmt: skip
+    ):
         assert made.to_pylist() == [None, Decimal("1.5")]

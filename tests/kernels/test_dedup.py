@@ -20,13 +20,7 @@ from delta_core.kernels.dedup import KeySet, dv_unique_ids
 GOLDEN = Path(__file__).parents[3] / "shared" / "golden" / "tables"
 TEXTS = st.one_of(st.sampled_from(["a", "b", "part-0", ""]), st.text("ab/=é\0", max_size=40))
 KEYS = st.lists(st.tuples(st.none() | TEXTS, st.none() | TEXTS), max_size=60)
-LAYOUTS = [
-    pa.string(),
-    pa.large_string(),
-    pa.string_view(),
-    pa.binary(),
-    pa.dictionary(pa.int32(), pa.string()),
-]
+LAYOUTS = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.dictionary(pa.int32(), pa.string())]
 
 
 def first_seen(keys: list[tuple[str | None, str | None]], seen: set[tuple[str, str | None]]) -> list[bool]:
@@ -196,7 +190,5 @@ def test_unique_ids_of_vectors() -> None:
     assert dv_unique_ids(kinds, texts, offsets).to_pylist() == expected
     assert dv_unique_ids(kinds.dictionary_encode(), texts, offsets.cast(pa.int64())).to_pylist() == expected
     assert dv_unique_ids(pa.nulls(2), pa.nulls(2), pa.nulls(2)).to_pylist() == [None, None]
-    assert dv_unique_ids(pa.array(["u"]), pa.array(["a"]), pa.array([-(2**63)])).to_pylist() == [
-        f"ua@{-(2**63)}"
-    ]
+    assert dv_unique_ids(pa.array(["u"]), pa.array(["a"]), pa.array([-(2**63)])).to_pylist() == [f"ua@{-(2**63)}"]
     assert dv_unique_ids(pa.array([], pa.string()), pa.array([], pa.string()), pa.nulls(0)).to_pylist() == []

@@ -24,9 +24,9 @@ TYPES = {
     pa.string(): st.text(max_size=40),
     pa.binary(): st.binary(max_size=40),
     pa.list_(pa.int32()): st.lists(st.integers(0, 9), max_size=3),
-    pa.map_(pa.string(), pa.int32()): st.dictionaries(st.text(max_size=3), st.none() | st.integers(0, 9), max_size=3).map(
-        lambda d: list(d.items())
-    ),
+    pa.map_(pa.string(), pa.int32()): st.dictionaries(
+        st.text(max_size=3), st.none() | st.integers(0, 9), max_size=3
+    ).map(lambda d: list(d.items())),
     pa.struct([("a", pa.int32())]): st.fixed_dictionaries({"a": st.integers(0, 9)}),
     pa.dictionary(pa.int32(), pa.string()): st.sampled_from(["", "sixteen letters.", "more than sixteen of them", "é"]),
 }
@@ -94,7 +94,9 @@ def test_masks_keep_what_their_indices_take(case):
 def test_mask_says_nothing_behind_the_last_row():
     mask = np.array([2**64 - 1, 2**64 - 1], np.uint64)
     for n in (0, 1, 63, 64, 65, 127, 128):
-        batch = pa.RecordBatch.from_arrays([pa.array(range(n), pa.int64()), pa.array([True] * n, pa.bool_())], ["x", "y"])
+        batch = pa.RecordBatch.from_arrays(
+            [pa.array(range(n), pa.int64()), pa.array([True] * n, pa.bool_())], ["x", "y"]
+        )
         assert gather(batch, Picks.of_mask(mask, n)).equals(batch)
     with pytest.raises(InvalidArgumentError, match="mask"):
         Picks.of_mask(mask, 129)

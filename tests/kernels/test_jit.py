@@ -144,9 +144,13 @@ def run(folder: Path, code: str, **environment: str) -> str:
     paths = os.pathsep.join([str(ROOT), str(folder)])
     cleared = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], env={**cleared, "PYTHONPATH": paths, **environment}, cwd=folder,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-W", "error", "-c", code],
+        env={**cleared, "PYTHONPATH": paths, **environment},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -186,7 +190,9 @@ try:
 except MissingDependencyError as e:
     print(e, e.package)
 """
-    expected = "doubling.doubled is compiled by numba, which is not installed. Run: pip install 'delta-core-lake[numba]' numba"
+    expected = (
+        "doubling.doubled is compiled by numba, which is not installed. Run: pip install 'delta-core-lake[numba]' numba"
+    )
     assert run(module, code).strip() == expected
 
 

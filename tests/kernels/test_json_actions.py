@@ -42,22 +42,45 @@ def test_every_field_of_an_add_becomes_a_column():
     row = only(
         parse(
             add(
-                partitionValues={"a": "1", "b": None, "c": ""}, size=5, modificationTime=-6, dataChange=True,
-                stats='{"numRecords":1}', tags={"t": "x"}, baseRowId=0, defaultRowCommitVersion=3,
+                partitionValues={"a": "1", "b": None, "c": ""},
+                size=5,
+                modificationTime=-6,
+                dataChange=True,
+                stats='{"numRecords":1}',
+                tags={"t": "x"},
+                baseRowId=0,
+                defaultRowCommitVersion=3,
                 clusteringProvider="liquid",
-                deletionVector={"storageType": "u", "pathOrInlineDv": "ab\\", "offset": 4, "sizeInBytes": 40,
-                "cardinality": 6},
+                deletionVector={
+                    "storageType": "u",
+                    "pathOrInlineDv": "ab\\",
+                    "offset": 4,
+                    "sizeInBytes": 40,
+                    "cardinality": 6,
+                },
             )
         ).adds
-    )  # fmt: skip
+    )
     assert row == {
-        "version": 7, "line": 0, "path": "p", "partitionValues": [("a", "1"), ("b", None),
-        ("c", "")], "size": 5,
-        "modificationTime": -6, "dataChange": True, "stats": '{"numRecords":1}', "tags": [("t", "x")],
-        "dvStorageType": "u", "dvPathOrInline": "ab\\", "dvOffset": 4, "dvSizeInBytes": 40,
+        "version": 7,
+        "line": 0,
+        "path": "p",
+        "partitionValues": [("a", "1"), ("b", None), ("c", "")],
+        "size": 5,
+        "modificationTime": -6,
+        "dataChange": True,
+        "stats": '{"numRecords":1}',
+        "tags": [("t", "x")],
+        "dvStorageType": "u",
+        "dvPathOrInline": "ab\\",
+        "dvOffset": 4,
+        "dvSizeInBytes": 40,
         "dvCardinality": 6,
-        "dvId": "uab\\@4", "baseRowId": 0, "defaultRowCommitVersion": 3, "clusteringProvider": "liquid",
-    }  # fmt: skip
+        "dvId": "uab\\@4",
+        "baseRowId": 0,
+        "defaultRowCommitVersion": 3,
+        "clusteringProvider": "liquid",
+    }
 
 
 def test_absent_and_null_fields_are_null():
@@ -73,11 +96,7 @@ def test_removes_and_cdcs_have_fields_of_their_own():
         '{"cdc":{"path":"c","size":3,"partitionValues":{},"dataChange":false}}\n'
     )
     remove, cdc = only(parsed.removes), only(parsed.cdcs)
-    assert (remove["deletionTimestamp"], remove["extendedFileMetadata"], remove["dataChange"]) == (
-        9,
-        True,
-        False,
-    )
+    assert (remove["deletionTimestamp"], remove["extendedFileMetadata"], remove["dataChange"]) == (9, True, False)
     assert (cdc["line"], cdc["path"], cdc["size"], cdc["partitionValues"]) == (1, "c", 3, [])
 
 
@@ -159,9 +178,7 @@ def test_a_skipped_torn_action_still_raises():
 
 
 def test_partition_keys_become_columns():
-    text = "".join(
-        add(partitionValues=v) for v in ({"a": "x", "b": "1"}, {"a": None}, {}, {"a": "é\n"}, {"a": "x"})
-    )
+    text = "".join(add(partitionValues=v) for v in ({"a": "x", "b": "1"}, {"a": None}, {}, {"a": "é\n"}, {"a": "x"}))
     table = parse(text, columns=(), partition_keys=["a", "b"]).adds
     assert table.column_names[3:5] == ["partition:a", "partition:b"]
     assert table["partition:a"].to_pylist() == ["x", None, None, "é\n", "x"]
@@ -199,12 +216,7 @@ def test_extra_fields_may_not_shadow_the_protocols():
 # --- forms of JSON -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "\n \r\n", "\ufeff", "{}", '{"add":null}', "\ufeff{}\n",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("text", ["", "\n \r\n", "\ufeff", "{}", '{"add":null}', "\ufeff{}\n"])
 def test_commit_without_actions_is_empty(text):
     parsed = parse(text)
     assert parsed.adds.num_rows == parsed.others.num_rows == 0
@@ -258,10 +270,22 @@ def test_keys_are_case_sensitive_and_may_be_escaped():
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("1", 1), ("1.0", 1), ("1e3", 1000), ("12.50e1", 125), ('"123"', 123), ("-0", 0), ("0e99999999999", 0),
-     ("9223372036854775807", 2**63 - 1), ("-9223372036854775808", -(2**63)), ("1" + "0" * 18, 10**18),
-     ("0.5e1", 5), ('"1.0"', 1), ("100e-2", 1)],
-)  # fmt: skip
+    [
+        ("1", 1),
+        ("1.0", 1),
+        ("1e3", 1000),
+        ("12.50e1", 125),
+        ('"123"', 123),
+        ("-0", 0),
+        ("0e99999999999", 0),
+        ("9223372036854775807", 2**63 - 1),
+        ("-9223372036854775808", -(2**63)),
+        ("1" + "0" * 18, 10**18),
+        ("0.5e1", 5),
+        ('"1.0"', 1),
+        ("100e-2", 1),
+    ],
+)
 def test_whole_numbers_are_read_in_any_notation(text, value):
     assert only(parse('{"add":{"path":"p","size":' + text + "}}").adds)["size"] == value
 
@@ -291,9 +315,7 @@ def test_scalar_map_values_are_kept_as_text():
     assert row["partitionValues"] == [("y", "2020"), ("b", "true"), ("f", "1.50")]
 
 
-@pytest.mark.parametrize(
-    "text", ['"\\u00e9\\ud83d\\ude00\\t\\/\\"\\\\\\b\\f\\n\\r"', '"é😀\\t/\\"\\\\\\b\\f\\n\\r"']
-)
+@pytest.mark.parametrize("text", ['"\\u00e9\\ud83d\\ude00\\t\\/\\"\\\\\\b\\f\\n\\r"', '"é😀\\t/\\"\\\\\\b\\f\\n\\r"'])
 def test_escapes_become_utf8(text):
     assert only(parse('{"add":{"path":' + text + "}}").adds)["path"] == 'é😀\t/"\\\b\f\n\r'
 
@@ -320,16 +342,7 @@ def test_broken_strings_are_refused(text):
 
 
 @pytest.mark.parametrize(
-    "bad",
-    [
-        b"\xff",
-        b"\xc0\x80",
-        b"\xed\xa0\x80",
-        b"\xf4\x90\x80\x80",
-        b"\xe2\x82",
-        b"\x80",
-        b"\xf8\x88\x80\x80\x80",
-    ],
+    "bad", [b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", b"\x80", b"\xf8\x88\x80\x80\x80"]
 )
 @pytest.mark.parametrize("before", [0, 100])
 def test_invalid_utf8_is_refused_where_it_stands(bad, before):
@@ -356,17 +369,23 @@ def test_deep_nesting_is_refused_not_followed():
 
 @pytest.mark.parametrize(
     ("text", "found"),
-    [('{"add":{"size":1}}', "'path' in add"), ('{"remove":{"path":null}}', "'path' in remove"),
-     ('{"cdc":{}}', "'path' in cdc"),
-     ('{"add":{"path":"p","deletionVector":{"storageType":"u"}}}', "'pathOrInlineDv'"),
-     ('{"add":5}', "'{'"), ("[1]", "JSON object"), ("null", "JSON object"),
-     ('{"add":{"path":5}}', "a string"),
-     ('{"add":{"path":"p","dataChange":"true"}}', "true or false"),
-     ('{"add":{"path":"p","tags":{"a":{}}}}', "string or null"),
-     ('{"add":{"path":"p","stats":[]}}', "a string"), ('{"add":{"path":"p",}}', "a key"),
-     ('{"a":tru}', "JSON value"),
-     ('{"a":1 "b":2}', "','")],
-)  # fmt: skip
+    [
+        ('{"add":{"size":1}}', "'path' in add"),
+        ('{"remove":{"path":null}}', "'path' in remove"),
+        ('{"cdc":{}}', "'path' in cdc"),
+        ('{"add":{"path":"p","deletionVector":{"storageType":"u"}}}', "'pathOrInlineDv'"),
+        ('{"add":5}', "'{'"),
+        ("[1]", "JSON object"),
+        ("null", "JSON object"),
+        ('{"add":{"path":5}}', "a string"),
+        ('{"add":{"path":"p","dataChange":"true"}}', "true or false"),
+        ('{"add":{"path":"p","tags":{"a":{}}}}', "string or null"),
+        ('{"add":{"path":"p","stats":[]}}', "a string"),
+        ('{"add":{"path":"p",}}', "a key"),
+        ('{"a":tru}', "JSON value"),
+        ('{"a":1 "b":2}', "','"),
+    ],
+)
 def test_damage_says_what_was_expected(text, found):
     with pytest.raises(LogError) as caught:
         parse(text)
@@ -389,9 +408,7 @@ def test_a_torn_commit_is_never_accepted(data):
     text = "\n".join(
         [add(path='a"\\', stats='{"a":"b\\"c"}', tags={"x": "y"}), '{"commitInfo":{"a":[1,{}],"b":-1.5e3}}']
     ).encode()
-    cut = data.draw(
-        st.integers(1, len(text) - 1).filter(lambda n: n not in (text.index(b"\n"), text.index(b"\n") + 1))
-    )
+    cut = data.draw(st.integers(1, len(text) - 1).filter(lambda n: n not in (text.index(b"\n"), text.index(b"\n") + 1)))
     with pytest.raises(LogError):
         parse(text[:cut])
 
@@ -406,8 +423,7 @@ SEQUENCE = (
 @given(
     st.lists(
         st.tuples(
-            st.integers(0, len(SEQUENCE) - 1),
-            st.one_of(st.sampled_from(b'{}[]",:\\ \n0eu\xff'), st.integers(0, 255)),
+            st.integers(0, len(SEQUENCE) - 1), st.one_of(st.sampled_from(b'{}[]",:\\ \n0eu\xff'), st.integers(0, 255))
         ),
         max_size=4,
     )
@@ -455,20 +471,21 @@ anything = st.recursive(
 )
 vectors = st.fixed_dictionaries(
     {"storageType": text, "pathOrInlineDv": text},
-    optional={
-        "offset": st.none() | st.integers(-(2**31), 2**31 - 1),
-        "cardinality": integers,
-        "more": anything,
-    },
+    optional={"offset": st.none() | st.integers(-(2**31), 2**31 - 1), "cardinality": integers, "more": anything},
 )
 adds = st.fixed_dictionaries(
     {"path": text},
     optional={
-        "partitionValues": st.none() | strings, "size": st.none() | integers, "dataChange": st.booleans(),
-        "stats": st.none() | text, "tags": strings, "deletionVector": st.none() | vectors, "unknown": anything,
+        "partitionValues": st.none() | strings,
+        "size": st.none() | integers,
+        "dataChange": st.booleans(),
+        "stats": st.none() | text,
+        "tags": strings,
+        "deletionVector": st.none() | vectors,
+        "unknown": anything,
         "baseRowId": integers,
     },
-)  # fmt: skip
+)
 
 
 @given(st.lists(adds, max_size=5), st.booleans(), st.sampled_from([None, 1]))
@@ -512,11 +529,7 @@ def test_files_are_read_in_the_order_given(tmp_path, threads):
     parser.feed_files([paths[0], os.fsencode(paths[1]), *paths[2:]][::-1], range(49, -1, -1), threads=threads)
     parser.feed(1001, add().encode())
     table = parser.finish().adds
-    assert table["path"].to_pylist() == [
-        "p",
-        *(f"{v}-{i}" for v in range(49, -1, -1) for i in range(v % 4)),
-        "p",
-    ]
+    assert table["path"].to_pylist() == ["p", *(f"{v}-{i}" for v in range(49, -1, -1) for i in range(v % 4)), "p"]
     assert table["version"].to_pylist() == [1000, *(v for v in range(49, -1, -1) for _ in range(v % 4)), 1001]
 
 
@@ -576,14 +589,7 @@ def test_golden_commits_are_read_as_python_reads_them():
         assert [json.loads(t) for t in parsed.others["json"].to_pylist()] == expected["other"], file
         for kind, table in (("add", parsed.adds), ("remove", parsed.removes), ("cdc", parsed.cdcs)):
             for row, action in zip(table.to_pylist(), expected[kind], strict=True):
-                for name in {
-                    "path",
-                    "size",
-                    "dataChange",
-                    "stats",
-                    "deletionTimestamp",
-                    "baseRowId",
-                } & row.keys():
+                for name in {"path", "size", "dataChange", "stats", "deletionTimestamp", "baseRowId"} & row.keys():
                     assert row[name] == action.get(name), file
                 if action.get("partitionValues") is not None:
                     assert dict(row["partitionValues"]) == action["partitionValues"]

@@ -21,25 +21,38 @@ MAP = pa.map_(pa.string(), pa.string())
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 MAPS = st.dictionaries(TEXT, st.none() | TEXT, max_size=3)
 INT64 = st.integers(-(2**63), 2**63 - 1)
-VECTOR = st.fixed_dictionaries({
-    "storageType": st.sampled_from("uip"), "pathOrInlineDv": TEXT, "offset": st.none() | st.integers(0, 2**31 - 1),
-    "sizeInBytes": st.none() | st.integers(0, 2**31 - 1), "cardinality": st.none() | INT64,
-})  # fmt: skip
-ADD = st.fixed_dictionaries({
-    "path": TEXT, "partitionValues": MAPS, "size": INT64, "dataChange": st.none() | st.booleans(), "stats": st.none() | TEXT,
-    "tags": st.none() | MAPS, "deletionVector": st.none() | VECTOR, "baseRowId": st.none() | INT64,
-})  # fmt: skip
-ADD_SCHEMA = pa.schema([(n, FILE_COLUMNS[n]) for n in (
-    "path", "partitionValues", "size", "dataChange", "stats", "tags", "deletionVector", "baseRowId",
-)])  # fmt: skip
+VECTOR = st.fixed_dictionaries(
+    {
+        "storageType": st.sampled_from("uip"),
+        "pathOrInlineDv": TEXT,
+        "offset": st.none() | st.integers(0, 2**31 - 1),
+        "sizeInBytes": st.none() | st.integers(0, 2**31 - 1),
+        "cardinality": st.none() | INT64,
+    }
+)
+ADD = st.fixed_dictionaries(
+    {
+        "path": TEXT,
+        "partitionValues": MAPS,
+        "size": INT64,
+        "dataChange": st.none() | st.booleans(),
+        "stats": st.none() | TEXT,
+        "tags": st.none() | MAPS,
+        "deletionVector": st.none() | VECTOR,
+        "baseRowId": st.none() | INT64,
+    }
+)
+ADD_SCHEMA = pa.schema(
+    [
+        (n, FILE_COLUMNS[n])
+        for n in ("path", "partitionValues", "size", "dataChange", "stats", "tags", "deletionVector", "baseRowId")
+    ]
+)
 
 
 def adds(rows: list[dict[str, Any]]) -> pa.Table:
     pairs = [
-        {
-            k: list(v.items()) if k in ("partitionValues", "tags") and v is not None else v
-            for k, v in r.items()
-        }
+        {k: list(v.items()) if k in ("partitionValues", "tags") and v is not None else v for k, v in r.items()}
         for r in rows
     ]
     return pa.Table.from_pylist(pairs, ADD_SCHEMA)
@@ -49,9 +62,7 @@ def present(value: Any) -> Any:
     """Leave out the nulls of an action and of its structs, not those of its maps."""
     if not isinstance(value, dict):
         return value
-    return {
-        k: v if k in ("partitionValues", "tags") else present(v) for k, v in value.items() if v is not None
-    }
+    return {k: v if k in ("partitionValues", "tags") else present(v) for k, v in value.items() if v is not None}
 
 
 def written(table: pa.Table, kind: str = "add") -> list[Any]:
@@ -76,16 +87,11 @@ def test_parser_of_commits_reads_the_lines_back(rows: list[dict[str, Any]]) -> N
     assert found.cast(table.schema).to_pylist() == table.to_pylist()
 
 
-@given(
-    st.lists(st.none() | TEXT, max_size=9),
-    st.sampled_from([pa.string(), pa.large_string(), pa.string_view()]),
-)
+@given(st.lists(st.none() | TEXT, max_size=9), st.sampled_from([pa.string(), pa.large_string(), pa.string_view()]))
 def test_every_layout_of_strings_gives_the_same_lines(texts: list[str | None], layout: pa.DataType) -> None:
     plain = format_actions("add", pa.table({"path": pa.array(texts, pa.string())}))
     assert format_actions("add", pa.table({"path": pa.array(texts, layout)})) == plain
-    assert (
-        format_actions("add", pa.table({"path": pa.array(texts, pa.string()).dictionary_encode()})) == plain
-    )
+    assert format_actions("add", pa.table({"path": pa.array(texts, pa.string()).dictionary_encode()})) == plain
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=9))
@@ -101,11 +107,7 @@ def test_floats_survive_in_their_shortest_form(values: list[float]) -> None:
 )
 def test_integers_of_every_width_reach_their_ends(kind: pa.DataType) -> None:
     bits = kind.bit_width
-    ends = (
-        [-(2 ** (bits - 1)), 0, 2 ** (bits - 1) - 1]
-        if pa.types.is_signed_integer(kind)
-        else [0, 1, 2**bits - 1]
-    )
+    ends = [-(2 ** (bits - 1)), 0, 2 ** (bits - 1) - 1] if pa.types.is_signed_integer(kind) else [0, 1, 2**bits - 1]
     assert [r["a"]["x"] for r in written(pa.table({"x": pa.array(ends, kind)}), "a")] == ends
 
 
@@ -123,12 +125,7 @@ def test_plugins_fields_of_nested_types_are_written() -> None:
     ]
     table = pa.table({"path": ["p", "q", "r"], "own": pa.array(rows, kind)})
     assert written(table) == [
-        {
-            "add": {
-                "path": "p",
-                "own": {"list": [1, None], "inner": {"flag": True, "map": {"a": None, "b": 2}}},
-            }
-        },
+        {"add": {"path": "p", "own": {"list": [1, None], "inner": {"flag": True, "map": {"a": None, "b": 2}}}}},
         {"add": {"path": "q"}},
         {"add": {"path": "r", "own": {"list": []}}},
     ]
@@ -156,22 +153,11 @@ def test_names_are_escaped() -> None:
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        b"\xff",
-        b"ab\xc3",
-        b"\xed\xa0\x80",
-        b"\xf4\x90\x80\x80",
-        b"\xc0\x80",
-        b"\xe0\x80\x80",
-        b"x" * 9 + b"\x80",
-    ],
+    "data", [b"\xff", b"ab\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\x80", b"\xe0\x80\x80", b"x" * 9 + b"\x80"]
 )
 def test_bytes_that_are_no_text_are_refused_with_their_row(data: bytes) -> None:
     broken = pa.Array.from_buffers(
-        pa.string(),
-        2,
-        [None, pa.py_buffer(np.array([0, 2, 2 + len(data)], np.int32)), pa.py_buffer(b"ok" + data)],
+        pa.string(), 2, [None, pa.py_buffer(np.array([0, 2, 2 + len(data)], np.int32)), pa.py_buffer(b"ok" + data)]
     )
     table = pa.concat_tables([pa.table({"path": ["first"]}), pa.table({"path": broken})])
     with pytest.raises(
@@ -188,17 +174,14 @@ def test_numbers_that_json_lacks_are_refused(value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "column",
-    [pa.array([b"x"]), pa.array([1], pa.date32()), pa.array([[(1, "a")]], pa.map_(pa.int32(), pa.string()))],
+    "column", [pa.array([b"x"]), pa.array([1], pa.date32()), pa.array([[(1, "a")]], pa.map_(pa.int32(), pa.string()))]
 )
 def test_types_without_a_json_form_are_refused_by_name(column: pa.Array) -> None:
     with pytest.raises(InvalidArgumentError, match="Column 'own' has type"):
         format_actions("add", pa.table({"own": column}))
 
 
-def array_of(
-    shape: str, width: int, length: int, offset: int, *buffers: bytes | None, children: Any = ()
-) -> Rows:
+def array_of(shape: str, width: int, length: int, offset: int, *buffers: bytes | None, children: Any = ()) -> Rows:
     column = (shape, width, b'"x":', length, offset, *buffers, list(children))
     return Rows(("struct", 0, b"", length, 0, None, None, None, [column]))
 
@@ -217,9 +200,7 @@ def test_offsets_outside_the_text_are_refused(offsets: tuple[int, ...]) -> None:
         array_of("string", 4, 1, 0, None, ints(*offsets), b"abcd")
 
 
-@pytest.mark.parametrize(
-    ("shape", "width"), [("int", 8), ("uint", 2), ("float", 4), ("bool", 0), ("string", 8)]
-)
+@pytest.mark.parametrize(("shape", "width"), [("int", 8), ("uint", 2), ("float", 4), ("bool", 0), ("string", 8)])
 def test_buffers_shorter_than_their_length_are_refused(shape: str, width: int) -> None:
     with pytest.raises(ValueError, match="needed"):
         array_of(shape, width, 9, 4, None, b"\0", b"")

@@ -2,23 +2,18 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.kernels.nested import (
-    empty_rows,
-    narrow,
-    reach,
-    rebuild_list,
-    rebuild_map,
-    rebuild_struct,
-    relabel,
-)
+from delta_core.kernels.nested import empty_rows, narrow, reach, rebuild_list, rebuild_map, rebuild_struct, relabel
 
 LEAF = pa.struct([("a", pa.int32()), ("b", pa.string())])
 TYPE = pa.struct([("s", LEAF), ("l", pa.list_(LEAF)), ("m", pa.map_(pa.string(), LEAF))])
 leaves = st.none() | st.fixed_dictionaries({"a": st.none() | st.integers(0, 9), "b": st.none() | st.text(max_size=3)})
-values = st.none() | st.fixed_dictionaries({
-    "s": leaves, "l": st.none() | st.lists(leaves, max_size=3),
-    "m": st.none() | st.dictionaries(st.text(max_size=2), leaves, max_size=2).map(lambda d: list(d.items())),
-})  # fmt: skip
+values = st.none() | st.fixed_dictionaries(
+    {
+        "s": leaves,
+        "l": st.none() | st.lists(leaves, max_size=3),
+        "m": st.none() | st.dictionaries(st.text(max_size=2), leaves, max_size=2).map(lambda d: list(d.items())),
+    }
+)
 
 
 @st.composite
@@ -55,13 +50,9 @@ def test_narrow_keeps_the_named_fields_at_every_depth(array):
         return v and {"b": v["b"]}
 
     expected = [
-        v and {
-            "m": v["m"] and [(k, cut(x)) for k, x in v["m"]],
-            "l": v["l"] and [cut(x) for x in v["l"]],
-            "s": v["s"],
-        }
+        v and {"m": v["m"] and [(k, cut(x)) for k, x in v["m"]], "l": v["l"] and [cut(x) for x in v["l"]], "s": v["s"]}
         for v in array.to_pylist()
-    ]  # fmt: skip
+    ]
     assert sound(narrow(array, wanted)) == expected
 
 

@@ -16,22 +16,41 @@ from hypothesis import strategies as st
 
 from delta_core.kernels.parquet_files import FileLayout, FlatColumn, footer_key, read_files
 
-SCHEMA = pa.schema([
-    pa.field("i", pa.int32()), pa.field("l", pa.int64(), False), pa.field("f", pa.float32()), pa.field("d", pa.float64()),
-    pa.field("s", pa.string()), pa.field("b", pa.binary()), pa.field("t", pa.timestamp("us", "UTC")), pa.field("day", pa.date32()),
-])  # fmt: skip
+SCHEMA = pa.schema(
+    [
+        pa.field("i", pa.int32()),
+        pa.field("l", pa.int64(), False),
+        pa.field("f", pa.float32()),
+        pa.field("d", pa.float64()),
+        pa.field("s", pa.string()),
+        pa.field("b", pa.binary()),
+        pa.field("t", pa.timestamp("us", "UTC")),
+        pa.field("day", pa.date32()),
+    ]
+)
 PHYSICAL = ["INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY", "BYTE_ARRAY", "INT64", "INT32"]
-COLUMNS = tuple(FlatColumn(k, p, f.type, int(f.nullable)) for k, (p, f) in enumerate(zip(PHYSICAL, SCHEMA, strict=True)))
+COLUMNS = tuple(
+    FlatColumn(k, p, f.type, int(f.nullable)) for k, (p, f) in enumerate(zip(PHYSICAL, SCHEMA, strict=True))
+)
 ROW = st.tuples(
-    st.none() | st.integers(-9, 9), st.integers(-(2**62), 2**62), st.none() | st.floats(width=32),
+    st.none() | st.integers(-9, 9),
+    st.integers(-(2**62), 2**62),
+    st.none() | st.floats(width=32),
     st.none() | st.floats(),
-    st.none() | st.text(max_size=5), st.none() | st.binary(max_size=5),
-    st.none() | st.integers(0, 2**50), st.none() | st.integers(0, 9),
-)  # fmt: skip
-FORMS = st.fixed_dictionaries({
-    "compression": st.sampled_from(["none", "snappy"]), "use_dictionary": st.booleans(), "row_group_size": st.sampled_from([1, 3, 50]),
-    "data_page_version": st.sampled_from(["1.0", "2.0"]), "data_page_size": st.sampled_from([16, 1 << 20]),
-})  # fmt: skip
+    st.none() | st.text(max_size=5),
+    st.none() | st.binary(max_size=5),
+    st.none() | st.integers(0, 2**50),
+    st.none() | st.integers(0, 9),
+)
+FORMS = st.fixed_dictionaries(
+    {
+        "compression": st.sampled_from(["none", "snappy"]),
+        "use_dictionary": st.booleans(),
+        "row_group_size": st.sampled_from([1, 3, 50]),
+        "data_page_version": st.sampled_from(["1.0", "2.0"]),
+        "data_page_size": st.sampled_from([16, 1 << 20]),
+    }
+)
 
 
 def table_of(rows: list[tuple[Any, ...]]) -> pa.Table:
@@ -52,7 +71,9 @@ def key_of(data: bytes) -> tuple[bytes, bytes]:
     return found
 
 
-def read(folder: Path, files: list[bytes], most_rows: int = 1 << 20, layout: FileLayout | None = None) -> tuple[list[int], pa.Table]:
+def read(
+    folder: Path, files: list[bytes], most_rows: int = 1 << 20, layout: FileLayout | None = None
+) -> tuple[list[int], pa.Table]:
     paths = []
     for number, data in enumerate(files):
         path = folder / f"{number}.parquet"
@@ -97,10 +118,12 @@ GOOD = table_of([(i, i, float(i), None, f"name {i}", b"x" * i, i, None) for i in
         written(GOOD.set_column(0, pa.field("i", pa.int64()), GOOD.column("i").cast("int64"))),
         written(GOOD.rename_columns(["j", *SCHEMA.names[1:]])),
         written(GOOD, store_schema=True),
-        b"", b"PAR1", b"PAR1PAR1PAR1",
+        b"",
+        b"PAR1",
+        b"PAR1PAR1PAR1",
     ],
     ids=["codec", "encoding", "columns", "type", "name", "metadata", "empty", "magic", "no footer"],
-)  # fmt: skip
+)
 def test_file_that_differs_ends_the_run(folder: Path, other: bytes) -> None:
     good = written(GOOD)
     rows, found = read(folder, [good, good, other, good])

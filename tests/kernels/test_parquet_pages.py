@@ -25,21 +25,20 @@ TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "float": (pa.float32(), st.floats(width=32, allow_nan=False)),
     "double": (pa.float64(), st.floats(allow_nan=False)),
     "date": (pa.date32(), st.dates()),
-    "timestamp": (
-        pa.timestamp("us", tz="UTC"),
-        st.datetimes(timezones=st.just(UTC)),
-    ),
+    "timestamp": (pa.timestamp("us", tz="UTC"), st.datetimes(timezones=st.just(UTC))),
     "string": (pa.string(), st.one_of(st.sampled_from(["", "a", "bb"]), st.text(max_size=40))),
     "binary": (pa.binary(), st.binary(max_size=70)),
 }
-FORMS = st.fixed_dictionaries({
-    "compression": st.sampled_from(["none", "snappy"]),
-    "use_dictionary": st.booleans(),
-    "data_page_version": st.sampled_from(["1.0", "2.0"]),
-    "data_page_size": st.sampled_from([16, 200, 1 << 20]),
-    "write_batch_size": st.sampled_from([1, 7, 1024]),
-    "dictionary_pagesize_limit": st.sampled_from([16, 1 << 20]),
-})  # fmt: skip
+FORMS = st.fixed_dictionaries(
+    {
+        "compression": st.sampled_from(["none", "snappy"]),
+        "use_dictionary": st.booleans(),
+        "data_page_version": st.sampled_from(["1.0", "2.0"]),
+        "data_page_size": st.sampled_from([16, 200, 1 << 20]),
+        "write_batch_size": st.sampled_from([1, 7, 1024]),
+        "dictionary_pagesize_limit": st.sampled_from([16, 1 << 20]),
+    }
+)
 
 
 @st.composite
@@ -109,7 +108,9 @@ def test_coded_strings_are_the_column_or_given_back(column: pa.Array, form: dict
 @st.composite
 def masks(draw: st.DrawFn, n: int) -> np.ndarray:
     """Flags of rows, in runs."""
-    runs = draw(st.lists(st.tuples(st.booleans(), st.sampled_from([1, 2, 3, 60, 64, 65, 200])), min_size=1, max_size=20))
+    runs = draw(
+        st.lists(st.tuples(st.booleans(), st.sampled_from([1, 2, 3, 60, 64, 65, 200])), min_size=1, max_size=20)
+    )
     flags = np.concatenate([np.full(length, kept) for kept, length in runs])
     return np.resize(flags, n)
 
@@ -158,7 +159,9 @@ def test_kept_rows_of_many_pages(kind: str, nullable: bool) -> None:
     rng = np.random.default_rng(7)
     values = rng.integers(0, 50, n)
     numbers = {"int32": np.int32, "int64": np.int64}
-    column = pa.array(values.astype(numbers[kind])) if kind in numbers else pa.array([f"v{v}" * (v % 4) for v in values])
+    column = (
+        pa.array(values.astype(numbers[kind])) if kind in numbers else pa.array([f"v{v}" * (v % 4) for v in values])
+    )
     if nullable:
         column = pc.if_else(pa.array(rng.random(n) < 0.9), column, None)
     form = {"use_dictionary": kind in ("int32", "coded"), "data_page_size": 9_000, "write_batch_size": 977}

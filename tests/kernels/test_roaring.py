@@ -43,9 +43,7 @@ def samples() -> list[NDArray[np.int64]]:
         scattered(20_000, 60_000),
         np.concatenate([np.arange(70_000), scattered(9_000, 65_536) + 131_072, np.array([10**6, 10**6 + 2])]),
         np.arange(0, 400_000, 20),
-        np.concatenate(
-            [scattered(50, 10**6), np.arange(100) + 2**32, scattered(5_000, 65_536) + 2**35, [2**62]]
-        ),
+        np.concatenate([scattered(50, 10**6), np.arange(100) + 2**32, scattered(5_000, 65_536) + 2**35, [2**62]]),
     ]
 
 
@@ -174,11 +172,7 @@ def test_flipped_bits_give_a_sound_set_or_a_typed_error(positions: NDArray[np.in
 
 
 @settings(max_examples=300, deadline=None)
-@given(
-    st.binary(max_size=120),
-    st.sampled_from(["3a300000", "3b300000", "3b300300", ""]),
-    st.sampled_from([32, 64]),
-)
+@given(st.binary(max_size=120), st.sampled_from(["3a300000", "3b300000", "3b300300", ""]), st.sampled_from([32, 64]))
 def test_random_bytes_give_a_sound_set_or_a_typed_error(tail: bytes, cookie: str, bits: int) -> None:
     bucket = bytes.fromhex("0100000000000000 00000000") if bits == 64 else b""
     try:
@@ -191,21 +185,13 @@ def test_random_bytes_give_a_sound_set_or_a_typed_error(tail: bytes, cookie: str
 def portable(*containers: tuple[int, int, bytes], runs: bytes = b"") -> bytes:
     """A 32-bit bitmap of (key, cardinality, values) with an offset header where the format has one."""
     n = len(containers)
-    head = (
-        (12347 | (n - 1) << 16).to_bytes(4, "little") + runs
-        if runs
-        else np.array([12346, n], "<u4").tobytes()
-    )
-    keys = b"".join(
-        key.to_bytes(2, "little") + (count - 1).to_bytes(2, "little") for key, count, _ in containers
-    )
+    head = (12347 | (n - 1) << 16).to_bytes(4, "little") + runs if runs else np.array([12346, n], "<u4").tobytes()
+    keys = b"".join(key.to_bytes(2, "little") + (count - 1).to_bytes(2, "little") for key, count, _ in containers)
     offsets, at = b"", len(head) + len(keys) + 4 * n
     for _, _, values in containers:
         offsets += at.to_bytes(4, "little")
         at += len(values)
-    return (
-        head + keys + (b"" if runs and n < 4 else offsets) + b"".join(values for _, _, values in containers)
-    )
+    return head + keys + (b"" if runs and n < 4 else offsets) + b"".join(values for _, _, values in containers)
 
 
 def u16(*values: int) -> bytes:
@@ -267,10 +253,7 @@ def test_inline_vector_of_kernel_rs_is_read_and_written() -> None:
     assert rows.positions().tolist() == INLINE_ROWS
     assert roaring.encode_dv_payload(rows) == payload
     assert z85.encode(payload) == INLINE_VECTOR
-    assert (
-        np.flatnonzero(np.unpackbits(roaring.decode_dv_bits(payload, 30), bitorder="little")).tolist()
-        == INLINE_ROWS
-    )
+    assert np.flatnonzero(np.unpackbits(roaring.decode_dv_bits(payload, 30), bitorder="little")).tolist() == INLINE_ROWS
 
 
 def test_obsolete_inline_vector_of_the_protocol_text_is_refused() -> None:

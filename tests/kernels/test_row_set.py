@@ -15,9 +15,7 @@ from delta_core.errors import CorruptTableError, InvalidArgumentError
 from delta_core.kernels.row_set import RowSet
 
 LAST = 2**63 - 1
-STARTS = st.one_of(
-    st.integers(0, 300_000), st.sampled_from([65_535, 65_536, 2**32 - 40, 2**40, LAST - 70_000])
-)
+STARTS = st.one_of(st.integers(0, 300_000), st.sampled_from([65_535, 65_536, 2**32 - 40, 2**40, LAST - 70_000]))
 
 
 @st.composite
@@ -37,13 +35,7 @@ def windows(positions: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Windows (start, number of rows) at, before and behind the positions, on and off word borders."""
     first = int(positions[0]) if len(positions) else 0
     last = int(positions[-1]) if len(positions) else 0
-    near = [
-        (first, 1),
-        (max(first - 3, 0), 200),
-        (first // 64 * 64, 131_072),
-        (max(last - 100, 0), 101),
-        (0, 70_001),
-    ]
+    near = [(first, 1), (max(first - 3, 0), 200), (first // 64 * 64, 131_072), (max(last - 100, 0), 101), (0, 70_001)]
     return [(start, min(n, LAST - start)) for start, n in near]
 
 

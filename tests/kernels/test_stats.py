@@ -32,14 +32,15 @@ def bound(json_text: str, kind: str):
 
 
 def test_fields_come_in_the_order_asked():
-    stats = pa.array(
-        ['{"numRecords":3,"tightBounds":false,"minValues":{"s":{"k":"a"},"x":1},"nullCount":{"x":2}}']
-    )
+    stats = pa.array(['{"numRecords":3,"tightBounds":false,"minValues":{"s":{"k":"a"},"x":1},"nullCount":{"x":2}}'])
     columns = read(
-        stats, (("nullCount", "x"), "long"), (("minValues", "s", "k"), "string"),
+        stats,
+        (("nullCount", "x"), "long"),
+        (("minValues", "s", "k"), "string"),
         (("tightBounds",), "boolean"),
-        (("numRecords",), "long"), (("maxValues", "x"), "long"),
-    )  # fmt: skip
+        (("numRecords",), "long"),
+        (("maxValues", "x"), "long"),
+    )
     assert [c[0].as_py() for c in columns] == [2, "a", False, 3, None]
 
 
@@ -50,11 +51,20 @@ def test_rows_without_statistics_are_null():
 
 @pytest.mark.parametrize(
     "text",
-    ['{"numRecords":1', '{"numRecords":1}}', '{"numRecords":1}x', "[1]",
-     '{"numRecords":1,"minValues":{"a":1}', '{"numRecords":1,}',
-     '{"numRecords":1 "a":2}', '{"numRecords":1,"x":"', '{"numRecords":1,"x":[{]',
-     '{"numRecords":1,"x":"\n"}', '{"numRecords":1,"x":}'],
-)  # fmt: skip
+    [
+        '{"numRecords":1',
+        '{"numRecords":1}}',
+        '{"numRecords":1}x',
+        "[1]",
+        '{"numRecords":1,"minValues":{"a":1}',
+        '{"numRecords":1,}',
+        '{"numRecords":1 "a":2}',
+        '{"numRecords":1,"x":"',
+        '{"numRecords":1,"x":[{]',
+        '{"numRecords":1,"x":"\n"}',
+        '{"numRecords":1,"x":}',
+    ],
+)
 def test_broken_statistics_are_null_for_that_file_alone(text):
     stats = pa.array(['{"numRecords":7}', text, '{"numRecords":8}'])
     assert read(stats, (("numRecords",), "long"))[0].to_pylist() == [7, None, 8]
@@ -69,9 +79,7 @@ def test_every_torn_row_is_null():
 
 
 def test_key_order_may_change_from_row_to_row():
-    stats = pa.array(
-        ['{"a":1,"b":2,"z":9}', '{"b":3,"a":4}', '{"y":0,"z":1,"b":5}', '{"a":6}', '{"b":7,"a":8}']
-    )
+    stats = pa.array(['{"a":1,"b":2,"z":9}', '{"b":3,"a":4}', '{"y":0,"z":1,"b":5}', '{"a":6}', '{"b":7,"a":8}'])
     a, b = read(stats, (("a",), "long"), (("b",), "long"))
     assert (a.to_pylist(), b.to_pylist()) == ([1, 4, None, 6, 8], [2, 3, 5, None, 7])
 
@@ -121,9 +129,7 @@ def test_name_with_quote_does_not_match_across_keys():
 
 @pytest.mark.parametrize("count", [3, 40, 400])
 def test_many_columns_of_long_names(count):
-    names = [
-        f"a_rather_long_column_name_of_thirty_two_and_more_{i}" if i % 2 else f"c{i}" for i in range(count)
-    ]
+    names = [f"a_rather_long_column_name_of_thirty_two_and_more_{i}" if i % 2 else f"c{i}" for i in range(count)]
     stats = pa.array([json.dumps({"maxValues": {n: f"v{i}" for i, n in enumerate(names)}})] * 5)
     columns = read(stats, *((("maxValues", n), "string") for n in reversed(names)))
     assert [c.to_pylist() for c in reversed(columns)] == [[f"v{i}"] * 5 for i in range(count)]
@@ -153,12 +159,24 @@ def test_whole_numbers_beyond_their_type_are_absent(kind, bits):
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("1", 1.0), ("-1.5e3", -1500.0), ('"Infinity"', math.inf), ('"-Infinity"', -math.inf),
-     ("Infinity", math.inf),
-     ("-Infinity", -math.inf), ("0.1", 0.1), ("1e400", None), ('"abc"', None), ('"inf"', None),
-     ("null", None),
-     ("1.7976931348623157e308", 1.7976931348623157e308), ("5e-324", 5e-324), ("-0.0", -0.0), ('"2.5"', 2.5)],
-)  # fmt: skip
+    [
+        ("1", 1.0),
+        ("-1.5e3", -1500.0),
+        ('"Infinity"', math.inf),
+        ('"-Infinity"', -math.inf),
+        ("Infinity", math.inf),
+        ("-Infinity", -math.inf),
+        ("0.1", 0.1),
+        ("1e400", None),
+        ('"abc"', None),
+        ('"inf"', None),
+        ("null", None),
+        ("1.7976931348623157e308", 1.7976931348623157e308),
+        ("5e-324", 5e-324),
+        ("-0.0", -0.0),
+        ('"2.5"', 2.5),
+    ],
+)
 def test_doubles(text, value):
     assert bound(text, "double").as_py() == value
 
@@ -198,9 +216,7 @@ def test_strings_are_whole_text_or_absent(text, value):
 
 
 def test_strings_that_are_no_utf8_are_absent():
-    stats = pa.array(
-        [b'{"a":"\xff"}', b'{"a":"x"}', b'{"a":"\xed\xa0\x80"}', b'{"a":"\xc3\xa9"}'], pa.binary()
-    )
+    stats = pa.array([b'{"a":"\xff"}', b'{"a":"x"}', b'{"a":"\xed\xa0\x80"}', b'{"a":"\xc3\xa9"}'], pa.binary())
     assert read(stats, (("a",), "string"))[0].to_pylist() == [None, "x", None, "é"]
 
 
@@ -229,21 +245,31 @@ def test_dates_agree_with_python(value):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("2021-03-04T05:06:07.891Z", "2021-03-04T05:06:07.891000"),
-     ("2021-03-04T05:06:07.891-08:00", "2021-03-04T13:06:07.891000"),
-     ("2021-03-04T05:06:07+0530", "2021-03-03T23:36:07"), ("2021-03-04T05:06:07+05", "2021-03-04T00:06:07"),
-     ("2021-03-04 05:06:07.123456789", "2021-03-04T05:06:07.123456"),
-     ("2021-03-04 05:06", "2021-03-04T05:06:00"),
-     ("1969-12-31T23:59:59.9999999Z", "1969-12-31T23:59:59.999999"),
-     ("0001-01-01T00:00:00.000Z", "0001-01-01T00:00:00"),
-     ("2021-03-04T05:06:07.Z", "2021-03-04T05:06:07"),
-     ("2021-03-04", None), ("2021-03-04T24:00:00Z", None), ("2021-03-04T05:60:00Z", None),
-     ("2021-03-04T05:06:60Z", None),
-     ("2021-03-04T05:06:07ZZ", None), ("2021-03-04T05:06:07+19:00", None), ("2021-03-04T05:06:07+0:00", None),
-     ("2021-03-04_05:06:07", None), ("2021-02-30T05:06:07Z", None), ("999999-01-01T00:00:00Z", None),
-     ("", None),
-     ("2021-03-04T05:06:07+05:", None), ("2021-03-04T05:06:07 Z", None)],
-)  # fmt: skip
+    [
+        ("2021-03-04T05:06:07.891Z", "2021-03-04T05:06:07.891000"),
+        ("2021-03-04T05:06:07.891-08:00", "2021-03-04T13:06:07.891000"),
+        ("2021-03-04T05:06:07+0530", "2021-03-03T23:36:07"),
+        ("2021-03-04T05:06:07+05", "2021-03-04T00:06:07"),
+        ("2021-03-04 05:06:07.123456789", "2021-03-04T05:06:07.123456"),
+        ("2021-03-04 05:06", "2021-03-04T05:06:00"),
+        ("1969-12-31T23:59:59.9999999Z", "1969-12-31T23:59:59.999999"),
+        ("0001-01-01T00:00:00.000Z", "0001-01-01T00:00:00"),
+        ("2021-03-04T05:06:07.Z", "2021-03-04T05:06:07"),
+        ("2021-03-04", None),
+        ("2021-03-04T24:00:00Z", None),
+        ("2021-03-04T05:60:00Z", None),
+        ("2021-03-04T05:06:60Z", None),
+        ("2021-03-04T05:06:07ZZ", None),
+        ("2021-03-04T05:06:07+19:00", None),
+        ("2021-03-04T05:06:07+0:00", None),
+        ("2021-03-04_05:06:07", None),
+        ("2021-02-30T05:06:07Z", None),
+        ("999999-01-01T00:00:00Z", None),
+        ("", None),
+        ("2021-03-04T05:06:07+05:", None),
+        ("2021-03-04T05:06:07 Z", None),
+    ],
+)
 def test_timestamps(text, expected):
     found = bound(f'"{text}"', "timestamp")
     assert found.type == pa.timestamp("us", "UTC")
@@ -254,9 +280,7 @@ def test_timestamps(text, expected):
 
 
 @given(
-    st.datetimes(
-        timezones=st.builds(lambda m: timezone(timedelta(minutes=m)), st.integers(-18 * 60, 18 * 60))
-    ),
+    st.datetimes(timezones=st.builds(lambda m: timezone(timedelta(minutes=m)), st.integers(-18 * 60, 18 * 60))),
     st.sampled_from("T "),
 )
 def test_timestamps_agree_with_python(value, joint):
@@ -266,9 +290,13 @@ def test_timestamps_agree_with_python(value, joint):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("2021-03-04T05:06:07.5", "2021-03-04 05:06:07.500000"), ("2021-03-04 05:06:07", "2021-03-04 05:06:07"),
-     ("2021-03-04T05:06:07Z", "2021-03-04 05:06:07"), ("2021-03-04T05:06:07+01:00", None)],
-)  # fmt: skip
+    [
+        ("2021-03-04T05:06:07.5", "2021-03-04 05:06:07.500000"),
+        ("2021-03-04 05:06:07", "2021-03-04 05:06:07"),
+        ("2021-03-04T05:06:07Z", "2021-03-04 05:06:07"),
+        ("2021-03-04T05:06:07+01:00", None),
+    ],
+)
 def test_timestamps_without_zone_take_no_offset(text, expected):
     found = bound(f'"{text}"', "timestamp_ntz")
     assert (found.type, None if expected is None else str(found.as_py())) == (pa.timestamp("us"), expected)
@@ -276,21 +304,33 @@ def test_timestamps_without_zone_take_no_offset(text, expected):
 
 @pytest.mark.parametrize(
     ("text", "kind", "value"),
-    [("1.10", "decimal(3,2)", "1.10"), ("1E+2", "decimal(5,0)", "100"),
-     ('"-0.005"', "decimal(4,3)", "-0.005"), ("10", "decimal(2,1)", None),
-     ("0.001", "decimal(4,2)", None), ("0.10000", "decimal(1,1)", "0.1"), ("0", "decimal(38,38)", "0"),
-     ("-0", "decimal(1,0)", "0"),
-     ("9" * 38, "decimal(38,0)", "9" * 38), ("1" + "0" * 38, "decimal(38,0)", None),
-     ("0." + "9" * 38, "decimal(38,38)", "0." + "9" * 38),
-     ("1e37", "decimal(38,0)", "1" + "0" * 37), ("1e38", "decimal(38,0)", None),
-     ("1e-400", "decimal(38,38)", None),
-     ("9007199254740993", "decimal(20,2)", "9007199254740993"), ('"x"', "decimal(5,2)", None),
-     ('"1.2.3"', "decimal(5,2)", None),
-     ("true", "decimal(5,2)", None), ('"1e"', "decimal(5,2)", None), ('"."', "decimal(5,2)", None),
-     ("1" * 39, "decimal(38,0)", None),
-     ("0" * 60 + "1", "decimal(1,0)", "1"), ("0e99999999999999999999", "decimal(1,0)", "0"),
-     ("1e99999999999999999999", "decimal(9,0)", None)],
-)  # fmt: skip
+    [
+        ("1.10", "decimal(3,2)", "1.10"),
+        ("1E+2", "decimal(5,0)", "100"),
+        ('"-0.005"', "decimal(4,3)", "-0.005"),
+        ("10", "decimal(2,1)", None),
+        ("0.001", "decimal(4,2)", None),
+        ("0.10000", "decimal(1,1)", "0.1"),
+        ("0", "decimal(38,38)", "0"),
+        ("-0", "decimal(1,0)", "0"),
+        ("9" * 38, "decimal(38,0)", "9" * 38),
+        ("1" + "0" * 38, "decimal(38,0)", None),
+        ("0." + "9" * 38, "decimal(38,38)", "0." + "9" * 38),
+        ("1e37", "decimal(38,0)", "1" + "0" * 37),
+        ("1e38", "decimal(38,0)", None),
+        ("1e-400", "decimal(38,38)", None),
+        ("9007199254740993", "decimal(20,2)", "9007199254740993"),
+        ('"x"', "decimal(5,2)", None),
+        ('"1.2.3"', "decimal(5,2)", None),
+        ("true", "decimal(5,2)", None),
+        ('"1e"', "decimal(5,2)", None),
+        ('"."', "decimal(5,2)", None),
+        ("1" * 39, "decimal(38,0)", None),
+        ("0" * 60 + "1", "decimal(1,0)", "1"),
+        ("0e99999999999999999999", "decimal(1,0)", "0"),
+        ("1e99999999999999999999", "decimal(9,0)", None),
+    ],
+)
 def test_decimals_are_exact_or_absent(text, kind, value):
     found = bound(text, kind).as_py()
     assert found == (None if value is None else Decimal(value))
@@ -305,9 +345,11 @@ def test_decimals_agree_with_python(value, shape):
     _, digits, exponent = value.as_tuple()
     whole = int("".join(map(str, digits)) or "0")
     shift = exponent + scale
-    fits = whole == 0 or (shift >= 0 and shift < 60 and whole * 10**shift < 10**precision) or (
-        shift < 0 and -shift < 200 and whole % 10**-shift == 0 and whole // 10**-shift < 10**precision
-    )  # fmt: skip
+    fits = (
+        whole == 0
+        or (shift >= 0 and shift < 60 and whole * 10**shift < 10**precision)
+        or (shift < 0 and -shift < 200 and whole % 10**-shift == 0 and whole // 10**-shift < 10**precision)
+    )
     found = bound(f'"{value}"', f"decimal({precision},{scale})").as_py()
     assert found == (value if fits and len(str(whole).rstrip("0")) <= 38 else None)
 
@@ -349,22 +391,24 @@ WHOLE = (
 ).encode()
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), max_size=4),
-    st.integers(0, len(WHOLE)),
-)
+@given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), max_size=4), st.integers(0, len(WHOLE)))
 def test_hostile_bytes_never_raise(flips, cut):
     flipped = bytearray(WHOLE)
     for at, byte in flips:
         flipped[at] = byte
     stats = pa.array([WHOLE, bytes(flipped), bytes(flipped[:cut]), WHOLE], pa.binary())
     columns = read(
-        stats, (("numRecords",), "long"), (("minValues", "a"), "long"), (("minValues", "d"), "date"),
+        stats,
+        (("numRecords",), "long"),
+        (("minValues", "a"), "long"),
+        (("minValues", "d"), "date"),
         (("minValues", "t"), "timestamp"),
-        (("minValues", "n"), "decimal(9,2)"), (("minValues", "s"), "string"), (("maxValues", "s"), "string"),
+        (("minValues", "n"), "decimal(9,2)"),
+        (("minValues", "s"), "string"),
+        (("maxValues", "s"), "string"),
         (("maxValues", "a"), "double"),
         (("nullCount", "a"), "long"),
-    )  # fmt: skip
+    )
     for column in columns:
         assert column[0].as_py() == column[3].as_py() is not None
 
@@ -409,9 +453,7 @@ def test_an_array_without_any_value_is_read():
 
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_give_the_same_rows(threads):
-    stats = pa.array(
-        [json.dumps({"n": i, "s": "x" * (i % 5), "b": True if i % 3 else None}) for i in range(70_001)]
-    )
+    stats = pa.array([json.dumps({"n": i, "s": "x" * (i % 5), "b": True if i % 3 else None}) for i in range(70_001)])
     fields = (*FIELDS, (("b",), "boolean"))
     for one, many in zip(read(stats, *fields), read(stats, *fields, threads=threads), strict=True):
         assert one.equals(many)
@@ -427,11 +469,13 @@ def test_offsets_outside_the_text_are_refused(places):
 
 @pytest.mark.parametrize(
     ("stats", "fields", "what"),
-    [(pa.array([""]), [StatField(("a",), "array")], "array"),
-     (pa.array([1]), [StatField(("a",), "long")], "int64"),
-     (pa.array([""]), [StatField(("a",), "long"), StatField(("a",), "date")], "twice"),
-     (pa.array([""]), [StatField((), "long")], "path")],
-)  # fmt: skip
+    [
+        (pa.array([""]), [StatField(("a",), "array")], "array"),
+        (pa.array([1]), [StatField(("a",), "long")], "int64"),
+        (pa.array([""]), [StatField(("a",), "long"), StatField(("a",), "date")], "twice"),
+        (pa.array([""]), [StatField((), "long")], "path"),
+    ],
+)
 def test_what_cannot_be_asked_is_refused(stats, fields, what):
     with pytest.raises(InvalidArgumentError, match=what):
         parse_stats(stats, fields)

@@ -37,9 +37,7 @@ def test_highest_group_is_read_and_the_next_refused() -> None:
         z85.decode("00000%nSc1")
 
 
-@pytest.mark.parametrize(
-    "text", ["0000", "000000", '0000"', "0000 ", "0000~", "0000é", "0000\0", b"0000\xff"]
-)
+@pytest.mark.parametrize("text", ["0000", "000000", '0000"', "0000 ", "0000~", "0000é", "0000\0", b"0000\xff"])
 def test_other_text_is_refused(text: str | bytes) -> None:
     with pytest.raises(CorruptTableError):
         z85.decode(text)
@@ -47,9 +45,7 @@ def test_other_text_is_refused(text: str | bytes) -> None:
 
 def test_every_letter_outside_the_alphabet_is_refused() -> None:
     allowed = [code for code in range(256) if _is_decoded(bytes([48, 48, 48, 48, code]))]
-    assert bytes(allowed) == bytes(
-        sorted(f"{string.digits}{string.ascii_letters}.-:+=^!/*?&<>()[]{{}}@%$#".encode())
-    )
+    assert bytes(allowed) == bytes(sorted(f"{string.digits}{string.ascii_letters}.-:+=^!/*?&<>()[]{{}}@%$#".encode()))
 
 
 def _is_decoded(text: bytes) -> bool:

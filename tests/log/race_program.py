@@ -101,15 +101,20 @@ def check(snapshot: Snapshot) -> None:
     for writer, found in turns.items():
         expected = sorted([*range(len(found) // ROWS)] * ROWS)
         # the table begins with a turn of writer 0, which that writer makes again
-        assert sorted(found) == expected or writer == 0, f"writer {writer} in version {snapshot.version}: {sorted(found)}"
+        assert sorted(found) == expected or writer == 0, (
+            f"writer {writer} in version {snapshot.version}: {sorted(found)}"
+        )
     few = snapshot.scan(predicate="turn = 1 and writer = 1").to_table()
     assert few.num_rows == turns[1].count(1)
 
 
 ROLES: dict[str, Callable[[str, int, Callable[[], bool]], None]] = {
-    "write": write, "checkpoint": write_checkpoints, "replace": replace_checkpoints, "peer": let_peer_write_checkpoints,
+    "write": write,
+    "checkpoint": write_checkpoints,
+    "replace": replace_checkpoints,
+    "peer": let_peer_write_checkpoints,
     "read": read,
-}  # fmt: skip
+}
 
 
 def run(role: str, uri: str, number: int, seconds: float) -> None:

@@ -34,10 +34,15 @@ class Catalog:
 
 @pytest.fixture
 def table(tmp_path: Path) -> TableBuilder:
-    return TableBuilder(tmp_path / "t").create(
-        {"id": "long"}, features=["catalogManaged", "inCommitTimestamp", "vacuumProtocolCheck"],
-        properties={"delta.enableInCommitTimestamps": "true"},
-    ).append({"id": [1]})  # fmt: skip
+    return (
+        TableBuilder(tmp_path / "t")
+        .create(
+            {"id": "long"},
+            features=["catalogManaged", "inCommitTimestamp", "vacuumProtocolCheck"],
+            properties={"delta.enableInCommitTimestamps": "true"},
+        )
+        .append({"id": [1]})
+    )
 
 
 def staged_names(table: TableBuilder) -> dict[int, str]:
@@ -58,9 +63,7 @@ def test_published_commits_up_to_the_ratified_version_are_read(table: TableBuild
 
 def test_staged_commits_by_name_are_read(table: TableBuilder) -> None:
     table.append({"id": [2]}, commit={"publish": "staged"}).append({"id": [3]}, commit={"publish": "staged"})
-    catalog = Catalog(
-        3, [StagedCommit(v, name, table.timestamp_ms(v)) for v, name in staged_names(table).items()]
-    )
+    catalog = Catalog(3, [StagedCommit(v, name, table.timestamp_ms(v)) for v, name in staged_names(table).items()])
     snapshot = open_snapshot(table.uri, commits=catalog)
     assert_same_rows(snapshot.scan().to_table(), table.expected())
     assert [entry["version"] for entry in snapshot.history()] == [3, 2, 1, 0]
@@ -69,9 +72,7 @@ def test_staged_commits_by_name_are_read(table: TableBuilder) -> None:
 
 def test_inline_commits_are_read(table: TableBuilder) -> None:
     table.append({"id": [2]}, commit={"publish": "no"})
-    snapshot = open_snapshot(
-        table.uri, commits=Catalog(2, [StagedCommit(2, table.bodies[2], table.timestamp_ms(2))])
-    )
+    snapshot = open_snapshot(table.uri, commits=Catalog(2, [StagedCommit(2, table.bodies[2], table.timestamp_ms(2))]))
     assert_same_rows(snapshot.scan().to_table(), table.expected())
 
 
@@ -117,9 +118,7 @@ def published(table: TableBuilder, version: int, keep: bool) -> None:
 
 
 @pytest.mark.parametrize("newer", [False, True], ids=["nothing new", "a newer version"])
-def test_refresh_reads_anew_where_a_staged_commit_of_its_own_is_gone(
-    table: TableBuilder, newer: bool
-) -> None:
+def test_refresh_reads_anew_where_a_staged_commit_of_its_own_is_gone(table: TableBuilder, newer: bool) -> None:
     table.append({"id": [2]}, commit={"publish": "staged"})
     catalog = Catalog(2, [StagedCommit(2, staged_names(table)[2], table.timestamp_ms(2))])
     snapshot = open_snapshot(table.uri, commits=catalog)

@@ -15,20 +15,29 @@ from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 
 KINDS: list[tuple[Any, dict[str, Any]]] = [
-    ("v1", {}), ("v1-multipart", {"parts": 2}), ("v1-multipart", {"parts": 5}),
-    ("v2-json", {}), ("v2-json", {"sidecars": 1}), ("v2-json", {"sidecars": 3, "embed": True}),
-    ("v2-parquet", {}), ("v2-parquet", {"sidecars": 2}), ("v2-parquet", {"sidecars": 2, "embed": True}),
-    ("v2-parquet", {"embed": True}), ("v2-classic", {}), ("v2-classic", {"sidecars": 2}),
-]  # fmt: skip
+    ("v1", {}),
+    ("v1-multipart", {"parts": 2}),
+    ("v1-multipart", {"parts": 5}),
+    ("v2-json", {}),
+    ("v2-json", {"sidecars": 1}),
+    ("v2-json", {"sidecars": 3, "embed": True}),
+    ("v2-parquet", {}),
+    ("v2-parquet", {"sidecars": 2}),
+    ("v2-parquet", {"sidecars": 2, "embed": True}),
+    ("v2-parquet", {"embed": True}),
+    ("v2-classic", {}),
+    ("v2-classic", {"sidecars": 2}),
+]
 IDS = ["-".join([kind, *(f"{k}{v}" for k, v in options.items())]) for kind, options in KINDS]
 
 
 def life(path: Path) -> TableBuilder:
     """A table with partitions, tombstones, vectors, transactions and domains, removed ones too."""
     table = TableBuilder(path).create(
-        {"id": "long", "kind": "string"}, partition_by=["kind"],
+        {"id": "long", "kind": "string"},
+        partition_by=["kind"],
         features=["deletionVectors", "v2Checkpoint", "domainMetadata"],
-    )  # fmt: skip
+    )
     table.append([{"id": i, "kind": "abc"[i % 3]} for i in range(30)])
     table.append([{"id": i, "kind": "de"[i % 2]} for i in range(30, 50)])
     table.remove(table.paths()[0], more=[{"txn": {"appId": "app", "version": 7, "lastUpdated": 1}}])
@@ -44,7 +53,9 @@ def assert_state(snapshot: Snapshot, table: TableBuilder, version: int | None = 
     state = table.state_at(version)
     assert_same_rows(snapshot.scan().to_table(), table.expected(version))
     assert sorted(snapshot.files.columns(["path"]).column(0).to_pylist()) == sorted(path for path, _ in state.files)
-    assert {a: t.version for a, t in snapshot.transactions().items()} == {a: t["version"] for a, t in state.txns.items()}
+    assert {a: t.version for a, t in snapshot.transactions().items()} == {
+        a: t["version"] for a, t in state.txns.items()
+    }
     assert snapshot.domains() == {d: v["configuration"] for d, v in state.domains.items() if not v["removed"]}
     assert list(snapshot.metadata.partition_columns) == state.metadata["partitionColumns"]
 
@@ -94,7 +105,9 @@ def test_incomplete_multipart_checkpoint_is_ignored(tmp_path: Path) -> None:
 
 
 def test_parts_of_two_multipart_checkpoints_are_not_mixed(tmp_path: Path) -> None:
-    table = life(tmp_path).checkpoint("v1-multipart", parts=2, hint=False).checkpoint("v1-multipart", parts=3, hint=False)
+    table = (
+        life(tmp_path).checkpoint("v1-multipart", parts=2, hint=False).checkpoint("v1-multipart", parts=3, hint=False)
+    )
     table.drop(f"_delta_log/{6:020d}.checkpoint.{1:010d}.{2:010d}.parquet")
     assert len(open_snapshot(tmp_path).segment.checkpoint.files) == 3
     table.drop(f"_delta_log/{6:020d}.checkpoint.{3:010d}.{3:010d}.parquet")

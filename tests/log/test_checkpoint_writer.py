@@ -79,9 +79,18 @@ def checkpoint_alone(path: Path, result: CheckpointResult) -> Snapshot:
 
 
 FIELDS = (
-    "path", "dvId", "partitionValues", "size", "modificationTime", "stats", "tags", "deletionVector", "baseRowId",
-    "defaultRowCommitVersion", "clusteringProvider",
-)  # fmt: skip
+    "path",
+    "dvId",
+    "partitionValues",
+    "size",
+    "modificationTime",
+    "stats",
+    "tags",
+    "deletionVector",
+    "baseRowId",
+    "defaultRowCommitVersion",
+    "clusteringProvider",
+)
 
 
 def files_of(snapshot: Snapshot, names: tuple[str, ...] = FIELDS) -> list[dict[str, Any]]:
@@ -123,8 +132,7 @@ def test_checkpoint_alone_gives_the_state_of_the_commits(tmp_path: Path, kind: s
     assert state_of(found) == before
     assert_same_rows(found.scan().to_table(), table.expected())
     assert_same_rows(
-        found.scan(predicate="id > 40").to_table(),
-        open_snapshot(str(tmp_path)).scan(predicate="id > 40").to_table(),
+        found.scan(predicate="id > 40").to_table(), open_snapshot(str(tmp_path)).scan(predicate="id > 40").to_table()
     )
 
 
@@ -133,9 +141,7 @@ def test_checkpoint_alone_gives_the_state_of_the_commits(tmp_path: Path, kind: s
 def test_checkpoint_of_a_checkpoint_and_later_commits(tmp_path: Path, first: str, second: str) -> None:
     table = life(tmp_path)
     write_checkpoint(open_snapshot(str(tmp_path)), plan=PLANS[first], now_ms=table.timestamp_ms(7))
-    table.append([{"id": 100, "kind": None}]).delete_rows(lambda row: row["id"] == 33).remove(
-        table.paths()[1]
-    )
+    table.append([{"id": 100, "kind": None}]).delete_rows(lambda row: row["id"] == 33).remove(table.paths()[1])
     before = state_of(open_snapshot(str(tmp_path)))
     result = write_checkpoint(open_snapshot(str(tmp_path)), plan=PLANS[second], now_ms=table.timestamp_ms(7))
     found = checkpoint_alone(tmp_path, result)
@@ -146,9 +152,7 @@ def test_checkpoint_of_a_checkpoint_and_later_commits(tmp_path: Path, first: str
 @pytest.mark.parametrize("kind", ["v1", "v2-json-sidecars"])
 @pytest.mark.parametrize("given", ["json", "struct", "both", "none"])
 @pytest.mark.parametrize("form", FORMS)
-def test_statistics_survive_every_change_of_their_form(
-    tmp_path: Path, kind: str, given: Any, form: str
-) -> None:
+def test_statistics_survive_every_change_of_their_form(tmp_path: Path, kind: str, given: Any, form: str) -> None:
     table = life(tmp_path, FORMS[form])
     before = files_of(open_snapshot(str(tmp_path)))
     table.checkpoint("v1", statistics=given).cleanup_before(6)
@@ -166,26 +170,44 @@ def test_statistics_survive_every_change_of_their_form(
 
 @pytest.mark.parametrize("mapping", [None, "name", "id"])
 def test_columns_of_every_type_keep_their_bounds(tmp_path: Path, mapping: Any) -> None:
-    fields = pa.schema([
-        ("part", pa.int32()), ("b", pa.int8()), ("l", pa.int64()), ("f", pa.float32()), ("d", pa.float64()),
-        ("s", pa.string()),
-        ("day", pa.date32()), ("ts", pa.timestamp("us", "UTC")), ("ntz", pa.timestamp("us")), ("m", pa.decimal128(20, 3)),
-        ("yes", pa.bool_()), ("raw", pa.binary()), ("list", pa.list_(pa.int32())),
-        ("deep", pa.struct([("x", pa.int16()), ("y", pa.struct([("z", pa.string())]))])),
-    ])  # fmt: skip
+    fields = pa.schema(
+        [
+            ("part", pa.int32()),
+            ("b", pa.int8()),
+            ("l", pa.int64()),
+            ("f", pa.float32()),
+            ("d", pa.float64()),
+            ("s", pa.string()),
+            ("day", pa.date32()),
+            ("ts", pa.timestamp("us", "UTC")),
+            ("ntz", pa.timestamp("us")),
+            ("m", pa.decimal128(20, 3)),
+            ("yes", pa.bool_()),
+            ("raw", pa.binary()),
+            ("list", pa.list_(pa.int32())),
+            ("deep", pa.struct([("x", pa.int16()), ("y", pa.struct([("z", pa.string())]))])),
+        ]
+    )
     row = {
-        "part": 7, "b": 1, "l": 2, "f": 0.5, "d": 0.25, "s": "text", "day": 3, "ts": -1, "ntz": 1_001, "m": 5, "yes": True,
-        "raw": b"x", "list": [1], "deep": {"x": 4, "y": {"z": "end"}},
-    }  # fmt: skip
+        "part": 7,
+        "b": 1,
+        "l": 2,
+        "f": 0.5,
+        "d": 0.25,
+        "s": "text",
+        "day": 3,
+        "ts": -1,
+        "ntz": 1_001,
+        "m": 5,
+        "yes": True,
+        "raw": b"x",
+        "list": [1],
+        "deep": {"x": 4, "y": {"z": "end"}},
+    }
     rows = pa.Table.from_pylist([row, {**row, "part": None, "deep": None}], fields)
     table = (
         TableBuilder(tmp_path)
-        .create(
-            fields,
-            partition_by=["part"],
-            column_mapping=mapping,
-            features=["timestampNtz"],
-        )
+        .create(fields, partition_by=["part"], column_mapping=mapping, features=["timestampNtz"])
         .append(rows)
     )
     before = files_of(open_snapshot(str(tmp_path)))
@@ -290,10 +312,7 @@ def test_sidecars_that_did_not_change_are_named_again(tmp_path: Path) -> None:
     plan = CheckpointPlan("v2", "uuid", "json", 2)
     first = write_checkpoint(open_snapshot(str(tmp_path)), plan=plan)
     assert (len(first.written), first.reused) == (4, ())
-    handle = {
-        p.chunk.source.rpartition("/")[2].partition("#")[0]: p
-        for p in open_snapshot(str(tmp_path)).files.parts
-    }
+    handle = {p.chunk.source.rpartition("/")[2].partition("#")[0]: p for p in open_snapshot(str(tmp_path)).files.parts}
     gone = min(handle)
     table.remove(handle[gone].load(["path"])[0][0].as_py()).append([{"id": 9}])
     second = write_checkpoint(open_snapshot(str(tmp_path)), plan=plan, now_ms=table.timestamp_ms(3))
@@ -321,19 +340,14 @@ def test_small_sidecars_are_merged_into_new_ones(tmp_path: Path) -> None:
 
 
 def test_sidecar_of_another_form_is_written_anew(tmp_path: Path) -> None:
-    table = (
-        TableBuilder(tmp_path)
-        .create({"id": "long"}, features=["v2Checkpoint"], properties=V2)
-        .append([{"id": 1}])
-    )
+    table = TableBuilder(tmp_path).create({"id": "long"}, features=["v2Checkpoint"], properties=V2).append([{"id": 1}])
     plan = CheckpointPlan("v2", "uuid", "json", 1)
     write_checkpoint(open_snapshot(str(tmp_path)), plan=plan)
     table.alter(properties={"delta.checkpoint.writeStatsAsJson": "false"})
     result = write_checkpoint(open_snapshot(str(tmp_path)), plan=plan)
     assert not result.reused
     assert "stats" not in {
-        f.name
-        for f in pq.read_schema(tmp_path / "_delta_log/_sidecars" / result.written[0]).field("add").type
+        f.name for f in pq.read_schema(tmp_path / "_delta_log/_sidecars" / result.written[0]).field("add").type
     }
 
 
@@ -362,11 +376,7 @@ def test_hint_names_the_checkpoint(tmp_path: Path) -> None:
     result = write_checkpoint(open_snapshot(str(tmp_path)), plan=PLANS["v1"], now_ms=table.timestamp_ms(7))
     value = hint_of(tmp_path)
     assert list(value) == ["version", "size", "sizeInBytes", "numOfAddFiles", "checksum"]
-    assert (value["version"], value["size"], value["numOfAddFiles"]) == (
-        6,
-        result.num_actions,
-        result.num_adds,
-    )
+    assert (value["version"], value["size"], value["numOfAddFiles"]) == (6, result.num_actions, result.num_adds)
     assert value["sizeInBytes"] == (tmp_path / result.path).stat().st_size
     assert value["checksum"] == canonical_checksum(value, sort_pairs=False)
     assert result.num_actions == pq.ParquetFile(tmp_path / result.path).metadata.num_rows
@@ -422,10 +432,16 @@ def test_broken_hint_is_replaced(tmp_path: Path, torn: bytes) -> None:
 
 def test_checksum_of_the_hint_is_left_out_where_readers_disagree(tmp_path: Path) -> None:
     names = [f"feature{i}" for i in range(12)]
-    table = TableBuilder(tmp_path).create({"id": "long"}, properties=V2, protocol={
-        "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["v2Checkpoint"],
-        "writerFeatures": ["v2Checkpoint", *names],
-    })  # fmt: skip
+    table = TableBuilder(tmp_path).create(
+        {"id": "long"},
+        properties=V2,
+        protocol={
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": ["v2Checkpoint"],
+            "writerFeatures": ["v2Checkpoint", *names],
+        },
+    )
     plugins = PluginRegistry([stranger(n) for n in names])
     write_checkpoint(open_snapshot(str(tmp_path), plugins=plugins))
     assert "checksum" not in hint_of(tmp_path)
@@ -464,9 +480,16 @@ def break_after(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, files: int,
 
 
 @pytest.mark.parametrize("bytes_left", [0, 3, 200])
-@pytest.mark.parametrize(("kind", "files"), [  # V1 is one file
-    ("v1", 0), ("v2-json-sidecars", 0), ("v2-json-sidecars", 1), ("v2-parquet-sidecars", 0), ("v2-parquet-sidecars", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "files"),
+    [  # V1 is one file
+        ("v1", 0),
+        ("v2-json-sidecars", 0),
+        ("v2-json-sidecars", 1),
+        ("v2-parquet-sidecars", 0),
+        ("v2-parquet-sidecars", 1),
+    ],
+)
 def test_full_disk_leaves_the_table_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, files: int, bytes_left: int
 ) -> None:
@@ -491,9 +514,7 @@ def test_failure_while_reading_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_checkpoint_on_a_remote_store_is_read_back() -> None:
-    table = TableBuilder("memory://checkpoint-writer").create(
-        {"id": "long"}, features=["v2Checkpoint"], properties=V2
-    )
+    table = TableBuilder("memory://checkpoint-writer").create({"id": "long"}, features=["v2Checkpoint"], properties=V2)
     table.append([{"id": i} for i in range(5)], files=5)
     for plan in PLANS.values():
         write_checkpoint(open_snapshot("memory://checkpoint-writer"), plan=plan)
@@ -506,9 +527,7 @@ def test_checkpoint_on_a_remote_store_is_read_back() -> None:
 
 AUDIT = ActionKind(
     "audit",
-    pa.struct(
-        [("who", pa.string()), ("notes", pa.map_(pa.string(), pa.string())), ("n", pa.list_(pa.int64()))]
-    ),
+    pa.struct([("who", pa.string()), ("notes", pa.map_(pa.string(), pa.string())), ("n", pa.list_(pa.int64()))]),
     key=("who",),
 )
 FIELD = ActionField("add", "score", pa.struct([("mean", pa.float64()), ("labels", pa.list_(pa.string()))]))
@@ -526,10 +545,16 @@ def stranger(name: str, **more: Any) -> Any:
 @pytest.mark.parametrize("kind", PLANS)
 def test_strangers_actions_and_fields_survive(tmp_path: Path, kind: str) -> None:
     plugins = PluginRegistry([stranger("auditing", actions=(AUDIT, PASSING), fields=(FIELD, GONE))])
-    table = TableBuilder(tmp_path).create({"id": "long"}, properties=V2, protocol={
-        "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["v2Checkpoint"],
-        "writerFeatures": ["v2Checkpoint", "auditing"],
-    })  # fmt: skip
+    table = TableBuilder(tmp_path).create(
+        {"id": "long"},
+        properties=V2,
+        protocol={
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": ["v2Checkpoint"],
+            "writerFeatures": ["v2Checkpoint", "auditing"],
+        },
+    )
     score = {"mean": 0.5, "labels": ["a", None]}
     table.append([{"id": 1}], score=score)
     table.append([{"id": 2}])
@@ -537,14 +562,7 @@ def test_strangers_actions_and_fields_survive(tmp_path: Path, kind: str) -> None
     table.commit(*old, {"audit": {"who": "me", "notes": {"k": "v"}, "n": [1]}}, {"passing": {"x": 1}})
     path = old[0]["add"]["path"]
     table.commit(
-        {
-            "remove": {
-                "path": path,
-                "deletionTimestamp": table.timestamp_ms(4),
-                "dataChange": True,
-                "why": "test",
-            }
-        },
+        {"remove": {"path": path, "deletionTimestamp": table.timestamp_ms(4), "dataChange": True, "why": "test"}},
         {"audit": {"who": "me", "notes": {"k": "w"}}},
     )
 
@@ -559,9 +577,7 @@ def test_strangers_actions_and_fields_survive(tmp_path: Path, kind: str) -> None
     before = state(open_snapshot(str(tmp_path), plugins=plugins))
     assert {json.dumps(f["score"]) for f in before[0]} == {json.dumps(score), "null"}
     for _ in range(2):
-        write_checkpoint(
-            open_snapshot(str(tmp_path), plugins=plugins), plan=PLANS[kind], now_ms=table.timestamp_ms(5)
-        )
+        write_checkpoint(open_snapshot(str(tmp_path), plugins=plugins), plan=PLANS[kind], now_ms=table.timestamp_ms(5))
         for version in range(5):
             (tmp_path / "_delta_log" / f"{version:020d}.json").unlink(missing_ok=True)
         found = open_snapshot(str(tmp_path), 4, plugins=plugins)
@@ -570,9 +586,9 @@ def test_strangers_actions_and_fields_survive(tmp_path: Path, kind: str) -> None
 
 
 def test_table_with_an_unknown_writer_feature_gets_no_checkpoint(tmp_path: Path) -> None:
-    TableBuilder(tmp_path).create({"id": "long"}, protocol={
-        "minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["fromTheFuture"],
-    })  # fmt: skip
+    TableBuilder(tmp_path).create(
+        {"id": "long"}, protocol={"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["fromTheFuture"]}
+    )
     with pytest.raises(UnsupportedFeatureError, match="fromTheFuture"):
         write_checkpoint(open_snapshot(str(tmp_path)))
 
@@ -635,9 +651,7 @@ def test_version_that_is_not_published_is_refused(tmp_path: Path) -> None:
 # --- order and skipping ----------------------------------------------------------------------
 
 
-def test_row_groups_hold_few_partitions_and_narrow_ranges(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_row_groups_hold_few_partitions_and_narrow_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("delta_core.log.checkpoint_writer.ROW_GROUP", 4)
     table = TableBuilder(tmp_path).create({"id": "long", "part": "integer"}, partition_by=["part"])
     table.append([{"id": (i * 7) % 32, "part": p} for i, p in enumerate([10, 9, 2, None] * 8)])
@@ -660,20 +674,13 @@ def test_row_groups_hold_few_partitions_and_narrow_ranges(
     assert flat == sorted(flat, key=key)
 
 
-def test_groups_that_the_footer_rules_out_are_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_groups_that_the_footer_rules_out_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("delta_core.log.checkpoint_writer.ROW_GROUP", 4)
     table = TableBuilder(tmp_path).create({"id": "long", "part": "integer"}, partition_by=["part"])
     for i in range(24):
         table.append([{"id": 10 * i, "part": i % 6}, {"id": 10 * i + 5, "part": i % 6}])
     write_checkpoint(open_snapshot(str(tmp_path)))
-    for predicate, most in (
-        ("part = 3", 1),
-        ("part in (0, 5)", 2),
-        ("id < 15", 2),
-        ("id > 232 and part = 5", 1),
-    ):
+    for predicate, most in (("part = 3", 1), ("part in (0, 5)", 2), ("id < 15", 2), ("id > 232 and part = 5", 1)):
         snapshot = open_snapshot(str(tmp_path))
         assert len(snapshot.files.parts) == 6
         read: list[int] = []
@@ -681,18 +688,21 @@ def test_groups_that_the_footer_rules_out_are_not_read(
             monkeypatch.setattr(
                 part.chunk,
                 "load",
-                lambda names, c=part.chunk, load=part.chunk.load, read=read: (
-                    read.append(c.place[1]),
-                    load(names),
-                )[1],
+                lambda names, c=part.chunk, load=part.chunk.load, read=read: (read.append(c.place[1]), load(names))[1],
             )
         found = snapshot.scan(predicate=predicate).to_table()
         assert len(set(read)) <= most, predicate
         wanted = table.expected().to_pylist()
-        kept = [r for r in wanted if {
-            "part = 3": r["part"] == 3, "part in (0, 5)": r["part"] in (0, 5), "id < 15": r["id"] < 15,
-            "id > 232 and part = 5": r["id"] > 232 and r["part"] == 5,
-        }[predicate]]  # fmt: skip
+        kept = [
+            r
+            for r in wanted
+            if {
+                "part = 3": r["part"] == 3,
+                "part in (0, 5)": r["part"] in (0, 5),
+                "id < 15": r["id"] < 15,
+                "id > 232 and part = 5": r["id"] > 232 and r["part"] == 5,
+            }[predicate]
+        ]
         assert sorted(found.to_pylist(), key=str) == sorted(kept, key=str)
 
 
@@ -723,9 +733,9 @@ def test_deltalake_reads_the_checkpoint(tmp_path: Path, kind: str, form: str) ->
         features=features,
         properties={**(V2 if features else {}), **FORMS[form]},
     )
-    table.append([{"id": i, "kind": "abc"[i % 3]} for i in range(9)]).append(
-        [{"id": 20, "kind": None}]
-    ).remove(table.paths()[0])
+    table.append([{"id": i, "kind": "abc"[i % 3]} for i in range(9)]).append([{"id": 20, "kind": None}]).remove(
+        table.paths()[0]
+    )
     result = write_checkpoint(open_snapshot(str(tmp_path)), plan=PLANS[kind], now_ms=table.timestamp_ms(4))
     checkpoint_alone(tmp_path, result)
     found = deltalake.DeltaTable(str(tmp_path))

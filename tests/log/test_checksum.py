@@ -48,14 +48,13 @@ def life(path: Path, properties: dict[str, str] | None = None) -> TableBuilder:
     table.remove(table.paths()[0], more=[{"txn": {"appId": "a", "version": 1, "lastUpdated": 5}}])
     table.delete_rows(lambda row: row["id"] % 3 == 0)
     table.commit(
-        {"txn": {"appId": "a", "version": 2}}, {"txn": {"appId": "b", "version": 1}},
+        {"txn": {"appId": "a", "version": 2}},
+        {"txn": {"appId": "b", "version": 1}},
         {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
         {"domainMetadata": {"domain": "e", "configuration": "{}", "removed": False}},
-    )  # fmt: skip
-    table.commit({"domainMetadata": {"domain": "d", "configuration": "", "removed": True}})
-    return (
-        table.alter(properties={"my.own": "x"}).delete_rows(lambda row: row["id"] == 10).append([{"id": 1}])
     )
+    table.commit({"domainMetadata": {"domain": "d", "configuration": "", "removed": True}})
+    return table.alter(properties={"my.own": "x"}).delete_rows(lambda row: row["id"] == 10).append([{"id": 1}])
 
 
 def test_bins_are_those_of_every_delta_writer() -> None:
@@ -74,9 +73,7 @@ def test_checksum_kept_up_is_that_of_the_whole_state(tmp_path: Path) -> None:
         expected = whole(tmp_path, version)
         for name in ("setTransactions", "domainMetadata"):
             key = "appId" if name == "setTransactions" else "domain"
-            assert sorted(found.pop(name), key=lambda v: v[key]) == sorted(
-                expected.pop(name), key=lambda v: v[key]
-            )
+            assert sorted(found.pop(name), key=lambda v: v[key]) == sorted(expected.pop(name), key=lambda v: v[key])
         assert found == expected
 
 
@@ -191,9 +188,7 @@ def test_impossible_numbers_are_not_carried_on(tmp_path: Path) -> None:
     assert write_checksum(open_snapshot(str(tmp_path))) is None
 
 
-def test_failure_of_the_store_is_logged_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
-) -> None:
+def test_failure_of_the_store_is_logged_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
     TableBuilder(tmp_path).create({"id": "long"})
     snapshot = open_snapshot(str(tmp_path))
 

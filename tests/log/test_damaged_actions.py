@@ -29,7 +29,9 @@ def rows_of(table: TableBuilder) -> list[int]:
     return sorted(table.expected()["id"].to_pylist())
 
 
-def commit_0(path: Path, change: Callable[[dict[str, Any]], None] | None = None, text: tuple[str, str] | None = None) -> None:
+def commit_0(
+    path: Path, change: Callable[[dict[str, Any]], None] | None = None, text: tuple[str, str] | None = None
+) -> None:
     """Rewrite the first commit: its actions, or its text."""
     file = path / "_delta_log" / f"{0:020d}.json"
     lines = [json.loads(line) for line in file.read_text().splitlines()]
@@ -43,13 +45,23 @@ def commit_0(path: Path, change: Callable[[dict[str, Any]], None] | None = None,
 @pytest.mark.parametrize(
     ("action", "field", "value"),
     [
-        ("metaData", "configuration", "abc"), ("metaData", "configuration", [1]), ("metaData", "configuration", 5),
-        ("metaData", "partitionColumns", "id"), ("metaData", "partitionColumns", [1]), ("metaData", "name", ["x"]),
-        ("metaData", "schemaString", {"type": "struct"}), ("metaData", "format", "parquet"), ("metaData", "createdTime", "soon"),
-        ("metaData", "format", {"provider": 1}), ("protocol", "minReaderVersion", "1"), ("protocol", "writerFeatures", "x"),
-        ("protocol", "minWriterVersion", None), ("metaData", None, []), ("protocol", None, "x"),
+        ("metaData", "configuration", "abc"),
+        ("metaData", "configuration", [1]),
+        ("metaData", "configuration", 5),
+        ("metaData", "partitionColumns", "id"),
+        ("metaData", "partitionColumns", [1]),
+        ("metaData", "name", ["x"]),
+        ("metaData", "schemaString", {"type": "struct"}),
+        ("metaData", "format", "parquet"),
+        ("metaData", "createdTime", "soon"),
+        ("metaData", "format", {"provider": 1}),
+        ("protocol", "minReaderVersion", "1"),
+        ("protocol", "writerFeatures", "x"),
+        ("protocol", "minWriterVersion", None),
+        ("metaData", None, []),
+        ("protocol", None, "x"),
     ],
-)  # fmt: skip
+)
 def test_action_with_a_field_of_another_type_is_rejected_by_name(
     tmp_path: Path, action: str, field: str | None, value: Any
 ) -> None:
@@ -60,7 +72,9 @@ def test_action_with_a_field_of_another_type_is_rejected_by_name(
             line[action] = value if field is None else {**line[action], field: value}
 
     commit_0(tmp_path, change)
-    with pytest.raises(LogError, match=action if field is None else "provider" if field == "format" and value != "parquet" else field):
+    with pytest.raises(
+        LogError, match=action if field is None else "provider" if field == "format" and value != "parquet" else field
+    ):
         DeltaTable(tmp_path)
 
 
@@ -99,8 +113,15 @@ def test_transaction_without_id_or_version_is_rejected(tmp_path: Path, txn: Any)
 
 
 @pytest.mark.parametrize(
-    "text", [DEEP, f'{{"version": {DIGITS}}}', '{"version": 1, "checksum": "x", "v2Checkpoint": {"path": "\\ud800"}}', "[]", '"'],
-)  # fmt: skip
+    "text",
+    [
+        DEEP,
+        f'{{"version": {DIGITS}}}',
+        '{"version": 1, "checksum": "x", "v2Checkpoint": {"path": "\\ud800"}}',
+        "[]",
+        '"',
+    ],
+)
 def test_hint_that_cannot_be_read_is_passed_over(tmp_path: Path, text: str) -> None:
     table = TableBuilder(tmp_path).create({"id": "long"}).append([{"id": 1}]).checkpoint()
     table.last_checkpoint(text)
@@ -110,10 +131,14 @@ def test_hint_that_cannot_be_read_is_passed_over(tmp_path: Path, text: str) -> N
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("metadata", {"schemaString": DEEP}), ("metadata", {"schemaString": "{"}), ("metadata", {"configuration": "x"}),
-        ("metadata", {}), ("protocol", {"minReaderVersion": 99, "minWriterVersion": 99}), ("protocol", []),
+        ("metadata", {"schemaString": DEEP}),
+        ("metadata", {"schemaString": "{"}),
+        ("metadata", {"configuration": "x"}),
+        ("metadata", {}),
+        ("protocol", {"minReaderVersion": 99, "minWriterVersion": 99}),
+        ("protocol", []),
     ],
-)  # fmt: skip
+)
 def test_checksum_that_makes_no_table_is_passed_over(tmp_path: Path, name: str, value: Any) -> None:
     table = TableBuilder(tmp_path).create({"id": "long"}).append([{"id": 1}]).checkpoint().append([{"id": 2}])
     table.checksum(**{name: value})
@@ -130,7 +155,9 @@ def test_damaged_checksum_takes_no_partition_values(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["_last_checkpoint", f"{2:020d}.crc"])
 def test_folder_in_place_of_a_file_that_is_not_needed_is_passed_over(tmp_path: Path, name: str) -> None:
-    table = TableBuilder(tmp_path).create({"id": "long"}).append([{"id": 1}]).checkpoint().append([{"id": 2}]).checksum()
+    table = (
+        TableBuilder(tmp_path).create({"id": "long"}).append([{"id": 1}]).checkpoint().append([{"id": 2}]).checksum()
+    )
     (tmp_path / "_delta_log" / name).unlink()
     (tmp_path / "_delta_log" / name).mkdir()
     assert rows(tmp_path) == rows_of(table)
@@ -147,7 +174,9 @@ def test_checksum_nested_too_deeply_is_passed_over(tmp_path: Path) -> None:
 
 def with_checkpoint(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     """Make a table that its checkpoint alone tells, and change that checkpoint's rows."""
-    table = TableBuilder(path).create({"id": "long", "kind": "string"}, partition_by=["kind"], features=["deletionVectors"])
+    table = TableBuilder(path).create(
+        {"id": "long", "kind": "string"}, partition_by=["kind"], features=["deletionVectors"]
+    )
     table.append([{"id": i, "kind": "a"} for i in range(4)]).delete_rows(lambda row: row["id"] == 1).checkpoint()
     file = path / "_delta_log" / f"{2:020d}.checkpoint.parquet"
     out = io.BytesIO()
@@ -165,7 +194,9 @@ def replaced(table: pa.Table, field: str, make: Callable[[pa.Array], pa.Array | 
     new = make(parts.pop(field))
     if new is not None:
         parts[field] = new
-    return table.set_column(index, "add", pa.StructArray.from_arrays(list(parts.values()), list(parts), mask=add.is_null()))
+    return table.set_column(
+        index, "add", pa.StructArray.from_arrays(list(parts.values()), list(parts), mask=add.is_null())
+    )
 
 
 def test_sound_checkpoint_alone_tells_the_rows(tmp_path: Path) -> None:
@@ -178,12 +209,19 @@ def test_sound_checkpoint_alone_tells_the_rows(tmp_path: Path) -> None:
     [
         ("deletionVector", lambda c: pa.array(["x"] * len(c))),
         ("deletionVector", lambda c: pa.StructArray.from_arrays([c.field("offset")], ["offset"], mask=c.is_null())),
-        ("deletionVector", lambda c: pa.StructArray.from_arrays([c.field("storageType")], ["storageType"], mask=c.is_null())),
-        ("path", lambda c: None), ("path", lambda c: pa.nulls(len(c), pa.list_(pa.int32()))),
-        ("partitionValues", lambda c: pa.StructArray.from_arrays([pa.array(["a"] * len(c))], ["kind"], mask=c.is_null())),
+        (
+            "deletionVector",
+            lambda c: pa.StructArray.from_arrays([c.field("storageType")], ["storageType"], mask=c.is_null()),
+        ),
+        ("path", lambda c: None),
+        ("path", lambda c: pa.nulls(len(c), pa.list_(pa.int32()))),
+        (
+            "partitionValues",
+            lambda c: pa.StructArray.from_arrays([pa.array(["a"] * len(c))], ["kind"], mask=c.is_null()),
+        ),
         ("size", lambda c: pa.array(["many"] * len(c))),
     ],
-)  # fmt: skip
+)
 def test_checkpoint_with_a_column_of_another_type_is_rejected(tmp_path: Path, field: str, make: Any) -> None:
     with_checkpoint(tmp_path, lambda table: replaced(table, field, make))
     if field == "path" and make(pa.array(["x"])) is not None:

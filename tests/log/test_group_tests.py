@@ -21,10 +21,13 @@ from delta_core.types import PrimitiveType
 LONG = PrimitiveType("long")
 LEAVES = ("p", "q", "id", "x", "text", "ts")
 CONSTANTS = {
-    "p": st.integers(-1, 6), "q": st.sampled_from(["'a'", "'b'", "''", "'zz'"]), "id": st.integers(-5, 105),
-    "x": st.sampled_from(["-1.0", "0.5", "double('NaN')", "50.0"]), "text": st.sampled_from(["'t1'", "'t5'", "'u'"]),
+    "p": st.integers(-1, 6),
+    "q": st.sampled_from(["'a'", "'b'", "''", "'zz'"]),
+    "id": st.integers(-5, 105),
+    "x": st.sampled_from(["-1.0", "0.5", "double('NaN')", "50.0"]),
+    "text": st.sampled_from(["'t1'", "'t5'", "'u'"]),
     "ts": st.sampled_from([f"timestamp'1970-01-01T00:00:{s}Z'" for s in ("00", "00.0005", "01.001", "30")]),
-}  # fmt: skip
+}
 
 
 @st.composite
@@ -32,14 +35,7 @@ def comparisons(draw: st.DrawFn) -> str:
     column = draw(st.sampled_from(LEAVES))
     form = draw(
         st.sampled_from(
-            [
-                "{c} {o} {v}",
-                "{c} is null",
-                "{c} is not null",
-                "{c} in ({v}, {w})",
-                "{v} {o} {c}",
-                "{c} <=> {v}",
-            ]
+            ["{c} {o} {v}", "{c} is null", "{c} is not null", "{c} in ({v}, {w})", "{v} {o} {c}", "{c} <=> {v}"]
         )
     )
     operator = draw(st.sampled_from(["=", "!=", "<", "<=", ">", ">="]))
@@ -49,8 +45,7 @@ def comparisons(draw: st.DrawFn) -> str:
 PREDICATES = st.recursive(
     comparisons(),
     lambda inner: st.one_of(
-        inner.map("not ({})".format),
-        st.builds("({}) {} ({})".format, inner, st.sampled_from(["and", "or"]), inner),
+        inner.map("not ({})".format), st.builds("({}) {} ({})".format, inner, st.sampled_from(["and", "or"]), inner)
     ),
     max_leaves=4,
 )
@@ -60,20 +55,29 @@ PREDICATES = st.recursive(
 def twins(tmp_path_factory: Any) -> tuple[Snapshot, Snapshot]:
     """One table by its commits and by a checkpoint of small row groups."""
     path: Path = tmp_path_factory.mktemp("twins")
-    schema = pa.schema([
-        ("p", pa.int32()), ("q", pa.string()), ("id", pa.int64()), ("x", pa.float64()), ("text", pa.string()),
-        ("ts", pa.timestamp("us", "UTC")),
-    ])  # fmt: skip
+    schema = pa.schema(
+        [
+            ("p", pa.int32()),
+            ("q", pa.string()),
+            ("id", pa.int64()),
+            ("x", pa.float64()),
+            ("text", pa.string()),
+            ("ts", pa.timestamp("us", "UTC")),
+        ]
+    )
     table = TableBuilder(path).create(schema, partition_by=["p", "q"])
     for i in range(30):
         rows = [
             {
-                "p": None if i == 7 else i % 6, "q": "ab"[i % 2] if i % 5 else None, "id": None if i == 11 else 3 * i + j,
-                "x": float("nan") if i % 9 == 0 and j else i / 2, "text": None if i == 3 else f"t{i % 7}",
+                "p": None if i == 7 else i % 6,
+                "q": "ab"[i % 2] if i % 5 else None,
+                "id": None if i == 11 else 3 * i + j,
+                "x": float("nan") if i % 9 == 0 and j else i / 2,
+                "text": None if i == 3 else f"t{i % 7}",
                 "ts": 1_000_501 * (i % 31) + j,
             }
             for j in range(2)
-        ]  # fmt: skip
+        ]
         table.append(pa.Table.from_pylist(rows, schema), statistics=i != 20)
     commits = open_snapshot(str(path))
     assert commits.files.count
@@ -101,8 +105,9 @@ def test_groups_with_a_null_are_kept(twins: tuple[Snapshot, Snapshot]) -> None:
     _, checkpoint = twins
     test = plan_group_test(
         Call("=", (PartitionValue("p", PrimitiveType("integer")), Literal(99, PrimitiveType("integer")))),
-        checkpoint.engine.evaluator, exact=True,
-    )  # fmt: skip
+        checkpoint.engine.evaluator,
+        exact=True,
+    )
     assert test is not None
     kept = {}
     for part in checkpoint.files.parts:
@@ -115,19 +120,13 @@ def test_groups_with_a_null_are_kept(twins: tuple[Snapshot, Snapshot]) -> None:
 @pytest.mark.parametrize(
     "expression",
     [
-        Call(
-            "=", (PartitionValue("t", PrimitiveType("timestamp")), Literal(None, PrimitiveType("timestamp")))
-        ),
-        Call(
-            "<", (Cast(FileStatistic("min", ("id",), LONG), PrimitiveType("integer"), safe=True), Literal(1))
-        ),
+        Call("=", (PartitionValue("t", PrimitiveType("timestamp")), Literal(None, PrimitiveType("timestamp")))),
+        Call("<", (Cast(FileStatistic("min", ("id",), LONG), PrimitiveType("integer"), safe=True), Literal(1))),
         Call("<", (FileStatistic("min", ("id",), LONG), Literal(None, LONG))),
         Literal(False, PrimitiveType("boolean")),
     ],
 )
-def test_tests_that_may_be_unknown_rule_out_no_group(
-    twins: tuple[Snapshot, Snapshot], expression: Expression
-) -> None:
+def test_tests_that_may_be_unknown_rule_out_no_group(twins: tuple[Snapshot, Snapshot], expression: Expression) -> None:
     assert plan_group_test(expression, twins[1].engine.evaluator, exact=False) is None
 
 

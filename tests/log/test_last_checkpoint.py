@@ -25,12 +25,15 @@ HINTS = {
     "wrong parts": '{"version":3,"size":1,"parts":7}',
     "wrong checksum": '{"version":3,"size":1,"checksum":"00000000000000000000000000000000"}',
     "binary": "\x00\xff",
-    "embedded for another file": json.dumps({
-        "version": 3, "size": 1,
-        "v2Checkpoint": {"path": f"{3:020d}.checkpoint.nowhere.json", "nonFileActions": [], "sidecarFiles": []},
-    }),
+    "embedded for another file": json.dumps(
+        {
+            "version": 3,
+            "size": 1,
+            "v2Checkpoint": {"path": f"{3:020d}.checkpoint.nowhere.json", "nonFileActions": [], "sidecarFiles": []},
+        }
+    ),
     "embedded nonsense": '{"version":3,"size":1,"v2Checkpoint":{"path":7}}',
-}  # fmt: skip
+}
 
 
 def history(path: Path) -> TableBuilder:

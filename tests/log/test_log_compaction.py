@@ -27,7 +27,9 @@ def assert_every_version(table: TableBuilder) -> None:
 
 
 @pytest.mark.parametrize(
-    "spans", [[(0, 3)], [(0, 9)], [(2, 5)], [(0, 3), (4, 9)], [(0, 5), (3, 8)], [(1, 2), (1, 8)], [(5, 7), (2, 9)]], ids=str
+    "spans",
+    [[(0, 3)], [(0, 9)], [(2, 5)], [(0, 3), (4, 9)], [(0, 5), (3, 8)], [(1, 2), (1, 8)], [(5, 7), (2, 9)]],
+    ids=str,
 )
 def test_every_version_is_the_same_with_compacted_files(tmp_path: Path, spans: list[tuple[int, int]]) -> None:
     table = history(tmp_path)

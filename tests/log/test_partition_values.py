@@ -18,9 +18,21 @@ def parse(values, type, zone="UTC"):
 
 
 PRIMITIVES = (
-    "boolean", "byte", "short", "integer", "long", "float", "double", "string", "binary", "date", "timestamp",
-    "timestamp_ntz", "decimal(10,2)", "void",
-)  # fmt: skip
+    "boolean",
+    "byte",
+    "short",
+    "integer",
+    "long",
+    "float",
+    "double",
+    "string",
+    "binary",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "decimal(10,2)",
+    "void",
+)
 
 
 @pytest.mark.parametrize("type", PRIMITIVES)
@@ -54,8 +66,10 @@ def test_floats_with_nan_and_infinities():
 
 def test_decimals_are_exact():
     assert parse(["12345678901234567890.12", "-0.01", "1E+3"], "decimal(38,2)") == [
-        Decimal("12345678901234567890.12"), Decimal("-0.01"), Decimal("1000.00"),
-    ]  # fmt: skip
+        Decimal("12345678901234567890.12"),
+        Decimal("-0.01"),
+        Decimal("1000.00"),
+    ]
 
 
 def test_decimal_with_more_digits_than_its_scale_is_refused():
@@ -117,8 +131,9 @@ def test_timestamps_beyond_year_9999():
 
 def test_timestamp_ntz_keeps_the_wall_clock():
     assert parse(["2021-11-18 02:30:00.123456", "2021-11-18"], "timestamp_ntz") == [
-        dt.datetime.fromisoformat("2021-11-18T02:30:00.123456"), dt.datetime.fromisoformat("2021-11-18"),
-    ]  # fmt: skip
+        dt.datetime.fromisoformat("2021-11-18T02:30:00.123456"),
+        dt.datetime.fromisoformat("2021-11-18"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +150,9 @@ def test_nested_type_cannot_partition():
 
 
 def test_dictionary_encoded_and_chunked_text_give_the_same():
-    text = pa.chunked_array([pa.array(["1", "", "1"]).dictionary_encode(), pa.array(["2", None, "1"]).dictionary_encode()])
+    text = pa.chunked_array(
+        [pa.array(["1", "", "1"]).dictionary_encode(), pa.array(["2", None, "1"]).dictionary_encode()]
+    )
     assert parse_partition_values(text, PrimitiveType("integer")).to_pylist() == [1, None, 1, 2, None, 1]
 
 

@@ -16,9 +16,10 @@ from delta_core.testing.table_builder import TableBuilder
 @pytest.fixture
 def table(tmp_path: Path) -> TableBuilder:
     table = TableBuilder(tmp_path / "t").create(
-        {"id": "long", "kind": "string"}, partition_by=["kind"],
+        {"id": "long", "kind": "string"},
+        partition_by=["kind"],
         features=["deletionVectors", "domainMetadata", "v2Checkpoint"],
-    )  # fmt: skip
+    )
     return table.append([{"id": i, "kind": "ab"[i % 2]} for i in range(20)])
 
 
@@ -45,22 +46,28 @@ STEPS = {
     "vector": lambda t: t.delete_rows(lambda row: row["id"] % 3 == 0),
     "vector again": lambda t: t.delete_rows(lambda row: row["id"] == 1).delete_rows(lambda row: row["id"] == 3),
     "add and remove": lambda t: t.append([{"id": 7, "kind": "d"}]).remove(t.paths()[-1]),
-    "remove and add": lambda t: t.commit(*t.remove_actions()).commit(*({"add": a} for a in t.state_at(1).files.values())),
+    "remove and add": lambda t: t.commit(*t.remove_actions()).commit(
+        *({"add": a} for a in t.state_at(1).files.values())
+    ),
     "schema": lambda t: t.alter({"id": "long", "kind": "string", "new": "double"}).append([{"kind": "a", "new": 0.5}]),
     "properties": lambda t: t.alter(properties={"custom": "1"}),
     "txn": lambda t: t.commit({"txn": {"appId": "x", "version": 3}}),
     "domain": lambda t: t.commit(domain(False)),
     "domain removed": lambda t: t.commit(domain(False)).commit(domain(True)),
     "empty": lambda t: t.commit(),
-    "checkpoint": lambda t: t.append([{"id": 9, "kind": "a"}]).checkpoint("v2-parquet", sidecars=1).remove(t.paths()[0]),
+    "checkpoint": lambda t: (
+        t.append([{"id": 9, "kind": "a"}]).checkpoint("v2-parquet", sidecars=1).remove(t.paths()[0])
+    ),
     "protocol": lambda t: t.alter(features=["deletionVectors", "domainMetadata", "v2Checkpoint", "timestampNtz"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("loaded", [True, False], ids=["files loaded", "files not loaded"])
 @pytest.mark.parametrize("checkpointed", [True, False], ids=["checkpoint", "commits"])
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS.keys())
-def test_update_gives_what_a_fresh_open_gives(table: TableBuilder, step: object, checkpointed: bool, loaded: bool) -> None:
+def test_update_gives_what_a_fresh_open_gives(
+    table: TableBuilder, step: object, checkpointed: bool, loaded: bool
+) -> None:
     if checkpointed:
         table.checkpoint("v2-json", sidecars=1)
     before = open_snapshot(table.uri)

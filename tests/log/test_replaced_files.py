@@ -34,10 +34,13 @@ def built(uri: Any, kind: str) -> TableBuilder:
     table = TableBuilder(uri).create({"id": "long", "kind": "string"}, partition_by=["kind"], features=features)
     for start in (0, 12):
         table.append([{"id": start + i, "kind": "abcdefghijkl"[i] * (start + 1)} for i in range(12)])
-    table.remove(table.paths()[0], more=[
-        {"txn": {"appId": "app", "version": 7}},
-        {"domainMetadata": {"domain": "d", "configuration": "c", "removed": False}},
-    ])  # fmt: skip
+    table.remove(
+        table.paths()[0],
+        more=[
+            {"txn": {"appId": "app", "version": 7}},
+            {"domainMetadata": {"domain": "d", "configuration": "c", "removed": False}},
+        ],
+    )
     table.checkpoint(kind, statistics="both")  # type: ignore[arg-type]
     return table.append([{"id": 100, "kind": "z"}])
 

@@ -8,13 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from delta_core.errors import (
-    EngineError,
-    InvalidArgumentError,
-    LogError,
-    TableNotFoundError,
-    VersionNotFoundError,
-)
+from delta_core.errors import EngineError, InvalidArgumentError, LogError, TableNotFoundError, VersionNotFoundError
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
@@ -78,7 +72,7 @@ def test_order_within_a_commit_does_not_matter_for_a_changed_vector(table: Table
 
 def test_unknown_actions_and_fields_are_passed_over(table: TableBuilder) -> None:
     add = table.add_actions({"id": [1]}, futureField={"deep": [1, {"x": None}]})
-    table.commit({"futureAction": {"a": [[]], "b": "}\"{"}}, *add, {"another": None}, {"third": 3})
+    table.commit({"futureAction": {"a": [[]], "b": '}"{'}}, *add, {"another": None}, {"third": 3})
     read(table)
 
 
@@ -92,7 +86,9 @@ def test_latest_protocol_and_metadata_win(table: TableBuilder) -> None:
 
 def test_actions_spread_over_lines_are_read(table: TableBuilder) -> None:
     (add,) = table.add_actions({"id": [1, 2]})
-    table.commit(add, text=json.dumps({"commitInfo": {"operation": "X"}}, indent=2) + "\n\n" + json.dumps(add, indent=4))
+    table.commit(
+        add, text=json.dumps({"commitInfo": {"operation": "X"}}, indent=2) + "\n\n" + json.dumps(add, indent=4)
+    )
     read(table)
 
 
@@ -227,7 +223,10 @@ def test_transactions_and_domains_reconcile_by_key(table: TableBuilder) -> None:
     table.checkpoint().commit({"txn": {"appId": "a", "version": 2, "lastUpdated": 77}})
     table.commit({"domainMetadata": {"domain": "d", "configuration": {"k": "v"}, "removed": False}})
     snapshot = open_snapshot(table.uri)
-    assert {k: (t.version, t.last_updated) for k, t in snapshot.transactions().items()} == {"a": (2, 77), "b": (5, None)}
+    assert {k: (t.version, t.last_updated) for k, t in snapshot.transactions().items()} == {
+        "a": (2, 77),
+        "b": (5, None),
+    }
     assert json.loads(snapshot.domains()["d"]) == {"k": "v"}
 
 

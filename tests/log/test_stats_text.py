@@ -12,11 +12,19 @@ import pytest
 
 from delta_core.log.stats_text import statistics_text
 
-BOUNDS = pa.struct([
-    ("l", pa.int64()), ("f", pa.float64()), ("s", pa.string()), ("day", pa.date32()), ("ts", pa.timestamp("us", "UTC")),
-    ("ntz", pa.timestamp("us")), ("m", pa.decimal128(20, 3)), ("raw", pa.binary()),
-    ("deep", pa.struct([("x", pa.bool_())])),
-])  # fmt: skip
+BOUNDS = pa.struct(
+    [
+        ("l", pa.int64()),
+        ("f", pa.float64()),
+        ("s", pa.string()),
+        ("day", pa.date32()),
+        ("ts", pa.timestamp("us", "UTC")),
+        ("ntz", pa.timestamp("us")),
+        ("m", pa.decimal128(20, 3)),
+        ("raw", pa.binary()),
+        ("deep", pa.struct([("x", pa.bool_())])),
+    ]
+)
 STATS = pa.struct([("numRecords", pa.int64()), ("minValues", BOUNDS), ("tightBounds", pa.bool_())])
 
 
@@ -28,24 +36,39 @@ def text_of(*values: Any) -> list[Any]:
 
 def test_every_type_has_its_text() -> None:
     low = {
-        "l": -5, "f": 0.5, "s": 'a"\n', "day": dt.date(1969, 12, 31), "m": Decimal("-12.300"), "raw": b"x",
-        "deep": {"x": True}, "ts": dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, dt.UTC),
+        "l": -5,
+        "f": 0.5,
+        "s": 'a"\n',
+        "day": dt.date(1969, 12, 31),
+        "m": Decimal("-12.300"),
+        "raw": b"x",
+        "deep": {"x": True},
+        "ts": dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, dt.UTC),
         "ntz": dt.datetime(2024, 2, 29, 1, 2, 3, 4_567),
-    }  # fmt: skip
+    }
     (found,) = text_of({"numRecords": 3, "minValues": low, "tightBounds": False})
     assert found == {
-        "numRecords": 3, "tightBounds": False,
+        "numRecords": 3,
+        "tightBounds": False,
         "minValues": {
-            "l": -5, "f": Decimal("0.5"), "s": 'a"\n', "day": "1969-12-31", "m": Decimal("-12.300"), "deep": {"x": True},
-            "ts": "1969-12-31T23:59:59.999Z", "ntz": "2024-02-29T01:02:03.004",
+            "l": -5,
+            "f": Decimal("0.5"),
+            "s": 'a"\n',
+            "day": "1969-12-31",
+            "m": Decimal("-12.300"),
+            "deep": {"x": True},
+            "ts": "1969-12-31T23:59:59.999Z",
+            "ntz": "2024-02-29T01:02:03.004",
         },
-    }  # fmt: skip
+    }
 
 
 def test_nulls_are_left_out() -> None:
     assert text_of(None, {"numRecords": 1, "minValues": None}, {"minValues": {"deep": {}}}) == [
-        None, {"numRecords": 1}, {"minValues": {"deep": {}}},
-    ]  # fmt: skip
+        None,
+        {"numRecords": 1},
+        {"minValues": {"deep": {}}},
+    ]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])

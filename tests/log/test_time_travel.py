@@ -58,9 +58,14 @@ def test_in_commit_timestamps_win_over_file_times(tmp_path: Path) -> None:
 def enabled_late(path: Path) -> TableBuilder:
     table = TableBuilder(path, start_ms=10_000, step_ms=1000).create({"id": "long"})
     table.append({"id": [1]}).append({"id": [2]})
-    table.alter(features=["inCommitTimestamp"], properties={
-        **ICT, "delta.inCommitTimestampEnablementVersion": "3", "delta.inCommitTimestampEnablementTimestamp": "13000",
-    })  # fmt: skip
+    table.alter(
+        features=["inCommitTimestamp"],
+        properties={
+            **ICT,
+            "delta.inCommitTimestampEnablementVersion": "3",
+            "delta.inCommitTimestampEnablementTimestamp": "13000",
+        },
+    )
     return table.append({"id": [3]}, commit={"mtime_ms": 99}).append({"id": [4]}, commit={"mtime_ms": 99})
 
 
@@ -82,9 +87,11 @@ def test_time_of_a_version_whose_state_was_cleaned_up_is_refused(tmp_path: Path)
     table.checkpoint(version=2).cleanup_before(2)
     snapshot = open_snapshot(tmp_path)
     assert snapshot.version_at(3000) == 2
-    with pytest.raises(DeltaError, match=r"before 1970-01-01T00:00:02.500Z: its first commit, version 2, is of .*03.000Z"):
+    with pytest.raises(
+        DeltaError, match=r"before 1970-01-01T00:00:02.500Z: its first commit, version 2, is of .*03.000Z"
+    ):
         snapshot.version_at(2500)
-    with pytest.raises(DeltaError, match=f"before {-10**17} ms since the epoch"):
+    with pytest.raises(DeltaError, match=f"before {-(10**17)} ms since the epoch"):
         snapshot.version_at(-(10**17))
 
 

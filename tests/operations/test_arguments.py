@@ -22,7 +22,7 @@ from delta_core.errors import (
     SchemaMismatchError,
     UnsupportedFeatureError,
     UnsupportedVersionError,
-)  # fmt: skip
+)
 from delta_core.transaction import AddAction
 
 ROWS = pa.table({"a": [1, 2], "p": ["x", "y"]})
@@ -45,14 +45,21 @@ def uri(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "options",
     [
-        {"partition_overwrite": "Dynamic"}, {"schema_mode": "Merge"}, {"schema_mode": "overwite"}, {"target_file_size": 0},
-        {"target_file_size": -5}, {"target_file_size": "1mb"}, {"partition_by": 5}, {"cluster_by": 5},
-        {"writer_properties": deltalake.WriterProperties(compression="ZSTD")}, {"writer_properties": {"compression": "ZSTD"}},
+        {"partition_overwrite": "Dynamic"},
+        {"schema_mode": "Merge"},
+        {"schema_mode": "overwite"},
+        {"target_file_size": 0},
+        {"target_file_size": -5},
+        {"target_file_size": "1mb"},
+        {"partition_by": 5},
+        {"cluster_by": 5},
+        {"writer_properties": deltalake.WriterProperties(compression="ZSTD")},
+        {"writer_properties": {"compression": "ZSTD"}},
         {"commit_properties": deltalake.CommitProperties(max_commit_retries=3)},
         {"post_commithook_properties": deltalake.PostCommitHookProperties()},
     ],
     ids=lambda o: "-".join(f"{k}={v if isinstance(v, (str, int)) else type(v).__module__}" for k, v in o.items()),
-)  # fmt: skip
+)
 def test_argument_that_can_not_be_used_is_named_and_nothing_is_written(uri: Path, options: dict[str, Any]) -> None:
     """A misspelt ``partition_overwrite`` replaced the whole table."""
     before = files(uri)
@@ -115,9 +122,7 @@ def test_list_of_statistics_columns_names_columns_that_are_there(tmp_path: Path)
     schema = pa.schema([("a", pa.int64()), ("s", pa.struct([("x y", pa.int64())])), ("p", pa.string())])
     name = "delta.dataSkippingStatsColumns"
     with pytest.raises(ColumnNotFoundError, match=r"names the column s\.z"):
-        DeltaTable.create(
-            tmp_path / "t", schema, configuration={name: "A,s.z", "delta.columnMapping.mode": "name"}
-        )
+        DeltaTable.create(tmp_path / "t", schema, configuration={name: "A,s.z", "delta.columnMapping.mode": "name"})
     assert not (tmp_path / "t").exists()
     DeltaTable.create(tmp_path / "t", schema, configuration={name: "A,s.`x y`,s", "delta.columnMapping.mode": "name"})
     # a schema that comes later need not have them
@@ -132,7 +137,14 @@ def test_name_of_a_property_is_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("reader", "writer", "found"),
-    [("1", "2", (1, 2)), ("1", "4", (1, 4)), ("2", "5", (2, 5)), ("3", "7", (1, 2)), (None, "3", (1, 3)), ("1", None, (1, 2))],
+    [
+        ("1", "2", (1, 2)),
+        ("1", "4", (1, 4)),
+        ("2", "5", (2, 5)),
+        ("3", "7", (1, 2)),
+        (None, "3", (1, 3)),
+        ("1", None, (1, 2)),
+    ],
 )
 def test_least_protocol_that_is_asked_for_comes_with_its_features(
     tmp_path: Path, reader: str | None, writer: str | None, found: tuple[int, int]
@@ -176,10 +188,13 @@ def test_name_that_spark_has_for_a_type_leads_to_the_protocols(tmp_path: Path) -
 
 
 def test_categories_of_polars_are_texts(tmp_path: Path) -> None:
-    frame = pl.DataFrame({
-        "c": pl.Series(["u", None, "v"], dtype=pl.Categorical), "e": pl.Series(["k", "k", None], dtype=pl.Enum(["k"])),
-        "l": pl.Series([["u"], None, []], dtype=pl.List(pl.Categorical)),
-    })  # fmt: skip
+    frame = pl.DataFrame(
+        {
+            "c": pl.Series(["u", None, "v"], dtype=pl.Categorical),
+            "e": pl.Series(["k", "k", None], dtype=pl.Enum(["k"])),
+            "l": pl.Series([["u"], None, []], dtype=pl.List(pl.Categorical)),
+        }
+    )
     write_deltalake(tmp_path / "t", frame)
     found = DeltaTable(tmp_path / "t").to_pyarrow_table().to_pydict()
     assert found == {"c": ["u", None, "v"], "e": ["k", "k", None], "l": [["u"], None, []]}
@@ -194,7 +209,9 @@ def test_named_index_of_pandas_is_a_column(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [pd.DataFrame({"a": [1, "x"]}), pl.Series("a", [1]), pl.LazyFrame({"a": [1]})], ids=lambda d: type(d).__name__
+    "data",
+    [pd.DataFrame({"a": [1, "x"]}), pl.Series("a", [1]), pl.LazyFrame({"a": [1]})],
+    ids=lambda d: type(d).__name__,
 )
 def test_rows_that_are_no_table_are_refused_by_their_kind(tmp_path: Path, data: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=type(data).__name__):

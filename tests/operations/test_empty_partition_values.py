@@ -42,9 +42,12 @@ def test_not_null_refuses_it(tmp_path: Path, kind: pa.DataType, empty: Any, othe
 @TYPES
 @pytest.mark.parametrize("check", ["p is not null", "length(coalesce(p, 'xx')) < 2"])
 def test_check_constraint_sees_null(tmp_path: Path, kind: pa.DataType, empty: Any, other: Any, check: str) -> None:
-    write_deltalake(tmp_path / "t", table(kind, other), partition_by=["p"], configuration={
-        "delta.constraints.c": check if kind == pa.string() else check.replace("'xx'", "X'0000'"),
-    })  # fmt: skip
+    write_deltalake(
+        tmp_path / "t",
+        table(kind, other),
+        partition_by=["p"],
+        configuration={"delta.constraints.c": check if kind == pa.string() else check.replace("'xx'", "X'0000'")},
+    )
     with pytest.raises(ConstraintViolationError, match=r"check 'c'"):
         write_deltalake(tmp_path / "t", table(kind, other, empty), mode="append")
     assert commits(tmp_path / "t") == 1
@@ -63,14 +66,19 @@ def test_predicate_of_an_overwrite_sees_null(tmp_path: Path, predicate: str, fit
 
 
 def test_columns_that_are_computed_see_null(tmp_path: Path) -> None:
-    schema = pa.schema([
-        ("id", pa.int64()), ("p", pa.string()),
-        pa.field("q", pa.string(), metadata={"delta.generationExpression": "coalesce(p, 'none')"}),
-        pa.field("r", pa.string(), metadata={"delta.generationExpression": "substring(cast(id as string), 1, 0)"}),
-    ])  # fmt: skip
+    schema = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("p", pa.string()),
+            pa.field("q", pa.string(), metadata={"delta.generationExpression": "coalesce(p, 'none')"}),
+            pa.field("r", pa.string(), metadata={"delta.generationExpression": "substring(cast(id as string), 1, 0)"}),
+        ]
+    )
     DeltaTable.create(tmp_path / "t", schema, partition_by=["p", "r"])
     write_deltalake(tmp_path / "t", table(pa.string(), ""), mode="append")
-    assert DeltaTable(tmp_path / "t").to_pyarrow_table().select(["p", "q", "r"]).to_pylist() == [{"p": None, "q": "none", "r": None}]
+    assert DeltaTable(tmp_path / "t").to_pyarrow_table().select(["p", "q", "r"]).to_pylist() == [
+        {"p": None, "q": "none", "r": None}
+    ]
 
 
 def test_registered_file_without_a_value_of_a_required_column_is_refused(tmp_path: Path) -> None:

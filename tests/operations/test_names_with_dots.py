@@ -22,15 +22,23 @@ FAMILIES = (
     [("a", pa.struct([("b", LONG), ("c", LONG)])), ("a.b", LONG), ("a.c", TEXT)],
     [("z", pa.list_(LONG)), ("z.list.element", LONG)],
     [("m", pa.map_(TEXT, LONG)), ("m.key_value.key", TEXT), ("m.key_value.value", LONG)],
-    [("s", pa.struct([("t.u", LONG), ("t", pa.struct([("u", LONG)]))])), ("s.t.u", LONG), ("s.t", pa.struct([("u", LONG)]))],
+    [
+        ("s", pa.struct([("t.u", LONG), ("t", pa.struct([("u", LONG)]))])),
+        ("s.t.u", LONG),
+        ("s.t", pa.struct([("u", LONG)])),
+    ],
     [("l", pa.list_(pa.struct([("x", LONG)]))), ("l.list.element.x", LONG), ("l.list", pa.struct([("element", LONG)]))],
     [("`q`", pa.struct([("r", LONG)])), ("`q`.r", LONG), ("q", LONG)],
-)  # fmt: skip
+)
 
 
 @st.composite
 def schemas(draw: Any) -> pa.Schema:
-    fields = [pa.field(*f) for family in draw(st.sets(st.integers(0, len(FAMILIES) - 1), min_size=1)) for f in FAMILIES[family]]
+    fields = [
+        pa.field(*f)
+        for family in draw(st.sets(st.integers(0, len(FAMILIES) - 1), min_size=1))
+        for f in FAMILIES[family]
+    ]
     return pa.schema(draw(st.permutations(fields)))
 
 
@@ -90,9 +98,10 @@ def test_each_column_has_its_own_bounds(schema: pa.Schema, mapping: str, as_stru
     with tempfile.TemporaryDirectory() as place:
         uri = Path(place) / "t"
         configuration = {
-            "delta.checkpoint.writeStatsAsStruct": str(as_struct).lower(), "delta.columnMapping.mode": mapping,
+            "delta.checkpoint.writeStatsAsStruct": str(as_struct).lower(),
+            "delta.columnMapping.mode": mapping,
             "delta.checkpoint.writeStatsAsJson": str(not as_struct).lower(),
-        }  # fmt: skip
+        }
         # the first file lacks columns whose paths those of others spell
         tables = [rows(pa.schema(list(schema)[: len(schema) // 2]), 0), rows(schema, 100_000)]
         write_deltalake(uri, tables[0], configuration=configuration)

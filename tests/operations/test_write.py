@@ -34,7 +34,7 @@ from delta_core.errors import (
     InvalidArgumentError,
     SchemaMismatchError,
     TableExistsError,
-)  # fmt: skip
+)
 from delta_core.transaction import AddAction, RemoveAction
 
 ROWS = pa.table(
@@ -60,10 +60,12 @@ def data_files(uri: Path) -> set[Path]:
 
 
 def test_decimal_that_gains_a_digit_by_rounding_is_found_and_generated(tmp_path: Path) -> None:
-    schema = pa.schema([
-        ("x", pa.decimal128(10, 2)),
-        pa.field("y", pa.decimal128(12, 1), metadata={"delta.generationExpression": "CAST(x AS DECIMAL(12,1))"}),
-    ])  # fmt: skip
+    schema = pa.schema(
+        [
+            ("x", pa.decimal128(10, 2)),
+            pa.field("y", pa.decimal128(12, 1), metadata={"delta.generationExpression": "CAST(x AS DECIMAL(12,1))"}),
+        ]
+    )
     DeltaTable.create(tmp_path / "g", schema)
     numbers = [Decimal("99999999.99"), Decimal("-99999999.95"), Decimal(1)]
     write_deltalake(tmp_path / "g", pa.table({"x": pa.array(numbers, pa.decimal128(10, 2))}), mode="append")
@@ -106,11 +108,15 @@ def test_append_adds_rows_and_moves_the_table_that_was_given(uri: Path) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        ROWS, ROWS.to_batches(), pa.RecordBatchReader.from_batches(ROWS.schema, ROWS.to_batches()),
-        ROWS.to_pandas(), pl.from_arrow(ROWS), duckdb.sql("SELECT * FROM ROWS"),
+        ROWS,
+        ROWS.to_batches(),
+        pa.RecordBatchReader.from_batches(ROWS.schema, ROWS.to_batches()),
+        ROWS.to_pandas(),
+        pl.from_arrow(ROWS),
+        duckdb.sql("SELECT * FROM ROWS"),
     ],
     ids=["table", "batches", "reader", "pandas", "polars", "duckdb"],
-)  # fmt: skip
+)
 def test_rows_come_from_any_arrow_source(tmp_path: Path, data: Any) -> None:
     write_deltalake(tmp_path / "t", data)
     found = rows(tmp_path / "t")
@@ -135,21 +141,27 @@ def test_overwrite_with_schema_takes_properties_and_texts_and_keeps_what_is_not_
     first = {"delta.logRetentionDuration": "interval 8 days", "delta.checkpointInterval": "5"}
     write_deltalake(uri, ROWS, name="first", description="kept", configuration=first)
     write_deltalake(
-        uri, new, mode="overwrite", schema_mode="overwrite", name="second",
-        configuration={"delta.CheckpointInterval": "7", "delta.appendOnly": "false", "delta.logRetentionDuration": None},
-    )  # fmt: skip
+        uri,
+        new,
+        mode="overwrite",
+        schema_mode="overwrite",
+        name="second",
+        configuration={
+            "delta.CheckpointInterval": "7",
+            "delta.appendOnly": "false",
+            "delta.logRetentionDuration": None,
+        },
+    )
     found = DeltaTable(uri).metadata()
     assert (found.name, found.description) == ("second", "kept")
     assert found.configuration == {
-        "delta.logRetentionDuration": "interval 8 days", "delta.checkpointInterval": "7", "delta.appendOnly": "false",
-    }  # fmt: skip
+        "delta.logRetentionDuration": "interval 8 days",
+        "delta.checkpointInterval": "7",
+        "delta.appendOnly": "false",
+    }
     with pytest.raises(InvalidArgumentError, match="checkpointInterval"):
         write_deltalake(
-            uri,
-            new,
-            mode="overwrite",
-            schema_mode="overwrite",
-            configuration={"delta.checkpointInterval": "no"},
+            uri, new, mode="overwrite", schema_mode="overwrite", configuration={"delta.checkpointInterval": "no"}
         )
     assert DeltaTable(uri).version() == 1
 
@@ -159,9 +171,7 @@ def test_overwrite_with_schema_takes_properties_and_texts_and_keeps_what_is_not_
 )
 def test_other_writes_leave_properties_and_texts_alone(uri: Path, options: dict[str, Any]) -> None:
     before = DeltaTable(uri).metadata()
-    write_deltalake(
-        uri, ROWS, name="n", description="d", configuration={"delta.appendOnly": "true"}, **options
-    )
+    write_deltalake(uri, ROWS, name="n", description="d", configuration={"delta.appendOnly": "true"}, **options)
     assert DeltaTable(uri).metadata() == before
 
 
@@ -237,10 +247,7 @@ def test_partition_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_application_version_is_written_once(uri: Path) -> None:
     for _ in range(2):
         write_deltalake(
-            uri,
-            ROWS,
-            mode="append",
-            commit_properties=CommitProperties(app_transactions=[Transaction("job", 4)]),
+            uri, ROWS, mode="append", commit_properties=CommitProperties(app_transactions=[Transaction("job", 4)])
         )
     assert (DeltaTable(uri).version(), DeltaTable(uri).transaction_version("job")) == (1, 4)
 
@@ -250,7 +257,9 @@ def test_lost_race_to_create_a_table_says_so(tmp_path: Path) -> None:
     from delta_core.snapshot import open_context
 
     with pytest.raises(ConcurrentAppendError, match="meanwhile"):
-        write_table(open_context(str(tmp_path / "t")), Late(lambda: write_deltalake(tmp_path / "t", ROWS)), WriteOptions())
+        write_table(
+            open_context(str(tmp_path / "t")), Late(lambda: write_deltalake(tmp_path / "t", ROWS)), WriteOptions()
+        )
     assert rows(tmp_path / "t") == expected(ROWS)
     assert len(data_files(tmp_path / "t")) == 1
 
@@ -270,9 +279,11 @@ class Late:
         yield from self._rows.to_batches()
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"partition_by": ["kind"]}, {"configuration": {"delta.columnMapping.mode": "name"}, "partition_by": ["kind"]},
-], ids=["plain", "partitioned", "mapped"])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"partition_by": ["kind"]}, {"configuration": {"delta.columnMapping.mode": "name"}, "partition_by": ["kind"]}],
+    ids=["plain", "partitioned", "mapped"],
+)
 def test_stream_that_lost_the_race_to_create_a_table_is_appended(tmp_path: Path, options: dict[str, Any]) -> None:
     def create() -> None:
         write_deltalake(tmp_path / "t", ROWS, **options)
@@ -312,7 +323,9 @@ def test_appends_at_once_to_a_table_that_does_not_exist_all_land(tmp_path: Path,
 
         def append(number: int, uri: str = uri, barrier: Barrier = barrier) -> None:
             barrier.wait()
-            write_deltalake(uri, pa.table({"id": [number], "kind": [str(number)]}), mode="append", partition_by=["kind"])
+            write_deltalake(
+                uri, pa.table({"id": [number], "kind": [str(number)]}), mode="append", partition_by=["kind"]
+            )
 
         with ThreadPoolExecutor(8) as pool:
             assert list(pool.map(append, range(8))) == [None] * 8
@@ -357,14 +370,10 @@ def test_pandas_frame_goes_in_and_comes_back(tmp_path: Path) -> None:
 
 def test_files_written_elsewhere_are_registered_with_statistics(uri: Path) -> None:
     (uri / "kind=z").mkdir()
-    pq.write_table(
-        pa.table({"id": pa.array([70, 71], pa.int64()), "x": [1.0, 2.0]}), uri / "kind=z" / "f.parquet"
-    )
+    pq.write_table(pa.table({"id": pa.array([70, 71], pa.int64()), "x": [1.0, 2.0]}), uri / "kind=z" / "f.parquet")
     table = DeltaTable(uri)
     size = (uri / "kind=z" / "f.parquet").stat().st_size
-    table.create_write_transaction(
-        [AddAction("kind=z/f.parquet", size, {"kind": "z"})], "append", table.schema()
-    )
+    table.create_write_transaction([AddAction("kind=z/f.parquet", size, {"kind": "z"})], "append", table.schema())
     stats = {r["path"]: r for r in table.get_add_actions(flatten=True).to_pylist()}["kind=z/f.parquet"]
     assert (stats["num_records"], stats["min.id"], stats["max.id"]) == (2, 70, 71)
     assert len(rows(uri)) == 8
@@ -386,6 +395,9 @@ def test_change_feed_of_a_partial_overwrite_holds_what_changed_alone(tmp_path: P
     write_deltalake(uri, new, mode="overwrite", predicate="id < 3")
     feed = DeltaTable(uri).load_cdf(1).read_all().select(["id", "kind", "_change_type"]).to_pylist()
     assert sorted(tuple(r.values()) for r in feed) == [
-        (0, "a", "delete"), (1, "b", "delete"), (2, "c", "delete"), (2, "n", "insert"),
-    ]  # fmt: skip
+        (0, "a", "delete"),
+        (1, "b", "delete"),
+        (2, "c", "delete"),
+        (2, "n", "insert"),
+    ]
     assert rows(uri) == expected(ROWS.slice(3), new)

@@ -22,7 +22,7 @@ from delta_core.errors import (
     SchemaMismatchError,
     TableNotFoundError,
     UnsupportedOperationError,
-)  # fmt: skip
+)
 from delta_core.operations.create import create_table
 from delta_core.operations.write import TableWrite, WriteOptions, run_write
 from delta_core.schema import Schema
@@ -80,9 +80,11 @@ def test_replaced_table_conflicts_with_blind_append(uri: str) -> None:
 def test_overwrite_with_the_schema_goes_before_a_blind_append(uri: str) -> None:
     write_deltalake(uri, pa.table({"a": [1]}))
     write_while(
-        uri, pa.table({"a": [9]}), WriteOptions(mode="overwrite"),
+        uri,
+        pa.table({"a": [9]}),
+        WriteOptions(mode="overwrite"),
         lambda: write_deltalake(uri, pa.table({"a": [3]}), mode="append"),
-    )  # fmt: skip
+    )
     assert rows(uri) == ["{'a': 3}", "{'a': 9}"]
 
 

@@ -18,7 +18,7 @@ from delta_core.errors import (
     SchemaError,
     TypeChangeError,
     UnsupportedOperationError,
-)  # fmt: skip
+)
 from delta_core.snapshot import open_snapshot
 from delta_core.state import TableState
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
@@ -141,17 +141,29 @@ class IcebergContract(FeatureContract):
     def test_files_without_a_count_of_rows_are_refused(self, tmp_path: Path) -> None:
         transaction = begin(create(tmp_path / "t", FIELDS, properties=self.on))
         no_values = pa.array([[]], pa.map_(pa.string(), pa.string()))
-        transaction.add_files(pa.table({
-            "path": ["f"], "partitionValues": no_values, "size": [1], "modificationTime": [1], "dataChange": [True],
-            "fresh": [True], "numRecords": [1], "stats": [json.dumps({"nullCount": {}})],
-        }))  # fmt: skip
+        transaction.add_files(
+            pa.table(
+                {
+                    "path": ["f"],
+                    "partitionValues": no_values,
+                    "size": [1],
+                    "modificationTime": [1],
+                    "dataChange": [True],
+                    "fresh": [True],
+                    "numRecords": [1],
+                    "stats": [json.dumps({"nullCount": {}})],
+                }
+            )
+        )
         with pytest.raises(InvalidArgumentError, match="numRecords"):
             transaction.commit()
 
     def test_table_with_rows_written_otherwise_is_not_switched_on(self, tmp_path: Path) -> None:
         uri = create(tmp_path / "t", FIELDS, partition_by=["kind"], properties=MAPPED)
         append(uri, pa.table({"id": [1], "kind": ["a"]}))
-        with pytest.raises(UnsupportedOperationError, match=r"1 file (were written before|of the table have no row ids)"):
+        with pytest.raises(
+            UnsupportedOperationError, match=r"1 file (were written before|of the table have no row ids)"
+        ):
             set_properties(uri, {**self.on, **self.properties})
 
     def test_mapped_table_with_counted_rows_is_switched_on(self, tmp_path: Path) -> None:

@@ -68,13 +68,17 @@ class TestAllowColumnDefaults(FeatureContract):
     @pytest.mark.parametrize(
         ("default", "kind", "error", "match"),
         [
-            ("id", "long", ExpressionError, "uses the column id"), ("'1'", "long", ExpressionError, "is STRING"),
+            ("id", "long", ExpressionError, "uses the column id"),
+            ("'1'", "long", ExpressionError, "is STRING"),
             ("300", "byte", ExpressionError, "does not fit TINYINT"),
             ("1.5", "long", ExpressionError, "does not fit BIGINT"),
             ("rand()", "double", UnsupportedExpressionError, "not deterministic"),
-            ("(SELECT 1)", "long", UnsupportedExpressionError, "subquery"), ("1 +", "long", ExpressionError, "parsed"),
-            ("", "long", ExpressionError, "empty"), (1, "long", SchemaError, "expected an expression's text"),
-            ("1", "variant", ExpressionError, "does not fit"), ("true", "long", ExpressionError, "BOOLEAN"),
+            ("(SELECT 1)", "long", UnsupportedExpressionError, "subquery"),
+            ("1 +", "long", ExpressionError, "parsed"),
+            ("", "long", ExpressionError, "empty"),
+            (1, "long", SchemaError, "expected an expression's text"),
+            ("1", "variant", ExpressionError, "does not fit"),
+            ("true", "long", ExpressionError, "BOOLEAN"),
             ("DATE '2024-01-01'", "long", ExpressionError, "DATE"),
         ],
     )
@@ -88,8 +92,15 @@ class TestAllowColumnDefaults(FeatureContract):
     @pytest.mark.parametrize(
         ("default", "kind"),
         [
-            ("NULL", "variant"), ("100", "byte"), ("1", "double"), ("1.5", "double"), ("1", "decimal(5,2)"),
-            ("1", "string"), ("DATE '2024-01-01'", "timestamp"), ("NULL", "date"), ("current_timestamp()", "timestamp"),
+            ("NULL", "variant"),
+            ("100", "byte"),
+            ("1", "double"),
+            ("1.5", "double"),
+            ("1", "decimal(5,2)"),
+            ("1", "string"),
+            ("DATE '2024-01-01'", "timestamp"),
+            ("NULL", "date"),
+            ("current_timestamp()", "timestamp"),
         ],
     )
     def test_default_that_spark_assigns_is_taken(self, default: str, kind: str) -> None:
@@ -106,10 +117,16 @@ class TestAllowColumnDefaults(FeatureContract):
 @pytest.mark.parametrize(
     ("default", "kind", "value"),
     [
-        ("7", "long", 7), ("-7", "byte", -7), ("'it''s'", "string", "it's"), ("upper('a') || 'b'", "string", "Ab"),
-        ("DATE '2024-02-29'", "date", date(2024, 2, 29)), ("1.50", "decimal(5,2)", Decimal("1.50")),
+        ("7", "long", 7),
+        ("-7", "byte", -7),
+        ("'it''s'", "string", "it's"),
+        ("upper('a') || 'b'", "string", "Ab"),
+        ("DATE '2024-02-29'", "date", date(2024, 2, 29)),
+        ("1.50", "decimal(5,2)", Decimal("1.50")),
         ("1.5", "double", 1.5),
-        ("NULL", "long", None), ("true", "boolean", True), ("CAST('9' AS INT)", "integer", 9),
+        ("NULL", "long", None),
+        ("true", "boolean", True),
+        ("CAST('9' AS INT)", "integer", 9),
         ("X'01FF'", "binary", b"\x01\xff"),
         ("TIMESTAMP '2024-01-01 00:00:00 UTC'", "timestamp", datetime(2024, 1, 1, tzinfo=UTC)),
     ],

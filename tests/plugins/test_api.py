@@ -35,9 +35,11 @@ def test_plugins_import_the_api_and_kernels_and_themselves_only(path: Path) -> N
     for name in imports(path):
         top = name.partition(".")[0]
         allowed = (
-            top in NEEDED or top in sys.stdlib_module_names or name in ("delta_core.api", own)
+            top in NEEDED
+            or top in sys.stdlib_module_names
+            or name in ("delta_core.api", own)
             or name.startswith(("delta_core.kernels", f"{own}."))
-        )  # fmt: skip
+        )
         assert allowed, f"{path} imports {name}"
 
 

@@ -21,7 +21,7 @@ from delta_core.errors import (
     FeatureRequirementError,
     TableNotFoundError,
     UnsupportedOperationError,
-)  # fmt: skip
+)
 from delta_core.operations.create import create_table
 from delta_core.operations.write import WriteOptions, write_table
 from delta_core.schema import Schema
@@ -128,7 +128,10 @@ def test_in_commit_timestamps_stay_on(tmp_path: Path) -> None:
     off = {"delta.enableInCommitTimestamps": "false"}
     with pytest.raises(FeatureRequirementError, match="enableInCommitTimestamps=true"):
         create_table(
-            open_context(str(tmp_path / "t"), commits=MemoryCatalog()), SCHEMA, features=["catalogManaged"], properties=off
+            open_context(str(tmp_path / "t"), commits=MemoryCatalog()),
+            SCHEMA,
+            features=["catalogManaged"],
+            properties=off,
         )
 
 

@@ -73,7 +73,8 @@ class TestChangeDataFeed(FeatureContract):
     @pytest.mark.parametrize(
         ("properties", "changes_data", "marked", "match"),
         [
-            ({}, True, False, "does not record changes"), (ON, True, True, "dataChange=true"),
+            ({}, True, False, "does not record changes"),
+            (ON, True, True, "dataChange=true"),
             (ON, False, False, "neither adds"),
         ],
     )
@@ -88,7 +89,9 @@ class TestChangeDataFeed(FeatureContract):
     def test_its_columns_are_offered_to_change_feeds_only(self) -> None:
         state = table_state([self.name])
         found = {
-            purpose: [r.name for r in self.alone().collect("read_rules", table=state, request=ReadRequest(purpose=purpose))]
+            purpose: [
+                r.name for r in self.alone().collect("read_rules", table=state, request=ReadRequest(purpose=purpose))
+            ]
             for purpose in ("rows", "changes")
         }
         assert found == {"rows": [], "changes": ["_change_type", "_commit_version", "_commit_timestamp"]}
@@ -130,7 +133,9 @@ def test_actions_that_change_no_data_change_nothing(table: TableBuilder) -> None
 def test_change_files_alone_tell_a_commit_that_has_them(table: TableBuilder) -> None:
     table.create({"id": "long"}, properties=ON, protocol=(1, 4)).append(ids(1, 2))
     rows = [{"id": 1, "_change_type": "update_preimage"}, {"id": 9, "_change_type": "update_postimage"}]
-    table.commit(*table.remove_actions(), *table.add_actions(ids(9, 2)), *table.change_actions(rows), operation="UPDATE")
+    table.commit(
+        *table.remove_actions(), *table.add_actions(ids(9, 2)), *table.change_actions(rows), operation="UPDATE"
+    )
     assert feed(table, 2) == [(2, "update_postimage", 9), (2, "update_preimage", 1)]
 
 
@@ -151,16 +156,23 @@ def test_merge_that_says_it_changed_no_row_is_skipped(table: TableBuilder) -> No
 
 
 @pytest.mark.parametrize("storage", ["u", "i", "p"])
-def test_rows_that_a_vector_came_to_drop_are_deleted_and_restored_ones_inserted(table: TableBuilder, storage: Any) -> None:
+def test_rows_that_a_vector_came_to_drop_are_deleted_and_restored_ones_inserted(
+    table: TableBuilder, storage: Any
+) -> None:
     table.create({"id": "long"}, **WITH_VECTORS).append(ids(*range(10))).append(ids(20, 21))
     first, second = table.paths()
     table.delete_rows({first: [0, 9]}, storage=storage)
     table.delete_rows({first: [4], second: [1]}, storage=storage)
     table.commit(*table.vector_actions({first: [0, 5]}, storage=storage), operation="RESTORE")
     assert feed(table, 3) == [
-        (3, "delete", 0), (3, "delete", 9), (4, "delete", 4), (4, "delete", 21),
-        (5, "delete", 5), (5, "insert", 4), (5, "insert", 9),
-    ]  # fmt: skip
+        (3, "delete", 0),
+        (3, "delete", 9),
+        (4, "delete", 4),
+        (4, "delete", 21),
+        (5, "delete", 5),
+        (5, "insert", 4),
+        (5, "insert", 9),
+    ]
 
 
 def test_vector_that_goes_away_brings_its_rows_back(table: TableBuilder) -> None:
@@ -188,15 +200,20 @@ def test_commit_that_changes_only_statistics_changes_nothing(table: TableBuilder
 @pytest.mark.parametrize("mode", [None, "name", "id"])
 def test_partitioned_and_mapped_tables_tell_logical_columns(table: TableBuilder, mode: Any) -> None:
     features = ["changeDataFeed", "deletionVectors"]
-    table.create({"id": "long", "p": "string"}, partition_by=["p"], properties=ON, features=features, column_mapping=mode)
+    table.create(
+        {"id": "long", "p": "string"}, partition_by=["p"], properties=ON, features=features, column_mapping=mode
+    )
     table.append([{"id": 1, "p": "a"}, {"id": 2, "p": None}]).delete_rows(lambda row: row["id"] == 2)
     gone = table.change_actions([{"id": 1, "p": "a", "_change_type": "delete"}])
     table.commit(*gone, *table.remove_actions(table.paths()[0]))
     found = changes(open_snapshot(table.uri), 0).to_table()
     assert found.schema.names == ["id", "p", "_change_type", "_commit_version", "_commit_timestamp"]
     assert sorted((r["_commit_version"], r["id"], r["p"], r["_change_type"]) for r in found.to_pylist()) == [
-        (1, 1, "a", "insert"), (1, 2, None, "insert"), (2, 2, None, "delete"), (3, 1, "a", "delete"),
-    ]  # fmt: skip
+        (1, 1, "a", "insert"),
+        (1, 2, None, "insert"),
+        (2, 2, None, "delete"),
+        (3, 1, "a", "delete"),
+    ]
 
 
 # --- which columns and rows of them ---
@@ -215,7 +232,12 @@ def test_projection_predicate_and_limit_are_those_of_scans(table: TableBuilder) 
     table.create({"id": "long", "x": "long"}, **WITH_VECTORS).append([{"id": i, "x": -i} for i in range(5)])
     table.delete_rows(lambda row: row["id"] in (1, 4))
     snapshot = open_snapshot(table.uri)
-    assert changes(snapshot, 0, columns=["x"]).schema.names == ["x", "_change_type", "_commit_version", "_commit_timestamp"]
+    assert changes(snapshot, 0, columns=["x"]).schema.names == [
+        "x",
+        "_change_type",
+        "_commit_version",
+        "_commit_timestamp",
+    ]
     assert feed(snapshot, predicate="x < -2") == [(1, "insert", 3), (1, "insert", 4), (2, "delete", 4)]
     assert changes(snapshot, 0, limit=3).to_table().num_rows == 3
     assert changes(snapshot, 0).count() == 7
@@ -319,7 +341,9 @@ def test_older_rows_are_read_with_the_schema_of_the_end(table: TableBuilder) -> 
 def test_schema_that_older_rows_do_not_fit_is_refused_by_version(table: TableBuilder) -> None:
     table.create({"id": "long", "x": "string"}, properties=ON, protocol=(1, 4)).append([{"id": 1, "x": "a"}])
     table.alter({"id": "long"}).append(ids(2))
-    with pytest.raises(SchemaError, match=r"version 0 can't be read with the schema of version 3.*column x was dropped"):
+    with pytest.raises(
+        SchemaError, match=r"version 0 can't be read with the schema of version 3.*column x was dropped"
+    ):
         feed(table)
     assert feed(table, 2) == [(3, "insert", 2)]
 
@@ -335,7 +359,9 @@ def test_feature_that_was_dropped_within_the_range_is_refused(table: TableBuilde
 
 def test_remove_without_partition_values_is_refused_where_they_matter(table: TableBuilder) -> None:
     def forget(action: dict[str, Any]) -> dict[str, Any]:
-        return {"remove": {k: v for k, v in action["remove"].items() if k in ("path", "dataChange", "deletionTimestamp")}}
+        return {
+            "remove": {k: v for k, v in action["remove"].items() if k in ("path", "dataChange", "deletionTimestamp")}
+        }
 
     table.create({"id": "long", "p": "string"}, partition_by=["p"], properties=ON, protocol=(1, 4))
     table.append([{"id": 1, "p": "a"}])
@@ -344,7 +370,10 @@ def test_remove_without_partition_values_is_refused_where_they_matter(table: Tab
         feed(table)
 
 
-OLD = {"a": "integer", "s": {"type": "struct", "fields": [{"name": "b", "type": "long", "nullable": True, "metadata": {}}]}}
+OLD = {
+    "a": "integer",
+    "s": {"type": "struct", "fields": [{"name": "b", "type": "long", "nullable": True, "metadata": {}}]},
+}
 
 
 def schema(**columns: Any) -> Schema:
@@ -358,12 +387,17 @@ def with_b(**b: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("new", "why"),
     [
-        (OLD, None), ({**OLD, "c": "string"}, None), ({**OLD, "a": "string"}, "a changed its type"),
-        ({"s": OLD["s"]}, "a was dropped"), ({**OLD, "s": with_b(type="string")}, "s.b changed its type"),
-        ({**OLD, "s": with_b(name="c")}, "s.b was dropped"), ({**OLD, "s": with_b(nullable=False)}, "s.b became NOT NULL"),
-        ({**OLD, "s": "long"}, "s changed its type"), ({"A": "integer", "s": OLD["s"]}, "a was dropped"),
+        (OLD, None),
+        ({**OLD, "c": "string"}, None),
+        ({**OLD, "a": "string"}, "a changed its type"),
+        ({"s": OLD["s"]}, "a was dropped"),
+        ({**OLD, "s": with_b(type="string")}, "s.b changed its type"),
+        ({**OLD, "s": with_b(name="c")}, "s.b was dropped"),
+        ({**OLD, "s": with_b(nullable=False)}, "s.b became NOT NULL"),
+        ({**OLD, "s": "long"}, "s changed its type"),
+        ({"A": "integer", "s": OLD["s"]}, "a was dropped"),
     ],
-)  # fmt: skip
+)
 def test_readable_schema_changes(new: dict[str, Any], why: str | None) -> None:
     found = unreadable(schema(**OLD), schema(**new), widened=False)
     assert (found is None) if why is None else (found is not None and why in found)

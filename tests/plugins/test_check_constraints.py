@@ -22,7 +22,7 @@ from delta_core.errors import (
     TypeChangeError,
     UnsupportedExpressionError,
     UnsupportedOperationError,
-)  # fmt: skip
+)
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.state import TableState
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
@@ -58,9 +58,13 @@ class TestCheckConstraints(FeatureContract):
     @pytest.mark.parametrize(
         ("condition", "error"),
         [
-            ("id + 1", ExpressionError), ("gone > 3", ColumnNotFoundError), ("id >", ExpressionError),
-            ("sum(id) > 3", UnsupportedExpressionError), ("uuid() = 'a'", UnsupportedExpressionError),
-            ("id > (SELECT 1)", UnsupportedExpressionError), ("my_function(id)", UnsupportedExpressionError),
+            ("id + 1", ExpressionError),
+            ("gone > 3", ColumnNotFoundError),
+            ("id >", ExpressionError),
+            ("sum(id) > 3", UnsupportedExpressionError),
+            ("uuid() = 'a'", UnsupportedExpressionError),
+            ("id > (SELECT 1)", UnsupportedExpressionError),
+            ("my_function(id)", UnsupportedExpressionError),
         ],
     )
     def test_condition_that_does_not_fit_is_refused_by_name(self, condition: str, error: type[Exception]) -> None:
@@ -85,7 +89,11 @@ def test_rows_that_fulfil_every_condition_are_written_and_a_peer_reads_them(uri:
 
 @pytest.mark.parametrize(
     ("ids", "texts", "name", "count"),
-    [([1, 0], ["a", "b"], "positive", 1), ([None, None], ["a", "b"], "positive", 2), ([1, 2], ["a", "four"], "short", 1)],
+    [
+        ([1, 0], ["a", "b"], "positive", 1),
+        ([None, None], ["a", "b"], "positive", 2),
+        ([1, 2], ["a", "four"], "short", 1),
+    ],
 )
 def test_false_and_null_break_a_condition(uri: str, ids: list[Any], texts: list[str], name: str, count: int) -> None:
     with pytest.raises(ConstraintViolationError, match=name) as caught:
@@ -178,7 +186,9 @@ def test_rows_that_were_checked_by_older_conditions_are_not_added(uri: str) -> N
 
 
 @pytest.mark.parametrize("properties", [{"delta.constraints.new": "id < 9"}, {"delta.constraints.positive": "id > 1"}])
-def test_condition_that_comes_as_a_property_is_refused_while_there_are_rows(uri: str, properties: dict[str, str]) -> None:
+def test_condition_that_comes_as_a_property_is_refused_while_there_are_rows(
+    uri: str, properties: dict[str, str]
+) -> None:
     def alter() -> int:
         transaction = begin(uri, "SET TBLPROPERTIES")
         metadata = transaction.table.metadata
@@ -235,10 +245,12 @@ def test_operation_adds_its_feature_to_a_table_without_it(tmp_path: Path) -> Non
 
 WIDE = {"delta.enableTypeWidening": "true"}
 NUMBERS: list[dict[str, Any]] = [
-    {"name": "n", "type": "integer"}, {"name": "free", "type": "integer"}, {"name": "v", "type": "void"},
+    {"name": "n", "type": "integer"},
+    {"name": "free", "type": "integer"},
+    {"name": "v", "type": "void"},
     {"name": "s", "type": type_to_json(StructType([Field("x", "integer"), Field("y", "integer")]))},
     {"name": "l", "type": type_to_json(ArrayType("integer"))},
-]  # fmt: skip
+]
 
 
 def retype(uri: str, **types: Any) -> None:
@@ -252,11 +264,14 @@ def retype(uri: str, **types: Any) -> None:
 @pytest.mark.parametrize(
     ("condition", "changed"),
     [
-        ("N > 0", {"n": "long"}), ("s.x > 0", {"s": StructType([Field("x", "long"), Field("y", "integer")])}),
+        ("N > 0", {"n": "long"}),
+        ("s.x > 0", {"s": StructType([Field("x", "long"), Field("y", "integer")])}),
         ("s IS NOT NULL", {"s": StructType([Field("x", "long"), Field("y", "integer")])}),
-        ("size(l) > 0", {"l": ArrayType("long")}), ("l[0] > 0", {"l": ArrayType("long")}), ("v IS NULL", {"v": "long"}),
+        ("size(l) > 0", {"l": ArrayType("long")}),
+        ("l[0] > 0", {"l": ArrayType("long")}),
+        ("v IS NULL", {"v": "long"}),
     ],
-)  # fmt: skip
+)
 def test_column_that_a_condition_uses_keeps_its_type(tmp_path: Path, condition: str, changed: dict[str, Any]) -> None:
     """delta-spark refuses it too (DELTA_CONSTRAINT_DATA_TYPE_MISMATCH), where rows stay."""
     uri = create(tmp_path / "t", NUMBERS, properties={**WIDE, "delta.constraints.c": condition})

@@ -19,7 +19,7 @@ from delta_core.errors import (
     InvalidArgumentError,
     SchemaError,
     UnsupportedOperationError,
-)  # fmt: skip
+)
 from delta_core.operations.create import create_table
 from delta_core.operations.write import WriteOptions, write_table
 from delta_core.schema import Schema
@@ -32,10 +32,12 @@ from tests.plugins.written import append, begin, create, peer_rows, rows
 
 INNER = {"type": "struct", "fields": [{"name": "x", "type": "long", "nullable": True, "metadata": {}}]}
 FIELDS: list[dict[str, Any]] = [
-    {"name": "id", "type": "long"}, {"name": "s", "type": INNER}, {"name": "kind", "type": "string"},
+    {"name": "id", "type": "long"},
+    {"name": "s", "type": INNER},
+    {"name": "kind", "type": "string"},
     {"name": "flag", "type": "boolean"},
     {"name": "l", "type": {"type": "array", "elementType": "long", "containsNull": True}},
-]  # fmt: skip
+]
 ROWS = {"id": [1], "s": [{"x": 5}], "kind": ["a"], "flag": [True], "l": [[1]]}
 FEW = {"delta.dataSkippingNumIndexedCols": "1"}
 
@@ -97,10 +99,13 @@ def test_plain_names_are_read_too() -> None:
 @pytest.mark.parametrize(
     ("columns", "error", "message"),
     [
-        (["gone"], ColumnNotFoundError, "gone"), (["flag"], SchemaError, "boolean"), (["l"], SchemaError, "a list or map"),
-        (["s"], SchemaError, "has parts"), (["kind", "KIND"], InvalidArgumentError, "twice"),
+        (["gone"], ColumnNotFoundError, "gone"),
+        (["flag"], SchemaError, "boolean"),
+        (["l"], SchemaError, "a list or map"),
+        (["s"], SchemaError, "has parts"),
+        (["kind", "KIND"], InvalidArgumentError, "twice"),
     ],
-)  # fmt: skip
+)
 def test_columns_that_can_not_cluster_are_refused(
     tmp_path: Path, columns: list[str], error: type[Exception], message: str
 ) -> None:

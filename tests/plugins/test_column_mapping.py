@@ -25,9 +25,11 @@ def struct(*fields: dict[str, Any]) -> dict[str, Any]:
 def nested() -> list[dict[str, Any]]:
     inside_list = {"type": "array", "containsNull": True, "elementType": struct(mapped("b", number=3))}
     inside_map = {
-        "type": "map", "valueContainsNull": True, "keyType": struct(mapped("k", number=5)),
+        "type": "map",
+        "valueContainsNull": True,
+        "keyType": struct(mapped("k", number=5)),
         "valueType": struct(mapped("v", number=6)),
-    }  # fmt: skip
+    }
     return [mapped("a", inside_list, number=2), mapped("m", inside_map, number=4)]
 
 
@@ -42,7 +44,9 @@ class TestColumnMapping(FeatureContract):
         return [
             table_state([self.name]),
             *(
-                table_state([self.name], fields=nested(), properties={MODE: mode, "delta.columnMapping.maxColumnId": "6"})
+                table_state(
+                    [self.name], fields=nested(), properties={MODE: mode, "delta.columnMapping.maxColumnId": "6"}
+                )
                 for mode in ("none", "name", "id")
             ),
         ]

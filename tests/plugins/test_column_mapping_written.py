@@ -38,9 +38,11 @@ def column(uri: str, name: str) -> Field:
 
 
 def alter(
-    uri: str, change: Callable[[Schema], list[Field]] | None = None, properties: Mapping[str, str] | None = None,
+    uri: str,
+    change: Callable[[Schema], list[Field]] | None = None,
+    properties: Mapping[str, str] | None = None,
     **more: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Commit another schema, made of the fields there are, and further properties."""
     transaction = begin(uri, "ALTER TABLE")
     metadata = transaction.table.metadata
@@ -76,9 +78,14 @@ def peer_rows(uri: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_new_table_has_ids_names_and_rows_under_them(tmp_path: Path, mode: str) -> None:
-    nested = {"type": "array", "containsNull": True, "elementType": {"type": "struct", "fields": [
-        {"name": "x", "type": "long", "nullable": True, "metadata": {}}]}}  # fmt: skip
-    uri = create(tmp_path / "t", [*FIELDS, {"name": "l", "type": nested}], properties={MODE: mode}, partition_by=["kind"])
+    nested = {
+        "type": "array",
+        "containsNull": True,
+        "elementType": {"type": "struct", "fields": [{"name": "x", "type": "long", "nullable": True, "metadata": {}}]},
+    }
+    uri = create(
+        tmp_path / "t", [*FIELDS, {"name": "l", "type": nested}], properties={MODE: mode}, partition_by=["kind"]
+    )
     append(uri, pa.table({"id": [1, 2], "kind": ["a", "b"], "l": [[{"x": 5}], None]}))
     snapshot = open_snapshot(uri)
     fields = [f for _, f in walk(snapshot.schema) if f.metadata]
@@ -128,9 +135,10 @@ def test_every_field_gets_an_id_and_a_name_of_its_own_once(data: st.DataObject) 
         return names.flatmap(lambda ns: st.tuples(*[inner for _ in ns]).map(lambda ts: StructType(map(Field, ns, ts))))
 
     types = st.recursive(
-        leaves, lambda t: st.one_of(struct(t), t.map(ArrayType), st.tuples(leaves, t).map(lambda kv: MapType(*kv))),
+        leaves,
+        lambda t: st.one_of(struct(t), t.map(ArrayType), st.tuples(leaves, t).map(lambda kv: MapType(*kv))),
         max_leaves=6,
-    )  # fmt: skip
+    )
     schema = data.draw(struct(types))
     properties = {**NAME, "delta.enableIcebergCompatV2": "true"}
     fields = json.loads(schema.to_json())["fields"]

@@ -26,8 +26,12 @@ UUID_FILE = "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
 
 def vector(kind: str, text: str, offset: int | None = None, size: int = 10, cardinality: int = 2) -> dict[str, Any]:
     return {
-        "storageType": kind, "pathOrInlineDv": text, "offset": offset, "sizeInBytes": size, "cardinality": cardinality,
-    }  # fmt: skip
+        "storageType": kind,
+        "pathOrInlineDv": text,
+        "offset": offset,
+        "sizeInBytes": size,
+        "cardinality": cardinality,
+    }
 
 
 def files(*vectors: dict[str, Any] | None) -> pa.Table:
@@ -100,7 +104,9 @@ def test_text_of_a_writer_that_does_not_pad_is_read(tail: str, data: bytes) -> N
 
 
 def test_files_without_a_vector_have_no_row() -> None:
-    found = location(None, vector("u", UUID_TEXT, 1), None, vector("i", encode_z85(b"wxyz"), size=4), vector("p", "/x", 1))
+    found = location(
+        None, vector("u", UUID_TEXT, 1), None, vector("i", encode_z85(b"wxyz"), size=4), vector("p", "/x", 1)
+    )
     assert [f["file"] for f in found] == [1, 3, 4]
     assert location(None, None) == []
     assert locate(files()).num_rows == 0
@@ -121,11 +127,13 @@ def test_chunked_and_sliced_columns_are_located_alike() -> None:
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=40), st.uuids()), max_size=12))
 def test_any_mix_of_vectors_is_located(parts: list[bytes | uuid.UUID | None]) -> None:
     described = [
-        None if p is None
-        else vector("i", encode_z85(p), size=len(p)) if isinstance(p, bytes)
+        None
+        if p is None
+        else vector("i", encode_z85(p), size=len(p))
+        if isinstance(p, bytes)
         else vector("u", encode_z85(p.bytes), 1)
         for p in parts
-    ]  # fmt: skip
+    ]
     found = location(*described)
     assert [f["file"] for f in found] == [i for i, p in enumerate(parts) if p is not None]
     for f in found:
@@ -136,13 +144,21 @@ def test_any_mix_of_vectors_is_located(parts: list[bytes | uuid.UUID | None]) ->
 @pytest.mark.parametrize(
     "bad",
     [
-        vector("r", "x.bin"), vector("u", "short"), vector("u", '"' * 20),
-        vector("i", "abcdef"), vector("i", "abcde", size=9), vector("i", "####1", size=1), vector("i", "###$1", size=1),
-        vector("i", "abcde", size=0), vector("i", '""""" ', size=4), vector("u", UUID_TEXT, size=-1),
+        vector("r", "x.bin"),
+        vector("u", "short"),
+        vector("u", '"' * 20),
+        vector("i", "abcdef"),
+        vector("i", "abcde", size=9),
+        vector("i", "####1", size=1),
+        vector("i", "###$1", size=1),
+        vector("i", "abcde", size=0),
+        vector("i", '""""" ', size=4),
+        vector("u", UUID_TEXT, size=-1),
         vector("u", UUID_TEXT, offset=-5),
-        {**vector("u", UUID_TEXT), "pathOrInlineDv": None}, {**vector("p", "/x"), "sizeInBytes": None},
+        {**vector("u", UUID_TEXT), "pathOrInlineDv": None},
+        {**vector("p", "/x"), "sizeInBytes": None},
     ],
-)  # fmt: skip
+)
 def test_descriptor_that_leads_nowhere_is_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(CorruptTableError, match=r"[Vv]ector"):
         locate(files(None, bad))

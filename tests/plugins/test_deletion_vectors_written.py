@@ -22,7 +22,7 @@ from delta_core.errors import (
     InvalidArgumentError,
     TooManyAttemptsError,
     UnsupportedOperationError,
-)  # fmt: skip
+)
 from delta_core.kernels.row_set import RowSet
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.feature_contract import attempt_view, table_state
@@ -133,8 +133,13 @@ def test_log_says_what_readers_need_of_a_vector(uri: str) -> None:
     assert added["deletionVector"]["cardinality"] == 2
     assert "deletionVector" not in removed
     assert set(removed) == {
-        "path", "dataChange", "deletionTimestamp", "extendedFileMetadata", "partitionValues", "size",
-    }  # fmt: skip
+        "path",
+        "dataChange",
+        "deletionTimestamp",
+        "extendedFileMetadata",
+        "partitionValues",
+        "size",
+    }
 
 
 def test_second_vector_holds_the_rows_of_the_first_and_the_remove_names_the_first(uri: str) -> None:
@@ -175,7 +180,9 @@ def test_strange_file_is_refused(uri: str) -> None:
         begin(uri, "DELETE").remove_rows("gone.parquet", RowSet.from_positions([1]))
 
 
-@pytest.mark.parametrize(("file", "rows"), [("a.parquet", [1, 2]), ("a.parquet", None), (["a.parquet"], RowSet.from_positions([1]))])
+@pytest.mark.parametrize(
+    ("file", "rows"), [("a.parquet", [1, 2]), ("a.parquet", None), (["a.parquet"], RowSet.from_positions([1]))]
+)
 def test_rows_as_a_list_are_rejected(uri: str, file: Any, rows: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=r"expected a path .* and a RowSet"):
         begin(uri, "DELETE").remove_rows(file, rows)
@@ -336,9 +343,7 @@ def test_lost_races_leave_no_vector(uri: str) -> None:
 
 
 @settings(max_examples=15, deadline=None)
-@given(
-    st.sets(st.integers(0, 9), min_size=1), st.lists(st.sets(st.integers(0, 9), min_size=1), min_size=1, max_size=3)
-)
+@given(st.sets(st.integers(0, 9), min_size=1), st.lists(st.sets(st.integers(0, 9), min_size=1), min_size=1, max_size=3))
 def test_any_schedule_of_drops_ends_as_one_after_the_other(
     tmp_path_factory: pytest.TempPathFactory, mine: set[int], others: list[set[int]]
 ) -> None:

@@ -24,7 +24,9 @@ def _install(folder: Path, package: str, text: str, version: str = "1.0") -> Non
 
 def test_what_is_installed_is_what_importlib_finds() -> None:
     points = importlib.metadata.entry_points()
-    standard = {g: {(p.name, p.value) for p in points.select(group=g)} for g in points.groups if g.startswith("delta_core.")}
+    standard = {
+        g: {(p.name, p.value) for p in points.select(group=g)} for g in points.groups if g.startswith("delta_core.")
+    }
     assert {g: {(p.name, p.value) for p in found} for g, found in entry_groups().items()} == standard
 
 

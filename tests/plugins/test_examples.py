@@ -50,24 +50,32 @@ def table(tmp_path: Path) -> TableBuilder:
     """Four rows; the last is too old. Both strangers' features, mapped columns, a vector on the first row."""
     reader = [CHECKSUM, TTL, "columnMapping", "deletionVectors"]
     protocol = {
-        "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": reader,
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": reader,
         "writerFeatures": [*reader, "domainMetadata"],
-    }  # fmt: skip
+    }
     covered = {"columns": [["id"]], "hiddenColumn": "_sum"}
     domain = {"domain": CHECKSUM, "configuration": json.dumps(covered), "removed": False}
     properties = {"example.ttl.column": "born", "example.ttl.interval": "1 week"}
     built = TableBuilder(tmp_path / "t").create(
-        {"id": "long", "born": "timestamp"}, protocol=protocol, properties=properties, column_mapping="name",
+        {"id": "long", "born": "timestamp"},
+        protocol=protocol,
+        properties=properties,
+        column_mapping="name",
         actions=[{"domainMetadata": domain}],
-    )  # fmt: skip
+    )
     return append(built).delete_rows(lambda row: row["id"] == 1)
 
 
 def append(table: TableBuilder, sums: list[int] = SUMS) -> TableBuilder:
-    rows = pa.table({
-        "id": pa.array(IDS, pa.int64()),
-        "born": pa.array([NOW, NOW, None, NOW - timedelta(days=8)], pa.timestamp("us", "UTC")), "_sum": sums,
-    })  # fmt: skip
+    rows = pa.table(
+        {
+            "id": pa.array(IDS, pa.int64()),
+            "born": pa.array([NOW, NOW, None, NOW - timedelta(days=8)], pa.timestamp("us", "UTC")),
+            "_sum": sums,
+        }
+    )
     return table.append(rows, rowChecksumFunction="xxhash64")
 
 
@@ -130,18 +138,24 @@ def columns_of_every_type() -> list[pa.Array]:
 
     floats = [0.0, -0.0, float("nan"), float("-inf"), 1.5]
     return [
-        column(lambda: random.getrandbits(64) - 2**63, pa.int64()), column(lambda: random.getrandbits(32) - 2**31, pa.int32()),
-        column(lambda: random.randrange(-(2**15), 2**15), pa.int16()), column(lambda: random.randrange(-128, 128), pa.int8()),
-        column(lambda: random.random() < 0.5, pa.bool_()), column(lambda: random.choice(floats), pa.float64()),
-        column(lambda: random.choice(floats), pa.float32()), column(lambda: random.getrandbits(20), pa.timestamp("us", "UTC")),
+        column(lambda: random.getrandbits(64) - 2**63, pa.int64()),
+        column(lambda: random.getrandbits(32) - 2**31, pa.int32()),
+        column(lambda: random.randrange(-(2**15), 2**15), pa.int16()),
+        column(lambda: random.randrange(-128, 128), pa.int8()),
+        column(lambda: random.random() < 0.5, pa.bool_()),
+        column(lambda: random.choice(floats), pa.float64()),
+        column(lambda: random.choice(floats), pa.float32()),
+        column(lambda: random.getrandbits(20), pa.timestamp("us", "UTC")),
         column(lambda: random.getrandbits(12), pa.date32()),
         column(lambda: "é€" * random.randrange(30) + "a" * random.randrange(9), pa.string()),
         column(lambda: random.randbytes(random.randrange(120)), pa.binary()),
         column(lambda: Decimal(random.randrange(-(10**17), 10**17)).scaleb(-3), pa.decimal128(18, 3)),
         column(lambda: Decimal(whole()), pa.decimal128(38, 0)),
-        column(lambda: [random.choice([None, "a", "b" * 40]) for _ in range(random.randrange(4))], pa.list_(pa.string())),
+        column(
+            lambda: [random.choice([None, "a", "b" * 40]) for _ in range(random.randrange(4))], pa.list_(pa.string())
+        ),
         column(lambda: {"a": random.choice([None, 1]), "b": "x"}, pa.struct([("a", pa.int64()), ("b", pa.string())])),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("column", columns_of_every_type(), ids=lambda c: str(c.type))
@@ -158,7 +172,9 @@ def test_checksum_of_several_columns_continues_from_column_to_column() -> None:
 
 def test_strings_whose_offsets_lead_outside_their_bytes_are_rejected() -> None:
     for ends in ([0, 9, 2], [0, -1, 2], [1, 0, 2]):
-        damaged = pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(np.array(ends, np.int32)), pa.py_buffer(b"ab")])
+        damaged = pa.Array.from_buffers(
+            pa.string(), 2, [None, pa.py_buffer(np.array(ends, np.int32)), pa.py_buffer(b"ab")]
+        )
         with pytest.raises(DataFileError, match="offsets"):
             row_checksum(damaged)
 

@@ -19,7 +19,7 @@ from delta_core.errors import (
     SchemaMismatchError,
     TypeChangeError,
     UnsupportedExpressionError,
-)  # fmt: skip
+)
 from delta_core.rules import RowCheck
 from delta_core.snapshot import open_snapshot
 from delta_core.state import TableState
@@ -90,9 +90,19 @@ class TestGeneratedColumns(FeatureContract):
     @pytest.mark.parametrize(
         "expression",
         [
-            "rand()", "uuid()", "max(id)", "current_timestamp()", "current_date", "now()",
+            "rand()",
+            "uuid()",
+            "max(id)",
+            "current_timestamp()",
+            "current_date",
+            "now()",
             "row_number() OVER (ORDER BY id)",
-            "contains(s, 'x')", "split_part(s, ',', 1)", "t + INTERVAL 1 DAY", "m['k']", "s ILIKE 'x'", "unix_millis(t)",
+            "contains(s, 'x')",
+            "split_part(s, ',', 1)",
+            "t + INTERVAL 1 DAY",
+            "m['k']",
+            "s ILIKE 'x'",
+            "unix_millis(t)",
         ],
     )
     def test_function_that_spark_refuses_is_refused_by_name(self, expression: str) -> None:
@@ -115,9 +125,11 @@ class TestGeneratedColumns(FeatureContract):
 
 
 FIELDS = [
-    {"name": "t", "type": "timestamp"}, {"name": "s", "type": "string"},
-    generated("CAST(t AS DATE)", "date", "day"), generated("upper(substring(s, 1, 2))", "string", "head"),
-]  # fmt: skip
+    {"name": "t", "type": "timestamp"},
+    {"name": "s", "type": "string"},
+    generated("CAST(t AS DATE)", "date", "day"),
+    generated("upper(substring(s, 1, 2))", "string", "head"),
+]
 TIMES = [datetime(2024, 2, 29, 23, 59, tzinfo=UTC), None]
 
 
@@ -137,7 +149,9 @@ def test_columns_left_out_are_computed_nulls_too(uri: str) -> None:
 
 
 def test_values_that_are_brought_and_equal_are_taken(uri: str) -> None:
-    append(uri, {"s": ["abc", None], "t": times(*TIMES), "HEAD": ["AB", None], "day": pa.array([date(2024, 2, 29), None])})
+    append(
+        uri, {"s": ["abc", None], "t": times(*TIMES), "HEAD": ["AB", None], "day": pa.array([date(2024, 2, 29), None])}
+    )
     assert sorted(rows(uri, "head"), key=str) == ["AB", None]
 
 
@@ -160,8 +174,9 @@ def test_columns_are_computed_from_defaults_and_identity_values(tmp_path: Path) 
     fields = [
         generated("concat(kind, '-', CAST(n AS STRING))", "string", "key"),
         {"name": "kind", "type": "string", "metadata": {"CURRENT_DEFAULT": "'x'"}},
-        {"name": "n", "type": "long", "metadata": {"delta.identity.start": 5, "delta.identity.step": 5}}, ID,
-    ]  # fmt: skip
+        {"name": "n", "type": "long", "metadata": {"delta.identity.start": 5, "delta.identity.step": 5}},
+        ID,
+    ]
     uri = create(tmp_path / "t", fields)
     append(uri, {"id": [1, 2]})
     assert rows(uri, "key", "id") == [("x-5", 1), ("x-10", 2)]
@@ -202,11 +217,16 @@ def test_column_that_another_is_computed_from_keeps_its_type(tmp_path: Path, wid
     """delta-spark refuses it too (DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH), where rows stay."""
     struct = {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True, "metadata": {}}]}
     fields = [
-        {"name": "n", "type": "integer"}, {"name": "free", "type": "integer"}, {"name": "s", "type": struct},
-        generated("N > 0", "boolean", "a"), generated("s.x > 0", "boolean", "b"),
-    ]  # fmt: skip
+        {"name": "n", "type": "integer"},
+        {"name": "free", "type": "integer"},
+        {"name": "s", "type": struct},
+        generated("N > 0", "boolean", "a"),
+        generated("s.x > 0", "boolean", "b"),
+    ]
     uri = create(tmp_path / "t", fields, properties={"delta.enableTypeWidening": "true"})
-    with pytest.raises(TypeChangeError, match=f"the generated column {'a' if wide == 'n' else 'b'} is computed from it"):
+    with pytest.raises(
+        TypeChangeError, match=f"the generated column {'a' if wide == 'n' else 'b'} is computed from it"
+    ):
         append(uri, {wide: [{"x": 1 << 40}] if wide == "s" else [1 << 40]}, schema_mode="merge")
     append(uri, {"free": [1 << 40], "n": pa.array([1], pa.int32())}, schema_mode="merge")
     assert rows(uri, "n", "free", "a") == [(1, 1 << 40, True)]

@@ -31,9 +31,7 @@ from delta_plugins.identity_columns.verbs import sync_identity
 from tests.plugins.written import append, begin, create, field_metadata, overwrite, peer_rows, rows
 
 NAME = "identityColumns"
-START, STEP, MARK, EXPLICIT = (
-    f"delta.identity.{n}" for n in ("start", "step", "highWaterMark", "allowExplicitInsert")
-)  # fmt: skip
+START, STEP, MARK, EXPLICIT = (f"delta.identity.{n}" for n in ("start", "step", "highWaterMark", "allowExplicitInsert"))
 X = {"name": "x", "type": "string"}
 LONGS = st.integers(-(2**63), 2**63 - 1)
 
@@ -79,8 +77,15 @@ class TestIdentityColumns(FeatureContract):
     @pytest.mark.parametrize(
         "field",
         [
-            NESTED, identity(type="integer"), identity(step=0), identity(step=None), identity(start=None),
-            identity(start="one"), identity(start=1.0), identity(start=True), identity(mark=2**63),
+            NESTED,
+            identity(type="integer"),
+            identity(step=0),
+            identity(step=None),
+            identity(start=None),
+            identity(start="one"),
+            identity(start=1.0),
+            identity(start=True),
+            identity(mark=2**63),
             identity(explicit="yes"),
             {**identity(), "metadata": {**identity()["metadata"], "CURRENT_DEFAULT": "1"}},
         ],
@@ -99,10 +104,14 @@ class TestIdentityColumns(FeatureContract):
         stated = {START: "7", STEP: "-2", EXPLICIT: "true"}
         schema = Schema([Field.from_arrow(pa.field("a", pa.int64(), metadata=stated))])
         state = table_state([NAME])
-        prepared = self.prepare_metadata(replace(state, metadata=replace(state.metadata, schema_string=schema.to_json())))
+        prepared = self.prepare_metadata(
+            replace(state, metadata=replace(state.metadata, schema_string=schema.to_json()))
+        )
         assert Schema.from_json(prepared.schema_string).fields[0].metadata == {START: 7, STEP: -2, EXPLICIT: True}
 
-    @pytest.mark.parametrize(("step", "older", "wanted"), [(1, 3, 9), (1, None, 9), (1, 12, 12), (-1, 3, 3), (-1, 12, 9)])
+    @pytest.mark.parametrize(
+        ("step", "older", "wanted"), [(1, 3, 9), (1, None, 9), (1, 12, 12), (-1, 3, 3), (-1, 12, 9)]
+    )
     def test_schema_that_comes_back_does_not_take_the_mark_back(self, step: int, older: Any, wanted: int) -> None:
         now, before = (table_state([NAME], fields=[identity(100, step, mark), X]) for mark in (9, older))
         found = Schema.from_json(self.prepare_metadata(before, previous=now).schema_string)
@@ -111,11 +120,16 @@ class TestIdentityColumns(FeatureContract):
     @pytest.mark.parametrize(
         ("step", "mark", "reported", "wanted"),
         [
-            (2, None, (1, 9), 9), (2, 11, (1, 9), 11), (-2, None, (-9, 1), -9), (-2, -11, (-9, 1), -11),
+            (2, None, (1, 9), 9),
+            (2, 11, (1, 9), 11),
+            (-2, None, (-9, 1), -9),
+            (-2, -11, (-9, 1), -11),
             (-2, 1, (-9, -1), -9),
         ],
     )
-    def test_mark_moves_in_the_direction_of_the_step_only(self, step: int, mark: Any, reported: Any, wanted: int) -> None:
+    def test_mark_moves_in_the_direction_of_the_step_only(
+        self, step: int, mark: Any, reported: Any, wanted: int
+    ) -> None:
         state = table_state([NAME], fields=[identity(1, step, mark), X])
         attempt = attempt_view(state, reported={("a",): reported})
         found = self.alone().fold("finish_metadata", "metadata", state.metadata, attempt=attempt)
@@ -210,7 +224,11 @@ def test_rows_written_in_several_pieces_move_the_mark_over_all(tmp_path: Path, o
     class Pieces(TableWrite):
         def _write_rows(self, predicate: Any) -> None:
             for number in order:
-                self._stage(write_files(self.engine, self.transaction.plan, pa.table({"x": ["a"]}), task_index=number, num_tasks=2))
+                self._stage(
+                    write_files(
+                        self.engine, self.transaction.plan, pa.table({"x": ["a"]}), task_index=number, num_tasks=2
+                    )
+                )
 
     snapshot = open_snapshot(uri)
     Pieces(snapshot.context, snapshot, open_source(pa.table({"x": ["a"]})), WriteOptions(mode="append")).run()

@@ -9,7 +9,10 @@ from delta_core.testing.feature_contract import ExampleTable, FeatureContract, t
 from delta_plugins.in_commit_timestamp.logic import commit_timestamps
 
 ON = {"delta.enableInCommitTimestamps": "true"}
-SINCE_7 = {"delta.inCommitTimestampEnablementVersion": "7", "delta.inCommitTimestampEnablementTimestamp": "1700000000000"}
+SINCE_7 = {
+    "delta.inCommitTimestampEnablementVersion": "7",
+    "delta.inCommitTimestampEnablementTimestamp": "1700000000000",
+}
 
 
 class TestInCommitTimestamp(FeatureContract):

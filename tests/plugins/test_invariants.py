@@ -18,7 +18,7 @@ from delta_core.errors import (
     SchemaError,
     UnsupportedExpressionError,
     UnsupportedOperationError,
-)  # fmt: skip
+)
 from delta_core.state import TableState
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_plugins.invariants.logic import row_checks
@@ -61,8 +61,12 @@ class TestInvariants(FeatureContract):
     @pytest.mark.parametrize(
         ("field", "needed"),
         [
-            ({"name": "a", "type": "long", "nullable": False}, True), ({"name": "a", "type": "long"}, False),
-            ({"name": "s", "type": {"type": "struct", "fields": [{"name": "a", "type": "long", "nullable": False}]}}, True),
+            ({"name": "a", "type": "long", "nullable": False}, True),
+            ({"name": "a", "type": "long"}, False),
+            (
+                {"name": "s", "type": {"type": "struct", "fields": [{"name": "a", "type": "long", "nullable": False}]}},
+                True,
+            ),
             (ANNOTATED, True),
             ({"name": "l", "type": {"type": "array", "containsNull": False, "elementType": "long"}}, False),
         ],
@@ -87,7 +91,9 @@ class TestInvariants(FeatureContract):
     @pytest.mark.parametrize(
         ("condition", "error"),
         [
-            ("a + 1", ExpressionError), ("b > 3", ColumnNotFoundError), ("a >", ExpressionError),
+            ("a + 1", ExpressionError),
+            ("b > 3", ColumnNotFoundError),
+            ("a >", ExpressionError),
             ("rand() > 0", UnsupportedExpressionError),
         ],
     )

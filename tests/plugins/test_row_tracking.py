@@ -67,13 +67,17 @@ class TestRowTracking(FeatureContract):
 @pytest.mark.parametrize("mode", [None, "name", "id"])
 def test_rows_keep_their_ids_through_vectors_rewrites_and_mapping(tmp_path: Path, mode: Any) -> None:
     table = TableBuilder(tmp_path / "t").create(
-        {"id": "long"}, features=["rowTracking", "domainMetadata", "deletionVectors"], column_mapping=mode, properties=NAMES
+        {"id": "long"},
+        features=["rowTracking", "domainMetadata", "deletionVectors"],
+        column_mapping=mode,
+        properties=NAMES,
     )
     table.append([{"id": 1}, {"id": 2}, {"id": 3}]).delete_rows(lambda row: row["id"] == 2)
     rewritten = {
-        "id": pa.array([10, 11], pa.int64()), "_row-id-col-1": pa.array([None, 1], pa.int64()),
+        "id": pa.array([10, 11], pa.int64()),
+        "_row-id-col-1": pa.array([None, 1], pa.int64()),
         "_row-commit-version-col-1": pa.array([0, None], pa.int64()),
-    }  # fmt: skip
+    }
     table.append(pa.table(rewritten))
     found = open_snapshot(table.uri).scan(metadata=["_row_id", "_row_commit_version"]).to_table()
     assert [tuple(row.values()) for row in found.to_pylist()] == [(1, 0, 1), (3, 2, 1), (10, 3, 0), (11, 1, 3)]

@@ -69,7 +69,9 @@ def added(*counts: int | None, fresh: Iterable[bool | None] = (), base: Iterable
     return pa.table(columns)
 
 
-def assigned(adds: pa.Table, mark: int | None = None, properties: Mapping[str, str] = ON) -> tuple[list[Any], int | None]:
+def assigned(
+    adds: pa.Table, mark: int | None = None, properties: Mapping[str, str] = ON
+) -> tuple[list[Any], int | None]:
     """The base row ids that an attempt gives, and the mark that it writes."""
     domains = {} if mark is None else {"delta.rowTracking": MARK.format(mark)}
     state = table_state(["rowTracking"], properties=properties, domains=domains)
@@ -287,13 +289,16 @@ def test_iceberg_3_knows_hidden_columns_by_their_ids() -> None:
         rules = list(plugin.write_rules(state))
         assert all(isinstance(r, HiddenColumn) for r in rules)
         assert [(r.name, r.field_id, r.carries) for r in rules] == [
-            ("_a", wanted[0], "_row_id"), ("_b", wanted[1], "_row_commit_version"),
-        ]  # fmt: skip
+            ("_a", wanted[0], "_row_id"),
+            ("_b", wanted[1], "_row_commit_version"),
+        ]
 
 
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4))
-def test_ids_of_concurrent_appends_are_all_different(tmp_path_factory: pytest.TempPathFactory, sizes: list[int]) -> None:
+def test_ids_of_concurrent_appends_are_all_different(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int]
+) -> None:
     uri = create(tmp_path_factory.mktemp("t") / "t", ID, properties=ON)
     waiting = []
     for number, size in enumerate(sizes):

@@ -67,9 +67,10 @@ def test_column_that_is_added_upgrades_the_table(tmp_path: Path) -> None:
     ("options", "names"),
     [
         ({"features": ["materializePartitionColumns"]}, ["id", "kind"]),
-        ({"properties": {"delta.writePartitionColumnsToParquet": "true"}}, ["id", "kind"]), ({}, ["id"]),
+        ({"properties": {"delta.writePartitionColumnsToParquet": "true"}}, ["id", "kind"]),
+        ({}, ["id"]),
     ],
-)  # fmt: skip
+)
 def test_partition_columns_lie_in_files_where_feature_or_property_ask(
     tmp_path: Path, options: dict[str, Any], names: list[str]
 ) -> None:
@@ -88,18 +89,14 @@ def test_partition_columns_lie_in_files_where_feature_or_property_ask(
 
 @pytest.mark.parametrize(("cutoff", "limits"), [(4, [0]), (5, []), (9, [])])
 def test_cleanup_that_leaves_protected_history_removes_nothing(cutoff: int, limits: list[int]) -> None:
-    state = table_state(
-        ["checkpointProtection"], properties={"delta.requireCheckpointProtectionBeforeVersion": "5"}
-    )
+    state = table_state(["checkpointProtection"], properties={"delta.requireCheckpointProtectionBeforeVersion": "5"})
     alone = contract("checkpointProtection").alone()
     assert alone.collect("retention_limits", table=state, cutoff=cutoff) == limits
     assert alone.collect("retention_limits", table=table_state(["checkpointProtection"]), cutoff=cutoff) == []
 
 
 def test_protected_version_is_a_number() -> None:
-    state = table_state(
-        ["checkpointProtection"], properties={"delta.requireCheckpointProtectionBeforeVersion": "five"}
-    )
+    state = table_state(["checkpointProtection"], properties={"delta.requireCheckpointProtectionBeforeVersion": "five"})
     with pytest.raises(InvalidArgumentError, match="expected a version"):
         contract("checkpointProtection").check_metadata(state)
 
@@ -108,7 +105,8 @@ def test_protected_version_is_a_number() -> None:
 
 
 @pytest.mark.parametrize(
-    "feature", ["vacuumProtocolCheck", "checkpointProtection", "coordinatedCommits-preview", "collations", "domainMetadata"]
+    "feature",
+    ["vacuumProtocolCheck", "checkpointProtection", "coordinatedCommits-preview", "collations", "domainMetadata"],
 )
 def test_table_that_only_names_it_is_written_as_ever(tmp_path: Path, feature: str) -> None:
     uri = create(tmp_path / "t", FIELDS, features=[feature])
@@ -154,8 +152,11 @@ def test_writer_features_that_nobody_provides_are_refused_by_name(tmp_path: Path
 @pytest.mark.parametrize(
     "properties",
     [
-        {"delta.enableRowTracking": "true"}, {"delta.enableInCommitTimestamps": "true"}, {"delta.clusterBy": '["id"]'},
-        {"delta.enableIcebergCompatV1": "true"}, {"delta.enableIcebergCompatV2": "true"},
+        {"delta.enableRowTracking": "true"},
+        {"delta.enableInCommitTimestamps": "true"},
+        {"delta.clusterBy": '["id"]'},
+        {"delta.enableIcebergCompatV1": "true"},
+        {"delta.enableIcebergCompatV2": "true"},
         {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"},
         {"delta.columnMapping.mode": "id", "delta.enableDeletionVectors": "true"},
         {"delta.feature.checkpointProtection": "supported", "delta.feature.domainMetadata": "supported"},

@@ -72,11 +72,21 @@ ALLOWED = [
     ("long", "decimal(22,2)"),
 ]  # fmt: skip
 REFUSED = [
-    ("short", "byte"), ("long", "long"), ("long", "double"), ("double", "float"), ("date", "timestamp"),
-    ("decimal(10,2)", "decimal(10,2)"), ("decimal(10,2)", "decimal(11,4)"), ("decimal(10,2)", "decimal(12,1)"),
-    ("integer", "decimal(9,0)"), ("integer", "decimal(10,1)"), ("long", "decimal(19,0)"), ("string", "binary"),
-    ("integer", "string"), ("float", "decimal(38,10)"),
-]  # fmt: skip
+    ("short", "byte"),
+    ("long", "long"),
+    ("long", "double"),
+    ("double", "float"),
+    ("date", "timestamp"),
+    ("decimal(10,2)", "decimal(10,2)"),
+    ("decimal(10,2)", "decimal(11,4)"),
+    ("decimal(10,2)", "decimal(12,1)"),
+    ("integer", "decimal(9,0)"),
+    ("integer", "decimal(10,1)"),
+    ("long", "decimal(19,0)"),
+    ("string", "binary"),
+    ("integer", "string"),
+    ("float", "decimal(38,10)"),
+]
 
 
 @pytest.mark.parametrize(("old", "new"), ALLOWED)
@@ -90,15 +100,23 @@ def test_change_that_may_lose_values_is_no_widening(old: str, new: str) -> None:
 
 
 READABLE = [
-    ("byte", "decimal(3,0)", 127), ("byte", "decimal(4,1)", -128), ("short", "decimal(5,0)", -(2**15)),
-    ("short", "decimal(9,4)", 2**15 - 1), ("integer", "decimal(10,0)", -(2**31)), ("integer", "decimal(12,2)", 2**31 - 1),
-    ("long", "decimal(19,0)", 2**63 - 1), ("long", "decimal(20,1)", -(2**63)), ("long", "decimal(38,19)", 2**63 - 1),
-]  # fmt: skip
+    ("byte", "decimal(3,0)", 127),
+    ("byte", "decimal(4,1)", -128),
+    ("short", "decimal(5,0)", -(2**15)),
+    ("short", "decimal(9,4)", 2**15 - 1),
+    ("integer", "decimal(10,0)", -(2**31)),
+    ("integer", "decimal(12,2)", 2**31 - 1),
+    ("long", "decimal(19,0)", 2**63 - 1),
+    ("long", "decimal(20,1)", -(2**63)),
+    ("long", "decimal(38,19)", 2**63 - 1),
+]
 
 
 @pytest.mark.parametrize(("old", "new", "value"), READABLE)
 def test_change_to_a_decimal_that_holds_all_values_is_read(tmp_path: Path, old: str, new: str, value: int) -> None:
-    table = TableBuilder(tmp_path / "t").create({"x": old}, features=["typeWidening"]).append([{"x": value}, {"x": None}])
+    table = (
+        TableBuilder(tmp_path / "t").create({"x": old}, features=["typeWidening"]).append([{"x": value}, {"x": None}])
+    )
     field = Field("x", PrimitiveType(new), metadata={"delta.typeChanges": [change(old, new)]})
     table.alter(StructType([field])).append([{"x": 2}])
     snapshot = open_snapshot(table.uri)

@@ -46,14 +46,19 @@ def array_of(type_: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("old", "new", "narrow", "wide"),
     [
-        ("byte", "short", 1, 300), ("short", "integer", 1, 70_000), ("integer", "long", 1, 1 << 40),
-        ("float", "double", 0.5, 1e300), ("integer", "double", 3, 0.25),
+        ("byte", "short", 1, 300),
+        ("short", "integer", 1, 70_000),
+        ("integer", "long", 1, 1 << 40),
+        ("float", "double", 0.5, 1e300),
+        ("integer", "double", 3, 0.25),
         ("byte", "decimal(12,2)", 7, decimal.Decimal("1.25")),
         ("decimal(5,2)", "decimal(8,3)", decimal.Decimal("1.25"), decimal.Decimal("12345.678")),
         ("date", "timestamp_ntz", dt.date(2020, 1, 2), dt.datetime(2021, 3, 4, 5, 6)),
     ],
-)  # fmt: skip
-def test_column_is_widened_and_reads_old_and_new_files(tmp_path: Path, old: str, new: str, narrow: Any, wide: Any) -> None:
+)
+def test_column_is_widened_and_reads_old_and_new_files(
+    tmp_path: Path, old: str, new: str, narrow: Any, wide: Any
+) -> None:
     uri = table(tmp_path, old, features=["timestampNtz"])
     arrow = open_snapshot(uri).scan().schema.field("a").type
     append(uri, pa.table({"a": pa.array([narrow], arrow)}))

@@ -26,7 +26,6 @@ class TestV2Checkpoint(FeatureContract):
         found = self.alone().sole("checkpoint_sidecars", table=self.states()[0], checkpoint="5", actions=actions)
         assert found == ["a.parquet", "b.parquet"]
 
-
     def test_plan_is_v2_where_the_policy_asks_for_it(self) -> None:
         off, on = self.states()
         assert self.alone().sole("plan_checkpoint", table=off) is None
@@ -35,7 +34,9 @@ class TestV2Checkpoint(FeatureContract):
         assert plan.sidecar_actions > 0
 
 
-@pytest.mark.parametrize(("interval", "classic"), [(10, {100, 200}), (1, {*range(10, 201, 10)}), (25, set()), (20, {200})])
+@pytest.mark.parametrize(
+    ("interval", "classic"), [(10, {100, 200}), (1, {*range(10, 201, 10)}), (25, set()), (20, {200})]
+)
 def test_every_tenth_checkpoint_has_the_classic_name(interval: int, classic: set[int]) -> None:
     configuration = {"delta.checkpointInterval": str(interval)}
     plans = {v: plan_checkpoint(v, configuration) for v in range(201)}
@@ -56,9 +57,19 @@ def test_path_without_a_name_is_refused(path: str | None) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["..", "%2E%2E", "../a.parquet", "..%2Fa.parquet", "_sidecars/../a.parquet", "../_sidecars/a.parquet", "./a.parquet",
-     "/etc/a.parquet", "elsewhere/a.parquet", "s3://bucket/t/a.parquet"],
-)  # fmt: skip
+    [
+        "..",
+        "%2E%2E",
+        "../a.parquet",
+        "..%2Fa.parquet",
+        "_sidecars/../a.parquet",
+        "../_sidecars/a.parquet",
+        "./a.parquet",
+        "/etc/a.parquet",
+        "elsewhere/a.parquet",
+        "s3://bucket/t/a.parquet",
+    ],
+)
 def test_path_that_leads_out_of_the_sidecars_is_refused(path: str) -> None:
     with pytest.raises(CorruptTableError, match="Checkpoint 5 names a sidecar that leads elsewhere") as caught:
         sidecar_names("5", ["a.parquet", path])

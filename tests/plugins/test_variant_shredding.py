@@ -54,16 +54,27 @@ def texts(array: pa.StructArray) -> list[Any]:
 
 NO_NAMES = encode_metadata([])
 TYPED = [
-    (pa.bool_(), True, True), (pa.int8(), -3, -3), (pa.int16(), 300, 300), (pa.int32(), 70000, 70000),
+    (pa.bool_(), True, True),
+    (pa.int8(), -3, -3),
+    (pa.int16(), 300, 300),
+    (pa.int32(), 70000, 70000),
     (pa.int64(), 2**40, 2**40),
-    (pa.float32(), 0.5, 0.5), (pa.float64(), 1e300, 1e300), (pa.string(), "x" * 70, "x" * 70), (pa.string(), "", ""),
-    (pa.large_string(), "é", "é"), (pa.binary(), b"\xff", "/w=="), (pa.date32(), date(2024, 2, 29), "2024-02-29"),
-    (pa.timestamp("us", "UTC"), 0, "1970-01-01 00:00:00+00:00"), (pa.timestamp("us"), 1, "1970-01-01 00:00:00.000001"),
-    (pa.timestamp("ns"), 1, "1970-01-01 00:00:00.000000001"), (pa.time64("us"), time(1, 2, 3), "01:02:03"),
+    (pa.float32(), 0.5, 0.5),
+    (pa.float64(), 1e300, 1e300),
+    (pa.string(), "x" * 70, "x" * 70),
+    (pa.string(), "", ""),
+    (pa.large_string(), "é", "é"),
+    (pa.binary(), b"\xff", "/w=="),
+    (pa.date32(), date(2024, 2, 29), "2024-02-29"),
+    (pa.timestamp("us", "UTC"), 0, "1970-01-01 00:00:00+00:00"),
+    (pa.timestamp("us"), 1, "1970-01-01 00:00:00.000001"),
+    (pa.timestamp("ns"), 1, "1970-01-01 00:00:00.000000001"),
+    (pa.time64("us"), time(1, 2, 3), "01:02:03"),
     (pa.decimal128(9, 2), decimal.Decimal("-1.50"), -1.5),
     (pa.decimal128(18, 4), decimal.Decimal("12345678901.5"), 12345678901.5),
-    (pa.decimal128(38, 0), decimal.Decimal(10**37), 10**37), (pa.binary(16), uuid.UUID(int=7).bytes, str(uuid.UUID(int=7))),
-]  # fmt: skip
+    (pa.decimal128(38, 0), decimal.Decimal(10**37), 10**37),
+    (pa.binary(16), uuid.UUID(int=7).bytes, str(uuid.UUID(int=7))),
+]
 
 
 @pytest.mark.parametrize(("typed", "value", "wanted"), TYPED, ids=[str(t) for t, _, _ in TYPED])
@@ -96,9 +107,10 @@ def test_fields_without_a_column_are_merged_in_order_of_names() -> None:
     names = ["z", "a", "b", "aa"]
     rest = encode_value({"aa": 1, "z": [True]}, names)
     row = {
-        "metadata": encode_metadata(names), "value": rest,
+        "metadata": encode_metadata(names),
+        "value": rest,
         "typed_value": {"a": {"typed_value": "x"}, "b": {"value": encode_value("no number", names)}},
-    }  # fmt: skip
+    }
     (found,) = variant_to_json(unshred(stored([row], FIELDS))).to_pylist()
     assert found == '{"a":"x","aa":1,"b":"no number","z":[true]}'
 
@@ -118,9 +130,10 @@ def test_missing_field_is_left_out_and_a_null_one_is_not() -> None:
 def test_field_with_a_column_wins_over_the_rest() -> None:
     names = ["a", "b"]
     row = {
-        "metadata": encode_metadata(names), "value": encode_value({"a": "old"}, names),
+        "metadata": encode_metadata(names),
+        "value": encode_value({"a": "old"}, names),
         "typed_value": {"a": {"typed_value": "new"}, "b": None},
-    }  # fmt: skip
+    }
     assert texts(stored([row], FIELDS)) == [{"a": "new"}]
 
 
@@ -135,28 +148,35 @@ def test_each_row_has_its_own_dictionary() -> None:
 def test_lists_of_typed_untyped_and_missing_elements() -> None:
     elements = [{"typed_value": 1}, {"value": encode_value("x", [])}, {"value": None}]
     rows = [
-        {"metadata": NO_NAMES, "typed_value": elements}, {"metadata": NO_NAMES, "typed_value": []},
+        {"metadata": NO_NAMES, "typed_value": elements},
+        {"metadata": NO_NAMES, "typed_value": []},
         {"metadata": NO_NAMES, "value": encode_value(2, [])},
         {"metadata": NO_NAMES, "typed_value": [{"typed_value": 5}] * 300},
-    ]  # fmt: skip
+    ]
     array = stored(rows, pa.list_(group(pa.int64())))
     assert texts(array) == [[1, "x", None], [], 2, [5] * 300]
     assert texts(array.slice(2)) == [2, [5] * 300]
 
 
-SCHEMA = pa.struct([
-    ("n", group(pa.int64())), ("s", group(pa.string())), ("o", group(pa.struct([("x", group(pa.float64()))]))),
-    ("l", group(pa.list_(group(pa.bool_())))),
-])  # fmt: skip
+SCHEMA = pa.struct(
+    [
+        ("n", group(pa.int64())),
+        ("s", group(pa.string())),
+        ("o", group(pa.struct([("x", group(pa.float64()))]))),
+        ("l", group(pa.list_(group(pa.bool_())))),
+    ]
+)
 ANYTHING = st.none() | st.booleans() | st.integers(-5, 5) | st.text("ab", max_size=3) | st.floats(-2, 2)
 OBJECTS = st.fixed_dictionaries(
     {},
     optional={
-        "n": ANYTHING | st.integers(-(2**60), 2**60), "s": ANYTHING,
+        "n": ANYTHING | st.integers(-(2**60), 2**60),
+        "s": ANYTHING,
         "o": ANYTHING | st.dictionaries(st.sampled_from("xyz"), ANYTHING),
-        "l": st.lists(ANYTHING, max_size=3), "extra": st.lists(ANYTHING, max_size=2),
+        "l": st.lists(ANYTHING, max_size=3),
+        "extra": st.lists(ANYTHING, max_size=2),
     },
-)  # fmt: skip
+)
 
 
 def shred(value: Any, t: pa.DataType, names: list[str]) -> dict[str, Any]:
@@ -214,9 +234,10 @@ def test_files_of_every_layout_make_one_column_at_any_depth(tmp_path: Path) -> N
     for one, typed in ((plain, None), (shredded, FIELDS)):
         t = VARIANT.arrow if typed is None else pa.struct([("metadata", pa.binary()), *group(typed)])
         rows = {
-            "v": pa.array([one, None], t), "s": pa.array([{"v": one}, {"v": None}], pa.struct([("v", t)])),
+            "v": pa.array([one, None], t),
+            "s": pa.array([{"v": one}, {"v": None}], pa.struct([("v", t)])),
             "l": pa.array([[one, None], None], pa.list_(t)),
-        }  # fmt: skip
+        }
         table.append(pa.table(rows), statistics=False)
     found = open_snapshot(table.uri).scan().to_table().combine_chunks()
     top, inner, elements = found["v"], pa.chunked_array([c.field("v") for c in found["s"].chunks]), found["l"]

@@ -31,8 +31,9 @@ def variant_array(*pairs: tuple[bytes, bytes] | None) -> pa.StructArray:
     filled = [p or (b"", b"") for p in pairs]
     return pa.StructArray.from_arrays(
         [pa.array([m for m, _ in filled], pa.binary()), pa.array([v for _, v in filled], pa.binary())],
-        fields=list(VARIANT.arrow), mask=pa.array([p is None for p in pairs], pa.bool_()),
-    )  # fmt: skip
+        fields=list(VARIANT.arrow),
+        mask=pa.array([p is None for p in pairs], pa.bool_()),
+    )
 
 
 def text(value: bytes, metadata: bytes = NO_NAMES) -> str:
@@ -109,12 +110,17 @@ def test_primitive_as_spark_writes_it(value: bytes, wanted: str) -> None:
 
 
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(codec="utf-8"), max_size=80),
-    lambda inner: st.lists(inner, max_size=6)
-    | st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=5), inner, max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=6)
+        | st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=5), inner, max_size=6)
+    ),
     max_leaves=20,
-)  # fmt: skip
+)
 
 
 @given(st.lists(JSON_VALUES, max_size=5), st.integers(2, 4))
@@ -208,10 +214,13 @@ def test_order_and_binary_kind_of_a_file_do_not_matter() -> None:
 @pytest.mark.parametrize(
     "stored",
     [
-        pa.array([b"a"]), pa.array([{"value": b"\x04"}]), pa.array([{"metadata": NO_NAMES}]),
-        pa.array([{"metadata": NO_NAMES, "value": None}]), pa.array([{"metadata": None, "value": b"\x04"}]),
+        pa.array([b"a"]),
+        pa.array([{"value": b"\x04"}]),
+        pa.array([{"metadata": NO_NAMES}]),
+        pa.array([{"metadata": NO_NAMES, "value": None}]),
+        pa.array([{"metadata": None, "value": b"\x04"}]),
     ],
-)  # fmt: skip
+)
 def test_layout_that_is_no_variant_is_refused(stored: pa.Array) -> None:
     with pytest.raises(DataFileError, match="variant column"):
         unshred(stored)

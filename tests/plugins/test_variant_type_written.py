@@ -68,10 +68,11 @@ def test_statistics_count_nulls_of_the_whole_variant_and_have_no_bounds(tmp_path
 @pytest.mark.parametrize(
     ("notes", "partitions", "message"),
     [
-        ({}, ["v"], "partition the table"), ({"delta.generationExpression": "parse_json('1')"}, [], "be generated"),
+        ({}, ["v"], "partition the table"),
+        ({"delta.generationExpression": "parse_json('1')"}, [], "be generated"),
         ({"CURRENT_DEFAULT": "parse_json('1')"}, [], "have the default"),
     ],
-)  # fmt: skip
+)
 def test_variant_may_not_partition_be_generated_or_have_a_default(
     notes: dict[str, str], partitions: list[str], message: str
 ) -> None:

@@ -18,9 +18,13 @@ from delta_core.snapshot import Snapshot, open_context, open_snapshot
 
 
 def create(
-    path: Path, fields: Sequence[Mapping[str, Any]], *, properties: Mapping[str, str] | None = None,
-    features: Iterable[str] = (), partition_by: Sequence[str] = (),
-) -> str:  # fmt: skip
+    path: Path,
+    fields: Sequence[Mapping[str, Any]],
+    *,
+    properties: Mapping[str, str] | None = None,
+    features: Iterable[str] = (),
+    partition_by: Sequence[str] = (),
+) -> str:
     """Create a table of fields as in a schemaString and return where it is."""
     filled = [{"nullable": True, "metadata": {}, **f} for f in fields]
     schema = Schema.from_json(json.dumps({"type": "struct", "fields": filled}))

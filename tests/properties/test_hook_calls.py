@@ -15,19 +15,30 @@ from delta_core.plugins import PluginRegistry
 from delta_core.testing.table_builder import TableBuilder
 
 FEATURES = [
-    "changeDataFeed", "deletionVectors", "domainMetadata", "inCommitTimestamp", "rowTracking", "typeWidening",
+    "changeDataFeed",
+    "deletionVectors",
+    "domainMetadata",
+    "inCommitTimestamp",
+    "rowTracking",
+    "typeWidening",
     "v2Checkpoint",
-]  # fmt: skip
+]
 PROPERTIES = {
-    "delta.enableChangeDataFeed": "true", "delta.enableRowTracking": "true", "delta.enableInCommitTimestamps": "true",
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableRowTracking": "true",
+    "delta.enableInCommitTimestamps": "true",
     "delta.rowTracking.materializedRowIdColumnName": "_id",
     "delta.rowTracking.materializedRowCommitVersionColumnName": "_v",
-}  # fmt: skip
+}
 
 
 def build(path: Path, files: int) -> TableBuilder:
     table = TableBuilder(path).create(
-        {"id": "long", "p": "integer"}, partition_by=["p"], features=FEATURES, properties=PROPERTIES, column_mapping="name"
+        {"id": "long", "p": "integer"},
+        partition_by=["p"],
+        features=FEATURES,
+        properties=PROPERTIES,
+        column_mapping="name",
     )
     table.append([{"id": i, "p": i % files} for i in range(2 * files)])
     table.delete_rows({path: [0] for path in table.paths()})

@@ -17,30 +17,60 @@ from delta_core.testing.table_builder import TableBuilder
 from delta_core.types import PrimitiveType
 
 SCHEMA = {
-    "i": "integer", "l": "long", "f": "double", "g": "float", "s": "string", "d": "date", "t": "timestamp",
-    "n": "timestamp_ntz", "c": "decimal(12,3)", "b": "boolean", "p": "integer", "q": "string",
-}  # fmt: skip
+    "i": "integer",
+    "l": "long",
+    "f": "double",
+    "g": "float",
+    "s": "string",
+    "d": "date",
+    "t": "timestamp",
+    "n": "timestamp_ntz",
+    "c": "decimal(12,3)",
+    "b": "boolean",
+    "p": "integer",
+    "q": "string",
+}
 PARTITION = ["p", "q"]
 BASE = dt.datetime.fromisoformat("1970-01-01T00:00:00")
 
 #: Few distinct values near the traps: cut strings, half milliseconds, NaN, infinities, both zeros, ends of ranges.
-STRINGS = ["", "a", "ab", "m" * 32, "m" * 33, "m" * 32 + "\U0010ffff" + "z", "é" * 40, "\ufffd", "\U0001f600", "\x7f", "zz"]
+STRINGS = [
+    "",
+    "a",
+    "ab",
+    "m" * 32,
+    "m" * 33,
+    "m" * 32 + "\U0010ffff" + "z",
+    "é" * 40,
+    "\ufffd",
+    "\U0001f600",
+    "\x7f",
+    "zz",
+]
 FLOATS = [float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 1.0, 1.5, -2.0, 1e300]
 MICROS = [-1, 0, 1, 999, 1000, 1001, 1_500_000, -1_000_001, 86_400_000_000]
 VALUES: dict[str, list[Any]] = {
-    "i": [-(2**31), -1, 0, 1, 2, 5, 2**31 - 1], "l": [-(2**63), -1, 0, 1, 2**53, 2**53 + 1, 2**63 - 1], "f": FLOATS,
-    "g": [x for x in FLOATS if x != 1e300], "s": STRINGS,
+    "i": [-(2**31), -1, 0, 1, 2, 5, 2**31 - 1],
+    "l": [-(2**63), -1, 0, 1, 2**53, 2**53 + 1, 2**63 - 1],
+    "f": FLOATS,
+    "g": [x for x in FLOATS if x != 1e300],
+    "s": STRINGS,
     "d": [dt.date(1969, 12, 31), dt.date(1970, 1, 1), dt.date(9999, 12, 31)],
     "t": [(BASE + dt.timedelta(microseconds=m)).replace(tzinfo=dt.UTC) for m in MICROS],
     "n": [BASE + dt.timedelta(microseconds=m) for m in MICROS],
     "c": [Decimal(x) for x in ("-999999999.999", "-0.001", "0.000", "0.001", "1.500", "999999999.999")],
-    "b": [True, False], "p": [-1, 0, 7], "q": ["", "a", "a b/c%", "ü"],
-}  # fmt: skip
+    "b": [True, False],
+    "p": [-1, 0, 7],
+    "q": ["", "a", "a b/c%", "ü"],
+}
 TYPES = {name: PrimitiveType(kind) for name, kind in SCHEMA.items()}
 OTHER_LITERALS = [
-    Literal(1.5, PrimitiveType("double")), Literal(2**40, PrimitiveType("long")), Literal(1, PrimitiveType("integer")),
-    Literal(Decimal("0.0005"), PrimitiveType("decimal(5,4)")), Literal(Decimal(2**53 + 1), PrimitiveType("decimal(16,0)")),
-]  # fmt: skip
+    Literal(1.5, PrimitiveType("double")),
+    Literal(2**40, PrimitiveType("long")),
+    Literal(1, PrimitiveType("integer")),
+    Literal(Decimal("0.0005"), PrimitiveType("decimal(5,4)")),
+    Literal(Decimal(2**53 + 1), PrimitiveType("decimal(16,0)")),
+]
 COMPARISONS = ["=", "!=", "<", "<=", ">", ">=", "<=>"]
 
 row = st.fixed_dictionaries({name: st.sampled_from([None, *values]) for name, values in VALUES.items()})
@@ -60,7 +90,9 @@ def comparison(draw: st.DrawFn) -> Expression:
     if shape == "turned":
         return Call(draw(st.sampled_from(COMPARISONS)), (value, column))
     if shape == "in":
-        others = [Literal(v, kind) for v in draw(st.lists(st.sampled_from([*VALUES[name], None]), min_size=1, max_size=3))]
+        others = [
+            Literal(v, kind) for v in draw(st.lists(st.sampled_from([*VALUES[name], None]), min_size=1, max_size=3))
+        ]
         return Call("in", (column, *others))
     if shape == "columns":
         left, right = draw(st.sampled_from([("i", "p"), ("f", "g"), ("s", "q"), ("i", "l")]))
@@ -114,9 +146,12 @@ def test_no_row_is_lost_by_statistics_partitions_or_row_groups(
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     values=st.lists(st.lists(st.integers(-50, 50) | st.none(), min_size=1, max_size=8), min_size=1, max_size=6),
-    bound=st.integers(-55, 55), operator=st.sampled_from(COMPARISONS),
-)  # fmt: skip
-def test_pruned_files_hold_no_row_and_kept_ones_are_few(values: list[list[int | None]], bound: int, operator: str) -> None:
+    bound=st.integers(-55, 55),
+    operator=st.sampled_from(COMPARISONS),
+)
+def test_pruned_files_hold_no_row_and_kept_ones_are_few(
+    values: list[list[int | None]], bound: int, operator: str
+) -> None:
     """A range over disjoint files plans no file that can't hold a row: pruning prunes at all."""
     with tempfile.TemporaryDirectory() as place:
         table = TableBuilder(place).create({"x": "long"})
@@ -135,6 +170,11 @@ def test_pruned_files_hold_no_row_and_kept_ones_are_few(values: list[list[int | 
 
 def _holds(value: int, operator: str, bound: int) -> bool:
     return {
-        "=": value == bound, "<=>": value == bound, "!=": value != bound, "<": value < bound, "<=": value <= bound,
-        ">": value > bound, ">=": value >= bound,
-    }[operator]  # fmt: skip
+        "=": value == bound,
+        "<=>": value == bound,
+        "!=": value != bound,
+        "<": value < bound,
+        "<=": value <= bound,
+        ">": value > bound,
+        ">=": value >= bound,
+    }[operator]

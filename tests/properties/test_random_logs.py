@@ -15,10 +15,14 @@ from delta_core.testing.table_builder import TableBuilder
 
 FEATURES = ["deletionVectors", "domainMetadata", "v2Checkpoint"]
 CHECKPOINTS: list[tuple[Any, dict[str, Any]]] = [
-    ("v1", {}), ("v1-multipart", {"parts": 3}), ("v2-json", {"sidecars": 1}), ("v2-parquet", {}),
-    ("v2-parquet", {"sidecars": 2, "embed": True}), ("v2-classic", {"sidecars": 1}),
+    ("v1", {}),
+    ("v1-multipart", {"parts": 3}),
+    ("v2-json", {"sidecars": 1}),
+    ("v2-parquet", {}),
+    ("v2-parquet", {"sidecars": 2, "embed": True}),
+    ("v2-classic", {"sidecars": 1}),
     ("v1", {"row_group_size": 3, "statistics": "struct"}),
-]  # fmt: skip
+]
 number = st.integers(0, 1000)
 
 
@@ -76,8 +80,12 @@ def assert_is_version(snapshot: Snapshot, table: TableBuilder, version: int) -> 
     assert snapshot.version == version
     assert_same_rows(snapshot.scan().to_table(), table.expected(version))
     found = snapshot.files.columns(["path", "dvId"]).to_pydict()
-    assert sorted(zip(found["path"], map(str, found["dvId"]), strict=True)) == sorted((p, str(v)) for p, v in state.files)
-    assert {a: t.version for a, t in snapshot.transactions().items()} == {a: t["version"] for a, t in state.txns.items()}
+    assert sorted(zip(found["path"], map(str, found["dvId"]), strict=True)) == sorted(
+        (p, str(v)) for p, v in state.files
+    )
+    assert {a: t.version for a, t in snapshot.transactions().items()} == {
+        a: t["version"] for a, t in state.txns.items()
+    }
     assert snapshot.domains() == {d: v["configuration"] for d, v in state.domains.items() if not v["removed"]}
     assert dict(snapshot.metadata.configuration) == state.metadata["configuration"]
 

@@ -35,8 +35,13 @@ def changes(table: TableBuilder, *args: Any, **options: Any) -> list[tuple[Any, 
 def test_appends_are_inserts_and_removes_deletes(tmp_path: Path) -> None:
     table = tracked(tmp_path).append({"id": [1, 2]}).append({"id": [3]}).remove()
     assert changes(table) == [
-        (1, "insert", 1), (1, "insert", 2), (2, "insert", 3), (3, "delete", 1), (3, "delete", 2), (3, "delete", 3),
-    ]  # fmt: skip
+        (1, "insert", 1),
+        (1, "insert", 2),
+        (2, "insert", 3),
+        (3, "delete", 1),
+        (3, "delete", 2),
+        (3, "delete", 3),
+    ]
     assert changes(table, 2, 2) == [(2, "insert", 3)]
 
 
@@ -90,9 +95,10 @@ def test_partition_values_and_column_mapping_hold_in_the_feed(tmp_path: Path) ->
     table.commit(*table.remove_actions(table.paths()[0]), *table.change_actions(change))
     found = feed(table).select(["id", "p", "_change_type"]).to_pylist()
     assert sorted(found, key=str) == [
-        {"id": 1, "p": "a", "_change_type": "delete"}, {"id": 1, "p": "a", "_change_type": "insert"},
+        {"id": 1, "p": "a", "_change_type": "delete"},
+        {"id": 1, "p": "a", "_change_type": "insert"},
         {"id": 2, "p": None, "_change_type": "insert"},
-    ]  # fmt: skip
+    ]
 
 
 def test_change_type_column_in_a_data_file_is_ignored(tmp_path: Path) -> None:
@@ -116,9 +122,10 @@ def test_feed_must_be_on_at_every_version(tmp_path: Path) -> None:
 
 def test_commit_timestamp_is_the_in_commit_one_where_switched_on(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path, start_ms=1000, step_ms=1000).create(
-        {"id": "long"}, features=["changeDataFeed", "inCommitTimestamp"],
+        {"id": "long"},
+        features=["changeDataFeed", "inCommitTimestamp"],
         properties={**ON, "delta.enableInCommitTimestamps": "true"},
-    )  # fmt: skip
+    )
     table.append({"id": [1]}, commit={"mtime_ms": 77_000})
     (stamp,) = feed(table).column("_commit_timestamp").to_pylist()
     assert stamp.replace(tzinfo=dt.UTC) == dt.datetime(1970, 1, 1, 0, 0, 2, tzinfo=dt.UTC)

@@ -24,12 +24,14 @@ from delta_core.snapshot import open_snapshot
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 
-NESTED = pa.schema([
-    ("id", pa.int64()),
-    ("s", pa.struct([("a", pa.int32()), ("t", pa.struct([("u", pa.string())]))])),
-    ("l", pa.list_(pa.struct([("x", pa.string()), ("y", pa.int64())]))),
-    ("m", pa.map_(pa.string(), pa.struct([("v", pa.float64())]))),
-])  # fmt: skip
+NESTED = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("s", pa.struct([("a", pa.int32()), ("t", pa.struct([("u", pa.string())]))])),
+        ("l", pa.list_(pa.struct([("x", pa.string()), ("y", pa.int64())]))),
+        ("m", pa.map_(pa.string(), pa.struct([("v", pa.float64())]))),
+    ]
+)
 ROWS = [
     {"id": 1, "s": {"a": 1, "t": {"u": "q"}}, "l": [{"x": "a", "y": 1}, None], "m": [("k", {"v": 0.5})]},
     {"id": 2, "s": None, "l": [], "m": None},
@@ -55,7 +57,9 @@ def test_nested_columns_are_read_in_every_mode(tmp_path: Path, mapping: Any, pro
 
 @pytest.mark.parametrize("mapping", ["name", "id"])
 def test_renamed_and_added_columns_are_found_in_old_files(tmp_path: Path, mapping: Any) -> None:
-    table = TableBuilder(tmp_path).create({"a": "long", "b": "string"}, column_mapping=mapping).append([{"a": 1, "b": "x"}])
+    table = (
+        TableBuilder(tmp_path).create({"a": "long", "b": "string"}, column_mapping=mapping).append([{"a": 1, "b": "x"}])
+    )
     fields = json.loads(table.schema.to_json())["fields"]
     fields[0]["name"] = "b2"
     table.alter({"type": "struct", "fields": [fields[1], fields[0], {"name": "a", "type": "long", "nullable": True}]})
@@ -118,9 +122,14 @@ def test_mapping_switched_on_without_ids_is_refused(tmp_path: Path) -> None:
 def test_legacy_versions_act_as_if_the_features_were_listed(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).create({"a": "long"}, column_mapping="name")
     assert open_snapshot(table.uri).state.is_active("columnMapping")
-    assert {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "columnMapping"} == set(
-        open_snapshot(table.uri).state.features
-    )
+    assert {
+        "appendOnly",
+        "invariants",
+        "checkConstraints",
+        "changeDataFeed",
+        "generatedColumns",
+        "columnMapping",
+    } == set(open_snapshot(table.uri).state.features)
 
 
 # --- absent values, defaults, void ---------------------------------------------------------
@@ -136,10 +145,12 @@ def test_missing_column_is_null_whatever_its_default(tmp_path: Path) -> None:
 
 def test_missing_nested_fields_are_null(tmp_path: Path) -> None:
     old = pa.schema([("s", pa.struct([("a", pa.int64())])), ("l", pa.list_(pa.struct([("x", pa.int64())])))])
-    new = pa.schema([
-        ("s", pa.struct([("b", pa.string()), ("a", pa.int64())])),
-        ("l", pa.list_(pa.struct([("x", pa.int64()), ("y", pa.string())]))),
-    ])  # fmt: skip
+    new = pa.schema(
+        [
+            ("s", pa.struct([("b", pa.string()), ("a", pa.int64())])),
+            ("l", pa.list_(pa.struct([("x", pa.int64()), ("y", pa.string())]))),
+        ]
+    )
     table = TableBuilder(tmp_path).create(old).append([{"s": {"a": 1}, "l": [{"x": 1}, None]}, {"s": None, "l": None}])
     table.alter(new).append([{"s": {"b": "n", "a": 2}, "l": [{"x": 2, "y": "n"}]}])
     assert_same_rows(rows(table), table.expected())
@@ -170,7 +181,8 @@ def test_names_that_differ_by_case_only_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["interval year to month", "interval day to second", "geometry(4326)", "timestamp_nanos", "hologram", "char(3)"]
+    "kind",
+    ["interval year to month", "interval day to second", "geometry(4326)", "timestamp_nanos", "hologram", "char(3)"],
 )
 def test_unknown_type_is_refused_with_column_and_type(tmp_path: Path, kind: str) -> None:
     array = {"type": "array", "elementType": kind, "containsNull": True}
@@ -236,9 +248,17 @@ def test_unknown_reader_feature_is_refused_with_its_name(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "features", [["typeWidening"], ["typeWidening-preview"], ["vacuumProtocolCheck"], ["variantType", "variantShredding"],
-                 ["variantType-preview", "variantShredding-preview"], ["v2Checkpoint"]], ids=str,
-)  # fmt: skip
+    "features",
+    [
+        ["typeWidening"],
+        ["typeWidening-preview"],
+        ["vacuumProtocolCheck"],
+        ["variantType", "variantShredding"],
+        ["variantType-preview", "variantShredding-preview"],
+        ["v2Checkpoint"],
+    ],
+    ids=str,
+)
 def test_features_that_peers_refuse_are_read(tmp_path: Path, features: list[str]) -> None:
     table = TableBuilder(tmp_path).create({"a": "long"}, features=features).append([{"a": 1}])
     assert rows(table).to_pylist() == [{"a": 1}]
@@ -247,12 +267,24 @@ def test_features_that_peers_refuse_are_read(tmp_path: Path, features: list[str]
 # --- types that changed --------------------------------------------------------------------
 
 WIDENINGS = [
-    ("byte", "short", 5), ("byte", "integer", 5), ("byte", "long", 5), ("short", "integer", 5), ("short", "long", 5),
-    ("integer", "long", -7), ("float", "double", 0.1), ("byte", "double", 5), ("short", "double", 5),
-    ("integer", "double", 2**31 - 1), ("date", "timestamp_ntz", dt.date(2024, 2, 29)), ("byte", "decimal(10,0)", 5),
-    ("short", "decimal(12,2)", 5), ("integer", "decimal(10,0)", -5), ("long", "decimal(20,0)", 2**62),
-    ("decimal(5,2)", "decimal(10,2)", "1.25"), ("decimal(5,2)", "decimal(12,4)", "1.25"),
-]  # fmt: skip
+    ("byte", "short", 5),
+    ("byte", "integer", 5),
+    ("byte", "long", 5),
+    ("short", "integer", 5),
+    ("short", "long", 5),
+    ("integer", "long", -7),
+    ("float", "double", 0.1),
+    ("byte", "double", 5),
+    ("short", "double", 5),
+    ("integer", "double", 2**31 - 1),
+    ("date", "timestamp_ntz", dt.date(2024, 2, 29)),
+    ("byte", "decimal(10,0)", 5),
+    ("short", "decimal(12,2)", 5),
+    ("integer", "decimal(10,0)", -5),
+    ("long", "decimal(20,0)", 2**62),
+    ("decimal(5,2)", "decimal(10,2)", "1.25"),
+    ("decimal(5,2)", "decimal(12,4)", "1.25"),
+]
 
 
 @pytest.mark.parametrize(("old", "new", "value"), WIDENINGS)

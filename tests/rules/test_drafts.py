@@ -16,7 +16,12 @@ from delta_core.testing.table_builder import TableBuilder
 
 def listed(*names: str, reader: bool = True) -> dict[str, Any]:
     if reader:
-        return {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": list(names), "writerFeatures": list(names)}
+        return {
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": list(names),
+            "writerFeatures": list(names),
+        }
     return {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": list(names)}
 
 
@@ -104,21 +109,27 @@ def test_version_checksums_never_change_what_is_read(tmp_path: Path, checksum: s
     assert_same_rows(open_snapshot(table.uri).scan().to_table(), table.expected())
 
 
-@pytest.mark.parametrize(
-    "value", ["a", "`a`", "`a.b`,c", "s.`x.y`, A", "", " a , s.b "], ids=repr
-)
+@pytest.mark.parametrize("value", ["a", "`a`", "`a.b`,c", "s.`x.y`, A", "", " a , s.b "], ids=repr)
 def test_list_of_statistics_columns_never_hinders_reading(tmp_path: Path, value: str) -> None:
-    table = TableBuilder(tmp_path).create(
-        {"a": "long"}, properties={"delta.dataSkippingStatsColumns": value, "delta.dataSkippingStringPrefixLength": "5"}
-    ).append([{"a": 1}])
+    table = (
+        TableBuilder(tmp_path)
+        .create(
+            {"a": "long"},
+            properties={"delta.dataSkippingStatsColumns": value, "delta.dataSkippingStringPrefixLength": "5"},
+        )
+        .append([{"a": 1}])
+    )
     assert open_snapshot(table.uri).scan(predicate="a = 1").to_table().num_rows == 1
 
 
 def test_any_property_is_kept_as_written(tmp_path: Path) -> None:
     properties = {
-        "delta.parquet.compression.codec": "zstd", "delta.enableTypeWidening": "true", "mine": "ü = 1",
-        "delta.unknown": "x", "delta.enableInCommitTimestamps": "TRUE",
-    }  # fmt: skip
+        "delta.parquet.compression.codec": "zstd",
+        "delta.enableTypeWidening": "true",
+        "mine": "ü = 1",
+        "delta.unknown": "x",
+        "delta.enableInCommitTimestamps": "TRUE",
+    }
     table = TableBuilder(tmp_path).create({"a": "long"}, properties=properties).append([{"a": 1}])
     snapshot = open_snapshot(table.uri)
     assert snapshot.metadata.configuration == properties

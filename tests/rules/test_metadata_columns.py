@@ -46,13 +46,20 @@ def test_row_ids_stay_with_their_rows_under_vectors_and_predicates(tmp_path: Pat
 
 def test_materialised_row_ids_win_where_they_are_not_null(tmp_path: Path) -> None:
     table = tracked(tmp_path)
-    rewritten = pa.table({
-        "id": pa.array([100, 101, 102], pa.int64()), ROW_ID: pa.array([3, None, 7], pa.int64()),
-        ROW_VERSION: pa.array([1, None, 2], pa.int64()),
-    })  # fmt: skip
+    rewritten = pa.table(
+        {
+            "id": pa.array([100, 101, 102], pa.int64()),
+            ROW_ID: pa.array([3, None, 7], pa.int64()),
+            ROW_VERSION: pa.array([1, None, 2], pa.int64()),
+        }
+    )
     table.commit(*table.remove_actions(), *table.add_actions(rewritten, statistics=True))
     found = read(table, "_row_id", "_row_commit_version")
-    assert [(r["id"], r["_row_id"], r["_row_commit_version"]) for r in found] == [(100, 3, 1), (101, 11, 3), (102, 7, 2)]
+    assert [(r["id"], r["_row_id"], r["_row_commit_version"]) for r in found] == [
+        (100, 3, 1),
+        (101, 11, 3),
+        (102, 7, 2),
+    ]
 
 
 def test_materialised_columns_do_not_leak(tmp_path: Path) -> None:

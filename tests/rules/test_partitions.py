@@ -18,11 +18,21 @@ from delta_core.testing.table_builder import TableBuilder
 from delta_core.writer import write_deltalake
 
 VALUES: dict[str, Any] = {
-    "boolean": True, "byte": -5, "short": 300, "integer": 2**30, "long": -(2**62), "float": 1.5, "double": -0.25,
-    "string": "a b/c%=ü'\"", "date": dt.date(1582, 10, 4), "timestamp": dt.datetime(2024, 1, 1, 5, 6, 7, 8, tzinfo=dt.UTC),
-    "timestamp_ntz": dt.datetime.fromisoformat("2024-03-31T02:30:00.123456"), "decimal(10,2)": Decimal("-12.30"),
-    "decimal(38,10)": Decimal("1234567890123456789012345678.0123456789"), "binary": "raw ü \x01".encode(),
-}  # fmt: skip
+    "boolean": True,
+    "byte": -5,
+    "short": 300,
+    "integer": 2**30,
+    "long": -(2**62),
+    "float": 1.5,
+    "double": -0.25,
+    "string": "a b/c%=ü'\"",
+    "date": dt.date(1582, 10, 4),
+    "timestamp": dt.datetime(2024, 1, 1, 5, 6, 7, 8, tzinfo=dt.UTC),
+    "timestamp_ntz": dt.datetime.fromisoformat("2024-03-31T02:30:00.123456"),
+    "decimal(10,2)": Decimal("-12.30"),
+    "decimal(38,10)": Decimal("1234567890123456789012345678.0123456789"),
+    "binary": "raw ü \x01".encode(),
+}
 
 
 def partitioned(path: Path, kind: str, *, features: Any = ("timestampNtz",), **options: Any) -> TableBuilder:
@@ -164,7 +174,9 @@ def test_partition_columns_are_logical_and_partition_values_physical(tmp_path: P
 
 
 def test_partition_columns_spelled_in_another_case_are_found(tmp_path: Path) -> None:
-    table = TableBuilder(tmp_path).create({"id": "long", "P": "string"}, partition_by=["P"]).append([{"id": 1, "P": "x"}])
+    table = (
+        TableBuilder(tmp_path).create({"id": "long", "P": "string"}, partition_by=["P"]).append([{"id": 1, "P": "x"}])
+    )
     metadata = {**table.state.metadata, "partitionColumns": ["p"]}
     table.commit({"metaData": metadata})
     assert open_snapshot(tmp_path).scan().to_table().column_names == ["id", "P"]
@@ -180,9 +192,11 @@ def test_values_in_data_files_give_way_to_the_log(tmp_path: Path) -> None:
 
 
 def test_partition_column_between_others_keeps_its_place(tmp_path: Path) -> None:
-    table = TableBuilder(tmp_path).create(
-        pa.schema([("a", pa.int64()), ("p", pa.string()), ("b", pa.int64())]), partition_by=["p"]
-    ).append([{"a": 1, "p": "x", "b": 2}])
+    table = (
+        TableBuilder(tmp_path)
+        .create(pa.schema([("a", pa.int64()), ("p", pa.string()), ("b", pa.int64())]), partition_by=["p"])
+        .append([{"a": 1, "p": "x", "b": 2}])
+    )
     assert open_snapshot(tmp_path).scan().to_table().column_names == ["a", "p", "b"]
     assert_same_rows(open_snapshot(tmp_path).scan(["b", "p"]).to_table(), table.expected().select(["b", "p"]))
 
@@ -210,11 +224,17 @@ def retyped(request: Any, tmp_path: Path) -> DeltaTable:
 @pytest.mark.parametrize(
     ("predicate", "ids"),
     [
-        ("p = 2", [4]), ("p > 1", [4, 5]), ("p is null", []), ("p + 0 = 3 and id = 5", [5]), ("p < id", [4, 5]),
+        ("p = 2", [4]),
+        ("p > 1", [4, 5]),
+        ("p is null", []),
+        ("p + 0 = 3 and id = 5", [5]),
+        ("p < id", [4, 5]),
         ("p = 2 and id = 4 or p = 3 and id = 5", [4, 5]),
     ],
-)  # fmt: skip
-def test_filter_looks_at_no_partition_value_of_a_removed_file(retyped: DeltaTable, predicate: str, ids: list[int]) -> None:
+)
+def test_filter_looks_at_no_partition_value_of_a_removed_file(
+    retyped: DeltaTable, predicate: str, ids: list[int]
+) -> None:
     found = open_snapshot(retyped.table_uri).scan(predicate=predicate).to_table()
     assert sorted(found.column("id").to_pylist()) == ids
 
@@ -248,7 +268,9 @@ def test_cast_fails_on_the_partition_values_of_live_files_only(tmp_path: Path) -
         ("not (p = 'abc' or cast(p as int) = 2)", [3]),
     ],
 )
-def test_guard_keeps_a_cast_from_the_partition_values_that_it_excludes(tmp_path: Path, predicate: str, ids: list[int]) -> None:
+def test_guard_keeps_a_cast_from_the_partition_values_that_it_excludes(
+    tmp_path: Path, predicate: str, ids: list[int]
+) -> None:
     write_deltalake(tmp_path, pa.table({"id": [1, 2, 3], "p": ["abc", "2", "3"]}), partition_by=["p"])
     found = open_snapshot(tmp_path).scan(predicate=predicate).to_table()
     assert sorted(found.column("id").to_pylist()) == ids

@@ -94,9 +94,15 @@ def test_timestamp_floored_to_milliseconds_keeps_its_row(tmp_path: Path, kind: s
 
 @pytest.mark.parametrize(
     "text",
-    ["2024-01-01T08:00:00.000Z", "2024-01-01T00:00:00.000-08:00", "2024-01-01T08:00:00Z", "2024-01-01T08:00:00+00:00",
-     "2024-01-01 08:00:00.000Z", "2024-01-01T08:00:00.000000Z"],
-)  # fmt: skip
+    [
+        "2024-01-01T08:00:00.000Z",
+        "2024-01-01T00:00:00.000-08:00",
+        "2024-01-01T08:00:00Z",
+        "2024-01-01T08:00:00+00:00",
+        "2024-01-01 08:00:00.000Z",
+        "2024-01-01T08:00:00.000000Z",
+    ],
+)
 def test_every_spelling_of_a_timestamp_bound_is_understood(tmp_path: Path, text: str) -> None:
     value = dt.datetime(2024, 1, 1, 8, tzinfo=dt.UTC)
     table = one_column(tmp_path, "timestamp", [value], minValues=text, maxValues=text)
@@ -142,9 +148,18 @@ def test_bound_that_can_not_be_parsed_is_no_bound(tmp_path: Path, kind: str, val
 @pytest.mark.parametrize("kind", ["float", "double"])
 @pytest.mark.parametrize(
     ("predicate", "expected"),
-    [("x != 1", [NAN]), ("x > 1", [NAN]), ("x >= 2", [NAN]), ("isnan(x)", [NAN]), ("not (x <= 1)", [NAN]),
-     ("x = 1", [1.0]), ("x < 2", [1.0]), ("x = double('NaN')", [NAN]), ("not (x = 1)", [NAN])],
-)  # fmt: skip
+    [
+        ("x != 1", [NAN]),
+        ("x > 1", [NAN]),
+        ("x >= 2", [NAN]),
+        ("isnan(x)", [NAN]),
+        ("not (x <= 1)", [NAN]),
+        ("x = 1", [1.0]),
+        ("x < 2", [1.0]),
+        ("x = double('NaN')", [NAN]),
+        ("not (x = 1)", [NAN]),
+    ],
+)
 def test_nan_that_bounds_leave_out_is_found(tmp_path: Path, kind: str, predicate: str, expected: list[float]) -> None:
     table = one_column(tmp_path, kind, [1.0, NAN])
     assert json.loads(next(iter(table.state.files.values()))["stats"])["maxValues"] == {"x": 1.0}
@@ -244,12 +259,17 @@ def test_partition_value_beside_a_column_never_prunes_row_groups(tmp_path: Path)
         ("long", [2**53, 2**53 + 1], f"x = {2**53 + 1}", [2**53 + 1]),
         ("long", [2**53, 2**53 + 1], f"x > {2**53}.0", [2**53 + 1]),
         ("float", [0.10000000149011612], "x = cast(0.1 as float)", [0.10000000149011612]),
-        ("decimal(20,2)", [Decimal("1234567890123456.91")], "x = 1234567890123456.91", [Decimal("1234567890123456.91")]),
+        (
+            "decimal(20,2)",
+            [Decimal("1234567890123456.91")],
+            "x = 1234567890123456.91",
+            [Decimal("1234567890123456.91")],
+        ),
         ("decimal(20,2)", [Decimal("0.01")], "x < 0.011", [Decimal("0.01")]),
         ("decimal(20,2)", [Decimal("0.01")], "x > 0.009", [Decimal("0.01")]),
         ("decimal(4,2)", [Decimal("99.99")], "x < 1000", [Decimal("99.99")]),
     ],
-)  # fmt: skip
+)
 def test_literal_is_never_cast_down_to_the_column(
     tmp_path: Path, kind: str, values: list[Any], predicate: str, expected: list[Any]
 ) -> None:
@@ -314,9 +334,11 @@ def widened(path: Path, old: list[float], new: list[float], form: Any) -> TableB
 
 @settings(max_examples=40, deadline=None)
 @given(
-    old=st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=3), shift=st.sampled_from([0.0, -1e-9, 1e-9]),
-    new=st.lists(st.floats(allow_nan=False), min_size=1, max_size=3), form=st.sampled_from([None, "json", "struct"]),
-)  # fmt: skip
+    old=st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=3),
+    shift=st.sampled_from([0.0, -1e-9, 1e-9]),
+    new=st.lists(st.floats(allow_nan=False), min_size=1, max_size=3),
+    form=st.sampled_from([None, "json", "struct"]),
+)
 def test_bounds_of_a_float_that_is_a_double_now_lose_no_row(
     old: list[float], new: list[float], shift: float, form: Any
 ) -> None:

@@ -14,13 +14,7 @@ from delta_core.errors import CorruptTableError
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
-from delta_core.testing.vector_bytes import (
-    decode_z85,
-    encode_vector,
-    encode_vector_file,
-    encode_z85,
-    vector_path,
-)
+from delta_core.testing.vector_bytes import decode_z85, encode_vector, encode_vector_file, encode_z85, vector_path
 
 #: 44 bytes that drop the rows 3, 4, 7, 11, 18 and 29.
 KNOWN = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
@@ -57,7 +51,9 @@ LEFT = [i for i in range(40) if i not in (3, 4, 7, 11, 18, 29)]
 
 @pytest.mark.parametrize("prefix", ["", "ab", "deep/er"])
 def test_relative_vector_lies_under_the_root_even_for_a_partitioned_table(tmp_path: Path, prefix: str) -> None:
-    table = TableBuilder(tmp_path).create({"id": "long", "p": "string"}, partition_by=["p"], features=["deletionVectors"])
+    table = TableBuilder(tmp_path).create(
+        {"id": "long", "p": "string"}, partition_by=["p"], features=["deletionVectors"]
+    )
     table.append([{"id": i, "p": "xy"[i % 2]} for i in range(20)])
     table.delete_rows(lambda row: row["id"] % 3 == 0, prefix=prefix)
     assert_same_rows(open_snapshot(tmp_path).scan().to_table(), table.expected())
@@ -204,7 +200,9 @@ def test_count_is_of_rows_not_of_records(table: TableBuilder) -> None:
 
 
 def test_vectors_of_one_file_are_read_by_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = TableBuilder(tmp_path).create({"id": "long"}, features=["deletionVectors"]).append({"id": range(400)}, files=40)
+    table = (
+        TableBuilder(tmp_path).create({"id": "long"}, features=["deletionVectors"]).append({"id": range(400)}, files=40)
+    )
     table.delete_rows(lambda row: row["id"] % 7 == 0)
     snapshot = open_snapshot(tmp_path)
     asked: list[list[RangeRequest]] = []

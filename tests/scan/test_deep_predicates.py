@@ -73,7 +73,9 @@ def test_deeper_text_is_rejected_with_the_limit(table: Snapshot, name: str) -> N
     assert caught.value.limit == MOST_NESTED
 
 
-@pytest.mark.parametrize("text", ["not " * 3_000 + "x > 1", "- " * 3_000 + "x > 1", "a[" * 3_000 + "1" + "]" * 3_000 + " = 1"])
+@pytest.mark.parametrize(
+    "text", ["not " * 3_000 + "x > 1", "- " * 3_000 + "x > 1", "a[" * 3_000 + "1" + "]" * 3_000 + " = 1"]
+)
 def test_depth_without_parentheses_is_read_or_rejected(table: Snapshot, text: str) -> None:
     with pytest.raises(ExpressionError, match="nested too deep without parentheses"):
         table.scan(predicate=text).to_table()
@@ -91,7 +93,11 @@ def test_chain_of_any_length_is_one_level(table: Snapshot, word: str) -> None:
 def nested(levels: int) -> Expression:
     e: Expression = Call(">", (column("x"), literal(1)))
     for i in range(levels):
-        e = Call("not", (e,)) if i % 3 else Call("or", (Call("and", (e, Call("<", (column("x"), literal(9))))), literal(False)))
+        e = (
+            Call("not", (e,))
+            if i % 3
+            else Call("or", (Call("and", (e, Call("<", (column("x"), literal(9))))), literal(False)))
+        )
     return e
 
 

@@ -34,15 +34,19 @@ def every_type() -> dict[str, tuple[pa.DataType, list[Any]]]:
     """Values of each type in ascending order, so that each file holds a stretch of them."""
     step = range(ROWS)
     return {
-        "i": (pa.int32(), [3 * n - 700 for n in step]), "l": (pa.int64(), [3 * n + 2**40 for n in step]),
-        "y": (pa.int8(), [n * 255 // ROWS - 128 for n in step]), "f": (pa.float64(), [n / 4 - 20 for n in step]),
-        "g": (pa.float32(), [n / 10 for n in step]), "s": (pa.string(), [f"é key {n:05d}" for n in step]),
+        "i": (pa.int32(), [3 * n - 700 for n in step]),
+        "l": (pa.int64(), [3 * n + 2**40 for n in step]),
+        "y": (pa.int8(), [n * 255 // ROWS - 128 for n in step]),
+        "f": (pa.float64(), [n / 4 - 20 for n in step]),
+        "g": (pa.float32(), [n / 10 for n in step]),
+        "s": (pa.string(), [f"é key {n:05d}" for n in step]),
         "d": (pa.date32(), [DAY + dt.timedelta(days=n) for n in step]),
         "t": (pa.timestamp("us", "UTC"), [MOMENT + dt.timedelta(microseconds=333 * n) for n in step]),
         "n": (pa.timestamp("us"), [(MOMENT + dt.timedelta(microseconds=333 * n)).replace(tzinfo=None) for n in step]),
-        "c": (pa.decimal128(12, 3), [Decimal(n * 5 - 900) / 1000 for n in step]), "b": (pa.bool_(), [n % 2 == 0 for n in step]),
+        "c": (pa.decimal128(12, 3), [Decimal(n * 5 - 900) / 1000 for n in step]),
+        "b": (pa.bool_(), [n % 2 == 0 for n in step]),
         "x": (pa.binary(), [b"k%05d" % n for n in step]),
-    }  # fmt: skip
+    }
 
 
 TYPES = every_type()
@@ -75,12 +79,19 @@ def test_rows_are_those_of_a_set(table: Snapshot, name: str, count: int, nulls: 
     expected = [v for v in everything if v in set(wanted)]
     assert table.scan(columns=[name], predicate=[(name, "in", listed)]).to_table().column(name).to_pylist() == expected
     others = [] if nulls else [v for v in everything if v is not None and v not in set(wanted)]
-    assert table.scan(columns=[name], predicate=[(name, "not in", listed)]).to_table().column(name).to_pylist() == others
+    assert (
+        table.scan(columns=[name], predicate=[(name, "not in", listed)]).to_table().column(name).to_pylist() == others
+    )
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(name=st.sampled_from(sorted(set(TYPES) - {"b", "y", "x"})), start=st.integers(0, ROWS - 1), span=st.integers(1, 90),
-       step=st.integers(1, 60), seed=st.integers(0, 5))  # fmt: skip
+@given(
+    name=st.sampled_from(sorted(set(TYPES) - {"b", "y", "x"})),
+    start=st.integers(0, ROWS - 1),
+    span=st.integers(1, 90),
+    step=st.integers(1, 60),
+    seed=st.integers(0, 5),
+)
 def test_only_files_are_read_whose_bounds_hold_a_value(
     table: Snapshot, name: str, start: int, span: int, step: int, seed: int
 ) -> None:
@@ -90,7 +101,9 @@ def test_only_files_are_read_whose_bounds_hold_a_value(
     random.Random(seed).shuffle(padded)
     scan = table.scan(columns=[name], predicate=[(name, "in", padded)])
     assert sorted(scan.to_table().column(name).to_pylist()) == listed
-    holding = {values.index(v) // 60 for v in listed} if name != "g" else {n // 60 for n in range(start, ROWS, step)[:span]}
+    holding = (
+        {values.index(v) // 60 for v in listed} if name != "g" else {n // 60 for n in range(start, ROWS, step)[:span]}
+    )
     # a timestamp's bounds are a millisecond wide: a neighbour may be read too
     assert len(holding) <= scan.files().num_rows <= len(holding) + (2 if name in "tn" else 0)
 
@@ -102,21 +115,34 @@ def many(values: Any) -> list[Any]:
 @pytest.mark.parametrize(
     ("predicate", "count"),
     [
-        ([("i", "in", many([-700.0, -697.0, 0.5]))], 2), ([("l", "in", many([2**40, 5]))], 1),
-        ([("y", "in", many([-128, 100_000]))], 3), ([("f", "in", many([-20, 0, 7]))], 3),
-        ([("i", "in", many([2**40, -700]))], 1), ([("i", "in", many(["-700", " -697 "]))], 2),
-        ([("c", "in", many([Decimal("-0.9"), Decimal("-0.8950")]))], 2), ([("c", "in", many([0, 1, 2]))], 3),
-        ([("c", "in", many([0.1, 0.2]))], 2), ([("t", "in", many([dt.date(2020, 1, 1)]))], 0),
-        ([("n", "in", many([MOMENT.replace(tzinfo=None)]))], 1), ([("d", "in", many([dt.datetime(2020, 1, 2)]))], 1),
-        ([("s", "in", np.array(many(["é key 00001"])))], 1), ([("i", "in", np.array(many([-700])))], 1),
-        ([("i", "in", pa.array(many([-700, None])))], 1), ([("i", "in", pa.chunked_array([many([-700]), [-697]]))], 2),
-        ([("i", "in", pa.array(many([200]), pa.uint8()))], 1), ([("i", "in", set(range(-700, -600)))], 34),
-        ([("x", "in", [b"k00001", *[None] * 30])], 1), ([("b", "in", [True, *[None] * 30])], 300),
-        ([("s", "in", ["a\x1fb", *many(["é key 00001"])])], 1), ([("s", "in", ["é key 00001", *[None] * 30])], 1),
-        (pc.field("i").isin(many([-700, -697])), 2), (pc.field("s").isin(many(["é key 00001"])), 1),
-        (pc.field("i").isin(many([-700, None])), 11), (~pc.field("i").isin(many([-700])), 609),
+        ([("i", "in", many([-700.0, -697.0, 0.5]))], 2),
+        ([("l", "in", many([2**40, 5]))], 1),
+        ([("y", "in", many([-128, 100_000]))], 3),
+        ([("f", "in", many([-20, 0, 7]))], 3),
+        ([("i", "in", many([2**40, -700]))], 1),
+        ([("i", "in", many(["-700", " -697 "]))], 2),
+        ([("c", "in", many([Decimal("-0.9"), Decimal("-0.8950")]))], 2),
+        ([("c", "in", many([0, 1, 2]))], 3),
+        ([("c", "in", many([0.1, 0.2]))], 2),
+        ([("t", "in", many([dt.date(2020, 1, 1)]))], 0),
+        ([("n", "in", many([MOMENT.replace(tzinfo=None)]))], 1),
+        ([("d", "in", many([dt.datetime(2020, 1, 2)]))], 1),
+        ([("s", "in", np.array(many(["é key 00001"])))], 1),
+        ([("i", "in", np.array(many([-700])))], 1),
+        ([("i", "in", pa.array(many([-700, None])))], 1),
+        ([("i", "in", pa.chunked_array([many([-700]), [-697]]))], 2),
+        ([("i", "in", pa.array(many([200]), pa.uint8()))], 1),
+        ([("i", "in", set(range(-700, -600)))], 34),
+        ([("x", "in", [b"k00001", *[None] * 30])], 1),
+        ([("b", "in", [True, *[None] * 30])], 300),
+        ([("s", "in", ["a\x1fb", *many(["é key 00001"])])], 1),
+        ([("s", "in", ["é key 00001", *[None] * 30])], 1),
+        (pc.field("i").isin(many([-700, -697])), 2),
+        (pc.field("s").isin(many(["é key 00001"])), 1),
+        (pc.field("i").isin(many([-700, None])), 11),
+        (~pc.field("i").isin(many([-700])), 609),
     ],
-)  # fmt: skip
+)
 def test_values_meet_the_column_in_a_common_type(table: Snapshot, predicate: Any, count: int) -> None:
     assert table.scan(predicate=predicate).to_table().num_rows == count
 
@@ -136,14 +162,20 @@ def listed(head: str, values: Any, separator: str = ",") -> str:
 
 
 LISTS = [
-    listed("i in ", range(-700, 300, 3), ", "), listed("l not in", range(2**40, 2**40 + 90)),
-    listed("s in ", (f"'é key {n:05d}'" for n in range(40)), " ,\n"), listed("i in ", ["-700"] * 30 + ["null"]),
+    listed("i in ", range(-700, 300, 3), ", "),
+    listed("l not in", range(2**40, 2**40 + 90)),
+    listed("s in ", (f"'é key {n:05d}'" for n in range(40)), " ,\n"),
+    listed("i in ", ["-700"] * 30 + ["null"]),
     "s = 'in (1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26)'",
-    listed("s in ", ["'it''s'"] * 30), listed("s in ", [r"'a\nb'"] * 30), listed("`i` in ", ["99999999999"] * 30),
+    listed("s in ", ["'it''s'"] * 30),
+    listed("s in ", [r"'a\nb'"] * 30),
+    listed("`i` in ", ["99999999999"] * 30),
     listed("i in ", ["-700"] * 30) + " /* in (1, 2) */ and " + listed("l in ", range(2**40, 2**40 + 90)),
-    listed("i in ", ["99999999999999999999999"] * 30), listed("i in ", ["1.5", *range(40)]),
-    listed("d in ", (f"DATE '2020-01-{n:02d}'" for n in range(1, 32))), listed("i in ", ["+5", "- 700", *["7"] * 30]),
-]  # fmt: skip
+    listed("i in ", ["99999999999999999999999"] * 30),
+    listed("i in ", ["1.5", *range(40)]),
+    listed("d in ", (f"DATE '2020-01-{n:02d}'" for n in range(1, 32))),
+    listed("i in ", ["+5", "- 700", *["7"] * 30]),
+]
 
 
 @pytest.mark.parametrize("text", LISTS, ids=range(len(LISTS)))
@@ -192,7 +224,9 @@ def test_calls_do_not_grow_with_the_list(table: Snapshot, name: str, form: str) 
     def work(count: int) -> Callable[[], Any]:
         listed = [values[n % ROWS] if n % 2 else (n + 2**41 if name == "l" else f"other {n}") for n in range(count)]
         sql = f"{name} in ({', '.join(map(repr, listed))})"
-        predicate: Any = sql if form == "text" else [(name, "in", pa.array(listed, kind) if form == "array" else listed)]
+        predicate: Any = (
+            sql if form == "text" else [(name, "in", pa.array(listed, kind) if form == "array" else listed)]
+        )
         return lambda: table.scan(predicate=predicate, columns=[name]).to_table()
 
     calls_of(work(2_000))

@@ -24,7 +24,9 @@ def ordered(predicate: str) -> list[list[str]]:
     """Return the columns of each part, in the order in which the parts run."""
     bound = to_expression(predicate, Schema.from_arrow(SCHEMA), {})
     types = {leaf: TYPES[leaf.path[0]] for leaf in leaves(bound) if isinstance(leaf, Column)}
-    return [[".".join(leaf.path) for leaf in leaves(part) if isinstance(leaf, Column)] for part in order_of(bound, types)]
+    return [
+        [".".join(leaf.path) for leaf in leaves(part) if isinstance(leaf, Column)] for part in order_of(bound, types)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,9 @@ from delta_core.types import ArrayType, Field, MapType, PrimitiveType, StructTyp
 
 LONG, STRING = PrimitiveType("long"), PrimitiveType("string")
 PERSON = StructType([Field("name", "string"), Field("age", "long")])
-NESTED = StructType([
-    Field("id", "long"), Field("Who", PERSON), Field("all", ArrayType(PERSON)), Field("by", MapType("string", PERSON)),
-])  # fmt: skip
+NESTED = StructType(
+    [Field("id", "long"), Field("Who", PERSON), Field("all", ArrayType(PERSON)), Field("by", MapType("string", PERSON))]
+)
 ANN, BOB = {"name": "ann", "age": 1}, {"name": "bob", "age": 2}
 NESTED_ROWS = [
     {"id": 1, "Who": ANN, "all": [ANN, None], "by": [("x", BOB)]},
@@ -344,7 +344,11 @@ def test_predicates_choose_the_rows_for_which_they_are_true(with_vectors, text):
 def test_names_with_dots_and_backticks_are_asked_for_in_backticks(tmp_path):
     inner = pa.struct([("x.y", pa.int64()), ("z`", pa.int64())])
     schema = pa.schema([("a.b", pa.int64()), ("`q`", pa.int64()), ("s", inner)])
-    table = TableBuilder(tmp_path / "t").create(schema, column_mapping="name").append([{"a.b": 1, "`q`": 2, "s": {"x.y": 3, "z`": 4}}])
+    table = (
+        TableBuilder(tmp_path / "t")
+        .create(schema, column_mapping="name")
+        .append([{"a.b": 1, "`q`": 2, "s": {"x.y": 3, "z`": 4}}])
+    )
     snapshot = open_snapshot(table.uri)
     asked = ["`a.b`", "```q```", "s.`x.y`", "s.`z```"]
     assert snapshot.scan(asked).to_table().to_pylist() == [{"a.b": 1, "`q`": 2, "s": {"x.y": 3, "z`": 4}}]

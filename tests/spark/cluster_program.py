@@ -26,9 +26,13 @@ from delta_core.spark import read, write
 from delta_core.testing.table_builder import TableBuilder
 
 SETTINGS = {
-    "spark.driver.memory": "1g", "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2",
-    "spark.sql.session.timeZone": "UTC", "spark.log.level": "ERROR", "spark.executor.memory": "512m",
-}  # fmt: skip
+    "spark.driver.memory": "1g",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.log.level": "ERROR",
+    "spark.executor.memory": "512m",
+}
 _PAIR = pa.struct([("a", pa.int64()), ("b", pa.string())])
 NESTED = pa.schema([("id", pa.int64()), ("s", _PAIR), ("l", pa.list_(_PAIR))])
 #: Each row takes its time, in the executor's JVM.
@@ -53,7 +57,10 @@ def processes() -> Iterator[tuple[int, str]]:
             # a process may end meanwhile
             with contextlib.suppress(OSError):
                 if folder.name.isdigit():
-                    yield int(folder.name), (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    yield (
+                        int(folder.name),
+                        (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"),
+                    )
         return
     listed = subprocess.run(["ps", "-axww", "-o", "pid=,args="], capture_output=True, text=True, check=True).stdout
     for line in listed.splitlines():
@@ -100,15 +107,18 @@ def beside(work: Callable[[], Any]) -> tuple[threading.Thread, list[str]]:
 
 def reads(spark: Any, root: Path) -> None:
     """Rows by every form of deletion vectors; the compiled parts are in the driver alone."""
-    table = TableBuilder(root / "read").create({"id": "long", "p": "string"}, partition_by=["p"], features=["deletionVectors"])
+    table = TableBuilder(root / "read").create(
+        {"id": "long", "p": "string"}, partition_by=["p"], features=["deletionVectors"]
+    )
     table.append([{"id": i, "p": f"p {i % 2}"} for i in range(1000)])
     table.delete_rows(lambda r: r["id"] % 3 == 0)
     wait_for(lambda: len(executors(spark)) == 2)
     names = ["_file_path", "_file_row_index"]
     frames = {
-        "index": read(spark, table.uri, metadata=names), "join": read(spark, table.uri, metadata=names, route="join"),
+        "index": read(spark, table.uri, metadata=names),
+        "join": read(spark, table.uri, metadata=names, route="join"),
         "executors": read(spark, table.uri, metadata=names, vector_bytes=0),
-    }  # fmt: skip
+    }
     found = {n: sorted(map(tuple, f.select("id", "p", "_file_row_index").collect())) for n, f in frames.items()}
     found["skipped"] = sorted(map(tuple, frames["index"].where("p = 'p 1' AND id > 900").select("id").collect()))
     mapped = TableBuilder(root / "mapped").create(schema=NESTED, column_mapping="name")
@@ -122,7 +132,9 @@ def writes(spark: Any, root: Path) -> None:
     properties = {"delta.constraints.small": "id < 1000", "delta.columnMapping.mode": "name"}
     made = spark.range(0, 40, 1, 4).selectExpr("id", "concat('p ', id % 2) AS p")
     write(made, root / "written", partition_by="p", properties=properties)
-    thread, errors = beside(lambda: write(spark.range(999, 1001).selectExpr("id", "'x' AS p"), root / "written", "append"))
+    thread, errors = beside(
+        lambda: write(spark.range(999, 1001).selectExpr("id", "'x' AS p"), root / "written", "append")
+    )
     thread.join()
     last = spark.range(38, 39).selectExpr("id", "'y' AS p")
     write(last, root / "written", "overwrite", replace_where="id >= 38")
@@ -151,7 +163,9 @@ def is_cancelled(spark: Any, root: Path) -> None:
     path = root / "cancelled"
     write(spark.range(3).selectExpr("id", "'' AS s"), path)
     before = parquet_files(path)
-    thread, errors = beside(lambda: write(spark.range(100, 140, 1, 4).selectExpr("id", SLOW.format(400)), path, "append"))
+    thread, errors = beside(
+        lambda: write(spark.range(100, 140, 1, 4).selectExpr("id", SLOW.format(400)), path, "append")
+    )
     wait_for(lambda: parquet_files(path) - before)
     spark.sparkContext.cancelAllJobs()
     thread.join()
@@ -202,9 +216,14 @@ def main(kind: str, master: str, root: Path) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     if kind == "speculation":
         spark = session(
-            master, spark__speculation="true", spark__speculation__interval="100ms", spark__speculation__multiplier="1.2",
-            spark__speculation__quantile="0.5", spark__speculation__minTaskRuntime="100ms", spark__driver__host="127.0.0.1",
-        )  # fmt: skip
+            master,
+            spark__speculation="true",
+            spark__speculation__interval="100ms",
+            spark__speculation__multiplier="1.2",
+            spark__speculation__quantile="0.5",
+            spark__speculation__minTaskRuntime="100ms",
+            spark__driver__host="127.0.0.1",
+        )
         speculates(spark, root)
         spark.stop()
         return

@@ -22,10 +22,14 @@ def spark(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]
     # workers run what PATH has unless told
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
-        "spark.driver.memory": "2g", "spark.ui.enabled": "false", "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2", "spark.log.level": "ERROR", "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.log.level": "ERROR",
+        "spark.driver.host": "127.0.0.1",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
-    }  # fmt: skip
+    }
     builder = SparkSession.builder.master("local[2]").appName("delta_core tests")
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -52,8 +52,9 @@ def writes(spark: Any, root: Path) -> None:
     assert rows(root / "t")[-1] == (9, "x")
     before = rows(root / "t")
     for query, error in [
-        ("SELECT 100L AS id, 'x' AS p", ConstraintViolationError), ("SELECT 1.5D AS id, 'x' AS p", SchemaMismatchError),
-    ]:  # fmt: skip
+        ("SELECT 100L AS id, 'x' AS p", ConstraintViolationError),
+        ("SELECT 1.5D AS id, 'x' AS p", SchemaMismatchError),
+    ]:
         try:
             write(spark.sql(query), root / "t", "append")
         except error:
@@ -65,9 +66,13 @@ def writes(spark: Any, root: Path) -> None:
 def main(root: Path, tables: list[str]) -> None:
     try:
         spark = (
-            SparkSession.builder.remote("local[2]").config("spark.driver.memory", "1g").config("spark.ui.enabled", "false")
-            .config("spark.sql.session.timeZone", "UTC").config("spark.sql.shuffle.partitions", "2").getOrCreate()
-        )  # fmt: skip
+            SparkSession.builder.remote("local[2]")
+            .config("spark.driver.memory", "1g")
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.shuffle.partitions", "2")
+            .getOrCreate()
+        )
     except ImportError as e:
         print(f"NO SERVER {type(e).__name__}: {str(e)[:300]}")
         return

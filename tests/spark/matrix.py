@@ -89,7 +89,13 @@ def main() -> int:
         python = environment(options.environments.resolve(), version)
         print(f"== pyspark {version}, environment {time.monotonic() - start:.0f} s", flush=True)
         code = run(python, options.pytest, version, version == options.connect)
-        routes = "with delta-spark" if version == DELTA else "classic and Connect" if version == options.connect else "classic"
+        routes = (
+            "with delta-spark"
+            if version == DELTA
+            else "classic and Connect"
+            if version == options.connect
+            else "classic"
+        )
         results.append((f"{version}, {routes}", code, time.monotonic() - start))
     for name, code, seconds in results:
         print(f"{name}: {'green' if code == 0 else f'pytest exit code {code}'}, {seconds:.0f} s")

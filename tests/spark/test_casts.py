@@ -43,14 +43,36 @@ def cases() -> dict[str, pa.Array]:
         found[name] = pa.array([*few, *(r.randrange(-limit, limit) for _ in range(8))], t)
     # what Java 17 prints with more digits than it takes is left out: short numbers, and powers of two
     floats = [0.0, -0.0, 0.5, -2.5, 0.05, 9.5, 0.995, -9.995, 2.675, 99999999.995, 5e-19, 1e20, 1e37, 2.0**53, 1e300]
-    floats += [float("nan"), float("inf"), float("-inf"), *(round(r.uniform(-999, 999), r.randrange(6)) for _ in range(30))]
+    floats += [
+        float("nan"),
+        float("inf"),
+        float("-inf"),
+        *(round(r.uniform(-999, 999), r.randrange(6)) for _ in range(30)),
+    ]
     found["double"] = pa.array(floats)
     singles = [struct.unpack("f", struct.pack("f", f))[0] for f in floats if abs(f) < 1e38 or f != f]
     found["float"] = pa.array(singles, pa.float32())
     found["boolean"] = pa.array([True, False])
     instants = [0, -1, 500_000, -500_000, 1_577_836_800_123_456, *(r.randrange(-(10**16), 10**16) for _ in range(10))]
     found["timestamp"] = pa.array(instants, pa.timestamp("us", "UTC"))
-    texts = ["1", "-0.5", "2.5", "99.995", "1e3", "1E-3", " 7\t", "+7", ".5", "5.", "nan", "inf", "", "-", "1e400", "1e-400"]
+    texts = [
+        "1",
+        "-0.5",
+        "2.5",
+        "99.995",
+        "1e3",
+        "1E-3",
+        " 7\t",
+        "+7",
+        ".5",
+        "5.",
+        "nan",
+        "inf",
+        "",
+        "-",
+        "1e400",
+        "1e-400",
+    ]
     found["string"] = pa.array([*texts, "9" * 38, "9" * 39, "0." + "9" * 40, "1d", "1_0", "0" * 50 + "1"])
     return found
 

@@ -14,17 +14,7 @@ from delta_core.engines.spark.files import hadoop_path
 from delta_core.engines.spark.replay import SETTING
 from delta_core.errors import EngineError, ExternalPathError
 from delta_core.spark import read, read_changes, register, sql, write
-from tests.confinement.hostile import (
-    IDS,
-    STOLEN,
-    Reference,
-    Spies,
-    files_below,
-    hostile,
-    parquet,
-    served,
-    watched,
-)
+from tests.confinement.hostile import IDS, STOLEN, Reference, Spies, files_below, hostile, parquet, served, watched
 
 pytestmark = pytest.mark.spark
 
@@ -56,7 +46,7 @@ READS: dict[str, Callable[[Any, str], Any]] = {
     "replace_using": lambda spark, uri: write(
         spark.createDataFrame([(STOLEN[0],)], "id long"), uri, mode="overwrite", replace_using="id"
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("reference", ["commit", "checkpoint", "vector"])
@@ -73,9 +63,7 @@ def test_other_kinds_of_store_are_refused_and_not_reached(
 
 
 @pytest.mark.parametrize("path", ["http", "dots", "encoded dots"])
-def test_log_that_spark_replays_is_held_to_the_same_rule(
-    spark: Any, tmp_path: Path, spies: Spies, path: str
-) -> None:
+def test_log_that_spark_replays_is_held_to_the_same_rule(spark: Any, tmp_path: Path, spies: Spies, path: str) -> None:
     paths = {"dots": "a/../../victim/f.parquet", "encoded dots": "a/%2e./.%2e/victim/f.parquet", **spies.paths()}
     table = hostile(tmp_path / "t", paths[path], "checkpoint")
     spark.conf.set(SETTING, "0")
@@ -88,7 +76,9 @@ def test_log_that_spark_replays_is_held_to_the_same_rule(
 
 
 @pytest.mark.parametrize("replayed", [False, True])
-@pytest.mark.parametrize("path", ["../victim/f.parquet", "%2e%2e/victim/f.parquet", "file://{victim}/f.parquet", "{victim}/f.parquet"])
+@pytest.mark.parametrize(
+    "path", ["../victim/f.parquet", "%2e%2e/victim/f.parquet", "file://{victim}/f.parquet", "{victim}/f.parquet"]
+)
 def test_local_path_out_of_the_root_is_followed_unless_the_caller_forbids_it(
     spark: Any, tmp_path: Path, path: str, replayed: bool
 ) -> None:

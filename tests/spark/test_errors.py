@@ -82,7 +82,9 @@ def break_file(path: Path, data: bytes) -> None:
 def test_broken_constraint_is_told_in_a_line_with_its_row(spark: Any, tmp_path: Path, route: Any) -> None:
     uri = create(tmp_path / "t", Field("id", LONG), Field("s", TEXT), constraints_small="id < 100")
     rows = spark.sql("SELECT 100L AS id, CAST(NULL AS STRING) AS s")
-    error = failing(lambda: ds.write(rows, uri, "append", route=route), ConstraintViolationError, "small", "SparkRuntimeException")
+    error = failing(
+        lambda: ds.write(rows, uri, "append", route=route), ConstraintViolationError, "small", "SparkRuntimeException"
+    )
     assert error.facts["row"] == {"id": 100, "s": None}
     assert "{'id': 100, 's': None}" in str(error)
 
@@ -95,7 +97,7 @@ def test_row_of_not_null_shows_its_nulls(spark: Any, tmp_path: Path) -> None:
     assert error.facts["row"] == {"v": {"x": None, "y": "a"}}
 
 
-@pytest.mark.parametrize("text", ["é\"\n" * 9000, " :end of row\n\n SQLSTATE: P0001", "delta_core check 0: {}\n", ""])
+@pytest.mark.parametrize("text", ['é"\n' * 9000, " :end of row\n\n SQLSTATE: P0001", "delta_core check 0: {}\n", ""])
 def test_row_of_any_text_is_shown_whole_or_cut(spark: Any, tmp_path: Path, text: str) -> None:
     uri = create(tmp_path / "t", Field("id", LONG), Field("s", TEXT), constraints_small="id < 100")
     rows = spark.createDataFrame([(100, text)], "id long, s string")
@@ -106,7 +108,9 @@ def test_row_of_any_text_is_shown_whole_or_cut(spark: Any, tmp_path: Path, text:
 
 def test_value_that_does_not_fit_has_sparks_error_as_cause(spark: Any, table: str) -> None:
     rows = spark.sql("SELECT 1.5D AS id")
-    failing(lambda: ds.write(rows, table, "append"), SchemaMismatchError, "Column id holds 1.5", "SparkRuntimeException")
+    failing(
+        lambda: ds.write(rows, table, "append"), SchemaMismatchError, "Column id holds 1.5", "SparkRuntimeException"
+    )
 
 
 # --- the query that is written -------------------------------------------------------------
@@ -165,7 +169,9 @@ def test_cancelled_job_is_told_in_a_line(spark: Any, table: str) -> None:
     "options", [{"parquet.block.size": "much"}, {"compression": "none such"}, {"maxRecordsPerFile": "some"}]
 )
 def test_option_that_spark_refuses_is_told_in_a_line(spark: Any, table: str, options: dict[str, str]) -> None:
-    failing(lambda: ds.write(spark.range(3), table, "append", parquet_options=options), EngineError, "much|none such|some")
+    failing(
+        lambda: ds.write(spark.range(3), table, "append", parquet_options=options), EngineError, "much|none such|some"
+    )
 
 
 def test_place_that_cant_be_written_is_told_in_a_line(spark: Any) -> None:
@@ -184,7 +190,9 @@ def test_condition_that_spark_cant_resolve_is_refused_before_rows_are_written(
 ) -> None:
     never = spark.range(3).selectExpr("CAST(raise_error('it was run') AS BIGINT) AS id")
     failing(lambda: ds.write(never, table, "overwrite", replace_on=condition), InvalidArgumentError, match)
-    failing(lambda: ds.write(never, table, "overwrite", replace_using="idd"), SchemaMismatchError, "'idd' of replace_using")
+    failing(
+        lambda: ds.write(never, table, "overwrite", replace_using="idd"), SchemaMismatchError, "'idd' of replace_using"
+    )
 
 
 # --- data files ----------------------------------------------------------------------------
@@ -201,7 +209,9 @@ USES = pytest.mark.parametrize(
         lambda spark, uri, tmp_path: ds.read(spark, uri).write.mode("overwrite").parquet(str(tmp_path / "out")),
         lambda spark, uri, tmp_path: spark.sql(f"SELECT sum(id) FROM delta_scan('{uri}')").collect(),
         lambda spark, uri, tmp_path: ds.read(spark, uri, route="join").where("id >= 0").collect(),
-        lambda spark, uri, tmp_path: ds.write(spark.range(15, 16), uri, "overwrite", replace_where="id >= 0 and id % 5 = 0"),
+        lambda spark, uri, tmp_path: ds.write(
+            spark.range(15, 16), uri, "overwrite", replace_where="id >= 0 and id % 5 = 0"
+        ),
         lambda spark, uri, tmp_path: ds.write(spark.range(5), uri, "overwrite", replace_using="id"),
         write_of_another_table,
     ],
@@ -237,7 +247,9 @@ def test_column_of_another_type_is_named(spark: Any, tmp_path: Path, table: str)
     file = first_file(table)
     pq.write_table(pa.table({"id": ["x"]}), file)
     (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
-    error = failing(lambda: ds.read(spark, table).collect(), DataFileError, "column id is stored as BINARY, expected bigint")
+    error = failing(
+        lambda: ds.read(spark, table).collect(), DataFileError, "column id is stored as BINARY, expected bigint"
+    )
     assert error.facts["column"] == "id"
 
 
@@ -246,7 +258,13 @@ def test_missing_file_outside_of_the_root_is_named_too(spark: Any, tmp_path: Pat
 
     file = first_file(table)
     made = TableBuilder(tmp_path / "clone").create({"id": "long"})
-    add = {"path": f"file://{file}", "partitionValues": {}, "size": file.stat().st_size, "modificationTime": 1, "dataChange": True}
+    add = {
+        "path": f"file://{file}",
+        "partitionValues": {},
+        "size": file.stat().st_size,
+        "modificationTime": 1,
+        "dataChange": True,
+    }
     made.commit({"add": add})
     frame = ds.read(spark, made.uri)
     assert frame.count() == 10
@@ -334,7 +352,9 @@ def test_format_is_read_only_and_names_the_missing_file(spark: Any, table: str) 
 )
 def test_statement_that_changes_a_table_names_what_works(spark: Any, table: str, statement: str, advice: str) -> None:
     for name in (f"delta_core.`{table}`", f"delta_scan('{table}')"):
-        error = failing(lambda name=name: ds.sql(spark, statement.format(name)), UnsupportedOperationError, "not possible")
+        error = failing(
+            lambda name=name: ds.sql(spark, statement.format(name)), UnsupportedOperationError, "not possible"
+        )
         assert advice in str(error)
         assert error.facts["path"] == table
     assert DeltaTable(table).version() == 1
@@ -351,7 +371,10 @@ def test_statement_that_only_reads_our_tables_runs(spark: Any, table: str) -> No
     try:
         assert spark.table("copied_rows").count() == 20
         ds.sql(spark, f"INSERT INTO copied_rows SELECT * FROM {name} WHERE id < 5")
-        assert ds.sql(spark, f"SELECT 'DELETE FROM', count(*) AS n FROM copied_rows JOIN {name} USING (id)").first()["n"] == 25
+        assert (
+            ds.sql(spark, f"SELECT 'DELETE FROM', count(*) AS n FROM copied_rows JOIN {name} USING (id)").first()["n"]
+            == 25
+        )
     finally:
         spark.sql("DROP TABLE copied_rows")
 

@@ -16,13 +16,7 @@ import pytest
 from delta_core.engines.arrow.local import LocalStorage
 from delta_core.engines.spark import failures
 from delta_core.engines.spark.replay import plan_replay
-from delta_core.errors import (
-    CorruptTableError,
-    DataFileError,
-    DataFileNotFoundError,
-    DeltaError,
-    EngineError,
-)  # fmt: skip
+from delta_core.errors import CorruptTableError, DataFileError, DataFileNotFoundError, DeltaError, EngineError
 from delta_core.snapshot import open_snapshot
 from delta_core.spark import read
 from delta_core.testing.table_builder import TableBuilder
@@ -57,12 +51,7 @@ def frames(spark: Any, made: TableBuilder, least: int | None) -> Any:
 
 def refused(frame: Any, kind: type[DeltaError], match: str) -> DeltaError:
     """Each action that needs the broken file fails alike, again and again; what does not need it has its rows."""
-    for action in (
-        frame.count,
-        frame.where("id > 11").collect,
-        frame.toArrow,
-        lambda: list(frame.toLocalIterator()),
-    ):
+    for action in (frame.count, frame.where("id > 11").collect, frame.toArrow, lambda: list(frame.toLocalIterator())):
         with pytest.raises(kind, match=match) as caught:
             action()
     assert sorted(r["id"] for r in frame.where("id < 5").collect()) == [1, 2, 3]
@@ -108,9 +97,7 @@ def empty(path: Path) -> None:
 
 @REPLAYS
 @pytest.mark.parametrize("tear", [cut, end, flip, empty])
-def test_torn_vector_is_refused(
-    spark: Any, tmp_path: Path, least: int | None, tear: Callable[[Path], None]
-) -> None:
+def test_torn_vector_is_refused(spark: Any, tmp_path: Path, least: int | None, tear: Callable[[Path], None]) -> None:
     made = vectors(tmp_path, [1])
     frame = frames(spark, made, least)
     (file,) = Path(made.uri).glob("deletion_vector*")
@@ -148,13 +135,7 @@ def test_torn_vector_within_the_log_is_refused(spark: Any, tmp_path: Path, least
 def test_partition_value_of_another_type_is_refused(spark: Any, tmp_path: Path, least: int | None) -> None:
     made = TableBuilder(tmp_path / "t").create({"id": "long", "p": "integer"}, partition_by=["p"])
     made.append([{"id": 1, "p": 1}])
-    add = {
-        "path": "x.parquet",
-        "partitionValues": {"p": "one"},
-        "size": 5,
-        "modificationTime": 1,
-        "dataChange": True,
-    }
+    add = {"path": "x.parquet", "partitionValues": {"p": "one"}, "size": 5, "modificationTime": 1, "dataChange": True}
     made.commit({"add": add}).checkpoint()
     with pytest.raises(DeltaError, match="Partition column 'p' has the value 'one'"):
         read(spark, made.uri, parallel_from=least).where("p = 1").count()
@@ -262,13 +243,7 @@ def test_error_of_one_thread_is_not_anothers(spark: Any, tmp_path: Path, least: 
 def test_files_of_a_store_lie_below_its_root(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int | None, root: str
 ) -> None:
-    names = [
-        "x.parquet",
-        "d=a%20b/x.parquet",
-        "a%2Fb.parquet",
-        "s3://other/y%20z.parquet",
-        "/at/root.parquet",
-    ]
+    names = ["x.parquet", "d=a%20b/x.parquet", "a%2Fb.parquet", "s3://other/y%20z.parquet", "/at/root.parquet"]
     made = TableBuilder(tmp_path / "t").create({"id": "long"})
     facts = {"partitionValues": {}, "size": 5, "modificationTime": 1, "dataChange": True}
     made.commit(*({"add": {"path": p, **facts}} for p in names)).checkpoint()
@@ -287,32 +262,29 @@ def test_files_of_a_store_lie_below_its_root(
     found = read(spark, made.uri, parallel_from=least, allow_external=["s3://other"]).inputFiles()
     there = root.replace("s3://", "s3a://")
     bucket = "/".join(there.split("/")[:3])
-    assert sorted(found) == sorted([
-        f"{there}/x.parquet", f"{there}/d=a%20b/x.parquet", f"{there}/a/b.parquet", "s3a://other/y%20z.parquet",
-        f"{bucket}/at/root.parquet", f"{there}/newer.parquet",
-    ])  # fmt: skip
+    assert sorted(found) == sorted(
+        [
+            f"{there}/x.parquet",
+            f"{there}/d=a%20b/x.parquet",
+            f"{there}/a/b.parquet",
+            "s3a://other/y%20z.parquet",
+            f"{bucket}/at/root.parquet",
+            f"{there}/newer.parquet",
+        ]
+    )
 
 
 @REPLAYS
-def test_local_files_are_found_however_the_log_spells_them(
-    spark: Any, tmp_path: Path, least: int | None
-) -> None:
+def test_local_files_are_found_however_the_log_spells_them(spark: Any, tmp_path: Path, least: int | None) -> None:
     made = TableBuilder(tmp_path / "t").create({"id": "long"})
     for n in range(5):
         made.append([{"id": n}])
     paths = made.paths()
     home = made.uri
-    spelled = [
-        paths[0],
-        f"file:{home}/{paths[1]}",
-        f"file://{home}/{paths[2]}",
-        f"{home}/{paths[3]}",
-        f".//{paths[4]}",
-    ]
+    spelled = [paths[0], f"file:{home}/{paths[1]}", f"file://{home}/{paths[2]}", f"{home}/{paths[3]}", f".//{paths[4]}"]
     actions = [a for _, a in made.state.files.items()]
     made.commit(
-        *made.remove_actions(*paths),
-        *({"add": {**a, "path": p}} for a, p in zip(actions, spelled, strict=True)),
+        *made.remove_actions(*paths), *({"add": {**a, "path": p}} for a, p in zip(actions, spelled, strict=True))
     )
     made.checkpoint()
     assert sorted(r["id"] for r in read(spark, home, parallel_from=least).collect()) == [0, 1, 2, 3, 4]

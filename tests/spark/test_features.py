@@ -25,8 +25,13 @@ from tests.spark.conftest import plain
 pytestmark = pytest.mark.spark
 
 ROUTES = ("index", "join")
-FEEDS = ("kernel-rs/cdf-table-with-cdc-and-dvs", "kernel-rs/cdf-table-with-dv", "kernel-rs/cdf-column-mapping-name-mode",
-         "kernel-rs/cdf-table-partitioned", "dat/cdf")  # fmt: skip
+FEEDS = (
+    "kernel-rs/cdf-table-with-cdc-and-dvs",
+    "kernel-rs/cdf-table-with-dv",
+    "kernel-rs/cdf-column-mapping-name-mode",
+    "kernel-rs/cdf-table-partitioned",
+    "dat/cdf",
+)
 
 
 @pytest.mark.golden
@@ -44,7 +49,9 @@ def test_change_feed_has_the_rows_of_the_arrow_engine(spark: Any, golden: Path, 
 @pytest.mark.parametrize("route", ROUTES)
 def test_rows_that_a_vector_newly_drops_are_told_as_deleted(spark: Any, tmp_path: Path, route: Any) -> None:
     table = TableBuilder(tmp_path / "t").create(
-        {"id": "long"}, features=["deletionVectors", "changeDataFeed"], properties={"delta.enableChangeDataFeed": "true"}
+        {"id": "long"},
+        features=["deletionVectors", "changeDataFeed"],
+        properties={"delta.enableChangeDataFeed": "true"},
     )
     table.append([{"id": i} for i in range(9)])
     table.delete_rows(lambda r: r["id"] == 3).delete_rows(lambda r: r["id"] in (4, 8))
@@ -67,8 +74,12 @@ CHECKSUM, TTL = "example.rowChecksum", "example.rowTtl"
 def checked(path: Path, spoil: bool) -> TableBuilder:
     """A table whose rows carry checksums; of file 0, row 1 a wrong one if ``spoil``."""
     pytest.importorskip("delta_row_checksum")
-    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [CHECKSUM, "deletionVectors"],
-                "writerFeatures": [CHECKSUM, "deletionVectors", "domainMetadata"]}  # fmt: skip
+    protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": [CHECKSUM, "deletionVectors"],
+        "writerFeatures": [CHECKSUM, "deletionVectors", "domainMetadata"],
+    }
     text = json.dumps({"columns": [["id"], ["name"]], "hiddenColumn": "_sum"})
     domain = {"domain": CHECKSUM, "configuration": text, "removed": False}
     table = TableBuilder(path / "t").create(
@@ -134,7 +145,9 @@ def test_template_nests_and_quotes_names() -> None:
 
 def test_rule_that_would_follow_the_sessions_zone_is_refused_by_name() -> None:
     born = Column(("born",))
-    check_zone(Call(">", (born, Literal(datetime(2024, 1, 1, tzinfo=UTC), PrimitiveType("timestamp")))), "Asia/Tokyo", "f")
+    check_zone(
+        Call(">", (born, Literal(datetime(2024, 1, 1, tzinfo=UTC), PrimitiveType("timestamp")))), "Asia/Tokyo", "f"
+    )
     day = Call("=", (Cast(born, PrimitiveType("date")), Literal(datetime(2024, 1, 1).date(), PrimitiveType("date"))))
     check_zone(day, "UTC", "f")
     with pytest.raises(UnsupportedExpressionError, match="myFeature"):

@@ -29,7 +29,10 @@ MANY = 100_000
 #: What Spark says of a file that is missing or is no Parquet, and ours of a vector that is.
 IN_A_JOB = r"FILE_NOT_EXIST|FileNotFoundException|is not a Parquet file|holds deleted rows"
 #: Tables whose files mark their variants with Parquet's own type.
-MARKED_VARIANTS = ("delta/spark__variant-stats-state-reconstruction", "delta/spark__variant-stats-with-struct-no-checkpoint")
+MARKED_VARIANTS = (
+    "delta/spark__variant-stats-state-reconstruction",
+    "delta/spark__variant-stats-with-struct-no-checkpoint",
+)
 
 
 def cases(*reads: str) -> list[Any]:
@@ -109,7 +112,9 @@ def assert_same_with_variants(frame: Any, expected: pa.Table, schema: Any) -> No
     found = frame.select([texts[n].alias(n) if n in texts else F.col(f"`{n}`") for n in frame.columns]).toArrow()
     others = [n for n in frame.columns if n not in types]
     found = pa.table({n: plain(found.select([n])).column(0) if n in others else found.column(n) for n in frame.columns})
-    expected = pa.table({n: plain(expected.select([n])).column(0) if n in others else expected.column(n) for n in frame.columns})
+    expected = pa.table(
+        {n: plain(expected.select([n])).column(0) if n in others else expected.column(n) for n in frame.columns}
+    )
 
     def told(row: dict[str, Any], read_text: bool) -> str:
         held = {n: json.loads(row[n])["v"] if read_text else as_json(row[n], t) for n, t in types.items()}

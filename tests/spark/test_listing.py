@@ -27,9 +27,11 @@ def table(tmp_path_factory: Any) -> TableBuilder:
     """Vectors and partitions on either side of a checkpoint, some values null."""
     schema = {"id": "long", "p": "string", "d": "decimal(10,2)", "f": "double", "day": "date"}
     made = TableBuilder(tmp_path_factory.mktemp("listing") / "t").create(
-        schema, partition_by=["p", "d", "f", "day"], features=["deletionVectors", "changeDataFeed"],
+        schema,
+        partition_by=["p", "d", "f", "day"],
+        features=["deletionVectors", "changeDataFeed"],
         properties={"delta.enableChangeDataFeed": "true"},
-    )  # fmt: skip
+    )
     for i in range(8):
         p = {"p": None if i == 3 else f"ä {i % 3}", "d": Decimal(i) / 4, "f": -0.0 if i % 2 else 0.0, "day": None}
         made.append([{"id": n, **p} for n in range(i * 10, i * 10 + 10)])
@@ -53,7 +55,9 @@ def test_values_of_all_files_come_whole_whatever_the_block(
     assert_same_rows(plain(read(spark, table.uri).toArrow()), plain(table.expected()))
 
 
-@pytest.mark.parametrize("where", ["id > 62", "p = 'ä 2'", "p is null", "d < 1.5 and id > 20", "f = 1.5", "day is not null"])
+@pytest.mark.parametrize(
+    "where", ["id > 62", "p = 'ä 2'", "p is null", "d < 1.5 and id > 20", "f = 1.5", "day is not null"]
+)
 def test_vectors_are_those_of_the_files_that_a_filter_leaves(
     spark: Any, table: TableBuilder, at_once: None, where: str
 ) -> None:
@@ -148,7 +152,9 @@ def test_classes_are_not_taken_from_where_others_may_write(tmp_path: Path, monke
     assert driver_classes._place("4.2.0", "17") is None
 
 
-def test_files_with_the_same_constants_are_one_partition_of_files_made_when_looked_at(spark: Any, tmp_path: Path) -> None:
+def test_files_with_the_same_constants_are_one_partition_of_files_made_when_looked_at(
+    spark: Any, tmp_path: Path
+) -> None:
     """What Spark keeps of very many files has to fit a small driver: see docs/spark.md."""
     made = TableBuilder(tmp_path / "t").create({"id": "long", "p": "string"}, partition_by=["p"])
     for i in range(12):

@@ -22,7 +22,7 @@ def _run(page: str, folder: str, names: dict[str, Any]) -> dict[str, Any]:
     found = [b for b in blocks(ROOT / page) if b.language == "python" and not b.not_run]
     assert found
     for block in found:
-        code = block.code.replace('/data/', f"{folder}/").replace("s3a://lake/", f"{folder}/")
+        code = block.code.replace("/data/", f"{folder}/").replace("s3a://lake/", f"{folder}/")
         run_python(block._replace(code=code), names)
     return names
 
@@ -33,7 +33,7 @@ def test_blocks_about_reading_run_in_order(spark: Any, tmp_path: Path) -> None:
     for name in ("orders", "customers"):
         table = TableBuilder(tmp_path / name, start_ms=1_700_000_000_000).create(
             schema, partition_by=["day"], features=["changeDataFeed"], properties={"delta.enableChangeDataFeed": "true"}
-        )  # fmt: skip
+        )
         for i in range(8):
             table.append([{"id": i, "customer": "a", "day": DAY, "amount": 100.0 + i, "address": {"city": "Oslo"}}])
     try:

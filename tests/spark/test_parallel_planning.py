@@ -29,22 +29,31 @@ from tests.spark.test_planning import PYTHON, optimized_size, plan
 pytestmark = pytest.mark.spark
 
 TABLES = (
-    "kernel-rs/v2-checkpoints-parquet-with-sidecars", "kernel-rs/v2-checkpoints-json-with-sidecars",
-    "kernel-rs/v1-multi-part-struct-stats-only", "delta/kernel__basic-dv-with-checkpoint", "golden/multi-part-checkpoint",
-    "trino/deltalake__partition_values_parsed", "golden/dv-with-columnmapping", "dremio/columnMappingConvertedIceberg",
-    "dat/stats_as_struct", "dat/no_stats",
-)  # fmt: skip
+    "kernel-rs/v2-checkpoints-parquet-with-sidecars",
+    "kernel-rs/v2-checkpoints-json-with-sidecars",
+    "kernel-rs/v1-multi-part-struct-stats-only",
+    "delta/kernel__basic-dv-with-checkpoint",
+    "golden/multi-part-checkpoint",
+    "trino/deltalake__partition_values_parsed",
+    "golden/dv-with-columnmapping",
+    "dremio/columnMappingConvertedIceberg",
+    "dat/stats_as_struct",
+    "dat/no_stats",
+)
 #: Whose data files are not in the corpus.
 FILES_ONLY = (
-    "delta-rs/checkpoint_with_partitions", "trino/databricks154__clone_v2_checkpoint__shallow_cloned_table",
+    "delta-rs/checkpoint_with_partitions",
+    "trino/databricks154__clone_v2_checkpoint__shallow_cloned_table",
     "trino/statistics__parquet_struct_statistics_nan",
-)  # fmt: skip
+)
 #: The forms of checkpoints that hold file actions as Parquet.
 CHECKPOINTS: dict[str, dict[str, Any]] = {
-    "multipart-json": {"kind": "v1-multipart", "parts": 3}, "single-struct": {"kind": "v1", "statistics": "struct"},
+    "multipart-json": {"kind": "v1-multipart", "parts": 3},
+    "single-struct": {"kind": "v1", "statistics": "struct"},
     "sidecars-both": {"kind": "v2-parquet", "sidecars": 3, "statistics": "both"},
-    "json-sidecars": {"kind": "v2-json", "sidecars": 2}, "without": {"kind": "v1", "statistics": "none"},
-}  # fmt: skip
+    "json-sidecars": {"kind": "v2-json", "sidecars": 2},
+    "without": {"kind": "v1", "statistics": "none"},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -145,43 +154,97 @@ def test_plans_hold_no_python_and_joins_are_planned_with_what_is_left(spark: Any
 
 def test_partition_values_are_typed_and_odd_paths_found(spark: Any, tmp_path: Path) -> None:
     values = {
-        "b": True, "y": 1, "l": 4, "f": 1.5, "d": 2.5, "s": "a b=c/%ä+", "bi": b"\x01z", "da": date(2024, 2, 29),
-        "t": datetime(2024, 1, 1, 12, 0, 0, 5, tzinfo=UTC), "n": datetime(2024, 1, 1, 12), "de": Decimal("1.50"),
-    }  # fmt: skip
-    types = ("boolean", "byte", "long", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz",
-             "decimal(10,2)")  # fmt: skip
+        "b": True,
+        "y": 1,
+        "l": 4,
+        "f": 1.5,
+        "d": 2.5,
+        "s": "a b=c/%ä+",
+        "bi": b"\x01z",
+        "da": date(2024, 2, 29),
+        "t": datetime(2024, 1, 1, 12, 0, 0, 5, tzinfo=UTC),
+        "n": datetime(2024, 1, 1, 12),
+        "de": Decimal("1.50"),
+    }
+    types = (
+        "boolean",
+        "byte",
+        "long",
+        "float",
+        "double",
+        "string",
+        "binary",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "decimal(10,2)",
+    )
     schema = {"v": "long", **dict(zip(values, types, strict=True))}
     made = TableBuilder(tmp_path / "t").create(schema, partition_by=list(values), features=["timestampNtz"])
     made.append([{"v": 1, **values}]).append([{"v": 2, **dict.fromkeys(values)}])
     rows = [{**values, "v": 3, "s": "+ %20"}]
     made.checkpoint().append(rows)
-    wheres = ("s = 'a b=c/%ä+'", "da = date'2024-02-29'", "de = 1.5", "n = timestamp_ntz'2024-01-01 12:00:00'", "f > 1",
-              "t is null", "b", "bi = X'017A'", "t = timestamp'2024-01-01 12:00:00.000005'")  # fmt: skip
+    wheres = (
+        "s = 'a b=c/%ä+'",
+        "da = date'2024-02-29'",
+        "de = 1.5",
+        "n = timestamp_ntz'2024-01-01 12:00:00'",
+        "f > 1",
+        "t is null",
+        "b",
+        "bi = X'017A'",
+        "t = timestamp'2024-01-01 12:00:00.000005'",
+    )
     assert_same(spark, made.uri, "true", *wheres, metadata=["_file_path"])
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 @pytest.mark.parametrize("statistics", ["json", "struct"])
-def test_statistics_of_every_type_skip_alike_in_any_zone(spark: Any, tmp_path: Path, statistics: Any, zone: str) -> None:
+def test_statistics_of_every_type_skip_alike_in_any_zone(
+    spark: Any, tmp_path: Path, statistics: Any, zone: str
+) -> None:
     types = {
-        "i": "integer", "f": "float", "d": "double", "de": "decimal(20,3)", "da": "date", "t": "timestamp",
-        "n": "timestamp_ntz", "s": "string", "p": "timestamp",
-    }  # fmt: skip
+        "i": "integer",
+        "f": "float",
+        "d": "double",
+        "de": "decimal(20,3)",
+        "da": "date",
+        "t": "timestamp",
+        "n": "timestamp_ntz",
+        "s": "string",
+        "p": "timestamp",
+    }
     made = TableBuilder(tmp_path / "t").create(types, partition_by=["p"], features=["timestampNtz"])
     for k in (1, 2):
-        rows = [{
-            "i": k, "f": float("nan") if k == 2 else 0.1, "d": k / 3, "de": Decimal(k) / 8, "da": date(1500 + k, 1, 1),
-            "t": datetime(2024, 1, k, 1, tzinfo=UTC), "n": datetime(2024, 1, k, 1), "s": "é" * k,
-            "p": datetime(2024, 1, k, 3, tzinfo=UTC),
-        }]  # fmt: skip
+        rows = [
+            {
+                "i": k,
+                "f": float("nan") if k == 2 else 0.1,
+                "d": k / 3,
+                "de": Decimal(k) / 8,
+                "da": date(1500 + k, 1, 1),
+                "t": datetime(2024, 1, k, 1, tzinfo=UTC),
+                "n": datetime(2024, 1, k, 1),
+                "s": "é" * k,
+                "p": datetime(2024, 1, k, 3, tzinfo=UTC),
+            }
+        ]
         made.append(rows)
     made.checkpoint(statistics=statistics)
     spark.conf.set("spark.sql.session.timeZone", zone)
     wheres = (
-        "i = 1", "f > 1", "f <= 0.1", "d > 0.5", "de = 0.125", "de > 0.2", "da < date'1501-06-01'",
-        "t > timestamp'2024-01-02 00:30:00Z'", "n < timestamp_ntz'2024-01-01 12:00:00'", "s = 'éé'",
+        "i = 1",
+        "f > 1",
+        "f <= 0.1",
+        "d > 0.5",
+        "de = 0.125",
+        "de > 0.2",
+        "da < date'1501-06-01'",
+        "t > timestamp'2024-01-02 00:30:00Z'",
+        "n < timestamp_ntz'2024-01-01 12:00:00'",
+        "s = 'éé'",
         "p = timestamp'2024-01-01 03:00:00Z'",
-    )  # fmt: skip
+    )
     try:
         for where in wheres:
             wanted, found = (read(spark, made.uri, timezone="UTC", parallel_from=n).where(where) for n in (None, 0))

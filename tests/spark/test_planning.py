@@ -59,12 +59,21 @@ def table(tmp_path_factory: Any) -> TableBuilder:
 @pytest.mark.parametrize(
     ("where", "files", "rows"),
     [
-        ("id = 37", 1, 1), ("id = 42", 1, 0), ("ID between 35 and 44", 2, 9), ("id in (3, 95)", 2, 2),
+        ("id = 37", 1, 1),
+        ("id = 42", 1, 0),
+        ("ID between 35 and 44", 2, 9),
+        ("id in (3, 95)", 2, 2),
         ("s like '07%'", 1, 10),
-        ("t >= timestamp'2024-01-09 00:00:00'", 2, 20), ("p = 1", 3, 29), ("p = 1 and id < 20", 1, 10),
-        ("not (id < 90)", 1, 10), ("id = 5 or id = 15", 2, 2), ("abs(id) = 5", 10, 1),
+        ("t >= timestamp'2024-01-09 00:00:00'", 2, 20),
+        ("p = 1", 3, 29),
+        ("p = 1 and id < 20", 1, 10),
+        ("not (id < 90)", 1, 10),
+        ("id = 5 or id = 15", 2, 2),
+        ("abs(id) = 5", 10, 1),
         ("not (id < 90 and abs(id) < 95)", 10, 10),
-        ("id is null", 0, 0), ("length(s) = 6 and id < 10", 1, 10), ("p is null", 0, 0),
+        ("id is null", 0, 0),
+        ("length(s) = 6 and id < 10", 1, 10),
+        ("p is null", 0, 0),
     ],
 )
 def test_where_reads_only_files_that_may_hold_a_row(
@@ -100,12 +109,35 @@ def test_no_python_in_the_path_of_rows_on_any_route(spark: Any, table: TableBuil
 
 def test_partition_columns_of_every_type_come_typed_and_prune(spark: Any, tmp_path: Path) -> None:
     values = {
-        "b": True, "y": 1, "sh": 2, "i": 3, "l": 4, "f": 1.5, "d": 2.5, "s": "a b=c/%", "bi": b"\x01z",
-        "da": date(2024, 2, 29), "t": datetime(2024, 1, 1, 12, 0, 0, 5, tzinfo=UTC),
-        "n": datetime(2024, 1, 1, 12), "de": Decimal("1.50"),
-    }  # fmt: skip
-    types = ("boolean", "byte", "short", "integer", "long", "float", "double", "string", "binary", "date", "timestamp",
-             "timestamp_ntz", "decimal(10,2)")  # fmt: skip
+        "b": True,
+        "y": 1,
+        "sh": 2,
+        "i": 3,
+        "l": 4,
+        "f": 1.5,
+        "d": 2.5,
+        "s": "a b=c/%",
+        "bi": b"\x01z",
+        "da": date(2024, 2, 29),
+        "t": datetime(2024, 1, 1, 12, 0, 0, 5, tzinfo=UTC),
+        "n": datetime(2024, 1, 1, 12),
+        "de": Decimal("1.50"),
+    }
+    types = (
+        "boolean",
+        "byte",
+        "short",
+        "integer",
+        "long",
+        "float",
+        "double",
+        "string",
+        "binary",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "decimal(10,2)",
+    )
     schema = {"v": "long", **dict(zip(values, types, strict=True))}
     table = TableBuilder(tmp_path / "t").create(schema, partition_by=list(values), features=["timestampNtz"])
     table.append([{"v": 1, **values}]).append([{"v": 2, **dict.fromkeys(values)}])
@@ -113,7 +145,13 @@ def test_partition_columns_of_every_type_come_typed_and_prune(spark: Any, tmp_pa
     rows = {r["v"]: r for r in frame.toArrow().to_pylist()}
     assert rows[1] == {"v": 1, **values}
     assert rows[2] == {"v": 2, **dict.fromkeys(values)}
-    for where in ("s = 'a b=c/%'", "da = date'2024-02-29'", "de = 1.5", "n = timestamp_ntz'2024-01-01 12:00:00'", "f > 1"):
+    for where in (
+        "s = 'a b=c/%'",
+        "da = date'2024-02-29'",
+        "de = 1.5",
+        "n = timestamp_ntz'2024-01-01 12:00:00'",
+        "f > 1",
+    ):
         assert files_read(frame.where(where)) == 1
         assert frame.where(where).count() == 1
 
@@ -129,7 +167,9 @@ def marked(tmp_path_factory: Any) -> TableBuilder:
 
 
 @pytest.mark.parametrize("form", ["bits", "roaring", "chunks", "executors"])
-def test_every_form_of_vectors_drops_the_same_rows(spark: Any, marked: TableBuilder, form: str, monkeypatch: Any) -> None:
+def test_every_form_of_vectors_drops_the_same_rows(
+    spark: Any, marked: TableBuilder, form: str, monkeypatch: Any
+) -> None:
     from delta_core.engines.spark import indexed
 
     if form == "roaring":

@@ -85,7 +85,8 @@ def star(tmp_path_factory: Any) -> Path:
 
 @pytest.mark.parametrize("adaptive", [True, False])
 @pytest.mark.parametrize(
-    ("name", "route"), [("dim", "index"), ("dim", "join"), ("dim.parquet", None), ("split", "index"), ("marked", "index")]
+    ("name", "route"),
+    [("dim", "index"), ("dim", "join"), ("dim.parquet", None), ("split", "index"), ("marked", "index")],
 )
 def test_join_with_a_filtered_dimension_reads_the_files_of_its_partitions_only(
     spark: Any, star: Path, name: str, route: Any, adaptive: bool
@@ -95,14 +96,14 @@ def test_join_with_a_filtered_dimension_reads_the_files_of_its_partitions_only(
     with setting(spark, spark__sql__adaptive__enabled=adaptive):
         joined = fact.join(dim.where("name = 'name 7'"), fact.p == dim.k)
         assert sorted(r.v for r in joined.select("v").collect()) == [7 + PARTITIONS * i for i in range(5)]
-        assert [metric(s, "numFiles") for s in scans(joined) if "p" in str(s.toString()) and "fact" in str(s.toString())] == [1]
+        assert [
+            metric(s, "numFiles") for s in scans(joined) if "p" in str(s.toString()) and "fact" in str(s.toString())
+        ] == [1]
 
 
 def test_many_filters_of_one_read_do_not_part_a_join_from_its_filter(spark: Any, star: Path) -> None:
     fact, dim = read(spark, star / "fact"), read(spark, star / "split")
-    parts = [
-        fact.join(dim.where(f"name = 'name {i}'"), fact.p == dim.k).groupBy("name").count() for i in range(6)
-    ]
+    parts = [fact.join(dim.where(f"name = 'name {i}'"), fact.p == dim.k).groupBy("name").count() for i in range(6)]
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionAll(part)
@@ -149,7 +150,9 @@ def test_size_is_scaled_by_the_columns_read_however_they_are_chosen(spark: Any, 
     expected = size * (8 + 4) / whole
     assert planned_bytes(read(spark, wide / name).select("small")) == pytest.approx(expected, abs=2)
     assert planned_bytes(read(spark, wide / name, columns=["small"])) == pytest.approx(expected, abs=2)
-    assert planned_bytes(read(spark, wide / name, columns=["small"], predicate="id >= 0")) == pytest.approx(expected, abs=2)
+    assert planned_bytes(read(spark, wide / name, columns=["small"], predicate="id >= 0")) == pytest.approx(
+        expected, abs=2
+    )
 
 
 @pytest.mark.parametrize("name", ["bare", "marked"])
@@ -174,9 +177,9 @@ def test_tables_are_broadcast_by_the_size_of_their_files(
 # --- nested columns ------------------------------------------------------------------------
 
 POINT = pa.struct([("x", pa.int64()), ("y", pa.struct([("z", pa.string()), ("more", pa.string())]))])
-NESTED = pa.schema([
-    ("id", pa.int64()), ("point", POINT), ("list", pa.list_(POINT)), ("map", pa.map_(pa.string(), POINT)),
-])  # fmt: skip
+NESTED = pa.schema(
+    [("id", pa.int64()), ("point", POINT), ("list", pa.list_(POINT)), ("map", pa.map_(pa.string(), POINT))]
+)
 Mode = Literal["none", "name", "id", "other ids"]
 
 
@@ -203,11 +206,15 @@ def nested(request: Any, tmp_path_factory: Any) -> tuple[Mode, str]:
     mapping = {} if request.param == "none" else {"delta.columnMapping.mode": request.param}
     for i in range(10):
         rows = points(i * 100, 100)
-        write_deltalake(place, rows, mode="append", configuration=None if i else {"delta.columnMapping.mode": "none"} | mapping)
+        write_deltalake(
+            place, rows, mode="append", configuration=None if i else {"delta.columnMapping.mode": "none"} | mapping
+        )
     return request.param, str(place)
 
 
-@pytest.mark.parametrize("where", ["point.x = 250", "point.y.z = '0250'", "point.y.z like '0250%'", "point.x in (250, 253)"])
+@pytest.mark.parametrize(
+    "where", ["point.x = 250", "point.y.z = '0250'", "point.y.z like '0250%'", "point.x in (250, 253)"]
+)
 def test_filters_on_fields_within_columns_skip_files_and_reach_parquet(
     spark: Any, nested: tuple[Mode, str], where: str
 ) -> None:
@@ -251,9 +258,11 @@ def test_only_the_fields_that_are_used_are_read(spark: Any, nested: tuple[Mode, 
     whole = points(0, 1_000).to_pylist()
     found = read(spark, uri).selectExpr(f"{select} as found")
     pick: dict[str, Callable[[dict[str, Any]], Any]] = {
-        "point.y.z": lambda r: _z(r["point"]), "list.x": lambda r: [None if e is None else e["x"] for e in r["list"]],
-        "map['k'].y.z": lambda r: _z(dict(r["map"])["k"]), "list[0].y.z": lambda r: _z(r["list"][0]),
-    }  # fmt: skip
+        "point.y.z": lambda r: _z(r["point"]),
+        "list.x": lambda r: [None if e is None else e["x"] for e in r["list"]],
+        "map['k'].y.z": lambda r: _z(dict(r["map"])["k"]),
+        "list[0].y.z": lambda r: _z(r["list"][0]),
+    }
     assert sorted(map(repr, (r.found for r in found.collect()))) == sorted(repr(pick[select](r)) for r in whole)
     read_schema = str(scans(found)[0].metadata().apply("ReadSchema"))
     assert read_schema.split(":", 1)[1] == schema.split(":", 1)[1]
@@ -298,8 +307,12 @@ def test_two_reads_of_one_version_are_the_same_relation(spark: Any, two_versions
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ({}, {"version": 1}), ({"columns": ["id", "p"]}, {"columns": ["id", "q"]}), ({"columns": ["p"]}, {"columns": ["q"]}),
-        ({}, {"metadata": ["_file_path"]}), ({}, {"timezone": "Asia/Tokyo"}), ({}, {"storage_options": {"a": "b"}}),
+        ({}, {"version": 1}),
+        ({"columns": ["id", "p"]}, {"columns": ["id", "q"]}),
+        ({"columns": ["p"]}, {"columns": ["q"]}),
+        ({}, {"metadata": ["_file_path"]}),
+        ({}, {"timezone": "Asia/Tokyo"}),
+        ({}, {"storage_options": {"a": "b"}}),
     ],
 )
 def test_reads_of_other_versions_columns_or_options_are_other_relations(
@@ -308,7 +321,9 @@ def test_reads_of_other_versions_columns_or_options_are_other_relations(
     assert not same(read(spark, two_versions.uri, **one), read(spark, two_versions.uri, **other))
 
 
-def test_cached_rows_are_found_by_another_read_of_the_version_and_by_no_other(spark: Any, two_versions: TableBuilder) -> None:
+def test_cached_rows_are_found_by_another_read_of_the_version_and_by_no_other(
+    spark: Any, two_versions: TableBuilder
+) -> None:
     first = read(spark, two_versions.uri).cache()
     try:
         assert first.count() == 11

@@ -35,14 +35,25 @@ ROOT = Path(__file__).resolve().parents[2]
 
 ROUTES = ("index", "join")
 TABLES = (
-    "trino/databricks122__deletion_vectors", "golden/dv-with-columnmapping", "kernel-rs/table-with-dv-small",
-    "delta/kernel__column-mapping-id", "dremio/columnMappingConvertedIceberg",
-    "golden/data-reader-timestamp_ntz-id-mode", "kernel-rs/partition_cm__name", "delta-rs/delta-2.2.0-partitioned-types",
+    "trino/databricks122__deletion_vectors",
+    "golden/dv-with-columnmapping",
+    "kernel-rs/table-with-dv-small",
+    "delta/kernel__column-mapping-id",
+    "dremio/columnMappingConvertedIceberg",
+    "golden/data-reader-timestamp_ntz-id-mode",
+    "kernel-rs/partition_cm__name",
+    "delta-rs/delta-2.2.0-partitioned-types",
     "trino/databricks153__type_widening",
-    "golden-delta/type-widening-nested", "kernel-rs/void-column", "dat/nested_types", "dat/with_schema_change",
-    "trino/databricks154__clone_v2_checkpoint__deep_cloned_table", "delta-rs/delta-0.8.0-special-partition",
-    "golden/parquet-all-types", "trino/deltalake__deletion_vector_random_prefix", "dask-deltatable/empty2",
-)  # fmt: skip
+    "golden-delta/type-widening-nested",
+    "kernel-rs/void-column",
+    "dat/nested_types",
+    "dat/with_schema_change",
+    "trino/databricks154__clone_v2_checkpoint__deep_cloned_table",
+    "delta-rs/delta-0.8.0-special-partition",
+    "golden/parquet-all-types",
+    "trino/deltalake__deletion_vector_random_prefix",
+    "dask-deltatable/empty2",
+)
 VARIANTS = ("kernel-rs/unshredded-variant", "delta-rs/spark-shredded-variant-preview-delta")
 
 
@@ -122,7 +133,9 @@ def test_nested_columns_keep_their_logical_names(spark: Any, nested: TableBuilde
 @pytest.mark.parametrize(
     ("columns", "predicate"),
     [
-        (["s.y", "ID"], None), (["s.y", "id"], "s.x > 21 and `a.b` <> 't22'"), (["l", "`a.b`"], [("id", "<", 4)]),
+        (["s.y", "ID"], None),
+        (["s.y", "id"], "s.x > 21 and `a.b` <> 't22'"),
+        (["l", "`a.b`"], [("id", "<", 4)]),
         (["id"], "s is null"),
     ],
 )
@@ -180,9 +193,10 @@ def test_plain_route_needs_no_class_of_ours(spark: Any, tmp_path: Path, monkeypa
 @pytest.mark.parametrize("route", ROUTES)
 def test_row_ids_and_versions_follow_files_and_materialised_columns(spark: Any, tmp_path: Path, route: Any) -> None:
     properties = {
-        "delta.enableRowTracking": "true", "delta.rowTracking.materializedRowIdColumnName": "_row_id_m",
+        "delta.enableRowTracking": "true",
+        "delta.rowTracking.materializedRowIdColumnName": "_row_id_m",
         "delta.rowTracking.materializedRowCommitVersionColumnName": "_version_m",
-    }  # fmt: skip
+    }
     table = TableBuilder(tmp_path / "t").create(
         {"id": "long"}, features=["rowTracking", "domainMetadata"], properties=properties
     )
@@ -198,8 +212,10 @@ def test_row_ids_and_versions_follow_files_and_materialised_columns(spark: Any, 
 def test_older_file_without_the_column_gives_null_and_never_the_default(spark: Any, tmp_path: Path) -> None:
     table = TableBuilder(tmp_path / "t").create({"id": "long"}).append([{"id": 1}])
     default = {"CURRENT_DEFAULT": "7", "EXISTS_DEFAULT": "7"}
-    fields = [{"name": "id", "type": "long", "nullable": True, "metadata": {}},
-              {"name": "n", "type": "integer", "nullable": True, "metadata": default}]  # fmt: skip
+    fields = [
+        {"name": "id", "type": "long", "nullable": True, "metadata": {}},
+        {"name": "n", "type": "integer", "nullable": True, "metadata": default},
+    ]
     table.alter({"type": "struct", "fields": fields})
     assert read(spark, table.uri).toArrow().to_pylist() == [{"id": 1, "n": None}]
 
@@ -214,6 +230,7 @@ def test_versions_and_times_are_travelled(spark: Any, tmp_path: Path) -> None:
 
 def test_swapped_physical_names_find_rows_by_id(spark: Any, tmp_path: Path) -> None:
     """As in a table converted from one whose columns were renamed into each other: file names say the opposite."""
+
     def field(name: str, physical: str, number: int) -> dict[str, Any]:
         meta = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
         return {"name": name, "type": "long", "nullable": True, "metadata": meta}

@@ -13,8 +13,10 @@ from delta_core import DeltaTable
 pytestmark = pytest.mark.spark
 
 OPTIONS: list[tuple[str, dict[str, str]]] = [
-    ("auto", {}), ("plain", {"delta.columnMapping.mode": "name"}), ("auto", {"delta.enableRowTracking": "true"}),
-]  # fmt: skip
+    ("auto", {}),
+    ("plain", {"delta.columnMapping.mode": "name"}),
+    ("auto", {"delta.enableRowTracking": "true"}),
+]
 ON = {"delta.enableChangeDataFeed": "true", "delta.enableTypeWidening": "true"}
 OLD = """SELECT * FROM VALUES (1, 'a', named_struct('x', 1)), (2, 'b', NULL), (3, 'b', named_struct('x', 3)) AS t(id, k, s)"""
 NEW = """SELECT * FROM VALUES (1099511627776L, 'b', named_struct('x', 8L, 'y', 'in'), 'new'), (3L, 'c', NULL, NULL)
@@ -40,11 +42,13 @@ def same(found: list[Any], expected: list[Any]) -> bool:
 @pytest.mark.parametrize(
     ("how", "gone"),
     [
-        ({"replace_where": "id > 1"}, [TWO, THREE]), ({"replace_using": "id"}, [THREE]),
-        ({"replace_on": "t.k = s.k"}, [TWO, THREE]), ({"replace_on": "t.more <=> s.more AND t.id = s.id"}, [THREE]),
+        ({"replace_where": "id > 1"}, [TWO, THREE]),
+        ({"replace_using": "id"}, [THREE]),
+        ({"replace_on": "t.k = s.k"}, [TWO, THREE]),
+        ({"replace_on": "t.more <=> s.more AND t.id = s.id"}, [THREE]),
     ],
     ids=["where", "using", "on", "on-new-column"],
-)  # fmt: skip
+)
 def test_rows_that_stay_and_change_have_the_new_columns_and_types(
     spark: Any, tmp_path: Path, route: Any, options: dict[str, str], how: dict[str, Any], gone: list[Any]
 ) -> None:

@@ -29,7 +29,10 @@ def test_table_function_takes_place_and_version(spark: Any, table: TableBuilder)
     register(spark)
     place = text(table.uri)
     assert spark.sql(f"SELECT count(*) FROM delta_scan({place}) WHERE p = 'a'").collect()[0][0] == 1
-    assert spark.sql(f"WITH t AS (SELECT * FROM delta_scan({place}, 1)) SELECT * FROM t a JOIN t b USING (id)").count() == 1
+    assert (
+        spark.sql(f"WITH t AS (SELECT * FROM delta_scan({place}, 1)) SELECT * FROM t a JOIN t b USING (id)").count()
+        == 1
+    )
 
 
 def test_sql_finds_tables_by_path_and_leaves_text_and_comments_alone(spark: Any, table: TableBuilder) -> None:

@@ -33,7 +33,9 @@ def tables(tmp_path_factory: Any) -> Path:
         rows = tpch_table(SMALL, name)
         key = rows.column_names[0]
         extra = rows.slice(0, 3).set_column(0, key, pa.array([_EXTRA] * 3, rows.schema.field(0).type))
-        made = TableBuilder(root / "mapped" / name).create(rows.schema, features=["deletionVectors"], column_mapping="name")
+        made = TableBuilder(root / "mapped" / name).create(
+            rows.schema, features=["deletionVectors"], column_mapping="name"
+        )
         made.append(rows, files=2).append(pa.concat_tables([rows.slice(0, 0), extra]))
         last = made.paths()[-1]
         made.delete_rows({last: range(3)})

@@ -30,9 +30,13 @@ def test_workers_find_the_package_though_python3_on_path_lacks_it(spark: Any, ja
     environment = {k: v for k, v in os.environ.items() if k not in ("PYSPARK_PYTHON", "PYTHONPATH", "SPARK_ENV_LOADED")}
     environment["PATH"] = f"{other.parent}{os.pathsep}{environment['PATH']}"
     # by sys.path alone, which workers do not inherit
-    code = f"import sys; sys.path[:0] = [{str(place)!r}]; from tests.spark.workers_program import main; main(sys.argv[1:])"
+    code = (
+        f"import sys; sys.path[:0] = [{str(place)!r}]; from tests.spark.workers_program import main; main(sys.argv[1:])"
+    )
     command = [sys.executable, "-c", code, made.uri, str(tmp_path / "warehouse")]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.stdout.split() == ["41", "41", "python3"], done.stderr[-3000:]
 
 

@@ -186,14 +186,20 @@ def test_schema_overwrite_takes_the_rows_schema(spark: Any, tmp_path: Path) -> N
         ("CAST(1 AS DECIMAL(5,2)) AS x", "12.50BD AS x", "12.50"),
         ("1.0D AS x", "CAST(1.5 AS FLOAT) AS x", 1.5),
         ("DATE'2020-01-01' AS x", "TIMESTAMP_NTZ'2021-03-04 00:00:00' AS x", "2021-03-04"),
-        ("TIMESTAMP'2020-01-01 00:00:00Z' AS x", "TIMESTAMP_NTZ'2021-03-04 05:06:07' AS x", "2021-03-04 05:06:07+00:00"),
+        (
+            "TIMESTAMP'2020-01-01 00:00:00Z' AS x",
+            "TIMESTAMP_NTZ'2021-03-04 05:06:07' AS x",
+            "2021-03-04 05:06:07+00:00",
+        ),
         ("named_struct('A', 1L, 'b', 'x') AS x", "named_struct('b', 'y', 'a', 2) AS x", {"A": 2, "b": "y"}),
         ("array(1L) AS x", "array(2, NULL) AS x", [2, None]),
         ("map('a', 1L) AS x", "map('b', 2) AS x", [("b", 2)]),
         ("named_struct('a', 1L) AS x", "NULL AS x", None),
     ],
-)  # fmt: skip
-def test_values_become_the_tables_type_without_loss(spark: Any, tmp_path: Path, table: str, given: str, out: Any) -> None:
+)
+def test_values_become_the_tables_type_without_loss(
+    spark: Any, tmp_path: Path, table: str, given: str, out: Any
+) -> None:
     ds.write(frame(spark, f"SELECT {table} WHERE false"), tmp_path)
     ds.write(frame(spark, f"SELECT {given}"), tmp_path, "append")
     ((found,),) = rows(tmp_path)
@@ -232,10 +238,13 @@ def test_type_that_does_not_fit_is_refused_by_name(spark: Any, tmp_path: Path) -
 
 
 def test_statistics_are_those_of_the_arrow_engine(spark: Any, tmp_path: Path) -> None:
-    made = frame(spark, """SELECT id, CAST(id AS DOUBLE) AS d, IF(id = 2, CAST('NaN' AS DOUBLE), 1D) AS n,
+    made = frame(
+        spark,
+        """SELECT id, CAST(id AS DOUBLE) AS d, IF(id = 2, CAST('NaN' AS DOUBLE), 1D) AS n,
         repeat('ab', 30) AS s, IF(id = 1, NULL, DATE'2020-01-01') AS t, CAST(id AS DECIMAL(20, 3)) AS c,
         TIMESTAMP_NTZ'2020-01-01 00:00:00.123456' AS w, TIMESTAMP'2020-01-01 00:00:00.123456Z' AS z,
-        named_struct('a', id, 'b', 'x') AS o, true AS f FROM range(4)""").coalesce(1)  # fmt: skip
+        named_struct('a', id, 'b', 'x') AS o, true AS f FROM range(4)""",
+    ).coalesce(1)
     ds.write(made, tmp_path / "spark", properties={"delta.feature.timestampNtz": "supported"})
     from delta_core import write_deltalake
 
@@ -259,10 +268,13 @@ def test_odd_partition_values_come_back(spark: Any, tmp_path: Path) -> None:
 
 
 def test_partition_values_of_every_type_come_back(spark: Any, tmp_path: Path) -> None:
-    made = frame(spark, """SELECT 1 AS id, DATE'2020-01-01' AS a, TIMESTAMP'2020-06-01 01:02:03.000004Z' AS b, 1.50BD AS c,
+    made = frame(
+        spark,
+        """SELECT 1 AS id, DATE'2020-01-01' AS a, TIMESTAMP'2020-06-01 01:02:03.000004Z' AS b, 1.50BD AS c,
         CAST('NaN' AS DOUBLE) AS d, CAST(1e10 AS FLOAT) AS e, true AS f, X'6162' AS g, CAST(-3 AS TINYINT) AS h,
         TIMESTAMP_NTZ'2020-06-01 01:02:03' AS i UNION ALL
-        SELECT 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL""")  # fmt: skip
+        SELECT 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL""",
+    )
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
         ds.write(made, tmp_path, partition_by=list("abcdefghi"))
@@ -270,9 +282,16 @@ def test_partition_values_of_every_type_come_back(spark: Any, tmp_path: Path) ->
         spark.conf.set("spark.sql.session.timeZone", "UTC")
     full = next(a for a in adds(tmp_path) if dict(a["partitionValues"])["a"])
     assert dict(full["partitionValues"]) == {
-        "a": "2020-01-01", "b": "2020-06-01T01:02:03.000004Z", "c": "1.50", "d": "NaN", "e": "1.0E10", "f": "true",
-        "g": "ab", "h": "-3", "i": "2020-06-01 01:02:03",
-    }  # fmt: skip
+        "a": "2020-01-01",
+        "b": "2020-06-01T01:02:03.000004Z",
+        "c": "1.50",
+        "d": "NaN",
+        "e": "1.0E10",
+        "f": "true",
+        "g": "ab",
+        "h": "-3",
+        "i": "2020-06-01 01:02:03",
+    }
 
 
 @pytest.mark.parametrize("value", ["'__HIVE_DEFAULT_PARTITION__'", "X'FF'"])
@@ -409,8 +428,6 @@ def test_context_of_the_table_is_the_arrow_engines(tmp_path: Path) -> None:
     assert open_context(str(tmp_path)).log.engine.name == "arrow"
 
 
-
-
 def metrics(path: Path) -> dict[str, int]:
     """The counts of the last commit, without bytes and times."""
     found = DeltaTable(str(path)).history(1)[0]["operationMetrics"]
@@ -438,9 +455,12 @@ def test_history_counts_copied_and_deleted_rows(
     changes = found.pop("numAddedChangeFiles")
     assert (changes > 0) == (change_feed == "true" and deleted > 0)
     assert found == {
-        "numFiles": 2 if deleted else 1, "numOutputRows": last - first + copied, "numCopiedRows": copied,
-        "numDeletedRows": deleted, "numRemovedFiles": int(deleted > 0),
-    }  # fmt: skip
+        "numFiles": 2 if deleted else 1,
+        "numOutputRows": last - first + copied,
+        "numCopiedRows": copied,
+        "numDeletedRows": deleted,
+        "numRemovedFiles": int(deleted > 0),
+    }
 
 
 def test_history_of_other_writes_has_no_copied_rows(spark: Any, tmp_path: Path) -> None:
@@ -449,8 +469,12 @@ def test_history_of_other_writes_has_no_copied_rows(spark: Any, tmp_path: Path) 
     rows = frame(spark, "SELECT id, 1L AS p FROM range(10)").coalesce(1)
     ds.write(rows, tmp_path, "overwrite", replace_where="p = 1")
     assert metrics(tmp_path) == {
-        "numFiles": 1, "numOutputRows": 10, "numRemovedFiles": 1, "numAddedChangeFiles": 0, "numCopiedRows": 0,
+        "numFiles": 1,
+        "numOutputRows": 10,
+        "numRemovedFiles": 1,
+        "numAddedChangeFiles": 0,
+        "numCopiedRows": 0,
         "numDeletedRows": 250,
-    }  # fmt: skip
+    }
     ds.write(rows, tmp_path, "overwrite", partition_overwrite_mode="dynamic")
     assert metrics(tmp_path) == {"numFiles": 1, "numOutputRows": 10, "numRemovedFiles": 1}

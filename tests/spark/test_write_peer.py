@@ -15,8 +15,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(program: str, *arguments: str) -> str:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-           "PYSPARK_PYTHON": sys.executable}  # fmt: skip
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        "PYSPARK_PYTHON": sys.executable,
+    }
     env.pop("SPARK_REMOTE", None)
     command = [sys.executable, "-m", f"tests.spark.{program}", *arguments]
     done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)

@@ -38,9 +38,11 @@ def parquet_files(path: Path) -> list[str]:
 
 def test_generated_and_default_columns_are_filled(spark: Any, tmp_path: Path) -> None:
     create(
-        tmp_path, Field("id", LONG), Field("twice", LONG, metadata={"delta.generationExpression": "id * 2"}),
+        tmp_path,
+        Field("id", LONG),
+        Field("twice", LONG, metadata={"delta.generationExpression": "id * 2"}),
         Field("kind", TEXT, metadata={"CURRENT_DEFAULT": "'new'"}),
-    )  # fmt: skip
+    )
     ds.write(spark.range(3), tmp_path, "append")
     ds.write(spark.sql("SELECT 9L AS id, 18L AS twice, CAST(NULL AS STRING) AS kind"), tmp_path, "append")
     assert rows(tmp_path) == [(0, 0, "new"), (1, 2, "new"), (2, 4, "new"), (9, 18, None)]
@@ -50,8 +52,10 @@ def test_generated_and_default_columns_are_filled(spark: Any, tmp_path: Path) ->
 
 
 def test_generated_partition_column_makes_the_directories(spark: Any, tmp_path: Path) -> None:
-    fields = (Field("t", PrimitiveType("timestamp")),
-              Field("day", PrimitiveType("date"), metadata={"delta.generationExpression": "CAST(t AS DATE)"}))  # fmt: skip
+    fields = (
+        Field("t", PrimitiveType("timestamp")),
+        Field("day", PrimitiveType("date"), metadata={"delta.generationExpression": "CAST(t AS DATE)"}),
+    )
     DeltaTable.create(str(tmp_path), StructType(fields), partition_by=["day"])
     made = spark.sql("SELECT timestamp_seconds(id * 86400 - 1) AS t FROM range(3)")
     ds.write(made, tmp_path, "append")
@@ -59,8 +63,10 @@ def test_generated_partition_column_makes_the_directories(spark: Any, tmp_path: 
 
 
 def test_rule_that_follows_the_sessions_zone_is_refused(spark: Any, tmp_path: Path) -> None:
-    fields = (Field("t", PrimitiveType("timestamp")),
-              Field("day", PrimitiveType("date"), metadata={"delta.generationExpression": "CAST(t AS DATE)"}))  # fmt: skip
+    fields = (
+        Field("t", PrimitiveType("timestamp")),
+        Field("day", PrimitiveType("date"), metadata={"delta.generationExpression": "CAST(t AS DATE)"}),
+    )
     create(tmp_path, *fields)
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     try:
@@ -147,9 +153,10 @@ def test_elements_and_values_are_checked(spark: Any, tmp_path: Path) -> None:
     good = "SELECT array(1L) AS a, map('k', named_struct('x', 1L, 'y', 'z')) AS m UNION ALL SELECT NULL, NULL"
     ds.write(spark.sql(good), tmp_path, "append")
     for a, m, name in [
-        ("array(1L, NULL)", "NULL", r"a\.element"), ("NULL", "map('k', NULL)", r"m\.value"),
+        ("array(1L, NULL)", "NULL", r"a\.element"),
+        ("NULL", "map('k', NULL)", r"m\.value"),
         ("NULL", "map('k', named_struct('x', NULL, 'y', 'z'))", r"m\.value\.x"),
-    ]:  # fmt: skip
+    ]:
         with pytest.raises(ConstraintViolationError, match=f"NOT NULL {name}"):
             ds.write(spark.sql(f"SELECT {a} AS a, {m} AS m"), tmp_path, "append")
     assert len(rows(tmp_path)) == 2
@@ -164,8 +171,12 @@ def test_change_feed_of_a_partial_overwrite_holds_what_changed_alone(spark: Any,
     ds.write(spark.sql("SELECT 1L AS id"), tmp_path, "overwrite", replace_using="id")
     found = ds.read_changes(spark, tmp_path, 1).select("_commit_version", "_change_type", "id").collect()
     assert sorted(map(tuple, found)) == [
-        (1, "delete", 3), (1, "delete", 4), (1, "insert", 8), (2, "delete", 1), (2, "insert", 1),
-    ]  # fmt: skip
+        (1, "delete", 3),
+        (1, "delete", 4),
+        (1, "insert", 8),
+        (2, "delete", 1),
+        (2, "insert", 1),
+    ]
     assert rows(tmp_path) == [(0,), (1,), (2,), (8,)]
 
 
@@ -204,7 +215,7 @@ def test_deleted_rows_stay_deleted_when_their_file_is_rewritten(spark: Any, tmp_
 def test_other_readers_read_the_same_rows(spark: Any, tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed")
     made = spark.sql("""SELECT id, concat('p/', id % 3) AS p, CAST(id AS DECIMAL(12, 2)) AS c, array(id, NULL) AS a,
-        named_struct('x', id, 'y', timestamp_seconds(id)) AS o FROM range(10)""")  # fmt: skip
+        named_struct('x', id, 'y', timestamp_seconds(id)) AS o FROM range(10)""")
     ds.write(made, tmp_path, partition_by="p")
     theirs = deltalake.DeltaTable(str(tmp_path)).to_pyarrow_table().sort_by("id").to_pylist()
     ours = DeltaTable(str(tmp_path)).snapshot().scan().to_table().sort_by("id").to_pylist()
@@ -234,7 +245,9 @@ def test_conversions_see_only_rows_that_are_written(spark: Any, tmp_path: Path) 
     [({}, "NOT NULL p"), ({"delta.constraints.c": "p is not null"}, "check 'c'"), ({}, "replaceWhere")],
     ids=["not-null", "check", "predicate"],
 )
-def test_empty_partition_value_is_null_to_checks(spark: Any, tmp_path: Path, options: dict[str, str], check: str) -> None:
+def test_empty_partition_value_is_null_to_checks(
+    spark: Any, tmp_path: Path, options: dict[str, str], check: str
+) -> None:
     schema = pa.schema([("id", pa.int64()), pa.field("p", pa.string(), check != "NOT NULL p")])
     DeltaTable.create(tmp_path, schema, partition_by=["p"], configuration=options)
     how = {"mode": "overwrite", "replace_where": "p = ''"} if check == "replaceWhere" else {"mode": "append"}
@@ -244,11 +257,15 @@ def test_empty_partition_value_is_null_to_checks(spark: Any, tmp_path: Path, opt
 
 
 def test_empty_partition_value_is_null_to_what_is_computed(spark: Any, tmp_path: Path) -> None:
-    schema = pa.schema([
-        ("id", pa.int64()), ("p", pa.string()), ("b", pa.binary()),
-        pa.field("q", pa.string(), metadata={"delta.generationExpression": "coalesce(p, 'none')"}),
-        pa.field("r", pa.string(), metadata={"delta.generationExpression": "substring(cast(id as string), 1, 0)"}),
-    ])  # fmt: skip
+    schema = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("p", pa.string()),
+            ("b", pa.binary()),
+            pa.field("q", pa.string(), metadata={"delta.generationExpression": "coalesce(p, 'none')"}),
+            pa.field("r", pa.string(), metadata={"delta.generationExpression": "substring(cast(id as string), 1, 0)"}),
+        ]
+    )
     DeltaTable.create(tmp_path, schema, partition_by=["p", "b", "r"])
     ds.write(spark.sql("SELECT 1L AS id, '' AS p, X'' AS b"), tmp_path, "append")
     found = DeltaTable(tmp_path).to_pyarrow_table().to_pylist()

@@ -22,7 +22,9 @@ THREADS, READS = 4, 5
 
 def main(uri: str) -> None:
     """Read a table in several threads."""
-    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
+    builder = (
+        SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
+    )
     spark = builder.config("spark.driver.memory", "1g").getOrCreate()
     calls = itertools.count()
     load = private.class_loader

@@ -10,13 +10,20 @@ from typing import Any
 from delta_core import DeltaTable
 from delta_core.spark import read, read_changes, write
 
-NAMES = "SELECT id, concat('p/ ', id % 3) AS p, IF(id = 2, NULL, CAST(id AS DECIMAL(12, 2))) AS c, array(id, NULL) AS a, "
+NAMES = (
+    "SELECT id, concat('p/ ', id % 3) AS p, IF(id = 2, NULL, CAST(id AS DECIMAL(12, 2))) AS c, array(id, NULL) AS a, "
+)
 MADE = NAMES + "named_struct('x', id, 'y', timestamp_seconds(id)) AS o, CAST(id AS DOUBLE) AS d FROM range({0}, {1})"
 PROPERTIES = {
-    "plain": {}, "mapped": {"delta.columnMapping.mode": "name", "delta.checkpointPolicy": "v2"},
+    "plain": {},
+    "mapped": {"delta.columnMapping.mode": "name", "delta.checkpointPolicy": "v2"},
     "ids": {"delta.columnMapping.mode": "id", "delta.enableDeletionVectors": "true"},
-    "fed": {"delta.enableRowTracking": "true", "delta.enableChangeDataFeed": "true", "delta.enableInCommitTimestamps": "true"},
-}  # fmt: skip
+    "fed": {
+        "delta.enableRowTracking": "true",
+        "delta.enableChangeDataFeed": "true",
+        "delta.enableInCommitTimestamps": "true",
+    },
+}
 
 
 def session() -> Any:
@@ -25,12 +32,16 @@ def session() -> Any:
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
-        "spark.driver.memory": "2g", "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2",
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension", "spark.log.level": "ERROR",
+        "spark.driver.memory": "2g",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.log.level": "ERROR",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.session.timeZone": "UTC", "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.warehouse.dir": "/tmp/delta-spark-warehouse",
-    }  # fmt: skip
+    }
     builder = SparkSession.builder.master("local[2]")
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -77,7 +88,7 @@ def same_changes(spark: Any, path: str) -> None:
 def ruled(spark: Any, path: str) -> None:
     """A table with their rules is written by us, and theirs go on where ours ended."""
     spark.sql(f"""CREATE TABLE delta.`{path}` (n BIGINT GENERATED ALWAYS AS IDENTITY, id BIGINT NOT NULL,
-        twice BIGINT GENERATED ALWAYS AS (id * 2)) USING delta""")  # fmt: skip
+        twice BIGINT GENERATED ALWAYS AS (id * 2)) USING delta""")
     spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT small CHECK (id < 100)")
     spark.range(5).write.format("delta").mode("append").save(path)
     write(spark.range(5, 15, 1, 3), path, "append")

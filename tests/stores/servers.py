@@ -78,22 +78,16 @@ def _free_port() -> int:
 
 
 @contextmanager
-def _running(
-    command: list[str], port: int, folder: Path, env: Mapping[str, str] | None = None
-) -> Iterator[None]:
+def _running(command: list[str], port: int, folder: Path, env: Mapping[str, str] | None = None) -> Iterator[None]:
     """Run a server until the block ends; it must listen within a while."""
     log = folder / "log"
     with log.open("wb") as out:
-        server = subprocess.Popen(
-            command, stdout=out, stderr=out, env={**os.environ, **(env or {})}, cwd=folder
-        )
+        server = subprocess.Popen(command, stdout=out, stderr=out, env={**os.environ, **(env or {})}, cwd=folder)
         try:
             deadline = time.monotonic() + 60
             while not _listens(port):
                 if server.poll() is not None or time.monotonic() > deadline:
-                    raise ServerMissingError(
-                        f"{command[0]} does not start: {log.read_text(errors='replace')[-500:]}"
-                    )
+                    raise ServerMissingError(f"{command[0]} does not start: {log.read_text(errors='replace')[-500:]}")
                 time.sleep(0.05)
             yield
         finally:
@@ -112,11 +106,7 @@ def _listens(port: int) -> bool:
 
 
 def _s3_server(endpoint: str, folder: Path | None = None) -> Server:
-    keys = {
-        "AWS_ACCESS_KEY_ID": "tester",
-        "AWS_SECRET_ACCESS_KEY": "secret-of-tester",
-        "AWS_REGION": "us-east-1",
-    }
+    keys = {"AWS_ACCESS_KEY_ID": "tester", "AWS_SECRET_ACCESS_KEY": "secret-of-tester", "AWS_REGION": "us-east-1"}
     options = {**keys, "AWS_ENDPOINT_URL": endpoint}
     return Server("s3://bucket", options, endpoint, {**options, "AWS_ALLOW_HTTP": "true"}, folder)
 
@@ -149,9 +139,12 @@ def moto(folder: Path) -> Iterator[Server]:
     with _running([sys.executable, "-m", "moto.server", "-p", str(port)], port, folder, env):
         server = _s3_server(f"http://127.0.0.1:{port}")
         client = boto3.client(
-            "s3", endpoint_url=server.endpoint, region_name="us-east-1", aws_access_key_id="tester",
+            "s3",
+            endpoint_url=server.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id="tester",
             aws_secret_access_key="secret-of-tester",
-        )  # fmt: skip
+        )
         client.create_bucket(Bucket="bucket")
         client.close()
         yield server
@@ -180,23 +173,17 @@ def azurite(folder: Path) -> Iterator[Server]:
     program = _program("azurite-blob", "npm install azurite")
     port = _free_port()
     endpoint = f"http://127.0.0.1:{port}/devstoreaccount1"
-    command = [
-        program,
-        "--silent",
-        "--inMemoryPersistence",
-        "--blobHost",
-        "127.0.0.1",
-        "--blobPort",
-        str(port),
-    ]
+    command = [program, "--silent", "--inMemoryPersistence", "--blobHost", "127.0.0.1", "--blobPort", str(port)]
     with _running([*command, "--skipApiVersionCheck", "--disableTelemetry"], port, folder):
         text = f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={AZURE_KEY};BlobEndpoint={endpoint};"
         options = {"connection_string": text}
         _make_bucket("az", "bucket", options)
         peer = {
-            "azure_storage_account_name": "devstoreaccount1", "azure_storage_account_key": AZURE_KEY,
-            "azure_endpoint": endpoint, "azure_allow_http": "true",
-        }  # fmt: skip
+            "azure_storage_account_name": "devstoreaccount1",
+            "azure_storage_account_key": AZURE_KEY,
+            "azure_endpoint": endpoint,
+            "azure_allow_http": "true",
+        }
         wrong = {"connection_string": text.replace(AZURE_KEY, "A" * 86 + "==")}
         yield Server("az://bucket", options, endpoint, peer, wrong_options=wrong)
 

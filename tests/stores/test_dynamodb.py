@@ -107,8 +107,9 @@ def test_table_that_is_created_has_the_keys_of_the_others(
 ) -> None:
     found = client.describe_table(TableName=moto.options["DELTA_DYNAMO_TABLE_NAME"])["Table"]
     assert found["KeySchema"] == [
-        {"AttributeName": "tablePath", "KeyType": "HASH"}, {"AttributeName": "fileName", "KeyType": "RANGE"},
-    ]  # fmt: skip
+        {"AttributeName": "tablePath", "KeyType": "HASH"},
+        {"AttributeName": "fileName", "KeyType": "RANGE"},
+    ]
     assert found["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
 
 
@@ -132,9 +133,14 @@ def _dying(made: DynamoCommitter, step: str, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("step", ["_claim", "_copy", "_table.mark", "_drop"])
 @pytest.mark.parametrize("next_one", ["same version", "next version", "reader"])
 def test_writer_that_dies_leaves_its_commit_done_or_undone(
-    step: str, next_one: str, make_committer: Callable[[], DynamoCommitter], storage: Storage, client: Any, moto: Server,
+    step: str,
+    next_one: str,
+    make_committer: Callable[[], DynamoCommitter],
+    storage: Storage,
+    client: Any,
+    moto: Server,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     make_committer().commit(proposal(0))
     ours, dying = proposal(1), make_committer()
     _dying(dying, step, monkeypatch)
@@ -189,10 +195,15 @@ def test_commit_that_another_kind_of_writer_left_is_finished_by_readers(
     write_deltalake(moto.bucket, pa.table({"id": [1]}), storage_options=dict(moto.options))
     line = json.dumps({"commitInfo": {"timestamp": 5, "operation": "FROM ELSEWHERE"}})
     storage.put(f"_delta_log/{temporary}", line.encode() + b"\n")
-    client.put_item(TableName=moto.options["DELTA_DYNAMO_TABLE_NAME"], Item={
-        "tablePath": {"S": moto.bucket}, "fileName": {"S": commit_name(1)}, "tempPath": {"S": temporary},
-        "complete": {"S": "false"},
-    })  # fmt: skip
+    client.put_item(
+        TableName=moto.options["DELTA_DYNAMO_TABLE_NAME"],
+        Item={
+            "tablePath": {"S": moto.bucket},
+            "fileName": {"S": commit_name(1)},
+            "tempPath": {"S": temporary},
+            "complete": {"S": "false"},
+        },
+    )
     snapshot = open_snapshot(moto.bucket, storage_options=moto.options)
     assert (snapshot.version, snapshot.history(1)[0]["operation"]) == (1, "FROM ELSEWHERE")
     assert items(client, moto)[1]["complete"] == {"S": "true"}
@@ -261,10 +272,7 @@ def test_lost_answer_of_dynamodb_is_settled(
 
 
 def test_state_that_stays_unknown_is_said_and_the_bytes_stay(
-    make_committer: Callable[[], DynamoCommitter],
-    storage: Storage,
-    client: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    make_committer: Callable[[], DynamoCommitter], storage: Storage, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PAUSE", 0.0)
     made = make_committer()
@@ -294,10 +302,7 @@ def test_claim_that_can_not_be_looked_up_is_not_called_lost(
 
 
 def test_refusal_of_dynamodb_is_certain(
-    make_committer: Callable[[], DynamoCommitter],
-    storage: Storage,
-    client: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    make_committer: Callable[[], DynamoCommitter], storage: Storage, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from botocore.exceptions import ClientError
 
@@ -317,10 +322,7 @@ def test_refusal_of_dynamodb_is_certain(
 
 @pytest.mark.parametrize("failing", ["get", "latest"])
 def test_failure_before_the_claim_is_certain(
-    failing: str,
-    make_committer: Callable[[], DynamoCommitter],
-    storage: Storage,
-    monkeypatch: pytest.MonkeyPatch,
+    failing: str, make_committer: Callable[[], DynamoCommitter], storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = make_committer()
 
@@ -337,9 +339,7 @@ def test_failure_before_the_claim_is_certain(
 # --- wrong set-ups -------------------------------------------------------------------------
 
 
-def test_other_spelling_of_the_path_is_refused(
-    moto: Server, make_committer: Callable[[], DynamoCommitter]
-) -> None:
+def test_other_spelling_of_the_path_is_refused(moto: Server, make_committer: Callable[[], DynamoCommitter]) -> None:
     make_committer().commit(proposal(0))
     path = moto.bucket.replace("s3://", "s3a://")
     other = committer(open_storage(path, moto.options), moto.options)
@@ -389,9 +389,7 @@ def test_deltalake_and_we_append_at_once_and_nothing_is_lost(moto: Server, clien
     def ours(first: int) -> None:
         try:
             for i in range(4):
-                write_deltalake(
-                    moto.bucket, pa.table({"id": [first + i]}), mode="append", storage_options=options
-                )
+                write_deltalake(moto.bucket, pa.table({"id": [first + i]}), mode="append", storage_options=options)
         except Exception as e:  # noqa: BLE001 (the test fails on each)
             failures.append(e)
 
@@ -404,19 +402,14 @@ def test_deltalake_and_we_append_at_once_and_nothing_is_lost(moto: Server, clien
         except Exception as e:  # noqa: BLE001 (the test fails on each)
             failures.append(e)
 
-    threads = [
-        threading.Thread(target=f, args=(100 * n,)) for n, f in enumerate((ours, theirs, ours, theirs))
-    ]
+    threads = [threading.Thread(target=f, args=(100 * n,)) for n, f in enumerate((ours, theirs, ours, theirs))]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
     assert failures == []
     wanted = [-1] + [100 * n + i for n in range(4) for i in range(4)]
-    assert (
-        sorted(DeltaTable(moto.bucket, storage_options=options).to_pyarrow_table()["id"].to_pylist())
-        == wanted
-    )
+    assert sorted(DeltaTable(moto.bucket, storage_options=options).to_pyarrow_table()["id"].to_pylist()) == wanted
     found = deltalake.DeltaTable(moto.bucket, storage_options=peer).to_pyarrow_table()
     assert sorted(found["id"].to_pylist()) == wanted
     assert {i["complete"]["S"] for i in items(client, moto)} == {"true"}
@@ -468,9 +461,7 @@ def test_nothing_is_configured_by_default(monkeypatch: pytest.MonkeyPatch) -> No
          "t", "r", DAY_S),
     ],
 )  # fmt: skip
-def test_names_of_spark_and_deltalake_are_taken(
-    options: dict[str, Any], table: str, region: str, ttl: int
-) -> None:
+def test_names_of_spark_and_deltalake_are_taken(options: dict[str, Any], table: str, region: str, ttl: int) -> None:
     found = read_settings(options)
     assert found is not None
     assert (found.table, found.client["region_name"], found.ttl_s) == (table, region, ttl)
@@ -484,9 +475,14 @@ def test_environment_configures_too_and_options_go_before(monkeypatch: pytest.Mo
 
 def test_keys_of_dynamodb_alone_go_before_those_of_the_store() -> None:
     options = {
-        "DELTA_DYNAMO_TABLE_NAME": "t", "key": "s3", "secret": "s3", "AWS_ACCESS_KEY_ID_DYNAMODB": "d",
-        "AWS_SECRET_ACCESS_KEY_DYNAMODB": "e", "endpoint_url": "http://s3", "AWS_ENDPOINT_URL_DYNAMODB": "http://d",
-    }  # fmt: skip
+        "DELTA_DYNAMO_TABLE_NAME": "t",
+        "key": "s3",
+        "secret": "s3",
+        "AWS_ACCESS_KEY_ID_DYNAMODB": "d",
+        "AWS_SECRET_ACCESS_KEY_DYNAMODB": "e",
+        "endpoint_url": "http://s3",
+        "AWS_ENDPOINT_URL_DYNAMODB": "http://d",
+    }
     found = read_settings(options)
     assert found is not None
     assert found.session == {"aws_access_key_id": "d", "aws_secret_access_key": "e"}
@@ -501,8 +497,7 @@ def test_provisioned_throughput_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"spark.io.delta.storage.S3DynamoDBLogStore.ddb.ttl": "-1"}, {"DELTA_DYNAMO_BILLING_MODE": "free"}],
+    "options", [{"spark.io.delta.storage.S3DynamoDBLogStore.ddb.ttl": "-1"}, {"DELTA_DYNAMO_BILLING_MODE": "free"}]
 )
 def test_impossible_option_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgumentError, match="expected"):

@@ -163,8 +163,9 @@ def test_files_of_other_stores_that_are_allowed_are_read_through_theirs(tmp_path
     memory.put("there", b"in memory")
     local.put("here", b"on disk")
     calls: list[tuple[Storage, str, bytes]] = [
-        (local, memory.uri("there"), b"in memory"), (memory, "file://" + local.uri("here"), b"on disk"),
-    ]  # fmt: skip
+        (local, memory.uri("there"), b"in memory"),
+        (memory, "file://" + local.uri("here"), b"on disk"),
+    ]
     for storage, uri, data in calls:
         assert bytes(storage.read([RangeRequest(uri)])[0]) == data
         assert storage.stat([uri])[0][0] == len(data)
@@ -185,9 +186,10 @@ def test_chains_of_filesystems_are_read_and_never_written(chain: str, tmp_path: 
     made.append([{"id": i, "p": "a b"} for i in range(3)]).checkpoint().delete_rows(lambda row: row["id"] == 1)
     archive = shutil.make_archive(str(tmp_path / "archive"), "zip", tmp_path, "t")
     uri = {
-        "zip": f"zip://t::{archive}", "simplecache": f"simplecache::file://{tmp_path}/t",
+        "zip": f"zip://t::{archive}",
+        "simplecache": f"simplecache::file://{tmp_path}/t",
         "zip in a cache": f"simplecache::zip://t::file://{archive}",
-    }[chain]  # fmt: skip
+    }[chain]
     table = DeltaTable(uri, storage_options={"zip": {"mode": "r"}} if chain == "zip" else None)
     rows = table.snapshot().scan(metadata=["_file_path"]).to_table()
     assert sorted(rows.column("id").to_pylist()) == [0, 2]

@@ -30,9 +30,7 @@ def storage(tmp_path: Path) -> Storage:
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
     """Every file below the root, temporary ones too."""
-    return lambda: sorted(
-        str(p.relative_to(tmp_path / "t")) for p in (tmp_path / "t").rglob("*") if p.is_file()
-    )
+    return lambda: sorted(str(p.relative_to(tmp_path / "t")) for p in (tmp_path / "t").rglob("*") if p.is_file())
 
 
 @pytest.fixture
@@ -136,9 +134,7 @@ def test_interrupt_leaves_nothing(storage: Storage, files: Files, monkeypatch: p
     assert files() == []
 
 
-def test_failing_sync_reports_no_success(
-    storage: Storage, files: Files, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_sync_reports_no_success(storage: Storage, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(handle: int) -> None:
         raise OSError(errno.EIO, "the disk is broken")
 
@@ -178,9 +174,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_commit_is_synced_before_it_has_its_name_and_its_directory_after(
-    storage: Storage, synced: list[str]
-) -> None:
+def test_commit_is_synced_before_it_has_its_name_and_its_directory_after(storage: Storage, synced: list[str]) -> None:
     storage.put("_delta_log/x", b"")
     synced.clear()
     storage.put_if_absent("_delta_log/0.json", b"1")

@@ -64,7 +64,16 @@ def make(path: Path) -> Path:
 
 
 def run(folder: Path, work: str) -> str:
-    command = [sys.executable, "-W", "ignore", "-c", PROGRAM.format(nobody=NOBODY), str(folder / "sound"), str(folder / "t"), work]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        PROGRAM.format(nobody=NOBODY),
+        str(folder / "sound"),
+        str(folder / "t"),
+        work,
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -83,7 +92,9 @@ def run(folder: Path, work: str) -> str:
         ("_delta_log", 0o555, "write", "CommitError False"),
     ],
 )
-def test_file_without_permission_is_not_called_damaged(folder: Path, pattern: str, mode: int, work: str, outcome: str) -> None:
+def test_file_without_permission_is_not_called_damaged(
+    folder: Path, pattern: str, mode: int, work: str, outcome: str
+) -> None:
     make(folder / "sound")
     table = make(folder / "t")
     for file in table.glob(pattern) if pattern != "." else [table]:

@@ -39,8 +39,12 @@ def test_child_reads_writes_and_queries_tables_that_its_parent_used(
     assert done.returncode == 0, done.stderr
     came_along = ["unfinished read", "table", "sessions"] if method == "fork" else []
     assert done.stdout.splitlines() == [
-        *came_along, "table of an argument", "new table", "new sessions", "parent again",
-    ]  # fmt: skip
+        *came_along,
+        "table of an argument",
+        "new table",
+        "new sessions",
+        "parent again",
+    ]
 
 
 def _place(store: str, folder: Path, start_server: Callable[[str], Server]) -> tuple[str, Mapping[str, Any]]:

@@ -28,9 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWar
 
 
 def rows(first: int, count: int = 3) -> pa.Table:
-    return pa.table(
-        {"id": pa.array(range(first, first + count), pa.int64()), "kind": [f"k{first % 3}"] * count}
-    )
+    return pa.table({"id": pa.array(range(first, first + count), pa.int64()), "kind": [f"k{first % 3}"] * count})
 
 
 def ids(table: DeltaTable) -> list[int]:
@@ -77,9 +75,7 @@ def test_table_is_created_appended_to_overwritten_and_read_at_each_version(serve
 
 def test_checkpoints_on_a_server_are_read_back(server: Server) -> None:
     options = dict(server.options)
-    write_deltalake(
-        server.bucket, rows(0), configuration={"delta.checkpointInterval": "4"}, storage_options=options
-    )
+    write_deltalake(server.bucket, rows(0), configuration={"delta.checkpointInterval": "4"}, storage_options=options)
     table = DeltaTable(server.bucket, storage_options=options)
     for i in range(1, 10):
         write_deltalake(table, rows(10 * i), mode="append")
@@ -135,9 +131,7 @@ for i in range(3):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["versitygw", "azurite"])
-def test_processes_append_at_once_and_every_row_is_there_once(
-    name: str, start_server: Callable[[str], Server]
-) -> None:
+def test_processes_append_at_once_and_every_row_is_there_once(name: str, start_server: Callable[[str], Server]) -> None:
     server = place(start_server(name))
     options = dict(server.options)
     write_deltalake(server.bucket, rows(0), storage_options=options)

@@ -54,7 +54,7 @@ def _register(table: DeltaTable, **arguments: Any) -> None:
         (_remove_rows, "or set the table property delta.enableDeletionVectors=true."),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
-)  # fmt: skip
+)
 def test_message_has_the_advice(table: DeltaTable, call: Callable[[DeltaTable], Any], advice: str) -> None:
     with pytest.raises(DeltaError) as caught:
         call(table)

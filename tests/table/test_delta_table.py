@@ -17,12 +17,7 @@ import delta_core
 from delta_core import DeltaTable, exceptions, open_table, write_deltalake
 from delta_core.commit.options import CommitProperties, Transaction
 from delta_core.engines.arrow.log_files import ArrowLogFiles
-from delta_core.errors import (
-    InvalidArgumentError,
-    TableNotFoundError,
-    UnsupportedOperationError,
-    VersionNotFoundError,
-)  # fmt: skip
+from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError, VersionNotFoundError
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 
@@ -228,12 +223,23 @@ def test_file_uris_are_plain_paths_of_files_that_exist(builder: TableBuilder) ->
 @pytest.mark.parametrize(
     ("predicate", "count"),
     [
-        ([("kind", "=", "a")], 2), ("kind = 'a'", 2), ([("kind", "in", ["a", "b"])], 3), ([("kind", "!=", "a")], 1),
-        ([("kind", "not in", ["a"])], 1), ([[("id", "=", 1)], [("id", ">", 3)]], 2), ([("id", ">", 2)], 2),
-        ([("kind", "=", "")], 1), ("kind IS NULL", 1), ([("id", ">=", "3")], 2), ([], 4), (None, 4),
+        ([("kind", "=", "a")], 2),
+        ("kind = 'a'", 2),
+        ([("kind", "in", ["a", "b"])], 3),
+        ([("kind", "!=", "a")], 1),
+        ([("kind", "not in", ["a"])], 1),
+        ([[("id", "=", 1)], [("id", ">", 3)]], 2),
+        ([("id", ">", 2)], 2),
+        ([("kind", "=", "")], 1),
+        ("kind IS NULL", 1),
+        ([("id", ">=", "3")], 2),
+        ([], 4),
+        (None, 4),
     ],
-)  # fmt: skip
-def test_file_uris_are_pruned_by_partitions_and_statistics(builder: TableBuilder, predicate: object, count: int) -> None:
+)
+def test_file_uris_are_pruned_by_partitions_and_statistics(
+    builder: TableBuilder, predicate: object, count: int
+) -> None:
     table = DeltaTable(builder.uri)
     assert len(table.file_uris(file_pruning_predicate=predicate)) == count
     assert len(table.file_uris(predicate)) == count
@@ -303,11 +309,14 @@ def test_to_pyarrow_table_gives_columns_in_the_order_asked_twice_if_asked(builde
 @pytest.mark.parametrize(
     "filters",
     [
-        [("id", ">", 2)], [[("id", "=", 3)], [("id", "=", 4)]], "id > 2", pa.compute.field("id") > 2,
+        [("id", ">", 2)],
+        [[("id", "=", 3)], [("id", "=", 4)]],
+        "id > 2",
+        pa.compute.field("id") > 2,
         (pa.compute.field("amount") >= 2.5) & pa.compute.field("id").isin([3, 4]),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_filters_of_every_kind_keep_the_same_rows(builder: TableBuilder, filters: object) -> None:
     found = DeltaTable(builder.uri).to_pyarrow_table(columns=["kind"], filters=filters)
     assert found.column_names == ["kind"]
@@ -380,12 +389,13 @@ def test_load_cdf_gives_the_columns_asked_for_only(fed: TableBuilder) -> None:
 @pytest.mark.parametrize(
     ("predicate", "expected"),
     [
-        ("_change_type = 'delete'", [(1, "delete", 3)]), ("id = 2", [(2, "insert", 2)]),
+        ("_change_type = 'delete'", [(1, "delete", 3)]),
+        ("id = 2", [(2, "insert", 2)]),
         ("id = 1 AND _commit_version < 3", [(1, "insert", 1)]),
         ([("_change_type", "=", "insert"), ("id", ">", 1)], [(2, "insert", 2)]),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_load_cdf_filters_by_its_own_columns_too(fed: TableBuilder, predicate: object, expected: list[object]) -> None:
     assert _changes(DeltaTable(fed.uri).load_cdf(predicate=predicate)) == expected
 

@@ -100,7 +100,9 @@ def test_datafusion_takes_the_stream(wide: TableBuilder, fusion: Any) -> None:
 
 def test_datafusion_pushes_columns_and_filters_into_the_dataset(wide: TableBuilder, fusion: Any) -> None:
     fusion.register_table("sales", _without_file(wide, 0).dataset())
-    found = fusion.sql("SELECT id FROM sales WHERE id >= 30 AND name IN ('x', 'y') ORDER BY id LIMIT 3").to_arrow_table()
+    found = fusion.sql(
+        "SELECT id FROM sales WHERE id >= 30 AND name IN ('x', 'y') ORDER BY id LIMIT 3"
+    ).to_arrow_table()
     assert found.column("id").to_pylist() == [30, 31, 40]
 
 
@@ -136,8 +138,9 @@ def test_query_builder_joins_registered_tables(wide: TableBuilder, builder: Tabl
     reader = session.execute("SELECT b.kind, count(*) AS n FROM w JOIN b ON w.id = b.id * 10 GROUP BY b.kind")
     assert isinstance(reader, pa.RecordBatchReader)
     assert sorted(reader.read_all().to_pylist(), key=lambda r: str(r["kind"])) == [
-        {"kind": None, "n": 1}, {"kind": "a", "n": 2},
-    ]  # fmt: skip
+        {"kind": None, "n": 1},
+        {"kind": "a", "n": 2},
+    ]
 
 
 @pytest.mark.parametrize("engine", ["datafusion", "duckdb"])
@@ -207,11 +210,19 @@ def test_polars_predicate_keeps_the_rows_that_polars_keeps_itself(wide: TableBui
     pl = pytest.importorskip("polars")
     c = pl.col
     predicate = [
-        c("id") == 30, ~(c("id") > 30), c("price") > 5, c("price") != 1, ~(c("price") < 1), c("price").is_nan(),
-        c("price").is_null() | (c("id") == 11), c("id").is_between(12, 31, closed="left"), c("id").is_in([11, 41, 99]),
-        c("day").is_in([dt.date(2024, 5, 1)]), c("name").str.starts_with("y") & (c("id") < 30),
+        c("id") == 30,
+        ~(c("id") > 30),
+        c("price") > 5,
+        c("price") != 1,
+        ~(c("price") < 1),
+        c("price").is_nan(),
+        c("price").is_null() | (c("id") == 11),
+        c("id").is_between(12, 31, closed="left"),
+        c("id").is_in([11, 41, 99]),
+        c("day").is_in([dt.date(2024, 5, 1)]),
+        c("name").str.starts_with("y") & (c("id") < 30),
         c("name").eq_missing("x") & c("day").is_not_null(),
-    ][number]  # fmt: skip
+    ][number]
     table = DeltaTable(wide.uri)
     expected = pl.DataFrame(table).filter(predicate).sort("id")
     assert table.to_polars().filter(predicate).collect().sort("id").equals(expected)
@@ -240,7 +251,13 @@ def test_scanned_dataset_answers_like_pyarrows_own(wide: TableBuilder) -> None:
     rows, dataset = pa.table(table), table.dataset()
     plain = ds.dataset(rows)
     assert isinstance(dataset, ds.Dataset)
-    for test in (None, pc.field("id") > 21, pc.field("price") != 1, pc.is_nan(pc.field("price")), ~(pc.field("price") > 5)):
+    for test in (
+        None,
+        pc.field("id") > 21,
+        pc.field("price") != 1,
+        pc.is_nan(pc.field("price")),
+        ~(pc.field("price") > 5),
+    ):
         assert _text(dataset.to_table(filter=test)) == _text(plain.to_table(filter=test))
         assert dataset.count_rows(filter=test) == plain.count_rows(filter=test)
         asked = {"twice": pc.field("id") * 2, "day": pc.field("day")}

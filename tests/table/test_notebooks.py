@@ -46,8 +46,13 @@ class Page(HTMLParser):
 def test_table_shows_what_it_is(tmp_path: Path) -> None:
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("kind", pa.string())])
     DeltaTable.create(
-        str(tmp_path), schema, partition_by="kind", name="sales", description="of 2024", configuration={"delta.appendOnly": "true"},
-    )  # fmt: skip
+        str(tmp_path),
+        schema,
+        partition_by="kind",
+        name="sales",
+        description="of 2024",
+        configuration={"delta.appendOnly": "true"},
+    )
     table = DeltaTable(tmp_path)
     rows = Page(table._repr_html_()).rows
     assert ["location", str(tmp_path)] in rows
@@ -103,7 +108,11 @@ def test_writes_are_logged_at_info_and_reads_at_debug(tmp_path: Path, caplog: py
         table.scan(predicate="id > 1").to_table()
         table.create_checkpoint()
     found = messages(caplog)
-    assert ("delta_core.commit.transaction", "INFO", f"Committed version 0 of {uri}: CREATE TABLE AS SELECT (n ms)") in found
+    assert (
+        "delta_core.commit.transaction",
+        "INFO",
+        f"Committed version 0 of {uri}: CREATE TABLE AS SELECT (n ms)",
+    ) in found
     assert ("delta_core.log.checkpoint_writer", "INFO", f"Wrote the checkpoint of version 0 of {uri} (n ms)") in found
     texts = [text for _, level, text in found if level == "DEBUG"]
     for expected in (

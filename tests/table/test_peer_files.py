@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.peer, pytest.mark.golden]
 
 #: Where the peer knows of a column what we do not.
 PEER_KNOWS_MORE = {
-    "trino/databricks153__type_widening": "reads the text of a date as a bound of the timestamp that its column became",
+    "trino/databricks153__type_widening": "reads the text of a date as a bound of the timestamp that its column became"
 }
 #: What the peer can't open, as its error says.
 PEER_REFUSES = {
@@ -134,17 +134,20 @@ def test_statistics_under_column_mapping_have_logical_names(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("properties", "columns"),
     [
-        ({}, ["a", "s.x", "s.y", "b"]), ({"delta.dataSkippingNumIndexedCols": "2"}, ["a", "s.x"]),
+        ({}, ["a", "s.x", "s.y", "b"]),
+        ({"delta.dataSkippingNumIndexedCols": "2"}, ["a", "s.x"]),
         ({"delta.dataSkippingNumIndexedCols": "-1"}, ["a", "s.x", "s.y", "b"]),
         ({"delta.dataSkippingStatsColumns": "S, `b`"}, ["s.x", "s.y", "b"]),
         ({"delta.dataSkippingStatsColumns": "s.y", "delta.dataSkippingNumIndexedCols": "0"}, ["s.y"]),
         ({"delta.dataSkippingNumIndexedCols": "0"}, []),
     ],
-)  # fmt: skip
+)
 def test_statistics_columns_are_those_of_the_tables_properties(
     tmp_path: Path, properties: dict[str, str], columns: list[str]
 ) -> None:
-    schema = pa.schema([("a", pa.int64()), ("s", pa.struct([("x", pa.int32()), ("y", pa.string())])), ("b", pa.string())])
+    schema = pa.schema(
+        [("a", pa.int64()), ("s", pa.struct([("x", pa.int32()), ("y", pa.string())])), ("b", pa.string())]
+    )
     made = TableBuilder(tmp_path / "t").create(schema, properties=properties)
     made.append([{"a": 1, "s": {"x": 2, "y": "z"}, "b": "c"}])
     found = DeltaTable(made.uri).get_add_actions(flatten=True).column_names

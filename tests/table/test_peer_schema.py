@@ -15,9 +15,20 @@ peer = pytest.importorskip("deltalake.schema")
 pytestmark = pytest.mark.peer
 
 PRIMITIVES = (
-    "string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary", "date", "timestamp",
-    "timestamp_ntz", "decimal(10,2)",
-)  # fmt: skip
+    "string",
+    "long",
+    "integer",
+    "short",
+    "byte",
+    "float",
+    "double",
+    "boolean",
+    "binary",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "decimal(10,2)",
+)
 
 
 def _both(build):  # type: ignore[no-untyped-def]
@@ -86,12 +97,22 @@ def test_schema_as_large_types_equals_the_peers() -> None:
 @pytest.mark.parametrize(
     "arrow",
     [
-        pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.date64(), pa.large_list(pa.int8()), pa.list_(pa.int8(), 3),
-        pa.dictionary(pa.int8(), pa.string()), pa.string_view(), pa.binary(4), pa.struct([("a", pa.int8())]), pa.null(),
+        pa.uint8(),
+        pa.uint16(),
+        pa.uint32(),
+        pa.uint64(),
+        pa.date64(),
+        pa.large_list(pa.int8()),
+        pa.list_(pa.int8(), 3),
+        pa.dictionary(pa.int8(), pa.string()),
+        pa.string_view(),
+        pa.binary(4),
+        pa.struct([("a", pa.int8())]),
+        pa.null(),
         pa.list_view(pa.int8()),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_arrow_type_becomes_the_type_that_the_peer_makes_of_it(arrow: pa.DataType) -> None:
     assert Field.from_arrow(pa.field("x", arrow)).to_json() == peer.Field.from_arrow(pa.field("x", arrow)).to_json()
 

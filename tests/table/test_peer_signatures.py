@@ -24,8 +24,16 @@ ABSENT = {**LISTED["later"], **LISTED["never"]}
 #: here, whose members are compared.
 MODULES = ("schema", "exceptions", "query", "table", "transaction", "writer", "fs")
 CLASSES = (
-    "DeltaTable", "Schema", "Field", "StructType", "ArrayType", "MapType", "PrimitiveType", "QueryBuilder", "Metadata",
-)  # fmt: skip
+    "DeltaTable",
+    "Schema",
+    "Field",
+    "StructType",
+    "ArrayType",
+    "MapType",
+    "PrimitiveType",
+    "QueryBuilder",
+    "Metadata",
+)
 
 
 def _exported(module: Any) -> list[str]:
@@ -99,7 +107,7 @@ def test_public_name_is_here_or_listed_with_a_reason(name: str) -> None:
 
 CALLABLE = [
     n for n, v in PEER.items() if n not in ABSENT and _parameters(v) is not None and not n.startswith("exceptions.")
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("name", CALLABLE)
@@ -159,10 +167,12 @@ def test_call_that_is_not_available_yet_raises_an_error_with_what_works_today(na
 def test_page_lists_every_call_that_is_not_available_yet() -> None:
     page = (Path(__file__).parents[2] / "docs" / "moving-from-deltalake.md").read_text(encoding="utf-8")
     named = {
-        name.replace("DeltaTable.", "table.").replace("TableAlterer.", "table.alter.")
-        .replace("TableOptimizer.", "table.optimize.").removeprefix("writer.")
+        name.replace("DeltaTable.", "table.")
+        .replace("TableAlterer.", "table.alter.")
+        .replace("TableOptimizer.", "table.optimize.")
+        .removeprefix("writer.")
         for name in LATER
-    }  # fmt: skip
+    }
     assert [name for name in named if f"`{name}`" not in page] == []
     assert set(TODAY) == {name.removeprefix("writer.") for name in LATER}
 

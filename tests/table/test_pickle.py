@@ -22,15 +22,32 @@ from delta_core.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 
 SECRETS = {
-    "AWS_ACCESS_KEY_ID": "s3cr3t-id", "aws_secret_access_key": "s3cr3t-key", "AWS_SESSION_TOKEN": "s3cr3t-session", "key": "s3cr3t",
-    "secret": "s3cr3t", "token": "s3cr3t", "azure_storage_account_key": "s3cr3t", "sas_token": "s3cr3t", "connectionString": "s3cr3t",
-    "connection_string": "AccountKey=s3cr3t", "google_service_account_key": "s3cr3t", "client_secret": "s3cr3t", "password": "s3cr3t",
-    "accountkey": "s3cr3t", "proxy": "http://me:s3cr3t@proxy:80",
-}  # fmt: skip
+    "AWS_ACCESS_KEY_ID": "s3cr3t-id",
+    "aws_secret_access_key": "s3cr3t-key",
+    "AWS_SESSION_TOKEN": "s3cr3t-session",
+    "key": "s3cr3t",
+    "secret": "s3cr3t",
+    "token": "s3cr3t",
+    "azure_storage_account_key": "s3cr3t",
+    "sas_token": "s3cr3t",
+    "connectionString": "s3cr3t",
+    "connection_string": "AccountKey=s3cr3t",
+    "google_service_account_key": "s3cr3t",
+    "client_secret": "s3cr3t",
+    "password": "s3cr3t",
+    "accountkey": "s3cr3t",
+    "proxy": "http://me:s3cr3t@proxy:80",
+}
 PLAIN = {
-    "region": "eu-north-1", "endpoint_url": "http://127.0.0.1:9000", "anon": True, "account_name": "shop", "tenant_id": "t",
-    "requester_pays": False, "profile": "shop", "use_ssl": True,
-}  # fmt: skip
+    "region": "eu-north-1",
+    "endpoint_url": "http://127.0.0.1:9000",
+    "anon": True,
+    "account_name": "shop",
+    "tenant_id": "t",
+    "requester_pays": False,
+    "profile": "shop",
+    "use_ssl": True,
+}
 
 
 @pytest.fixture
@@ -76,11 +93,15 @@ class Sales(DeltaTable):
     """A table of a user's own class."""
 
 
-def test_relative_path_is_found_from_another_folder(table: TableBuilder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_path_is_found_from_another_folder(
+    table: TableBuilder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     data = pickle.dumps(DeltaTable("t").scan(["id"]))
     code = "import pickle, sys\nprint(pickle.loads(sys.stdin.buffer.read()).to_table().num_rows)"
-    done = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, cwd="/", timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=data, capture_output=True, cwd="/", timeout=60, check=False
+    )
     assert (done.stdout.strip(), done.stderr) == (b"7", b"")
 
 
@@ -115,7 +136,10 @@ def test_no_text_of_a_table_holds_a_secret(table: TableBuilder) -> None:
 def test_pickle_of_a_table_holds_no_secret_unless_asked(table: TableBuilder) -> None:
     options = {"password": "s3cr3t", "region": "north"}
     for what in (DeltaTable, open_snapshot):
-        bare, whole = what(table.uri, storage_options=options), what(table.uri, storage_options=options, pickle_secrets=True)
+        bare, whole = (
+            what(table.uri, storage_options=options),
+            what(table.uri, storage_options=options, pickle_secrets=True),
+        )
         assert b"s3cr3t" not in pickle.dumps(bare)
         assert b"s3cr3t" in pickle.dumps(whole)
         # what was asked once holds in each process that it is handed on to

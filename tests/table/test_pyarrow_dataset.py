@@ -128,7 +128,9 @@ def test_variants_are_refused(tmp_path: Path) -> None:
 def test_files_that_may_use_the_julian_calendar_are_refused(tmp_path: Path, statistics: bool) -> None:
     legacy = {b"org.apache.spark.version": b"2.4.5"}
     table = pa.table({"d": pa.array([dt.date(1500, 1, 1)])}).replace_schema_metadata(legacy)
-    made = TableBuilder(tmp_path / "t").create({"d": "date"}).append([{"d": dt.date(1500, 1, 1)}], statistics=statistics)
+    made = (
+        TableBuilder(tmp_path / "t").create({"d": "date"}).append([{"d": dt.date(1500, 1, 1)}], statistics=statistics)
+    )
     import pyarrow.parquet as pq
 
     writer = pq.ParquetWriter(made.location(made.paths()[0]), table.schema, store_schema=False)
@@ -141,12 +143,16 @@ def test_files_that_may_use_the_julian_calendar_are_refused(tmp_path: Path, stat
 # --- promises never lose a row -------------------------------------------------------------
 
 TIMES = st.datetimes(dt.datetime(1960, 1, 1), dt.datetime(1980, 1, 1))
-VALUES = st.fixed_dictionaries({
-    "i": st.none() | st.integers(-3, 3), "f": st.none() | st.sampled_from([-1.0, 0.0, 1.0, math.nan, math.inf]),
-    "s": st.none() | st.text("ab\U0001f600", max_size=3), "b": st.none() | st.booleans(),
-    "t": st.none() | TIMES,
-    "p": st.none() | st.sampled_from(["x", "y"]),
-})  # fmt: skip
+VALUES = st.fixed_dictionaries(
+    {
+        "i": st.none() | st.integers(-3, 3),
+        "f": st.none() | st.sampled_from([-1.0, 0.0, 1.0, math.nan, math.inf]),
+        "s": st.none() | st.text("ab\U0001f600", max_size=3),
+        "b": st.none() | st.booleans(),
+        "t": st.none() | TIMES,
+        "p": st.none() | st.sampled_from(["x", "y"]),
+    }
+)
 NOTHING: dict[str, Any] = dict.fromkeys("ifsbtp")
 FILES = st.lists(st.lists(VALUES, min_size=1, max_size=4), min_size=1, max_size=3)
 
@@ -158,10 +164,13 @@ def _tests() -> st.SearchStrategy[ds.Expression]:
         return st.builds(lambda make, value: make(value), st.sampled_from(makers), values)
 
     leaf = st.one_of(
-        compare("i", st.integers(-3, 3)), compare("f", st.sampled_from([0.0, 1.0])),
-        compare("s", st.text("ab", max_size=2)), compare("t", TIMES), compare("p", st.sampled_from("xy")),
+        compare("i", st.integers(-3, 3)),
+        compare("f", st.sampled_from([0.0, 1.0])),
+        compare("s", st.text("ab", max_size=2)),
+        compare("t", TIMES),
+        compare("p", st.sampled_from("xy")),
         st.sampled_from([pc.field(c).is_null() for c in "ifsbtp"] + [pc.field("b"), pc.is_nan(pc.field("f"))]),
-    )  # fmt: skip
+    )
 
     def joined(e: st.SearchStrategy[ds.Expression]) -> st.SearchStrategy[ds.Expression]:
         both = (st.builds(operator, e, e) for operator in (ds.Expression.__and__, ds.Expression.__or__))

@@ -17,10 +17,13 @@ INSTANT_MS = 1_517_005_809_000  # 2018-01-26T22:30:09Z
 @pytest.mark.parametrize(
     "text",
     [
-        "2018-01-26T22:30:09Z", "2018-01-26 22:30:09+00:00", "2018-01-26T14:30:09-08:00", "20180126T223009Z",
+        "2018-01-26T22:30:09Z",
+        "2018-01-26 22:30:09+00:00",
+        "2018-01-26T14:30:09-08:00",
+        "20180126T223009Z",
         " 2018-01-26T22:30:09Z ",
     ],
-)  # fmt: skip
+)
 def test_every_spelling_of_an_instant_gives_its_milliseconds(text: str) -> None:
     assert parse_ms(text) == INSTANT_MS
 

@@ -20,9 +20,12 @@ from delta_core.writer import write_deltalake
 FEW, MANY = 100, 800
 NAMED = "delta.dataSkippingStatsColumns"
 FORMS: dict[str, dict[str, Any]] = {
-    "plain": {}, "all statistics": {"delta.dataSkippingNumIndexedCols": "-1"}, "named statistics": {NAMED: ""},
-    "column mapping": {"delta.columnMapping.mode": "name"}, "row ids": {"delta.enableRowTracking": "true"},
-}  # fmt: skip
+    "plain": {},
+    "all statistics": {"delta.dataSkippingNumIndexedCols": "-1"},
+    "named statistics": {NAMED: ""},
+    "column mapping": {"delta.columnMapping.mode": "name"},
+    "row ids": {"delta.enableRowTracking": "true"},
+}
 
 
 def lines_of(work: Callable[[], Any]) -> int:

@@ -49,10 +49,14 @@ def is_on(table: TableState) -> bool:
 
 
 FEATURE = TableFeature(
-    NAME, "reader+writer", "Rows have a stamp.", properties={ON: "true switches it on", LIMIT: "the least id that is hidden"},
+    NAME,
+    "reader+writer",
+    "Rows have a stamp.",
+    properties={ON: "true switches it on", LIMIT: "the least id that is hidden"},
     fields=(ActionField("add", "stampedBy", pa.string()),),
-    actions=(ActionKind("acmeNote", pa.struct([("text", pa.string())]), key=("text",)),), active=is_on,
-)  # fmt: skip
+    actions=(ActionKind("acmeNote", pa.struct([("text", pa.string())]), key=("text",)),),
+    active=is_on,
+)
 
 
 def least(values: list[pa.DataType]) -> pa.DataType:
@@ -84,13 +88,13 @@ READ = {
     "check": ReadCheck(NAME, "stamp fits", Call("=", (STORED, STAMP)), "a row has another stamp"),
     "filter": RowFilter(NAME, Call("<", (ID, Literal(100, LONG)))),
     "selector": RowSelector(NAME, ("deletionVector",), locate, decode),
-}  # fmt: skip
+}
 WRITE = {
     "hidden": HiddenColumn(NAME, "_acme_stamp", LONG, STAMP, on_rewrite="carry", carries="_stamp"),
     "check": RowCheck(NAME, "positive", Call(">", (ID, Literal(0, LONG)))),
     "fill": FillColumn(NAME, ("doubled",), Call("acme_twice", (ID,))),
     "remove": RemoveRows(NAME, encode),
-}  # fmt: skip
+}
 
 
 def read_rules(table: TableState) -> list[Any]:

@@ -30,25 +30,11 @@ from delta_core.plugins import PluginRegistry
 from delta_core.state import TableState
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from tests.testing import honest_plugin as honest
-from tests.testing.honest_plugin import (
-    FEATURE,
-    LIMIT,
-    LONG,
-    NAME,
-    ON,
-    READ,
-    STRING,
-    WRITE,
-    Plugin,
-    commit,
-    is_on,
-)
+from tests.testing.honest_plugin import FEATURE, LIMIT, LONG, NAME, ON, READ, STRING, WRITE, Plugin, commit, is_on
 
 ROWS = pa.table({"id": [1, 2, 3, 4, 500], "name": ["a", "b", None, "d", "e"]})
 SHOWN = ROWS.slice(0, 4)
-FIELDS = [
-    {"name": "id", "type": "long"}, {"name": "name", "type": "string"}, {"name": "doubled", "type": "long"},
-]  # fmt: skip
+FIELDS = [{"name": "id", "type": "long"}, {"name": "name", "type": "string"}, {"name": "doubled", "type": "long"}]
 
 
 def contract(plugin: Any, **attributes: Any) -> FeatureContract:
@@ -250,7 +236,8 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         "Hook read_rules.*returned nothing for any table",
     ),
     "no hook at all": (
-        lambda: Plugin(replace(FEATURE, fields=(), actions=()), **dict.fromkeys(honest.HOOKS)), "no rule was seen",
+        lambda: Plugin(replace(FEATURE, fields=(), actions=()), **dict.fromkeys(honest.HOOKS)),
+        "no rule was seen",
     ),
     "an iterator that is used up": (lambda: Plugin(read_rules=_shared()), "no read rule gives as a metadata column"),
     "a rule that does not pickle": (
@@ -303,7 +290,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a hidden column whose carried values are others": (
         lambda: Plugin(
-            read_rules=reads(column=MetadataColumn(NAME, "_stamp", LONG, Call("+", (honest.STORED, Literal(1, LONG)))), check=None)
+            read_rules=reads(
+                column=MetadataColumn(NAME, "_stamp", LONG, Call("+", (honest.STORED, Literal(1, LONG)))), check=None
+            )
         ),
         "Hook write_rules.*HiddenColumn loses the values of '_stamp'",
     ),
@@ -332,7 +321,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         "RemoveRows.encode of hook write_rules.*KeyError",
     ),
     "a field of add with too few values": (
-        lambda: Plugin(commit_rules=commits(field=lambda a: ActionColumn(NAME, "add", "stampedBy", pa.array([], pa.string())))),
+        lambda: Plugin(
+            commit_rules=commits(field=lambda a: ActionColumn(NAME, "add", "stampedBy", pa.array([], pa.string())))
+        ),
         "ActionColumn of hook commit_rules.*has 0 values for add.stampedBy; expected 1",
     ),
     "a field of add of another type": (
@@ -340,7 +331,11 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         "ActionColumn of hook commit_rules.*has values of int64 for add.stampedBy; expected string",
     ),
     "a field of add that is not declared": (
-        lambda: Plugin(commit_rules=commits(field=lambda a: ActionColumn(NAME, "add", "stampdBy", pa.array(["me"] * a.adds.num_rows)))),
+        lambda: Plugin(
+            commit_rules=commits(
+                field=lambda a: ActionColumn(NAME, "add", "stampdBy", pa.array(["me"] * a.adds.num_rows))
+            )
+        ),
         "Hook commit_rules.*add.stampdBy, which FEATURE.fields does not declare",
     ),
     "an action that is not declared": (
@@ -363,7 +358,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: Plugin(prepare_metadata=_growing()),
         "Hook prepare_metadata.*prepared already",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
@@ -377,7 +372,11 @@ def test_mistake_is_caught_with_a_message_that_names_plugin_and_hook(mistake: st
 
 
 def test_message_names_the_plugin(tmp_path: Path) -> None:
-    (found,) = {text for text in failures(contract(Plugin(check_read=_raise)), tmp_path) if "KeyError" in text and "states()" in text}
+    (found,) = {
+        text
+        for text in failures(contract(Plugin(check_read=_raise)), tmp_path)
+        if "KeyError" in text and "states()" in text
+    }
     assert "Hook check_read of plugin 'acme.stamp' failed with KeyError: 'oops'" in found
 
 

@@ -19,17 +19,30 @@ from delta_core.testing.vector_bytes import decode_z85, encode_vector, encode_z8
 pyroaring = pytest.importorskip("pyroaring")
 deltalake = pytest.importorskip("deltalake")
 
-NESTED = pa.schema([
-    ("id", pa.int64()),
-    ("s", pa.struct([("a", pa.int32()), ("l", pa.list_(pa.struct([("x", pa.string())])))])),
-    ("m", pa.map_(pa.string(), pa.int32())), ("d", pa.decimal128(10, 2)), ("ts", pa.timestamp("us", "UTC")),
-    ("day", pa.date32()), ("f", pa.float64()), ("b", pa.binary()), ("flag", pa.bool_()),
-])  # fmt: skip
+NESTED = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("s", pa.struct([("a", pa.int32()), ("l", pa.list_(pa.struct([("x", pa.string())])))])),
+        ("m", pa.map_(pa.string(), pa.int32())),
+        ("d", pa.decimal128(10, 2)),
+        ("ts", pa.timestamp("us", "UTC")),
+        ("day", pa.date32()),
+        ("f", pa.float64()),
+        ("b", pa.binary()),
+        ("flag", pa.bool_()),
+    ]
+)
 ROW = {
-    "id": 1, "s": {"a": 1, "l": [{"x": "q"}, None]}, "m": [("k", 1)], "d": Decimal("1.25"),
-    "ts": dt.datetime(2024, 1, 1, 1, 2, 3, 456789, tzinfo=dt.UTC), "day": dt.date(1960, 1, 1), "f": float("inf"),
-    "b": b"x", "flag": True,
-}  # fmt: skip
+    "id": 1,
+    "s": {"a": 1, "l": [{"x": "q"}, None]},
+    "m": [("k", 1)],
+    "d": Decimal("1.25"),
+    "ts": dt.datetime(2024, 1, 1, 1, 2, 3, 456789, tzinfo=dt.UTC),
+    "day": dt.date(1960, 1, 1),
+    "f": float("inf"),
+    "b": b"x",
+    "flag": True,
+}
 
 
 def peer_rows(table: TableBuilder, version: int | None = None) -> list[dict]:
@@ -70,10 +83,16 @@ def test_peer_drops_the_rows_of_vectors(tmp_path: Path, storage: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        ("v1", {}), ("v1-multipart", {"parts": 3}), ("v2-json", {}), ("v2-json", {"sidecars": 2}), ("v2-parquet", {}),
-        ("v2-parquet", {"sidecars": 2, "embed": True}), ("v2-classic", {}), ("v2-classic", {"sidecars": 1}),
+        ("v1", {}),
+        ("v1-multipart", {"parts": 3}),
+        ("v2-json", {}),
+        ("v2-json", {"sidecars": 2}),
+        ("v2-parquet", {}),
+        ("v2-parquet", {"sidecars": 2, "embed": True}),
+        ("v2-classic", {}),
+        ("v2-classic", {"sidecars": 1}),
     ],
-)  # fmt: skip
+)
 def test_peer_reads_from_every_kind_of_checkpoint(tmp_path: Path, kind: str, options: dict, statistics: str) -> None:
     features = ["deletionVectors", *(["v2Checkpoint"] if kind.startswith("v2") else [])]
     table = TableBuilder(tmp_path).create({"id": "long", "kind": "string"}, partition_by=["kind"], features=features)
@@ -107,9 +126,10 @@ def test_memory_file_system_takes_a_table() -> None:
 
 def test_commits_carry_row_ids_and_in_commit_timestamps(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).create(
-        {"id": "long"}, features=["rowTracking", "domainMetadata", "inCommitTimestamp"],
+        {"id": "long"},
+        features=["rowTracking", "domainMetadata", "inCommitTimestamp"],
         properties={"delta.enableInCommitTimestamps": "true"},
-    )  # fmt: skip
+    )
     table.append({"id": range(3)}).append({"id": range(2)})
     assert [add["baseRowId"] for add in table.state.files.values()] == [0, 3]
     assert json.loads(table.state.domains["delta.rowTracking"]["configuration"]) == {"rowIdHighWaterMark": 4}
@@ -143,13 +163,20 @@ def test_vector_text_gives_the_known_examples() -> None:
 
 
 def test_statistics_are_what_writers_leave_behind() -> None:
-    table = pa.table({
-        "f": [1.0, float("nan")], "t": ["a" * 40, "é" * 40], "u": ["x", "z" * 32 + "\U0010ffff"],
-        "ts": pa.array([-1, 1500], pa.timestamp("us")),
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "f": [1.0, float("nan")],
+            "t": ["a" * 40, "é" * 40],
+            "u": ["x", "z" * 32 + "\U0010ffff"],
+            "ts": pa.array([-1, 1500], pa.timestamp("us")),
+        }
+    )
     found = compute_statistics(table)
     assert found["minValues"]["f"] == found["maxValues"]["f"] == 1.0
     assert found["minValues"]["t"] == "a" * 32
     assert found["maxValues"]["t"] == "é" * 32 + "\U0010ffff"
     assert "u" not in found["maxValues"]
-    assert (found["minValues"]["ts"], found["maxValues"]["ts"]) == ("1969-12-31T23:59:59.999", "1970-01-01T00:00:00.001")
+    assert (found["minValues"]["ts"], found["maxValues"]["ts"]) == (
+        "1969-12-31T23:59:59.999",
+        "1970-01-01T00:00:00.001",
+    )

@@ -68,13 +68,17 @@ VIEWS = (pa.string_view(), pa.binary_view())
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=str)
-@pytest.mark.parametrize("kind", ["list", "large_list", "list_view", "large_list_view", "fixed", "map", "struct", "nested"])
+@pytest.mark.parametrize(
+    "kind", ["list", "large_list", "list_view", "large_list_view", "fixed", "map", "struct", "nested"]
+)
 def test_slices_of_nested_views_arrive_whole(view: pa.DataType, kind: str) -> None:
     plain = pa.string() if view == pa.string_view() else pa.binary()
     one, two = ("a", "more than twelve bytes") if plain == pa.string() else (b"a", b"more than twelve bytes")
     lists = [[one, two], None, [two, None], [], [None, one]]
     if kind == "map":
-        array = pa.array([None if v is None else [(str(i), e) for i, e in enumerate(v)] for v in lists], pa.map_(view, view))
+        array = pa.array(
+            [None if v is None else [(str(i), e) for i, e in enumerate(v)] for v in lists], pa.map_(view, view)
+        )
         wanted: pa.DataType = pa.map_(plain, plain)
     elif kind in ("struct", "nested"):
         rows = [None if v is None else [{"f": e} for e in v] for v in lists]
@@ -103,7 +107,9 @@ def test_values_below_null_lists_are_left_out(view: pa.DataType) -> None:
     hidden = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), texts, mask=pa.array([False, True, False]))
     found = converted(hidden[:2], pa.list_(pa.string() if view == pa.string_view() else pa.binary()))
     assert found.to_pylist() == hidden[:2].to_pylist()
-    numbers = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), pa.array([1, 1000, 3]), mask=pa.array([False, True, False]))
+    numbers = pa.ListArray.from_arrays(
+        pa.array([0, 1, 2, 3], pa.int32()), pa.array([1, 1000, 3]), mask=pa.array([False, True, False])
+    )
     assert converted(numbers[:2], pa.list_(pa.int8())).to_pylist() == [[1], None]
 
 
@@ -130,18 +136,23 @@ def test_double_is_rounded_to_a_float() -> None:
 @pytest.mark.parametrize(
     ("array", "wanted"),
     [
-        (pa.array([300]), pa.int8()), (pa.array([2**63], pa.uint64()), pa.int64()), (pa.array([1.5]), pa.int64()),
-        (pa.array([1e300]), pa.float32()), (pa.array([2**53 + 1]), pa.float64()),
+        (pa.array([300]), pa.int8()),
+        (pa.array([2**63], pa.uint64()), pa.int64()),
+        (pa.array([1.5]), pa.int64()),
+        (pa.array([1e300]), pa.float32()),
+        (pa.array([2**53 + 1]), pa.float64()),
         (pa.array([Decimal("1.25")]), pa.decimal128(5, 1)),
         (pa.array([Decimal(105), Decimal(1)], pa.decimal128(38, 0)), pa.decimal128(38, 37)),
-        (pa.array([105, 1]), pa.decimal128(38, 37)), (pa.array([Decimal(105)], pa.decimal256(76, 0)), pa.decimal128(38, 38)),
+        (pa.array([105, 1]), pa.decimal128(38, 37)),
+        (pa.array([Decimal(105)], pa.decimal256(76, 0)), pa.decimal128(38, 38)),
         (pa.array([100_000]), pa.decimal128(5, 2)),
         (pa.array([1_001], pa.timestamp("ns")), pa.timestamp("us")),
-        (pa.array([1_000], pa.timestamp("us")), pa.date32()), (pa.array([[300]]), pa.list_(pa.int8())),
+        (pa.array([1_000], pa.timestamp("us")), pa.date32()),
+        (pa.array([[300]]), pa.list_(pa.int8())),
         (pa.array([float("nan")]), pa.int64()),
     ],
     ids=lambda x: str(x.type if isinstance(x, pa.Array) else x),
-)  # fmt: skip
+)
 def test_value_that_would_change_is_refused_by_column(array: pa.Array, wanted: pa.DataType) -> None:
     with pytest.raises(SchemaMismatchError, match=r"Column c"):
         converted(array, wanted)
@@ -150,14 +161,22 @@ def test_value_that_would_change_is_refused_by_column(array: pa.Array, wanted: p
 @pytest.mark.parametrize(
     ("found", "wanted"),
     [
-        (pa.string(), pa.int64()), (pa.int64(), pa.string()), (pa.float64(), pa.decimal128(5, 2)),
-        (pa.binary(), pa.string()), (pa.bool_(), pa.int8()), (pa.timestamp("us", "Europe/Paris"), pa.timestamp("us")),
-        (pa.time64("us"), pa.timestamp("us")), (pa.list_(pa.string()), pa.list_(pa.int64())),
-        (pa.struct([("a", pa.int64()), ("z", pa.int64())]), STRUCT), (pa.int64(), pa.null()), (pa.int64(), STRUCT),
-        (pa.struct([("a", pa.int64()), ("A", pa.int64())]), STRUCT), (pa.int64(), pa.list_(pa.int64())),
+        (pa.string(), pa.int64()),
+        (pa.int64(), pa.string()),
+        (pa.float64(), pa.decimal128(5, 2)),
+        (pa.binary(), pa.string()),
+        (pa.bool_(), pa.int8()),
+        (pa.timestamp("us", "Europe/Paris"), pa.timestamp("us")),
+        (pa.time64("us"), pa.timestamp("us")),
+        (pa.list_(pa.string()), pa.list_(pa.int64())),
+        (pa.struct([("a", pa.int64()), ("z", pa.int64())]), STRUCT),
+        (pa.int64(), pa.null()),
+        (pa.int64(), STRUCT),
+        (pa.struct([("a", pa.int64()), ("A", pa.int64())]), STRUCT),
+        (pa.int64(), pa.list_(pa.int64())),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_types_that_do_not_fit_are_refused_before_data_moves(found: pa.DataType, wanted: pa.DataType) -> None:
     if pa.types.is_null(wanted):
         with pytest.raises(SchemaMismatchError, match="not null"):

@@ -14,12 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core.errors import (
-    ConstraintViolationError,
-    ExpressionError,
-    InvalidArgumentError,
-    SchemaMismatchError,
-)
+from delta_core.errors import ConstraintViolationError, ExpressionError, InvalidArgumentError, SchemaMismatchError
 from delta_core.expressions.ast import (
     Call,
     Cast,
@@ -33,14 +28,7 @@ from delta_core.expressions.ast import (
 )
 from delta_core.log.files import FileSet
 from delta_core.properties import BloomFilterProperties, ColumnProperties, WriterProperties
-from delta_core.rules import (
-    ChangeCapture,
-    FileRequirement,
-    FillColumn,
-    HiddenColumn,
-    MetadataColumn,
-    RowCheck,
-)
+from delta_core.rules import ChangeCapture, FileRequirement, FillColumn, HiddenColumn, MetadataColumn, RowCheck
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
@@ -77,14 +65,22 @@ def write(snapshot: Snapshot, data: Any, **options: Any) -> Written:
 
 
 EVERY_TYPE: dict[str, Any] = {
-    "boolean": [True, None, False], "byte": [-128, None, 127], "short": [1, None, -1], "integer": [2**31 - 1, None, 0],
-    "long": [-(2**63), None, 1], "float": [0.5, None, -1.5], "double": [1e300, None, -0.0],
-    "decimal(9,2)": [Decimal("1.50"), None, Decimal("-9999999.99")], "decimal(18,0)": [Decimal(10**17), None, Decimal(-1)],
-    "decimal(38,10)": [Decimal("-12345678901234567890.0123456789"), None, Decimal(1)], "string": ["é", None, ""],
-    "binary": [b"\xff", None, b""], "date": [dt.date(1582, 10, 4), None, dt.date(9999, 12, 31)],
+    "boolean": [True, None, False],
+    "byte": [-128, None, 127],
+    "short": [1, None, -1],
+    "integer": [2**31 - 1, None, 0],
+    "long": [-(2**63), None, 1],
+    "float": [0.5, None, -1.5],
+    "double": [1e300, None, -0.0],
+    "decimal(9,2)": [Decimal("1.50"), None, Decimal("-9999999.99")],
+    "decimal(18,0)": [Decimal(10**17), None, Decimal(-1)],
+    "decimal(38,10)": [Decimal("-12345678901234567890.0123456789"), None, Decimal(1)],
+    "string": ["é", None, ""],
+    "binary": [b"\xff", None, b""],
+    "date": [dt.date(1582, 10, 4), None, dt.date(9999, 12, 31)],
     "timestamp": [dt.datetime(2024, 1, 1, 5, 6, 7, 891234, tzinfo=dt.UTC), None, dt.datetime(1, 1, 1, tzinfo=dt.UTC)],
     "timestamp_ntz": [dt.datetime(2024, 1, 1, 5, 6, 7, 891234), None, dt.datetime(1960, 1, 1)],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("partitioned", [False, True], ids=["plain", "partitioned"])
@@ -122,13 +118,23 @@ def test_another_reader_finds_the_same_rows(make: Make) -> None:
 
 NESTED = {
     "id": "long",
-    "s": {"type": "struct", "fields": [
-        {"name": "x", "type": "long", **NULLABLE},
-        {"name": "l", "type": {"type": "array", "elementType": {"type": "struct", "fields": [
-            {"name": "y", "type": "string", **NULLABLE}]}, "containsNull": True}, **NULLABLE},
-    ]},
+    "s": {
+        "type": "struct",
+        "fields": [
+            {"name": "x", "type": "long", **NULLABLE},
+            {
+                "name": "l",
+                "type": {
+                    "type": "array",
+                    "elementType": {"type": "struct", "fields": [{"name": "y", "type": "string", **NULLABLE}]},
+                    "containsNull": True,
+                },
+                **NULLABLE,
+            },
+        ],
+    },
     "m": {"type": "map", "keyType": "string", "valueType": INTEGERS, "valueContainsNull": True},
-}  # fmt: skip
+}
 NESTED_ROWS: list[dict[str, Any]] = [
     {"id": 1, "s": {"x": 5, "l": [{"y": "a"}, None]}, "m": [("k", [1, None]), ("j", None)]},
     {"id": 2, "s": None, "m": None},
@@ -165,14 +171,19 @@ def test_null_counts_of_lists_and_struct_fields_count_null_parents(make: Make) -
 
 def test_nested_ids_reach_the_parts_of_lists_and_maps(make: Make) -> None:
     ids = {"delta.columnMapping.nested.ids": {"m-phys.key": 101, "m-phys.value": 102, "m-phys.value.element": 103}}
-    fields = [{
-        "name": "m", "nullable": True, "type": NESTED["m"],
-        "metadata": {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "m-phys", **ids},
-    }]  # fmt: skip
+    fields = [
+        {
+            "name": "m",
+            "nullable": True,
+            "type": NESTED["m"],
+            "metadata": {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "m-phys", **ids},
+        }
+    ]
     table = make(
-        {"type": "struct", "fields": fields}, features=["columnMapping"],
+        {"type": "struct", "fields": fields},
+        features=["columnMapping"],
         properties={"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "103"},
-    )  # fmt: skip
+    )
     values = pa.array([[("k", [1])]], pa.map_(pa.string(), pa.list_(pa.int32())))
     snapshot, written = append(table, pa.table({"m": values}))
     text = str(parquet(snapshot, written).schema)
@@ -215,7 +226,9 @@ def test_no_rows_make_no_file(make: Make) -> None:
     assert write(table, stream).num_rows == 0
 
 
-@pytest.mark.parametrize("form", ["table", "batch", "reader", "capsule", "pandas", "polars", "batches", "dataset", "scan"])
+@pytest.mark.parametrize(
+    "form", ["table", "batch", "reader", "capsule", "pandas", "polars", "batches", "dataset", "scan"]
+)
 def test_rows_come_from_whatever_speaks_arrow(make: Make, tmp_path: Path, form: str) -> None:
     import polars as pl
     import pyarrow.dataset as ds
@@ -231,10 +244,16 @@ def test_rows_come_from_whatever_speaks_arrow(make: Make, tmp_path: Path, form: 
         return open_snapshot(other.uri).scan()
 
     forms: dict[str, Any] = {
-        "table": lambda: data, "batch": lambda: data.to_batches()[0], "reader": data.to_reader, "capsule": Capsule,
-        "pandas": lambda: data.to_pandas().set_axis([7, 8]), "polars": lambda: pl.from_arrow(data),
-        "batches": data.to_batches, "dataset": lambda: ds.dataset(data), "scan": scanned,
-    }  # fmt: skip
+        "table": lambda: data,
+        "batch": lambda: data.to_batches()[0],
+        "reader": data.to_reader,
+        "capsule": Capsule,
+        "pandas": lambda: data.to_pandas().set_axis([7, 8]),
+        "polars": lambda: pl.from_arrow(data),
+        "batches": data.to_batches,
+        "dataset": lambda: ds.dataset(data),
+        "scan": scanned,
+    }
     snapshot, _ = append(make({"id": "long", "name": "string"}), forms[form]())
     assert rows(snapshot) == data.to_pylist()
 
@@ -252,7 +271,9 @@ def not_null(t: Any, **metadata: Any) -> dict[str, Any]:
 
 
 def test_null_where_there_may_be_none_is_refused_with_count_and_row(make: Make) -> None:
-    table = make({"type": "struct", "fields": [{"name": "id", "type": "long", **NULLABLE}, *not_null("long")["fields"]]})
+    table = make(
+        {"type": "struct", "fields": [{"name": "id", "type": "long", **NULLABLE}, *not_null("long")["fields"]]}
+    )
     with pytest.raises(ConstraintViolationError, match="2 values of column v") as caught:
         append(table, pa.table({"id": [1, 2, 3], "v": [1, None, None]}))
     assert (caught.value.count, caught.value.row) == (2, {"id": 2, "v": None})
@@ -269,11 +290,12 @@ MAP = {"type": "map", "keyType": "string", "valueType": STRUCT, "valueContainsNu
 @pytest.mark.parametrize(
     ("t", "good", "bad"),
     [
-        (STRUCT, [None, {"x": 1}], [{"x": None}]), (ARRAY, [None, [], [1]], [[1], [1, None]]),
+        (STRUCT, [None, {"x": 1}], [{"x": None}]),
+        (ARRAY, [None, [], [1]], [[1], [1, None]]),
         (MAP, [None, [("k", None)], [("k", {"x": 1})]], [[("k", {"x": None})]]),
     ],
     ids=["struct", "array", "map"],
-)  # fmt: skip
+)
 def test_null_deep_within_is_found(make: Make, t: Any, good: list[Any], bad: list[Any]) -> None:
     table = make({"v": t})
     arrow = table.schema.to_arrow().field("v").type
@@ -289,14 +311,24 @@ CHAR = "__CHAR_VARCHAR_TYPE_STRING"
 @pytest.mark.parametrize(
     ("t", "declared", "good", "bad"),
     [
-        ("string", "varchar(3)", ["éée", None, ""], "abcd"), ("string", "char(2)", ["ab"], "abc"),
-        ({"type": "array", "elementType": "string", "containsNull": True}, "array<varchar(2)>", [["ab"], None], ["abc"]),
-        ({"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True},
-         "map<string,varchar(2)>", [[("long key", "ab")]], [("k", "abc")]),
+        ("string", "varchar(3)", ["éée", None, ""], "abcd"),
+        ("string", "char(2)", ["ab"], "abc"),
+        (
+            {"type": "array", "elementType": "string", "containsNull": True},
+            "array<varchar(2)>",
+            [["ab"], None],
+            ["abc"],
+        ),
+        (
+            {"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True},
+            "map<string,varchar(2)>",
+            [[("long key", "ab")]],
+            [("k", "abc")],
+        ),
         (struct_of(a="string", b="long"), "struct<a:varchar(2),b:bigint>", [{"a": "ab", "b": 1}], {"a": "abc", "b": 1}),
     ],
     ids=["varchar", "char", "array", "map", "struct"],
-)  # fmt: skip
+)
 def test_text_longer_than_declared_is_refused(make: Make, t: Any, declared: str, good: list[Any], bad: Any) -> None:
     fields = [{"name": "v", "type": t, "nullable": True, "metadata": {CHAR: declared}}]
     table = make({"type": "struct", "fields": fields})
@@ -332,9 +364,7 @@ def test_filled_columns_are_computed_in_order_and_checked(make: Make) -> None:
     assert caught.value.row == {"id": 7, "twice": 14, "more": 15}
 
 
-@pytest.mark.parametrize(
-    ("when", "expected"), [("absent", [9, None]), ("null", [9, 5]), ("always", [5, 5])]
-)  # fmt: skip
+@pytest.mark.parametrize(("when", "expected"), [("absent", [9, None]), ("null", [9, 5]), ("always", [5, 5])])
 def test_fill_leaves_what_was_given_as_it_says(make: Make, when: Any, expected: list[Any]) -> None:
     table = make({"v": "long", "id": "long"}, FillColumn("asking", ("v",), Literal(5, LONG), when))
     snapshot, _ = append(table, pa.table({"v": [9, None]}))
@@ -432,10 +462,13 @@ def test_each_partition_gets_its_rows_in_order_and_one_file(make: Make) -> None:
 def test_split_keeps_every_row_once(tmp_path_factory: pytest.TempPathFactory, keys: list[tuple[Any, Any]]) -> None:
     path = tmp_path_factory.mktemp("t")
     TableBuilder(path).create({"id": "long", "a": "string", "b": "integer"}, partition_by=["a", "b"])
-    data = pa.table({
-        "id": list(range(len(keys))), "a": pa.array([k[0] for k in keys], pa.string()),
-        "b": pa.array([k[1] for k in keys], pa.int32()),
-    })  # fmt: skip
+    data = pa.table(
+        {
+            "id": list(range(len(keys))),
+            "a": pa.array([k[0] for k in keys], pa.string()),
+            "b": pa.array([k[1] for k in keys], pa.int32()),
+        }
+    )
     snapshot, written = append(open_snapshot(str(path)), data)
     found = snapshot.scan().to_table().sort_by("id").to_pylist()
     assert found == [{"id": i, "a": k[0] or None, "b": k[1]} for i, k in enumerate(keys)]
@@ -487,9 +520,12 @@ def test_texts_too_long_for_footers_still_have_bounds(make: Make) -> None:
 def test_column_of_nulls_has_its_count_and_no_bounds(make: Make) -> None:
     _, written = append(make({"id": "long", "n": "long"}), pa.table({"id": [1, 2]}))
     assert stats(written) == {
-        "numRecords": 2, "minValues": {"id": 1}, "maxValues": {"id": 2}, "nullCount": {"id": 0, "n": 2},
+        "numRecords": 2,
+        "minValues": {"id": 1},
+        "maxValues": {"id": 2},
+        "nullCount": {"id": 0, "n": 2},
         "tightBounds": True,
-    }  # fmt: skip
+    }
 
 
 @settings(max_examples=60)
@@ -510,11 +546,12 @@ def test_bounds_of_any_texts_contain_them(tmp_path_factory: pytest.TempPathFacto
 def test_properties_reach_the_file(make: Make) -> None:
     table = make({"id": "long", "s": "string", "b": "boolean"}, properties={"delta.parquet.compression.codec": "zstd"})
     chosen = WriterProperties(
-        max_row_group_size=3, column_properties={
+        max_row_group_size=3,
+        column_properties={
             "ID": ColumnProperties(None, None, BloomFilterProperties(True, 0.01, 10), "DELTA_BINARY_PACKED"),
             "s": ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE"),
         },
-    )  # fmt: skip
+    )
     snapshot, written = append(table, pa.table({"id": range(7), "s": ["a"] * 7, "b": [True] * 7}), properties=chosen)
     assert written.paths[0].endswith(".zstd.parquet")
     metadata = parquet(snapshot, written).metadata
@@ -563,9 +600,11 @@ def test_cleanup_deletes_what_was_written(make: Make) -> None:
 
 def test_change_rows_lie_in_their_directory_with_the_kind_of_change(make: Make) -> None:
     table = make(
-        {"id": "long", "p": "string"}, ChangeCapture("asking", "_change_type"),
-        RowCheck("asking", "never", Literal(False, PrimitiveType("boolean"))), partition_by=["p"],
-    )  # fmt: skip
+        {"id": "long", "p": "string"},
+        ChangeCapture("asking", "_change_type"),
+        RowCheck("asking", "never", Literal(False, PrimitiveType("boolean"))),
+        partition_by=["p"],
+    )
     plan = plan_write(table.state, table.plugins, "UPDATE")
     data = pa.table({"id": [1, 2], "p": ["a", "a"], "_change_type": ["update_preimage", "update_postimage"]})
     written = write_change_files(table.engine, plan, data)
@@ -583,16 +622,21 @@ def test_change_rows_need_a_feature_that_keeps_them(make: Make) -> None:
 
 def test_files_from_elsewhere_are_described_by_their_footers(make: Make) -> None:
     table = make({"id": "long", "s": "string", "d": "double", "l": INTEGERS, "p": "date"}, partition_by=["p"])
-    data = pa.table({"id": [1, None], "s": ["a", "b"], "d": [1.0, 2.0], "l": pa.array([[1], None], pa.list_(pa.int32()))})
+    data = pa.table(
+        {"id": [1, None], "s": ["a", "b"], "d": [1.0, 2.0], "l": pa.array([[1], None], pa.list_(pa.int32()))}
+    )
     pq.write_table(data, Path(table.uri) / "foreign file.parquet")
     plan = plan_write(table.state, table.plugins, "REGISTER")
     found = describe_files(table.engine, plan, ["foreign file.parquet"], [{"p": dt.date(2024, 1, 1)}])
     (add,) = found.to_pylist()
     assert (add["path"], add["partitionValues"]) == ("foreign%20file.parquet", [("p", "2024-01-01")])
     assert json.loads(add["stats"]) == {
-        "numRecords": 2, "minValues": {"id": 1, "s": "a"}, "maxValues": {"id": 1, "s": "b"},
-        "nullCount": {"id": 1, "s": 0, "d": 0}, "tightBounds": True,
-    }  # fmt: skip
+        "numRecords": 2,
+        "minValues": {"id": 1, "s": "a"},
+        "maxValues": {"id": 1, "s": "b"},
+        "nullCount": {"id": 1, "s": 0, "d": 0},
+        "tightBounds": True,
+    }
     assert rows(table, files=FileSet.of(found))[0] == {"id": 1, "s": "a", "d": 1.0, "l": [1], "p": dt.date(2024, 1, 1)}
 
 

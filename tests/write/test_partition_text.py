@@ -17,12 +17,18 @@ from delta_core.types import PrimitiveType
 from delta_core.write.partition_text import format_partition_values
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "boolean": st.booleans(), "byte": st.integers(-128, 127), "long": st.integers(-(2**63), 2**63 - 1),
-    "float": st.floats(width=32, allow_nan=False), "double": st.floats(allow_nan=False), "string": st.text(min_size=1),
-    "binary": st.text(min_size=1).map(str.encode), "date": st.dates(),
+    "boolean": st.booleans(),
+    "byte": st.integers(-128, 127),
+    "long": st.integers(-(2**63), 2**63 - 1),
+    "float": st.floats(width=32, allow_nan=False),
+    "double": st.floats(allow_nan=False),
+    "string": st.text(min_size=1),
+    "binary": st.text(min_size=1).map(str.encode),
+    "date": st.dates(),
     "decimal(10,2)": st.decimals(-99_999_999, 99_999_999, places=2),
-    "timestamp": st.datetimes(timezones=st.just(dt.UTC)), "timestamp_ntz": st.datetimes(),
-}  # fmt: skip
+    "timestamp": st.datetimes(timezones=st.just(dt.UTC)),
+    "timestamp_ntz": st.datetimes(),
+}
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -41,11 +47,17 @@ def test_text_reads_back_as_the_value(name: str, data: st.DataObject) -> None:
         ("timestamp", dt.datetime(2024, 1, 2, 3, 4, 5, 6, tzinfo=dt.UTC), "2024-01-02T03:04:05.000006Z"),
         ("timestamp_ntz", dt.datetime(2024, 1, 2, 3, 4, 5), "2024-01-02 03:04:05"),
         ("timestamp_ntz", dt.datetime(1960, 1, 2, 3, 4, 5, 6), "1960-01-02 03:04:05.000006"),
-        ("boolean", True, "true"), ("double", 1e10, "1.0E10"), ("double", 1.0, "1.0"), ("float", 0.1, "0.1"),
-        ("double", float("nan"), "NaN"), ("double", float("-inf"), "-Infinity"), ("decimal(5,2)", Decimal("1.5"), "1.50"),
-        ("string", "", None), ("binary", b"", None),
+        ("boolean", True, "true"),
+        ("double", 1e10, "1.0E10"),
+        ("double", 1.0, "1.0"),
+        ("float", 0.1, "0.1"),
+        ("double", float("nan"), "NaN"),
+        ("double", float("-inf"), "-Infinity"),
+        ("decimal(5,2)", Decimal("1.5"), "1.50"),
+        ("string", "", None),
+        ("binary", b"", None),
     ],
-)  # fmt: skip
+)
 def test_text_is_the_protocols(name: str, value: Any, text: str | None) -> None:
     t = PrimitiveType(name)
     assert format_partition_values(pa.array([value], t.to_arrow()), t) == [text]
@@ -64,7 +76,9 @@ def test_bytes_that_are_no_text_are_refused() -> None:
 
 
 def test_text_that_is_no_utf8_is_refused() -> None:
-    broken = pa.Array.from_buffers(pa.string(), 1, [None, pa.array([0, 2], pa.int32()).buffers()[1], pa.py_buffer(b"\xff\xfe")])
+    broken = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.array([0, 2], pa.int32()).buffers()[1], pa.py_buffer(b"\xff\xfe")]
+    )
     with pytest.raises(SchemaMismatchError, match=r"'c'.*UTF-8"):
         format_partition_values(broken, PrimitiveType("string"), "c")
 

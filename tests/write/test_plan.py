@@ -8,12 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from delta_core.errors import (
-    ColumnNotFoundError,
-    HookContractError,
-    InvalidArgumentError,
-    PluginConflictError,
-)
+from delta_core.errors import ColumnNotFoundError, HookContractError, InvalidArgumentError, PluginConflictError
 from delta_core.expressions.ast import Call, Column, Literal, PhysicalColumn, TaskRow, column
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.plugins import PluginSet
@@ -25,11 +20,16 @@ from delta_core.write.plan import WritePlan, plan_write
 from tests.write.conftest import Asking
 
 LONG, STRING = PrimitiveType("long"), PrimitiveType("string")
-NESTED = StructType([
-    Field("a", LONG), Field("p", STRING),
-    Field("s", StructType([Field("x.y", LONG), Field("t", StructType([Field("z", STRING)]))])),
-    Field("l", ArrayType(LONG)), Field("m", MapType(STRING, LONG)), Field("B", STRING),
-])  # fmt: skip
+NESTED = StructType(
+    [
+        Field("a", LONG),
+        Field("p", STRING),
+        Field("s", StructType([Field("x.y", LONG), Field("t", StructType([Field("z", STRING)]))])),
+        Field("l", ArrayType(LONG)),
+        Field("m", MapType(STRING, LONG)),
+        Field("B", STRING),
+    ]
+)
 
 
 def fields_of(struct: StructType) -> Any:
@@ -37,9 +37,7 @@ def fields_of(struct: StructType) -> Any:
 
 
 def planned(*rules: Any, schema: Any = None, properties: Any = None) -> WritePlan:
-    table = table_state(
-        [], fields_of(schema or StructType([Field(n, LONG) for n in "abc"])), properties or {}
-    )
+    table = table_state([], fields_of(schema or StructType([Field(n, LONG) for n in "abc"])), properties or {})
     given = {f"f{i}": Asking(rule, name=f"f{i}") for i, rule in enumerate(rules)}
     return plan_write(table, PluginSet(given, frozenset()), "WRITE")
 
@@ -103,17 +101,14 @@ def test_hidden_column_that_would_lose_values_or_not_be_read_is_refused(rule: An
 
 
 def test_fill_of_another_type_is_cast_to_the_columns() -> None:
-    plan = planned(
-        FillColumn("f", ("a",), Literal(1, PrimitiveType("integer"))), FillColumn("f", ("b",), TaskRow())
-    )
+    plan = planned(FillColumn("f", ("a",), Literal(1, PrimitiveType("integer"))), FillColumn("f", ("b",), TaskRow()))
     assert plan.fills[1].expression == TaskRow()
     assert getattr(plan.fills[0].expression, "type", None) == LONG
 
 
 def test_requirements_unite() -> None:
     plan = planned(
-        FileRequirement("f", (("a",),), random_prefix=True),
-        FileRequirement("g", (("a",), ("b",)), num_records=True),
+        FileRequirement("f", (("a",),), random_prefix=True), FileRequirement("g", (("a",), ("b",)), num_records=True)
     )
     assert plan.requirements == FileRequirement("f, g", (("a",), ("b",)), False, True, True, False)
 

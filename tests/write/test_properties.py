@@ -16,13 +16,14 @@ from delta_core.properties import (
     parse_duration_ms,
     parse_size,
     read_property,
-)  # fmt: skip
+)
 from delta_core.testing.feature_contract import table_state
 from delta_core.write.properties import target_file_size, writer_properties
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("1", 1), ("128mb", 128 << 20), ("1G", 1 << 30), (" 2 kb ", 2048), ("100b", 100), ("1tb", 1 << 40)]
+    ("text", "size"),
+    [("1", 1), ("128mb", 128 << 20), ("1G", 1 << 30), (" 2 kb ", 2048), ("100b", 100), ("1tb", 1 << 40)],
 )
 def test_sizes(text: str, size: int) -> None:
     assert parse_size(text) == size
@@ -37,10 +38,13 @@ def test_text_that_is_no_size_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "ms"),
     [
-        ("interval 1 week", 604_800_000), ("INTERVAL 2 DAYS 12 hours", 216_000_000), ("30 days", 2_592_000_000),
-        ("interval 0 seconds", 0), ("interval 1 millisecond", 1),
+        ("interval 1 week", 604_800_000),
+        ("INTERVAL 2 DAYS 12 hours", 216_000_000),
+        ("30 days", 2_592_000_000),
+        ("interval 0 seconds", 0),
+        ("interval 1 millisecond", 1),
     ],
-)  # fmt: skip
+)
 def test_durations(text: str, ms: int) -> None:
     assert parse_duration_ms(text) == ms
 
@@ -54,10 +58,14 @@ def test_text_that_is_no_duration_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "paths"),
     [
-        ("", ()), ("a", (("a",),)), ("a, b.c", (("a",), ("b", "c"))), ("`a.b`.c,`d,e`", (("a.b", "c"), ("d,e",))),
-        ("`a``b`", (("a`b",),)), ("a b", (("a b",),)),
+        ("", ()),
+        ("a", (("a",),)),
+        ("a, b.c", (("a",), ("b", "c"))),
+        ("`a.b`.c,`d,e`", (("a.b", "c"), ("d,e",))),
+        ("`a``b`", (("a`b",),)),
+        ("a b", (("a b",),)),
     ],
-)  # fmt: skip
+)
 def test_column_lists(text: str, paths: Any) -> None:
     assert parse_columns(text) == paths
 
@@ -76,11 +84,16 @@ def test_known_names_are_spelled_as_the_protocol_does_and_others_kept() -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("delta.randomizeFilePrefixes", "yes"), ("delta.checkpointInterval", "0"), ("delta.logRetentionDuration", "30"),
-        ("delta.enableSomething", "1"), ("delta.targetFileSize", "big"), ("delta.parquet.compression.codec", "lzo"),
-        ("delta.minReaderVersion", "0"), ("delta.dataSkippingStatsColumns", "a..b"),
+        ("delta.randomizeFilePrefixes", "yes"),
+        ("delta.checkpointInterval", "0"),
+        ("delta.logRetentionDuration", "30"),
+        ("delta.enableSomething", "1"),
+        ("delta.targetFileSize", "big"),
+        ("delta.parquet.compression.codec", "lzo"),
+        ("delta.minReaderVersion", "0"),
+        ("delta.dataSkippingStatsColumns", "a..b"),
     ],
-)  # fmt: skip
+)
 def test_value_that_a_known_property_can_not_have_is_named(name: str, text: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         normalize_properties({name: text})
@@ -100,8 +113,10 @@ def test_default_stands_where_the_table_is_silent() -> None:
 
 def test_caller_goes_before_the_table_and_the_table_before_the_default() -> None:
     given = {
-        "delta.parquet.compression.codec": "zstd", "delta.targetFileSize": "1mb", "delta.parquet.format.version": "2.12.0",
-    }  # fmt: skip
+        "delta.parquet.compression.codec": "zstd",
+        "delta.targetFileSize": "1mb",
+        "delta.parquet.format.version": "2.12.0",
+    }
     table = table_state([], properties=given)
     assert writer_properties(table).compression == "ZSTD"
     assert writer_properties(table).data_page_version == "2.0"
@@ -126,11 +141,13 @@ def test_text_that_is_no_version_of_parquet_is_refused(version: str) -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        lambda: WriterProperties(compression="ZIP"), lambda: WriterProperties(max_row_group_size=0),
-        lambda: ColumnProperties(encoding="FANCY"), lambda: BloomFilterProperties(True, fpp=1.5),
+        lambda: WriterProperties(compression="ZIP"),
+        lambda: WriterProperties(max_row_group_size=0),
+        lambda: ColumnProperties(encoding="FANCY"),
+        lambda: BloomFilterProperties(True, fpp=1.5),
         lambda: BloomFilterProperties(True, ndv=0),
     ],
-)  # fmt: skip
+)
 def test_writer_properties_are_checked_when_made(broken: Any) -> None:
     with pytest.raises(InvalidArgumentError):
         broken()

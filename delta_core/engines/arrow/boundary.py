@@ -31,9 +31,7 @@ _ENCODED_DOTS = re.compile(r"(?:^|/)(?:\.|%2e){2}(?:/|$)", re.IGNORECASE)
 #: No part of a host's or a bucket's name.
 _ODD_AUTHORITY = re.compile(r"[\x00-\x20\x7f?#\\]|::")
 #: Schemes that name one kind of store.
-_KINDS = {
-    "": "file", "local": "file", "s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "az", "abfss": "az",
-}  # fmt: skip
+_KINDS = {"": "file", "local": "file", "s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
 #: Kinds whose paths are names, never parts of a URL that is decoded again.
 _KEY_KINDS = frozenset({"file", "s3", "gs", "az", "memory", "chain"})
 #: Kinds of which another bucket is read without credentials.
@@ -91,7 +89,7 @@ class Boundary:
 
     def __init__(
         self, root: str, options: Mapping[str, Any], allow_external: AllowExternal = None, chained: bool = False
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._given = root
         self._only_root = chained or allow_external is False
         self._account = ""
@@ -142,9 +140,10 @@ class Boundary:
         else:
             return
         self._refuse(
-            path, f"{why}. If you trust the table's writers, name a prefix of it in allow_external (on the command line: "
+            path,
+            f"{why}. If you trust the table's writers, name a prefix of it in allow_external (on the command line: "
             "--allow-external)",
-        )  # fmt: skip
+        )
 
     def is_plain(self, path: str) -> bool:
         """Whether a path is certainly below the root, and spelled as it is used."""
@@ -166,20 +165,18 @@ class Boundary:
     def refuse_credentials(self, path: str) -> NoReturn:
         """Raise ExternalPathError for a place that another engine would read with credentials of its own."""
         self._refuse(
-            path, "another engine would read it with credentials of its own. If you trust the table's writers, name a prefix "
+            path,
+            "another engine would read it with credentials of its own. If you trust the table's writers, name a prefix "
             "of it in allow_external",
         )
 
     def _refuse(self, path: str, why: str) -> NoReturn:
         raise ExternalPathError(
-            f"The table at {self._given} names {path!r}, which lies outside the table: {why}.",
-            path=path,
-        )  # fmt: skip
+            f"The table at {self._given} names {path!r}, which lies outside the table: {why}.", path=path
+        )
 
     def _is_allowed(self, place: Place) -> bool:
-        return any(
-            place.is_below(p) if p.authority or p.path else p.kind == place.kind for p in self._prefixes
-        )
+        return any(place.is_below(p) if p.authority or p.path else p.kind == place.kind for p in self._prefixes)
 
     def _prefix(self, text: str) -> Place:
         """Return the place of a prefix; a scheme alone has neither authority nor path."""
@@ -230,7 +227,11 @@ def _checked(allow_external: AllowExternal) -> list[str]:
     if allow_external is None or allow_external is False:
         return []
     found = [allow_external] if isinstance(allow_external, str) else allow_external
-    if isinstance(allow_external, str) or not isinstance(found, Sequence) or not all(isinstance(p, str) and p for p in found):
+    if (
+        isinstance(allow_external, str)
+        or not isinstance(found, Sequence)
+        or not all(isinstance(p, str) and p for p in found)
+    ):
         raise InvalidArgumentError(
             f"Found allow_external={allow_external!r}, expected a list of prefixes such as ['s3://bucket/shared'], or False to "
             "read nothing outside the table's root."
@@ -254,9 +255,14 @@ class CrossStoreStorage:
     root: str
 
     def __init__(
-        self, root: str, options: dict[str, Any], opener: Opener | None, allow_external: AllowExternal = None, *,
+        self,
+        root: str,
+        options: dict[str, Any],
+        opener: Opener | None,
+        allow_external: AllowExternal = None,
+        *,
         chained: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.root = root
         #: How messages name the store.
         self.shown = root

@@ -39,8 +39,7 @@ def cast_kernel(source: DataType, target: DataType, safe: bool = False) -> Kerne
     strict = _strict(name_of(source), target)
     if strict is None:
         raise UnsupportedExpressionError(
-            f"A cast from {spark_name(source)} to {spark_name(target)} is not supported.",
-            cast=spark_name(target),
+            f"A cast from {spark_name(source)} to {spark_name(target)} is not supported.", cast=spark_name(target)
         )
     return _nulling(strict, into) if safe else strict
 
@@ -49,9 +48,15 @@ def _strict(source: str, target: DataType) -> Kernel | None:
     """Find the cast between two types that differ."""
     name, into = name_of(target), arrow_type(target)
     table: dict[str, Callable[[str, DataType, pa.DataType], Kernel | None]] = {
-        "string": _from_text, "boolean": _from_boolean, "date": _from_date, "timestamp": _from_timestamp,
-        "timestamp_ntz": _from_timestamp, "float": _from_float, "double": _from_float, "decimal": _from_decimal,
-    }  # fmt: skip
+        "string": _from_text,
+        "boolean": _from_boolean,
+        "date": _from_date,
+        "timestamp": _from_timestamp,
+        "timestamp_ntz": _from_timestamp,
+        "float": _from_float,
+        "double": _from_float,
+        "decimal": _from_decimal,
+    }
     if source in _INTEGRAL:
         return _from_integral(name, target, into)
     if source == "binary":
@@ -114,9 +119,7 @@ def _from_float(name: str, target: DataType, into: pa.DataType) -> Kernel | None
         return by_value(lambda v: literals.parse_decimal_text(repr(v), target) if isfinite(v) else None, into)
     if name == "timestamp":
         # By way of int64, so that NaN and what overflows raise.
-        return lambda x: pc.cast(
-            pc.cast(pc.trunc(pc.multiply(pc.cast(x, pa.float64()), 1e6)), pa.int64()), into
-        )
+        return lambda x: pc.cast(pc.cast(pc.trunc(pc.multiply(pc.cast(x, pa.float64()), 1e6)), pa.int64()), into)
     return None
 
 
@@ -178,14 +181,10 @@ def _from_timestamp(name: str, target: DataType, into: pa.DataType) -> Kernel | 
         days = on_arrays(lambda x: _from_numpy(_floor_divide(x, 86_400 * _SECOND_US), pa.int32()).cast(into))
         return lambda x: days(pc.cast(x, pa.int64()))
     if name in ("double", "float"):
-        return lambda x: pc.cast(
-            pc.divide(pc.cast(pc.cast(x, pa.int64()), pa.float64(), safe=False), 1e6), into
-        )
+        return lambda x: pc.cast(pc.divide(pc.cast(pc.cast(x, pa.int64()), pa.float64(), safe=False), 1e6), into)
     if name == "decimal":
         return by_value(
-            lambda v: literals.parse_decimal_text(
-                str(decimal.Decimal(literals.to_microseconds(v)).scaleb(-6)), target
-            ),
+            lambda v: literals.parse_decimal_text(str(decimal.Decimal(literals.to_microseconds(v)).scaleb(-6)), target),
             into,
         )
     seconds = on_arrays(lambda x: _from_numpy(_floor_divide(x, _SECOND_US), pa.int64()))
@@ -228,9 +227,12 @@ def _from_text(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
             into,
         )
     readers = {
-        "decimal": literals.parse_decimal_text, "boolean": literals.parse_boolean, "date": literals.parse_date,
-        "timestamp": literals.parse_timestamp, "timestamp_ntz": literals.parse_timestamp,
-    }  # fmt: skip
+        "decimal": literals.parse_decimal_text,
+        "boolean": literals.parse_boolean,
+        "date": literals.parse_date,
+        "timestamp": literals.parse_timestamp,
+        "timestamp_ntz": literals.parse_timestamp,
+    }
     if name not in readers:
         return None
     read = readers[name]
@@ -242,17 +244,14 @@ def _matching(x: Any, pattern: str, target: DataType) -> Any:
     """Trim text and raise where it does not match."""
     trimmed = pc.utf8_trim(x, characters=TRIMMED)
     matches = pc.match_substring_regex(trimmed, pattern=pattern)
-    good = (
-        matches.as_py() is not False
-        if isinstance(matches, pa.Scalar)
-        else pc.all(matches).as_py() is not False
-    )
+    good = matches.as_py() is not False if isinstance(matches, pa.Scalar) else pc.all(matches).as_py() is not False
     if not good:
         bad = x if isinstance(x, pa.Scalar) else x.filter(pc.invert(matches))[0]
         raise ExpressionError(
             f"The text {bad.as_py()[:100]!r} can't be cast to {spark_name(target)}. Correct it, or use try_cast.",
-            condition="CAST_INVALID_INPUT", value=bad.as_py(),
-        )  # fmt: skip
+            condition="CAST_INVALID_INPUT",
+            value=bad.as_py(),
+        )
     return trimmed
 
 
@@ -260,8 +259,7 @@ def _read_times(x: Any, into: pa.DataType, slow: Kernel) -> Any:
     """Read the plain ISO forms with Arrow, and everything where one is of another form value by value."""
     try:
         plain = pc.cast(
-            pc.utf8_trim(x, characters=TRIMMED),
-            pa.date32() if pa.types.is_date32(into) else pa.timestamp("us"),
+            pc.utf8_trim(x, characters=TRIMMED), pa.date32() if pa.types.is_date32(into) else pa.timestamp("us")
         )
     except pa.ArrowInvalid:
         return slow(x)

@@ -84,8 +84,9 @@ class ChainedStorage(FsspecStorage):
     def _refuse(self, path: str) -> NoReturn:
         raise UnsupportedOperationError(
             f"{path!r} can't be written: {self.root} is a chain of filesystems, through which tables are only read. Open "
-            "the table at its own place to write it.", path=path,
-        )  # fmt: skip
+            "the table at its own place to write it.",
+            path=path,
+        )
 
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> PutResult:
         """Raise UnsupportedOperationError."""

@@ -11,25 +11,47 @@ __all__ = ["fsspec_options", "without_credentials"]
 Table = Mapping[str, tuple[str, ...]]
 
 _S3: Table = {
-    "access_key_id": ("key",), "secret_access_key": ("secret",), "session_token": ("token",), "token": ("token",),
-    "endpoint_url": ("endpoint_url",), "endpoint": ("endpoint_url",), "endpoint_url_s3": ("endpoint_url",),
-    "region": ("client_kwargs", "region_name"), "default_region": ("client_kwargs", "region_name"),
-    "skip_signature": ("anon",), "profile": ("profile",),
-}  # fmt: skip
+    "access_key_id": ("key",),
+    "secret_access_key": ("secret",),
+    "session_token": ("token",),
+    "token": ("token",),
+    "endpoint_url": ("endpoint_url",),
+    "endpoint": ("endpoint_url",),
+    "endpoint_url_s3": ("endpoint_url",),
+    "region": ("client_kwargs", "region_name"),
+    "default_region": ("client_kwargs", "region_name"),
+    "skip_signature": ("anon",),
+    "profile": ("profile",),
+}
 _GCS: Table = {
-    "service_account": ("token",), "service_account_path": ("token",), "google_application_credentials": ("token",),
-    "application_credentials": ("token",), "service_account_key": ("token",),
-}  # fmt: skip
+    "service_account": ("token",),
+    "service_account_path": ("token",),
+    "google_application_credentials": ("token",),
+    "application_credentials": ("token",),
+    "service_account_key": ("token",),
+}
 _AZURE: Table = {
-    "account_name": ("account_name",), "storage_account_name": ("account_name",), "account_key": ("account_key",),
-    "storage_account_key": ("account_key",), "access_key": ("account_key",), "storage_access_key": ("account_key",),
-    "sas_token": ("sas_token",), "storage_sas_token": ("sas_token",), "sas_key": ("sas_token",),
+    "account_name": ("account_name",),
+    "storage_account_name": ("account_name",),
+    "account_key": ("account_key",),
+    "storage_account_key": ("account_key",),
+    "access_key": ("account_key",),
+    "storage_access_key": ("account_key",),
+    "sas_token": ("sas_token",),
+    "storage_sas_token": ("sas_token",),
+    "sas_key": ("sas_token",),
     "storage_sas_key": ("sas_token",),
-    "connection_string": ("connection_string",), "storage_connection_string": ("connection_string",),
-    "client_id": ("client_id",), "storage_client_id": ("client_id",), "client_secret": ("client_secret",),
-    "storage_client_secret": ("client_secret",), "tenant_id": ("tenant_id",), "storage_tenant_id": ("tenant_id",),
-    "authority_id": ("tenant_id",), "skip_signature": ("anon",),
-}  # fmt: skip
+    "connection_string": ("connection_string",),
+    "storage_connection_string": ("connection_string",),
+    "client_id": ("client_id",),
+    "storage_client_id": ("client_id",),
+    "client_secret": ("client_secret",),
+    "storage_client_secret": ("client_secret",),
+    "tenant_id": ("tenant_id",),
+    "storage_tenant_id": ("tenant_id",),
+    "authority_id": ("tenant_id",),
+    "skip_signature": ("anon",),
+}
 _TABLES: Mapping[str, tuple[str, Table]] = {
     **{s: ("aws_", _S3) for s in ("s3", "s3a")},
     **{s: ("google_", _GCS) for s in ("gs", "gcs")},

@@ -27,13 +27,7 @@ from delta_core.engines.arrow.parquet_types import FilePlan, UnconvertibleError,
 from delta_core.engines.arrow.prefetch import Prefetch
 from delta_core.engines.arrow.row_groups import kept_groups
 from delta_core.engines.arrow.small_files import SmallFiles
-from delta_core.errors import (
-    AccessDeniedError,
-    DataFileError,
-    DataFileNotFoundError,
-    DeltaError,
-    SchemaMismatchError,
-)
+from delta_core.errors import AccessDeniedError, DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
 from delta_core.expressions.ast import leaves
 from delta_core.schema import Path, Schema
 
@@ -114,15 +108,20 @@ class ArrowDataFiles:
         if unknown:
             raise SchemaMismatchError(
                 f"Data file {path!r} has the column {unknown[0]!r}, which the table's files do not have; they have: "
-                f"{', '.join(schema.names[:20])}.", path=path, column=unknown[0],
-            )  # fmt: skip
+                f"{', '.join(schema.names[:20])}.",
+                path=path,
+                column=unknown[0],
+            )
         try:
             plan_file(found, schema, Schema.from_arrow(schema))
         except UnconvertibleError as e:
             raise SchemaMismatchError(
                 f"Data file {path!r} can't be read as the table's schema says: {e}.",
-                path=path, column=e.column, found=e.found, expected=e.wanted,
-            ) from e  # fmt: skip
+                path=path,
+                column=e.column,
+                found=e.found,
+                expected=e.wanted,
+            ) from e
         # a bound in another unit or order than the table's type has would mislead
         wanted = {leaf.path: leaf.type for leaf in leaves_of(schema, statistics)}
         leaves = [leaf for leaf in leaves_of(found, statistics) if leaf.type.equals(wanted.get(leaf.path))]
@@ -144,8 +143,11 @@ def _naming(path: str) -> Iterator[None]:
     except UnconvertibleError as e:
         raise DataFileError(
             f"Data file {path!r} can't be read as the table's schema says: {e}.",
-            path=path, column=e.column, found=e.found, expected=e.wanted,
-        ) from e  # fmt: skip
+            path=path,
+            column=e.column,
+            found=e.found,
+            expected=e.wanted,
+        ) from e
     except FileNotFoundError as e:
         raise DataFileNotFoundError.of(path) from e
     except PermissionError as e:
@@ -300,9 +302,12 @@ class _Job:
         import pyarrow.parquet as pq
 
         return pq.ParquetFile(
-            source, metadata=metadata, read_dictionary=list(encoded) or None, pre_buffer=not isinstance(source, str),
+            source,
+            metadata=metadata,
+            read_dictionary=list(encoded) or None,
+            pre_buffer=not isinstance(source, str),
             coerce_int96_timestamp_unit="us",
-        )  # fmt: skip
+        )
 
     def _plan(self, file: Any) -> FilePlan:
         found = file.schema_arrow.remove_metadata()

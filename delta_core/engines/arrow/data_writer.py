@@ -80,9 +80,7 @@ class _Failing:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, (pa.ArrowException, OSError)) and not isinstance(error, DeltaError):
             cause = f"{type(error).__name__}: {error}"
-            raise EngineError(
-                f"Could not write data file {self._path!r}: {cause}.", path=self._path
-            ) from error
+            raise EngineError(f"Could not write data file {self._path!r}: {cause}.", path=self._path) from error
 
 
 # --- one file ------------------------------------------------------------------------------
@@ -107,7 +105,11 @@ class _File:
         with _Failing(self.path):
             self._sink = job.storage.create(self.path)
             self._writer = pq.ParquetWriter(
-                self._sink, job.write.schema, metadata_collector=self._footers, memory_pool=POOL_OF_BATCHES, **job.options
+                self._sink,
+                job.write.schema,
+                metadata_collector=self._footers,
+                memory_pool=POOL_OF_BATCHES,
+                **job.options,
             )
 
     @property
@@ -276,8 +278,7 @@ class _Job:
             return
         bounds = [table.num_rows * i // workers for i in range(workers + 1)]
         shards = [
-            self._steps(iter(table.slice(start, end - start).to_batches()), start)
-            for start, end in pairwise(bounds)
+            self._steps(iter(table.slice(start, end - start).to_batches()), start) for start, end in pairwise(bounds)
         ]
         self._run_threads(shards)
 

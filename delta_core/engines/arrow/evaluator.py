@@ -24,19 +24,11 @@ from delta_core.engines.arrow import (
     functions_numbers,
     functions_text,
     functions_times,
-)  # fmt: skip
-from delta_core.engines.arrow import (
-    compute as pc,
 )
+from delta_core.engines.arrow import compute as pc
 from delta_core.engines.arrow.compute import CallInfo, Kernel, Maker, arrow_type, scalar_of, typed
 from delta_core.engines.arrow.result_size import choose, spread, take
-from delta_core.errors import (
-    ExpressionError,
-    InternalError,
-    PluginError,
-    UnsupportedExpressionError,
-    plugin_errors,
-)
+from delta_core.errors import ExpressionError, InternalError, PluginError, UnsupportedExpressionError, plugin_errors
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, Values, leaves
 from delta_core.expressions.binding import leaf_type, resolve, resolve_args
 from delta_core.expressions.coercion import canonical
@@ -53,9 +45,13 @@ if TYPE_CHECKING:
 __all__ = ["ArrowEvaluator", "CompiledExpression", "compile_expression", "keep_mask", "read_column"]
 
 _MAKERS: Mapping[str, Maker] = {
-    **functions_compare.MAKERS, **functions_numbers.MAKERS, **functions_text.MAKERS, **functions_times.MAKERS,
-    **functions_nested.MAKERS, **functions_hash.MAKERS,
-}  # fmt: skip
+    **functions_compare.MAKERS,
+    **functions_numbers.MAKERS,
+    **functions_text.MAKERS,
+    **functions_times.MAKERS,
+    **functions_nested.MAKERS,
+    **functions_hash.MAKERS,
+}
 _TRUE, _FALSE = typed(True, pa.bool_()), typed(False, pa.bool_())
 _CONDITIONS = (
     ("divide by zero", "DIVIDE_BY_ZERO"),
@@ -123,11 +119,7 @@ class CompiledExpression(Struct, frozen=True):
         """
         if len(columns) != len(self.leaves):
             raise InternalError(f"{len(columns)} columns were handed in for {len(self.leaves)} leaves.")
-        if (
-            self._by_distinct
-            and isinstance(columns[0], pa.DictionaryArray)
-            and len(columns[0].dictionary) < num_rows
-        ):
+        if self._by_distinct and isinstance(columns[0], pa.DictionaryArray) and len(columns[0].dictionary) < num_rows:
             found = self._on_dictionary(columns[0])
             if found is not None:
                 return found
@@ -157,10 +149,7 @@ class ArrowEvaluator:
     """The Arrow engine's evaluator: see `delta_core.engine.Evaluator`."""
 
     def compile(
-        self,
-        expression: Expression,
-        types: Mapping[Leaf, pa.DataType],
-        functions: Mapping[str, Function] | None = None,
+        self, expression: Expression, types: Mapping[Leaf, pa.DataType], functions: Mapping[str, Function] | None = None
     ) -> CompiledExpression:
         """Compile once per plan. UnsupportedExpressionError names a part that can't run here."""
         return compile_expression(expression, types, functions)
@@ -195,9 +184,7 @@ def compile_expression(
     bound = resolve(expression, locate, functions)
     order = leaves(bound.expression)
     inputs = tuple(locate(leaf).type for leaf in order)
-    compiler = _Compiler(
-        {leaf: i for i, leaf in enumerate(order)}, dict(zip(order, inputs, strict=True)), functions
-    )
+    compiler = _Compiler({leaf: i for i, leaf in enumerate(order)}, dict(zip(order, inputs, strict=True)), functions)
     node = run(compiler.build(bound.expression)).node
     result = arrow_type(bound.type)
     compiled = CompiledExpression(order, result, node, inputs, len(order) == 1 and not compiler.foreign)
@@ -349,8 +336,10 @@ def _foreign(function: Function, nodes: list[Node], result: pa.DataType) -> Node
         if len(out) != batch.num_rows or out.type != result:
             raise PluginError(
                 f"Function {function.name!r} of feature {function.feature!r} returned {len(out)} values of {out.type}; "
-                f"expected {batch.num_rows} of {result}.", function=function.name, feature=function.feature,
-            )  # fmt: skip
+                f"expected {batch.num_rows} of {result}.",
+                function=function.name,
+                feature=function.feature,
+            )
         return out
 
     return node
@@ -439,6 +428,9 @@ def _coalesce(parts: list[_Built]) -> Node:
 
 
 _CONTROL: Mapping[str, Callable[[list[_Built]], Node]] = {
-    "and": _junction("and_kleene", False), "or": _junction("or_kleene", True), "case": _case, "if": _case,
+    "and": _junction("and_kleene", False),
+    "or": _junction("or_kleene", True),
+    "case": _case,
+    "if": _case,
     "coalesce": _coalesce,
-}  # fmt: skip
+}

@@ -11,8 +11,15 @@ from delta_core.engines.arrow.places import scheme_of
 from delta_core.errors import EngineError, InvalidArgumentError, MissingDependencyError
 
 __all__ = [
-    "endpoint", "entity_tag", "has_own", "http_status", "modified_ms", "open_chain", "open_filesystem", "protocols",
-]  # fmt: skip
+    "endpoint",
+    "entity_tag",
+    "has_own",
+    "http_status",
+    "modified_ms",
+    "open_chain",
+    "open_filesystem",
+    "protocols",
+]
 
 
 def open_filesystem(root: str, options: Mapping[str, Any]) -> Any:
@@ -27,9 +34,7 @@ def open_filesystem(root: str, options: Mapping[str, Any]) -> Any:
     try:
         return fsspec.filesystem(scheme, **given)
     except Exception as e:
-        raise EngineError(
-            f"Could not open the filesystem of {root}: {type(e).__name__}: {e}.", path=root
-        ) from e
+        raise EngineError(f"Could not open the filesystem of {root}: {type(e).__name__}: {e}.", path=root) from e
 
 
 def _filesystem_class(scheme: str, root: str) -> Any:
@@ -44,9 +49,7 @@ def _filesystem_class(scheme: str, root: str) -> Any:
             scheme=scheme,
         ) from e
     except ValueError as e:
-        raise InvalidArgumentError(
-            f"fsspec knows no filesystem for {scheme}:// ({root}): {e}.", scheme=scheme
-        ) from e
+        raise InvalidArgumentError(f"fsspec knows no filesystem for {scheme}:// ({root}): {e}.", scheme=scheme) from e
 
 
 def open_chain(root: str, options: Mapping[str, Any]) -> tuple[Any, str]:
@@ -71,14 +74,19 @@ def open_chain(root: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     try:
         return url_to_fs(root, **given)  # type: ignore[no-any-return]
     except Exception as e:
-        raise EngineError(
-            f"Could not open the filesystem of {root}: {type(e).__name__}: {e}.", path=root
-        ) from e
+        raise EngineError(f"Could not open the filesystem of {root}: {type(e).__name__}: {e}.", path=root) from e
 
 
 _EXTRAS = {
-    "s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure", "adl": "azure",
-}  # fmt: skip
+    "s3": "s3",
+    "s3a": "s3",
+    "gs": "gcs",
+    "gcs": "gcs",
+    "az": "azure",
+    "abfs": "azure",
+    "abfss": "azure",
+    "adl": "azure",
+}
 
 
 def protocols(filesystem: Any) -> tuple[str, ...]:

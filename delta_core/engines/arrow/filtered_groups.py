@@ -125,7 +125,9 @@ class FilteredGroups:
     def _leaves(self, columns: Sequence[int]) -> list[int]:
         return sorted({leaf for c in columns for leaf in self._plan.sources[c].leaves})
 
-    def _narrowed(self, group: int, first: int, rows: int, picks: Picks | None, found: dict[int, pa.Array]) -> Picks | None:
+    def _narrowed(
+        self, group: int, first: int, rows: int, picks: Picks | None, found: dict[int, pa.Array]
+    ) -> Picks | None:
         """Run the tests; leave the columns that they needed in ``found``, cut to the rows that are returned."""
         for number, test in enumerate(self._read.tests):
             found |= self._decoded(group, [c for c in test.columns if c not in found], picks, rows)

@@ -13,16 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.engines.arrow import compute as pc
-from delta_core.engines.arrow.compute import (
-    CallInfo,
-    Kernel,
-    Maker,
-    named,
-    on_arrays,
-    plain,
-    scalar_of,
-    typed,
-)
+from delta_core.engines.arrow.compute import CallInfo, Kernel, Maker, named, on_arrays, plain, scalar_of, typed
 from delta_core.engines.arrow.membership import count_below, member_test
 from delta_core.engines.arrow.result_size import choose
 from delta_core.errors import UnsupportedExpressionError
@@ -115,9 +106,7 @@ def _within(call: CallInfo) -> Kernel:
     literals = [c for c in call.args[1:] if isinstance(c, Literal)]
     if len(literals) < len(candidates):
         pairs = [comparison("=", value, c) for c in candidates]
-        return lambda x, *others: reduce(
-            pc.or_kleene, (equal(x, o) for equal, o in zip(pairs, others, strict=True))
-        )
+        return lambda x, *others: reduce(pc.or_kleene, (equal(x, o) for equal, o in zip(pairs, others, strict=True)))
     exact: Kernel = _exact_decimals(call.inputs) if name_of(value) == "decimal" else lambda x: x
     if name_of(value) in ("float", "double"):
         exact = _positive_zero
@@ -175,9 +164,7 @@ def _checked(make: Maker) -> Maker:
     def maker(call: CallInfo) -> Kernel:
         for t in call.inputs:
             if not isinstance(t, PrimitiveType) or t.type == "variant":
-                raise UnsupportedExpressionError(
-                    f"{call.name!r} can't compare {spark_name(t)}.", function=call.name
-                )
+                raise UnsupportedExpressionError(f"{call.name!r} can't compare {spark_name(t)}.", function=call.name)
         return make(call)
 
     return maker
@@ -185,7 +172,8 @@ def _checked(make: Maker) -> Maker:
 
 MAKERS: Mapping[str, Maker] = {
     **dict.fromkeys((*_PLAIN, "<=>"), _checked(_compare)),
-    "in": _checked(_within), "between any": _checked(_overlap),
+    "in": _checked(_within),
+    "between any": _checked(_overlap),
     **dict.fromkeys(("greatest", "least"), _checked(_extreme)),
     "isnull": named("is_null"),
     "isnotnull": named("is_valid"),

@@ -150,9 +150,7 @@ class _XxHash64:
 
 
 def _bytes_of(array: pa.Array) -> _Text:
-    offsets = np.frombuffer(array.buffers()[1], np.int32)[
-        array.offset : array.offset + len(array) + 1
-    ].astype(np.int64)
+    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     buffer = array.buffers()[2]
     data = np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.zeros(0, np.uint8)
     return _Text(data, offsets[:-1], np.diff(offsets))
@@ -199,9 +197,7 @@ def _hash_column(algorithm: Any, array: pa.Array, seed: Any) -> Any:
                 array.offset * 2 : (array.offset + len(array)) * 2 : 2
             ]
             return algorithm.int64(np.ascontiguousarray(unscaled), seed)
-        return algorithm.text(
-            _bytes_of(pa.array([_java_bytes(v) for v in array.to_pylist()], pa.binary())), seed
-        )
+        return algorithm.text(_bytes_of(pa.array([_java_bytes(v) for v in array.to_pylist()], pa.binary())), seed)
     values, _ = to_numpy(array)
     if pa.types.is_floating(t):
         bits = _float_bits(values, np.int32 if t.bit_width == 32 else np.int64)

@@ -30,9 +30,7 @@ def _get_field(call: CallInfo) -> Kernel:
 def _item(call: CallInfo) -> Kernel:
     if isinstance(call.inputs[0], MapType):
         if not isinstance(call.inputs[0].key_type, PrimitiveType):
-            raise UnsupportedExpressionError(
-                f"Keys of type {spark_name(call.inputs[0].key_type)} can't be looked up."
-            )
+            raise UnsupportedExpressionError(f"Keys of type {spark_name(call.inputs[0].key_type)} can't be looked up.")
         if call.is_constant(1):
             return lambda holder, key: pc.map_lookup(holder, query_key=key, occurrence="last")
         equal = comparison("=", call.inputs[0].key_type, call.inputs[0].key_type)
@@ -59,8 +57,7 @@ def _find_in_array(holder: pa.ListArray, index: pa.Array, from_one: bool, strict
     if from_one:
         if strict and np.any((wanted == 0) & known):
             raise ExpressionError(
-                "element_at counts from 1, or from the end with -1; found 0.",
-                condition="INVALID_INDEX_OF_ZERO",
+                "element_at counts from 1, or from the end with -1; found 0.", condition="INVALID_INDEX_OF_ZERO"
             )
         place = np.where(wanted > 0, wanted - 1, np.where(wanted < 0, lengths + wanted, -1))
     else:
@@ -71,7 +68,7 @@ def _find_in_array(holder: pa.ListArray, index: pa.Array, from_one: bool, strict
         raise ExpressionError(
             f"Index {wanted[bad]} is outside an array of {lengths[bad]} elements. Use get for null instead.",
             condition="INVALID_ARRAY_INDEX",
-        )  # fmt: skip
+        )
     chosen = pa.array((starts + place).astype(np.int64), mask=~(inside & known))
     return holder.values.take(chosen)
 
@@ -98,24 +95,15 @@ def _array_contains(call: CallInfo) -> Kernel:
     assert isinstance(call.inputs[0], ArrayType)
     element = call.inputs[0].element_type
     if not isinstance(element, PrimitiveType):
-        raise UnsupportedExpressionError(
-            f"array_contains can't compare {spark_name(element)}.", function=call.name
-        )
+        raise UnsupportedExpressionError(f"array_contains can't compare {spark_name(element)}.", function=call.name)
     equal = comparison("=", element, element)
 
     def kernel(holder: pa.ListArray, value: pa.Array) -> pa.Array:
         starts, lengths = _spans(holder)
         rows = np.repeat(np.arange(len(holder)), lengths)
-        entries = (
-            np.arange(len(rows))
-            - np.repeat(np.cumsum(lengths) - lengths, lengths)
-            + np.repeat(starts, lengths)
-        )
+        entries = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + np.repeat(starts, lengths)
         same = equal(holder.values.take(pa.array(entries)), value.take(pa.array(rows)))
-        true = (
-            np.bincount(rows[pc.coalesce(same, False).to_numpy(zero_copy_only=False)], minlength=len(holder))
-            > 0
-        )
+        true = np.bincount(rows[pc.coalesce(same, False).to_numpy(zero_copy_only=False)], minlength=len(holder)) > 0
         unknown = np.bincount(rows[same.is_null().to_numpy(zero_copy_only=False)], minlength=len(holder)) > 0
         missing = pc.or_(holder.is_null(), value.is_null()).to_numpy(zero_copy_only=False)
         return pa.array(true, mask=missing | (unknown & ~true))
@@ -136,7 +124,9 @@ def _map_part(call: CallInfo) -> Kernel:
 
 
 MAKERS: Mapping[str, Maker] = {
-    "get_field": _get_field, **dict.fromkeys(("[]", "element_at", "try_element_at", "get"), _item),
-    "size": plain(on_arrays(_size)), "array_contains": _array_contains,
+    "get_field": _get_field,
+    **dict.fromkeys(("[]", "element_at", "try_element_at", "get"), _item),
+    "size": plain(on_arrays(_size)),
+    "array_contains": _array_contains,
     **dict.fromkeys(("map_keys", "map_values"), _map_part),
-}  # fmt: skip
+}

@@ -10,16 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.engines.arrow import compute as pc
-from delta_core.engines.arrow.compute import (
-    CallInfo,
-    Kernel,
-    Maker,
-    by_value,
-    named,
-    on_arrays,
-    plain,
-    to_numpy,
-)
+from delta_core.engines.arrow.compute import CallInfo, Kernel, Maker, by_value, named, on_arrays, plain, to_numpy
 from delta_core.engines.arrow.functions_times import shift_months
 from delta_core.errors import ExpressionError
 from delta_core.expressions.coercion import as_decimal, is_integral, is_interval, name_of
@@ -59,8 +50,7 @@ def _shift_time(call: CallInfo) -> Kernel:
 
 def _divide_by_zero() -> ExpressionError:
     return ExpressionError(
-        "Division by zero. Guard it, e.g. with nullif(divisor, 0) to get null instead.",
-        condition="DIVIDE_BY_ZERO",
+        "Division by zero. Guard it, e.g. with nullif(divisor, 0) to get null instead.", condition="DIVIDE_BY_ZERO"
     )
 
 
@@ -114,8 +104,12 @@ def _decimal_value(call: CallInfo, a: decimal.Decimal, b: decimal.Decimal) -> An
     if operator == "div":
         return int(_WIDE.divide_int(a, b))
     steps: dict[str, Callable[[Any, Any], decimal.Decimal]] = {
-        "+": _WIDE.add, "-": _WIDE.subtract, "*": _WIDE.multiply, "/": _WIDE.divide, "%": _WIDE.remainder,
-    }  # fmt: skip
+        "+": _WIDE.add,
+        "-": _WIDE.subtract,
+        "*": _WIDE.multiply,
+        "/": _WIDE.divide,
+        "%": _WIDE.remainder,
+    }
     if operator == "pmod":
         rest = _WIDE.remainder(a, b)
         value = _WIDE.remainder(_WIDE.add(rest, b), b) if rest < 0 else rest
@@ -159,9 +153,7 @@ def _round(call: CallInfo) -> Kernel:
 
 
 def _to_digits(value: Any, digits: int, mode: str) -> decimal.Decimal:
-    return decimal.Decimal(str(value)).quantize(
-        decimal.Decimal(1).scaleb(-digits), mode, decimal.Context(prec=400)
-    )
+    return decimal.Decimal(str(value)).quantize(decimal.Decimal(1).scaleb(-digits), mode, decimal.Context(prec=400))
 
 
 def _round_floats(x: Any, digits: int, half_up: bool) -> Any:

@@ -43,9 +43,7 @@ def _change_case(ascii_name: str, function: Callable[[str], str]) -> Maker:
 
 
 def _trim(call: CallInfo) -> Kernel:
-    name = {"trim": "utf8_trim", "btrim": "utf8_trim", "ltrim": "utf8_ltrim", "rtrim": "utf8_rtrim"}[
-        call.name
-    ]
+    name = {"trim": "utf8_trim", "btrim": "utf8_trim", "ltrim": "utf8_ltrim", "rtrim": "utf8_rtrim"}[call.name]
     if len(call.args) == 1:
         return lambda x: getattr(pc, name)(x, characters=" ")
     method = {"utf8_trim": str.strip, "utf8_ltrim": str.lstrip, "utf8_rtrim": str.rstrip}[name]
@@ -122,14 +120,13 @@ def _translate(text: str, characters: str, replacements: str) -> str:
 
 def _search(call: CallInfo) -> Kernel:
     if call.is_constant(1):
-        name = {"startswith": "starts_with", "endswith": "ends_with", "contains": "match_substring"}[
-            call.name
-        ]
+        name = {"startswith": "starts_with", "endswith": "ends_with", "contains": "match_substring"}[call.name]
         return lambda x, pattern: getattr(pc, name)(x, pattern=pattern.as_py())
     test: dict[str, Callable[[Any, Any], bool]] = {
-        "startswith": lambda text, part: text.startswith(part), "endswith": lambda text, part: text.endswith(part),
+        "startswith": lambda text, part: text.startswith(part),
+        "endswith": lambda text, part: text.endswith(part),
         "contains": lambda text, part: part in text,
-    }  # fmt: skip
+    }
     return by_value(test[call.name], pa.bool_())
 
 
@@ -137,9 +134,7 @@ def _like(call: CallInfo) -> Kernel:
     pattern = call.constant(1)
     escape = call.constant(2) if len(call.args) > 2 else "\\"
     if pattern is None or escape is None:
-        return lambda x, *_: (
-            pa.scalar(None, pa.bool_()) if isinstance(x, pa.Scalar) else pa.nulls(len(x), pa.bool_())
-        )
+        return lambda x, *_: pa.scalar(None, pa.bool_()) if isinstance(x, pa.Scalar) else pa.nulls(len(x), pa.bool_())
     fold = call.name == "ilike"
     test = _like_test(parse_like(pattern.lower() if fold else pattern, escape))
     lower = _change_case("ascii_lower", str.lower)(call)
@@ -163,9 +158,7 @@ def _like_test(parts: list[str | None]) -> Kernel:
 def _rlike(call: CallInfo) -> Kernel:
     pattern = call.constant(1)
     if pattern is None:
-        return lambda x, _: (
-            pa.scalar(None, pa.bool_()) if isinstance(x, pa.Scalar) else pa.nulls(len(x), pa.bool_())
-        )
+        return lambda x, _: pa.scalar(None, pa.bool_()) if isinstance(x, pa.Scalar) else pa.nulls(len(x), pa.bool_())
     regex = _compiled(java_regex(pattern), pattern)
     return lambda x, _: pc.match_substring_regex(x, pattern=regex)
 
@@ -202,9 +195,7 @@ def _regexp_extract(call: CallInfo) -> Kernel:
         return lambda x, *_: pc.if_else(pc.is_null(x), x, pa.scalar(None, _TEXT))
     regex = re.compile(java_regex(pattern, anchored_end=False), re.ASCII)
     if not 0 <= group <= regex.groups:
-        raise ExpressionError(
-            f"The pattern {pattern!r} has {regex.groups} groups; group {group} was asked for."
-        )
+        raise ExpressionError(f"The pattern {pattern!r} has {regex.groups} groups; group {group} was asked for.")
 
     def extract(text: str) -> str:
         match = regex.search(text)

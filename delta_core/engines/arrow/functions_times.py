@@ -19,10 +19,22 @@ __all__ = ["MAKERS", "shift_months"]
 
 _DAY_US = 86_400_000_000
 _UNITS = {
-    "year": "year", "yyyy": "year", "yy": "year", "quarter": "quarter", "month": "month", "mm": "month", "mon": "month",
-    "week": "week", "day": "day", "dd": "day", "hour": "hour", "minute": "minute", "second": "second",
-    "millisecond": "millisecond", "microsecond": "microsecond",
-}  # fmt: skip
+    "year": "year",
+    "yyyy": "year",
+    "yy": "year",
+    "quarter": "quarter",
+    "month": "month",
+    "mm": "month",
+    "mon": "month",
+    "week": "week",
+    "day": "day",
+    "dd": "day",
+    "hour": "hour",
+    "minute": "minute",
+    "second": "second",
+    "millisecond": "millisecond",
+    "microsecond": "microsecond",
+}
 _DATE_UNITS = ("year", "quarter", "month", "week")
 
 
@@ -114,9 +126,13 @@ def _make_date(year: int, month: int, day: int) -> dt.date:
 # --- patterns ------------------------------------------------------------------------------
 
 _LETTERS = {
-    "yyyy": ("%Y", r"(?P<Y>\d{4})"), "MM": ("%m", r"(?P<m>\d{2})"), "dd": ("%d", r"(?P<d>\d{2})"),
-    "HH": ("%H", r"(?P<H>\d{2})"), "mm": ("%M", r"(?P<M>\d{2})"), "ss": ("%S", r"(?P<S>\d{2})"),
-}  # fmt: skip
+    "yyyy": ("%Y", r"(?P<Y>\d{4})"),
+    "MM": ("%m", r"(?P<m>\d{2})"),
+    "dd": ("%d", r"(?P<d>\d{2})"),
+    "HH": ("%H", r"(?P<H>\d{2})"),
+    "mm": ("%M", r"(?P<M>\d{2})"),
+    "ss": ("%S", r"(?P<S>\d{2})"),
+}
 
 
 def _parse_pattern(call: CallInfo, pattern: Any) -> list[tuple[str, bool]]:
@@ -128,8 +144,9 @@ def _parse_pattern(call: CallInfo, pattern: Any) -> list[tuple[str, bool]]:
             if split is None:
                 raise UnsupportedExpressionError(
                     f"The datetime pattern {pattern!r} of {call.name!r} holds {letters!r}; known: {', '.join(_LETTERS)}.",
-                    function=call.name, pattern=pattern,
-                )  # fmt: skip
+                    function=call.name,
+                    pattern=pattern,
+                )
             out += [(part, True) for part in re.findall("yyyy|MM|dd|HH|mm|ss", letters)]
         elif letters:
             out.append((letters, True))

@@ -36,9 +36,12 @@ class LocalStorage(CrossStoreStorage):
     store: str | None = None
 
     def __init__(
-        self, root: str, options: dict[str, Any] | None = None, opener: Opener | None = None,
+        self,
+        root: str,
+        options: dict[str, Any] | None = None,
+        opener: Opener | None = None,
         allow_external: AllowExternal = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(root, options or {}, opener, allow_external)
         self._prefix = root.rstrip("/") + "/"
         self._real_root: str | None = None
@@ -184,8 +187,9 @@ class LocalStorage(CrossStoreStorage):
         if folder != self._real_root and not folder.startswith(self._real_root.rstrip("/") + "/"):
             raise ExternalPathError(
                 f"{path!r} of {self.root} lies in {folder}, to which a symbolic link leads; nothing outside the table's root "
-                "is deleted.", path=path,
-            )  # fmt: skip
+                "is deleted.",
+                path=path,
+            )
 
 
 def _claimed(temporary: str, target: str) -> bool:

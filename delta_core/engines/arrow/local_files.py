@@ -18,8 +18,15 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 __all__ = [
-    "WriteBack", "claim", "create_whole", "identity_of", "make_directory", "read_fully", "sync_directory", "temporary_file",
-]  # fmt: skip
+    "WriteBack",
+    "claim",
+    "create_whole",
+    "identity_of",
+    "make_directory",
+    "read_fully",
+    "sync_directory",
+    "temporary_file",
+]
 
 #: What a file is brought to the disk in, at least, while it is written.
 _WRITE_BACK_BYTES = 4 << 20

@@ -21,12 +21,7 @@ from delta_core.engines.arrow.row_groups import group_bounds
 from delta_core.errors import AccessDeniedError, CheckpointError, DeltaError, LogChangedError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.json_actions import ActionParser, ParsedActions
-from delta_core.kernels.parquet_pages import (
-    ColumnChunk,
-    UnsupportedPagesError,
-    is_text,
-    text_pages,
-)
+from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, is_text, text_pages
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.plans import LogFile
 from delta_core.processes import cached_property
@@ -55,9 +50,12 @@ class ArrowLogFiles:
     def read_commits(self, files: Sequence[LogFile], query: ActionQuery) -> ParsedActions:
         """Read commits in the order given: local ones in one compiled loop, remote ones concurrently."""
         parser = ActionParser(
-            query.columns, kinds=query.kinds, skip_others=query.skip, partition_keys=query.partition_keys,
+            query.columns,
+            kinds=query.kinds,
+            skip_others=query.skip,
+            partition_keys=query.partition_keys,
             extra_fields=query.extra_fields,
-        )  # fmt: skip
+        )
         try:
             self._feed(parser, files)
         except FileNotFoundError as e:
@@ -140,9 +138,12 @@ class ParquetCheckpoint:
         import pyarrow.parquet as pq
 
         return pq.ParquetFile(
-            source, metadata=self._metadata, read_dictionary=dictionary, pre_buffer=self._file.local is None,
+            source,
+            metadata=self._metadata,
+            read_dictionary=dictionary,
+            pre_buffer=self._file.local is None,
             coerce_int96_timestamp_unit="us",
-        )  # fmt: skip
+        )
 
     def _guard(self) -> _Guard:
         return _Guard(self.path)
@@ -267,9 +268,15 @@ class ParquetCheckpoint:
 
 
 _REQUIRED = {
-    "add": "path", "remove": "path", "protocol": "minReaderVersion", "metaData": "schemaString", "txn": "appId",
-    "domainMetadata": "domain", "sidecar": "path", "checkpointMetadata": "version",
-}  # fmt: skip
+    "add": "path",
+    "remove": "path",
+    "protocol": "minReaderVersion",
+    "metaData": "schemaString",
+    "txn": "appId",
+    "domainMetadata": "domain",
+    "sidecar": "path",
+    "checkpointMetadata": "version",
+}
 
 
 def _default_type(path: Path) -> pa.DataType:

@@ -14,9 +14,15 @@ from delta_core.kernels.memory import POOL_OF_BATCHES
 __all__ = ["write_lines", "write_parquet"]
 
 _CODECS = {
-    "none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "brotli": "brotli", "lz4": "lz4",
-    "lz4_raw": "lz4", "zstd": "zstd",
-}  # fmt: skip
+    "none": "none",
+    "uncompressed": "none",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "brotli": "brotli",
+    "lz4": "lz4",
+    "lz4_raw": "lz4",
+    "zstd": "zstd",
+}
 
 
 def write_parquet(
@@ -28,10 +34,14 @@ def write_parquet(
     with storage.put_stream(path, replace=replace) as target:
         try:
             writer = pq.ParquetWriter(
-                target, schema, compression=_CODECS[form.codec.lower()], store_schema=False,
-                version="2.6" if form.version.startswith("2") else "1.0", use_dictionary=_dictionary(schema, form),
+                target,
+                schema,
+                compression=_CODECS[form.codec.lower()],
+                store_schema=False,
+                version="2.6" if form.version.startswith("2") else "1.0",
+                use_dictionary=_dictionary(schema, form),
                 memory_pool=POOL_OF_BATCHES,
-            )  # fmt: skip
+            )
             with writer:
                 for group in groups:
                     writer.write_table(group, row_group_size=max(group.num_rows, 1))

@@ -173,9 +173,13 @@ def _has_order(t: pa.DataType) -> bool:
     """Whether the table's log keeps bounds of the type, as Spark does: none of booleans and bytes."""
     types = pa.types
     return bool(
-        types.is_integer(t) or types.is_floating(t) or types.is_string(t) or types.is_date(t) or types.is_timestamp(t)
+        types.is_integer(t)
+        or types.is_floating(t)
+        or types.is_string(t)
+        or types.is_date(t)
+        or types.is_timestamp(t)
         or types.is_decimal(t)
-    )  # fmt: skip
+    )
 
 
 def _ordered(value: Any, t: pa.DataType) -> Any:

@@ -21,11 +21,7 @@ Entry = tuple[str, int, int, str]
 def lister(filesystem: Any) -> Lister | None:
     """Return the function that lists a filesystem from a start name, None where fsspec's listing has to do."""
     names = filesystem.protocol if isinstance(filesystem.protocol, tuple) else (filesystem.protocol,)
-    for scheme, call, function in (
-        ("s3", "call_s3", _s3),
-        ("gs", "_call", _gcs),
-        ("abfs", "service_client", _azure),
-    ):
+    for scheme, call, function in (("s3", "call_s3", _s3), ("gs", "_call", _gcs), ("abfs", "service_client", _azure)):
         if scheme in names and hasattr(filesystem, call):
             return function
     return None
@@ -47,7 +43,9 @@ def _s3(filesystem: Any, key: str, start: str) -> Listing:
     while True:
         page = filesystem.call_s3("list_objects_v2", **asked)
         contents = page.get("Contents", ())
-        found += [(o["Key"][len(prefix) :], int(o["Size"]), _ms(o["LastModified"]), _tag(o.get("ETag"))) for o in contents]
+        found += [
+            (o["Key"][len(prefix) :], int(o["Size"]), _ms(o["LastModified"]), _tag(o.get("ETag"))) for o in contents
+        ]
         if not page.get("IsTruncated"):
             return _listing(found, start)
         asked["ContinuationToken"] = page["NextContinuationToken"]
@@ -70,9 +68,16 @@ def _gcs(filesystem: Any, key: str, start: str) -> Listing:
         token = None
         while True:
             page = await filesystem._call(
-                "GET", "b/{}/o", bucket, delimiter="/", prefix=prefix or None, pageToken=token, json_out=True,
-                startOffset=prefix + start if start else None, fields="nextPageToken,items(name,size,updated,generation)",
-            )  # fmt: skip
+                "GET",
+                "b/{}/o",
+                bucket,
+                delimiter="/",
+                prefix=prefix or None,
+                pageToken=token,
+                json_out=True,
+                startOffset=prefix + start if start else None,
+                fields="nextPageToken,items(name,size,updated,generation)",
+            )
             found += [
                 (o["name"][len(prefix) :], int(o["size"]), _ms(o["updated"]), _tag(o.get("generation")))
                 for o in page.get("items", ())

@@ -18,7 +18,16 @@ from delta_core.engines.arrow.parquet_types import is_encoded_string, num_leaves
 from delta_core.kernels.gather import Picks, gather_column
 from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk
 
-__all__ = ["GROUP_BYTES", "GroupReader", "decode_chunks", "find_chunk", "flat_columns", "has_codes", "is_stored_as", "read_chunks"]
+__all__ = [
+    "GROUP_BYTES",
+    "GroupReader",
+    "decode_chunks",
+    "find_chunk",
+    "flat_columns",
+    "has_codes",
+    "is_stored_as",
+    "read_chunks",
+]
 
 Key = TypeVar("Key")
 _CODECS = {"UNCOMPRESSED": False, "SNAPPY": True}
@@ -82,7 +91,9 @@ class GroupReader:
         """Yield all rows of neighbouring row groups through PyArrow, in the memory of a batch."""
         if groups:
             wanted = self._leaves if leaves is None else list(leaves)
-            for batch in self._file.reader.iter_batches(batch_rows, row_groups=groups, column_indices=wanted, use_threads=False):
+            for batch in self._file.reader.iter_batches(
+                batch_rows, row_groups=groups, column_indices=wanted, use_threads=False
+            ):
                 yield first, batch
                 first += batch.num_rows
 
@@ -130,7 +141,11 @@ class GroupReader:
         if picks is None or self.plain_bytes(group, leaves) <= GROUP_BYTES:
             table = self._file.reader.read_row_group(group, column_indices=leaves, use_threads=False)
             columns = dict(zip(table.column_names, table.columns, strict=True))
-            return columns if picks is None else {n: gather_column(_one_array(c), picks, decode=False) for n, c in columns.items()}
+            return (
+                columns
+                if picks is None
+                else {n: gather_column(_one_array(c), picks, decode=False) for n, c in columns.items()}
+            )
         flags = picks.flags()
         parts: dict[str, list[pa.Array]] = {}
         for at, batch in self.stream([group], 0, _BATCH_ROWS, leaves):

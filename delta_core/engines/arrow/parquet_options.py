@@ -30,14 +30,19 @@ def parquet_options(schema: pa.Schema, properties: WriterProperties, statistics:
     needed = {".".join(p) for p in statistics}
     bounds = [p for p in columns if p in needed or (chosen[p].statistics_enabled or "CHUNK").upper() != "NONE"]
     options: dict[str, Any] = {
-        "version": "2.6", "store_schema": False, "store_decimal_as_integer": True, "use_dictionary": dictionary or False,
+        "version": "2.6",
+        "store_schema": False,
+        "store_decimal_as_integer": True,
+        "use_dictionary": dictionary or False,
         "write_statistics": True if len(bounds) == len(columns) else bounds or False,
         "compression": _codec(properties.compression or "SNAPPY"),
         "data_page_version": properties.data_page_version or "1.0",
-        "compression_level": properties.compression_level, "data_page_size": properties.data_page_size_limit,
+        "compression_level": properties.compression_level,
+        "data_page_size": properties.data_page_size_limit,
         "dictionary_pagesize_limit": properties.dictionary_page_size_limit,
-        "max_rows_per_page": properties.data_page_row_count_limit, "write_batch_size": properties.write_batch_size,
-    }  # fmt: skip
+        "max_rows_per_page": properties.data_page_row_count_limit,
+        "write_batch_size": properties.write_batch_size,
+    }
     encodings = {p: c.encoding.upper() for p, c in chosen.items() if c.encoding is not None and p not in dictionary}
     if encodings:
         options["column_encoding"] = {p: encodings.get(p, "PLAIN") for p in columns if p not in dictionary}
@@ -60,8 +65,9 @@ def _by_leaf(columns: Collection[str], properties: WriterProperties) -> dict[str
     if unknown:
         raise ColumnNotFoundError(
             f"Writer properties name the column {unknown[0]!r}, which the data files do not have; they have: "
-            f"{', '.join(list(columns)[:20])}.{did_you_mean(unknown[0], columns)}", column=unknown[0],
-        )  # fmt: skip
+            f"{', '.join(list(columns)[:20])}.{did_you_mean(unknown[0], columns)}",
+            column=unknown[0],
+        )
     return found
 
 
@@ -76,7 +82,9 @@ def _uses_dictionary(t: pa.DataType, chosen: ColumnProperties) -> bool:
 def _codec(name: str) -> str:
     codec = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4"}.get(name.upper(), name.upper())
     if codec != "NONE" and not pa.Codec.is_available(codec.lower()):
-        raise InvalidArgumentError(f"Compression {name!r} is not available in this build of pyarrow. Choose another one.")
+        raise InvalidArgumentError(
+            f"Compression {name!r} is not available in this build of pyarrow. Choose another one."
+        )
     return codec
 
 

@@ -116,7 +116,9 @@ def plan_file(
         file without ids.
     """
     if match == "id" and len(found) and any(FIELD_ID in f.metadata for f in columns.fields) and not _has_ids(found):
-        raise UnconvertibleError((), "no field ids", "field ids", "the table's columns are matched by id, never by name")
+        raise UnconvertibleError(
+            (), "no field ids", "field ids", "the table's columns are matched by id, never by name"
+        )
     matcher = _Matcher(match, encoded, calendar, types or {})
     top = matcher.fields(list(found), list(wanted), columns.fields, 0, (), top=True)
     leaves = tuple(sorted(matcher.leaves))
@@ -128,9 +130,7 @@ def plan_file(
     schema = wanted
     if encoded:
         stored = [found.field(i).type if i is not None and convert is None else w.type for w, (i, convert, _) in pairs]
-        schema = pa.schema([
-            w.with_type(t) if is_encoded_string(t) else w for w, t in zip(wanted, stored, strict=True)
-        ])  # fmt: skip
+        schema = pa.schema([w.with_type(t) if is_encoded_string(t) else w for w, t in zip(wanted, stored, strict=True)])
     plain = [p for p, _ in picks] == list(range(len(kept))) and all(c is None for _, c in picks)
     convert = _Plain(schema) if plain else _Converting(picks, schema)
     return FilePlan(leaves, first, convert, _sources(found, top, leaves), schema, matcher.stored)
@@ -235,9 +235,14 @@ class _Matcher:
         self.stored: dict[Path, tuple[int, pa.DataType]] = {}
 
     def fields(
-        self, found: list[pa.Field], wanted: list[pa.Field], columns: Sequence[Field] | None, first: int, path: Path,
+        self,
+        found: list[pa.Field],
+        wanted: list[pa.Field],
+        columns: Sequence[Field] | None,
+        first: int,
+        path: Path,
         top: bool = False,
-    ) -> list[tuple[int | None, Convert | None, int]]:  # fmt: skip
+    ) -> list[tuple[int | None, Convert | None, int]]:
         """Return for each wanted field the found one's index (None: none), its conversion and its first leaf."""
         starts = [first]
         for f in found:
@@ -304,7 +309,9 @@ class _Matcher:
         steps = [s for s in ((rebase, convert) if before else (convert, rebase)) if s is not None]
         return lambda a: _run(steps, a, path, found, wanted)
 
-    def struct(self, found: pa.DataType, wanted: pa.DataType, t: DataType | None, first: int, path: Path) -> Convert | None:
+    def struct(
+        self, found: pa.DataType, wanted: pa.DataType, t: DataType | None, first: int, path: Path
+    ) -> Convert | None:
         fields = [found.field(i) for i in range(found.num_fields)]
         columns = t.fields if isinstance(t, StructType) else None
         parts = self.fields(fields, [wanted.field(i) for i in range(wanted.num_fields)], columns, first, path)
@@ -317,7 +324,9 @@ class _Matcher:
             return None
         return lambda a: _convert_struct(a, picks, wanted)
 
-    def list(self, found: pa.DataType, wanted: pa.DataType, t: DataType | None, first: int, path: Path) -> Convert | None:
+    def list(
+        self, found: pa.DataType, wanted: pa.DataType, t: DataType | None, first: int, path: Path
+    ) -> Convert | None:
         element = t.element_type if isinstance(t, ArrayType) else None
         inner = self.column(found.value_type, wanted.value_type, element, first, (*path, "element"))
         plain = pa.types.is_list(found)
@@ -330,7 +339,9 @@ class _Matcher:
 
         return convert
 
-    def map(self, found: pa.DataType, wanted: pa.DataType, t: DataType | None, first: int, path: Path) -> Convert | None:
+    def map(
+        self, found: pa.DataType, wanted: pa.DataType, t: DataType | None, first: int, path: Path
+    ) -> Convert | None:
         is_map = pa.types.is_map(found)
         entry = None if is_map else _storage(found.value_type)
         if is_map:

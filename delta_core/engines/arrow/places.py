@@ -6,22 +6,9 @@ import re
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from delta_core.errors import (
-    AccessDeniedError,
-    DeltaError,
-    EngineError,
-    ExternalPathError,
-    InvalidArgumentError,
-)
+from delta_core.errors import AccessDeniedError, DeltaError, EngineError, ExternalPathError, InvalidArgumentError
 
-__all__ = [
-    "LOCAL_SCHEMES",
-    "absolute_path",
-    "failed",
-    "failing",
-    "plain_path",
-    "scheme_of",
-]
+__all__ = ["LOCAL_SCHEMES", "absolute_path", "failed", "failing", "plain_path", "scheme_of"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 #: A ``file:`` URI's host, where it has one, and its path.
@@ -91,9 +78,5 @@ class failing:  # noqa: N801  (reads as the verb that it guards; made for each c
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if (
-            error is not None
-            and isinstance(error, Exception)
-            and not isinstance(error, (DeltaError, *self._passed))
-        ):
+        if error is not None and isinstance(error, Exception) and not isinstance(error, (DeltaError, *self._passed)):
             raise failed(self._verb, self._path, self._root, error) from error

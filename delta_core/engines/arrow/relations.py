@@ -59,8 +59,10 @@ class ArrowRelations:
         """Compute columns; a plain column is handed on as it is."""
         given = _arrow(relation)
         computed = [(name, self._compile(e, given.schema)) for name, e in columns]
-        empty = [compute(pa.RecordBatch.from_arrays([pa.array([], t) for t in given.schema.types], schema=given.schema))
-                 for _, compute in computed]  # fmt: skip
+        empty = [
+            compute(pa.RecordBatch.from_arrays([pa.array([], t) for t in given.schema.types], schema=given.schema))
+            for _, compute in computed
+        ]
         schema = pa.schema([pa.field(name, c.type) for (name, _), c in zip(columns, empty, strict=True)])
 
         def batches() -> Iterator[pa.RecordBatch]:

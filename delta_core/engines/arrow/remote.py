@@ -53,11 +53,7 @@ def open_remote(
     filesystem = open_filesystem(root, options)
     if "memory" in protocols(filesystem):
         return MemoryStorage(root, options, opener, allow_external)
-    kind = (
-        FsspecStorage
-        if has_own(filesystem, "pipe_file") or has_own(filesystem, "_pipe_file")
-        else RenameStorage
-    )
+    kind = FsspecStorage if has_own(filesystem, "pipe_file") or has_own(filesystem, "_pipe_file") else RenameStorage
     return kind(root, options, opener, allow_external)
 
 

@@ -19,8 +19,10 @@ def too_large(what: str) -> ExpressionError:
     """Return the error for a result above the limit; ``what`` names the function."""
     return ExpressionError(
         f"The result of {what} takes more than {LARGEST_RESULT >> 20} MiB for one batch of rows, which is the limit. "
-        "Make its texts shorter.", condition="COLLECTION_SIZE_LIMIT_EXCEEDED", limit=LARGEST_RESULT,
-    )  # fmt: skip
+        "Make its texts shorter.",
+        condition="COLLECTION_SIZE_LIMIT_EXCEEDED",
+        limit=LARGEST_RESULT,
+    )
 
 
 def check_size(num_bytes: int, what: str) -> None:

@@ -23,16 +23,27 @@ from delta_core.schema import Path
 from delta_core.types import PrimitiveType, parse_decimal
 
 __all__ = [
-    "NUM_RECORDS", "VECTOR", "Shape", "canonical_path", "is_readable", "leaf_type", "read_checkpoint", "vector_id",
-]  # fmt: skip
+    "NUM_RECORDS",
+    "VECTOR",
+    "Shape",
+    "canonical_path",
+    "is_readable",
+    "leaf_type",
+    "read_checkpoint",
+    "vector_id",
+]
 
 NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 #: Whole numbers are read as the widest: files of other writers have narrower ones.
-VECTOR = T.StructType([
-    T.StructField("storageType", T.StringType()), T.StructField("pathOrInlineDv", T.StringType()),
-    T.StructField("offset", T.LongType()), T.StructField("sizeInBytes", T.LongType()),
-    T.StructField("cardinality", T.LongType()),
-])  # fmt: skip
+VECTOR = T.StructType(
+    [
+        T.StructField("storageType", T.StringType()),
+        T.StructField("pathOrInlineDv", T.StringType()),
+        T.StructField("offset", T.LongType()),
+        T.StructField("sizeInBytes", T.LongType()),
+        T.StructField("cardinality", T.LongType()),
+    ]
+)
 _MAP = T.MapType(T.StringType(), T.StringType())
 _WHOLE = ("byte", "short", "integer", "long")
 _DATE = r"^\d{4}-\d{2}-\d{2}$"
@@ -40,9 +51,13 @@ _TIME = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?"
 _ZONE = r"(Z|[+-]\d{2}:\d{2})$"
 #: Values in Parquet are of the calendar that Delta uses, whatever the session takes them for.
 _OPTIONS = {
-    "ignoreMissingFiles": "false", "ignoreCorruptFiles": "false", "recursiveFileLookup": "true", "mergeSchema": "false",
-    "datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED",
-}  # fmt: skip
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+    "recursiveFileLookup": "true",
+    "mergeSchema": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+}
 _GLOB = str.maketrans({c: f"\\{c}" for c in "[]{}*?\\"})
 
 
@@ -68,18 +83,21 @@ class Shape(Struct, frozen=True):
     def covers(self, other: Shape) -> bool:
         """Whether it has all that another has."""
         return (
-            set(self.partitions) >= set(other.partitions) and set(self.constants) >= set(other.constants)
-            and self.vectors >= other.vectors and set(self.leaves) >= set(other.leaves)
-        )  # fmt: skip
+            set(self.partitions) >= set(other.partitions)
+            and set(self.constants) >= set(other.constants)
+            and self.vectors >= other.vectors
+            and set(self.leaves) >= set(other.leaves)
+        )
 
     def joined(self, other: Shape, most_leaves: int) -> Shape:
         """Return what has all of both; statistics of the other alone where they would be too many."""
         leaves = tuple(dict.fromkeys((*self.leaves, *other.leaves)))
         return Shape(
             tuple(dict.fromkeys((*self.partitions, *other.partitions))),
-            tuple(dict.fromkeys((*self.constants, *other.constants))), self.vectors or other.vectors,
+            tuple(dict.fromkeys((*self.constants, *other.constants))),
+            self.vectors or other.vectors,
             leaves if len(leaves) <= most_leaves else other.leaves,
-        )  # fmt: skip
+        )
 
     def partition(self, name: str) -> str:
         """Return the column of a partition column's text."""
@@ -157,10 +175,11 @@ class _Form(Struct, frozen=True):
 def _form(handle: CheckpointHandle, shape: Shape) -> _Form:
     structs = [_struct_type(handle, leaf) for leaf in shape.leaves]
     return _Form(
-        tuple(handle.arrow_type(("add", name)) for name in shape.constants), tuple(structs),
+        tuple(handle.arrow_type(("add", name)) for name in shape.constants),
+        tuple(structs),
         handle.arrow_type(("add", "stats")) is not None,
         shape.vectors and _struct_type(handle, NUM_RECORDS) is not None,
-    )  # fmt: skip
+    )
 
 
 def _struct_type(handle: CheckpointHandle, leaf: FileStatistic) -> T.DataType | None:
@@ -179,9 +198,14 @@ def _is_exact(stored: T.DataType, leaf: FileStatistic) -> bool:
     if parse_decimal(wanted) is not None:
         return isinstance(stored, (T.DecimalType, T.IntegralType))
     kinds: Mapping[str, tuple[type[T.DataType], ...]] = {
-        "float": (T.FloatType,), "double": (T.FloatType, T.DoubleType), "string": (T.StringType,), "date": (T.DateType,),
-        "boolean": (T.BooleanType,), "timestamp": (T.TimestampType,), "timestamp_ntz": (T.TimestampNTZType,),
-    }  # fmt: skip
+        "float": (T.FloatType,),
+        "double": (T.FloatType, T.DoubleType),
+        "string": (T.StringType,),
+        "date": (T.DateType,),
+        "boolean": (T.BooleanType,),
+        "timestamp": (T.TimestampType,),
+        "timestamp_ntz": (T.TimestampNTZType,),
+    }
     return isinstance(stored, kinds.get(wanted, ()))
 
 
@@ -195,11 +219,18 @@ def _spark(t: pa.DataType) -> T.DataType | None:
 
 
 _STORED: tuple[tuple[Any, T.DataType], ...] = (
-    (pa.types.is_int8, T.ByteType()), (pa.types.is_int16, T.ShortType()), (pa.types.is_int32, T.IntegerType()),
-    (pa.types.is_int64, T.LongType()), (pa.types.is_float32, T.FloatType()), (pa.types.is_float64, T.DoubleType()),
-    (pa.types.is_string, T.StringType()), (pa.types.is_large_string, T.StringType()),
-    (pa.types.is_boolean, T.BooleanType()), (pa.types.is_date32, T.DateType()), (pa.types.is_binary, T.BinaryType()),
-)  # fmt: skip
+    (pa.types.is_int8, T.ByteType()),
+    (pa.types.is_int16, T.ShortType()),
+    (pa.types.is_int32, T.IntegerType()),
+    (pa.types.is_int64, T.LongType()),
+    (pa.types.is_float32, T.FloatType()),
+    (pa.types.is_float64, T.DoubleType()),
+    (pa.types.is_string, T.StringType()),
+    (pa.types.is_large_string, T.StringType()),
+    (pa.types.is_boolean, T.BooleanType()),
+    (pa.types.is_date32, T.DateType()),
+    (pa.types.is_binary, T.BinaryType()),
+)
 
 
 def _read(spark: Any, places: Sequence[str], form: _Form, shape: Shape) -> DataFrame:
@@ -213,7 +244,9 @@ def _read(spark: Any, places: Sequence[str], form: _Form, shape: Shape) -> DataF
             fields.append(T.StructField(name, _spark(stored)))
     in_struct = {leaf: kind for leaf, kind in zip(shape.leaves, form.structs, strict=True) if kind is not None}
     in_text = [leaf for leaf in shape.leaves if leaf not in in_struct] if form.text else []
-    asked = {statistic_path(x): k for x, k in in_struct.items()} | ({("numRecords",): T.LongType()} if form.records else {})
+    asked = {statistic_path(x): k for x, k in in_struct.items()} | (
+        {("numRecords",): T.LongType()} if form.records else {}
+    )
     if asked:
         fields.append(T.StructField("stats_parsed", _nested(asked)))
     if in_text or (shape.vectors and form.text and not form.records):
@@ -224,14 +257,14 @@ def _read(spark: Any, places: Sequence[str], form: _Form, shape: Shape) -> DataF
     rows = rows.where(F.col("add.path").isNotNull())
     texts = [_column("add", "partitionValues")[F.lit(n)].alias(shape.partition(n)) for n in shape.partitions]
     have = {f.name for f in fields}
-    constants = [
-        (_column("add", n) if n in have else F.lit(None)).alias(shape.constant(n)) for n in shape.constants
-    ]  # fmt: skip
+    constants = [(_column("add", n) if n in have else F.lit(None)).alias(shape.constant(n)) for n in shape.constants]
     parsed = _parsed(F.col("add.stats"), in_text)
     statistics = [
         (_column("add", "stats_parsed", *statistic_path(x)) if x in in_struct else parsed.get(x, F.lit(None)))
-        .try_cast(leaf_type(x)).alias(shape.leaf(x)) for x in shape.leaves
-    ]  # fmt: skip
+        .try_cast(leaf_type(x))
+        .alias(shape.leaf(x))
+        for x in shape.leaves
+    ]
     vector = _column("add", "deletionVector") if shape.vectors else F.lit(None).cast(VECTOR)
     # a struct of nothing but nulls is no vector
     vector = F.when(vector.getField("storageType").isNotNull(), vector).alias("vector")

@@ -6,17 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from delta_core.errors import UnsupportedExpressionError
-from delta_core.expressions.ast import (
-    Call,
-    Cast,
-    Column,
-    Expression,
-    Leaf,
-    Literal,
-    Values,
-    all_parts,
-    leaves,
-)
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, Values, all_parts, leaves
 from delta_core.expressions.functions import is_builtin
 from delta_core.expressions.printing import format_sql
 from delta_core.recursion import Steps, each, run
@@ -27,9 +17,9 @@ __all__ = ["check_zone", "to_sql"]
 
 _TIMESTAMP = PrimitiveType("timestamp")
 #: Functions whose answer for a timestamp depends on the zone it is seen in.
-_ZONED = frozenset((
-    "hour", "minute", "second", "date_format", "date_trunc", "to_date", "to_timestamp", "year", "month", "day",
-))  # fmt: skip
+_ZONED = frozenset(
+    ("hour", "minute", "second", "date_format", "date_trunc", "to_date", "to_timestamp", "year", "month", "day")
+)
 
 
 def to_sql(expression: Expression, place: Callable[[Leaf], Expression], functions: Mapping[str, Function]) -> str:
@@ -74,25 +64,30 @@ def check_zone(expression: Expression, zone: str, whose: str) -> None:
     """
     if zone.upper() in ("UTC", "ETC/UTC", "Z", "GMT"):
         return
-    has_time = any(getattr(leaf, "type", None) == _TIMESTAMP for leaf in leaves(expression)) or _has_timestamp(expression)
+    has_time = any(getattr(leaf, "type", None) == _TIMESTAMP for leaf in leaves(expression)) or _has_timestamp(
+        expression
+    )
     if has_time and _looks_at_zone(expression):
         raise UnsupportedExpressionError(
             f"The rule of {whose} reads timestamps as dates or text ({format_sql(expression)}), which means UTC, and the "
-            f"session's time zone is {zone}. Set spark.sql.session.timeZone to UTC to read this table.", feature=whose,
-        )  # fmt: skip
+            f"session's time zone is {zone}. Set spark.sql.session.timeZone to UTC to read this table.",
+            feature=whose,
+        )
 
 
 def _has_timestamp(e: Expression) -> bool:
     # a column's type is not at hand
     return any(
-        isinstance(part, Column) or (isinstance(part, (Literal, Values, Cast)) and part.type == _TIMESTAMP) for part in all_parts(e)
+        isinstance(part, Column) or (isinstance(part, (Literal, Values, Cast)) and part.type == _TIMESTAMP)
+        for part in all_parts(e)
     )
 
 
 def _looks_at_zone(e: Expression) -> bool:
     plain = ("timestamp", "timestamp_ntz", "date", "string")
     return any(
-        part.function in _ZONED if isinstance(part, Call) else
-        isinstance(part, Cast) and isinstance(part.type, PrimitiveType) and part.type.type in plain
+        part.function in _ZONED
+        if isinstance(part, Call)
+        else isinstance(part, Cast) and isinstance(part.type, PrimitiveType) and part.type.type in plain
         for part in all_parts(e)
-    )  # fmt: skip
+    )

@@ -30,9 +30,17 @@ from delta_core.errors import (
 )
 
 __all__ = [
-    "FileNames", "SparkError", "cause_of", "convert_failures", "converted", "failing_as", "names_files", "names_root",
-    "reason", "remembering",
-]  # fmt: skip
+    "FileNames",
+    "SparkError",
+    "cause_of",
+    "convert_failures",
+    "converted",
+    "failing_as",
+    "names_files",
+    "names_root",
+    "reason",
+    "remembering",
+]
 
 #: Errors that were raised in answer to the driver, without their tracebacks: what they know does not fit in a text.
 _raised: deque[DeltaError] = deque(maxlen=32)
@@ -45,7 +53,9 @@ _CHECK = re.compile(r"delta_core: (row (\d+) of a data file fails the check '.*)
 #: How Spark's messages begin: the name of the condition.
 _CONDITION = re.compile(r"\s*\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
 #: What follows the sentence that says what happened: Java's stack, the query, Spark's plan, the class of the condition.
-_END = re.compile(r"\n\s+at |\n\s*at |\n== |;\n|\n['+:!]|\nDriver stacktrace|\n\nJVM stacktrace|\s*SQLSTATE: ", re.DOTALL)
+_END = re.compile(
+    r"\n\s+at |\n\s*at |\n== |;\n|\n['+:!]|\nDriver stacktrace|\n\nJVM stacktrace|\s*SQLSTATE: ", re.DOTALL
+)
 #: A task that failed, in the words of a job that failed for it.
 _LOST_TASK = re.compile(r"most recent failure: .*?\((?:TID \d+)\).*?\): ", re.DOTALL)
 _PYTHON = "Traceback (most recent call last):"
@@ -53,9 +63,11 @@ _OWN_ERROR = re.compile(r"^((?:\w+\.)+)(\w+): (.*)", re.DOTALL)
 _MODULE_MISSING = re.compile(r"ModuleNotFoundError: No module named '(delta_core|delta_plugins)\b")
 #: Exceptions that only carry others.
 _WRAPPERS = (
-    "java.lang.reflect.", "java.util.concurrent.ExecutionException", "org.apache.spark.sql.execution.adaptive.",
+    "java.lang.reflect.",
+    "java.util.concurrent.ExecutionException",
+    "org.apache.spark.sql.execution.adaptive.",
     "py4j.",
-)  # fmt: skip
+)
 _WRAPPING = re.compile(r"\s*(Job aborted|Writing job aborted|\[TASK_WRITE_FAILED\]|Exception thrown in awaitResult)")
 
 
@@ -204,7 +216,7 @@ def _of_worker(text: str) -> DeltaError | None:
     if (missing := _MODULE_MISSING.search(text)) is not None:
         return EngineError(
             f"Spark's Python workers can't import {missing[1]}. Install it where they run, and set PYSPARK_PYTHON to the "
-            "interpreter that has it before the session starts.",
+            "interpreter that has it before the session starts."
         )
     own = _OWN_ERROR.match(_python_error(text))
     module = None if own is None else sys.modules.get(own[1][:-1])
@@ -242,8 +254,12 @@ def _data_file(exception: Any, causes: list[Any]) -> DeltaError | None:
         found, wanted = facts.get("actualType", ""), facts.get("expectedType", "")
         return DataFileError(
             f"Data file {path!r} can't be read as the table's schema says: column {column} is stored as {found}, expected "
-            f"{wanted}.", path=path, column=column, found=found, expected=wanted,
-        )  # fmt: skip
+            f"{wanted}.",
+            path=path,
+            column=column,
+            found=found,
+            expected=wanted,
+        )
     why = (_telling(causes) if causes else _sentence(_text(exception))).replace(f"{facts['path']} ", "it ")
     if any("Permission denied" in _text(e) or "AccessControl" in _class_name(e) for e in causes):
         return AccessDeniedError.of(path, why)
@@ -355,7 +371,9 @@ def _said(exception: Any) -> str:
     name = _class_name(exception).rpartition(".")[2]
     sentence = _sentence(text)
     # Spark's own say all in their message
-    is_plain = _CONDITION.match(text) is not None or _class_name(exception).startswith("org.apache.spark.SparkException")
+    is_plain = _CONDITION.match(text) is not None or _class_name(exception).startswith(
+        "org.apache.spark.SparkException"
+    )
     return sentence if is_plain and sentence else f"{name}: {sentence}" if sentence else name
 
 

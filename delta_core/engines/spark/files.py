@@ -108,7 +108,9 @@ class PlannedFiles:
             raise DataFileNotFoundError.of(next(p for p in paths if not _exists(storage, p))) from None
         for path, (size, _) in zip(paths, found, strict=True):
             if size == 0:
-                raise DataFileError(f"Data file {path!r} can't be read: it is no sound Parquet file (it is empty).", path=path)
+                raise DataFileError(
+                    f"Data file {path!r} can't be read: it is no sound Parquet file (it is empty).", path=path
+                )
 
     def constant(self, leaf: FileConstant | PartitionValue) -> pa.Array:
         """Return a typed constant, one value a file."""

@@ -35,9 +35,13 @@ _CONNECT_BYTES = 16 << 20
 
 
 def frame(
-    spark: Any, scan: Scan, route: Route = "auto", vector_bytes: int | None = None, parallel_from: int | None = None,
+    spark: Any,
+    scan: Scan,
+    route: Route = "auto",
+    vector_bytes: int | None = None,
+    parallel_from: int | None = None,
     identity: str = "",
-) -> DataFrame:  # fmt: skip
+) -> DataFrame:
     """Return the rows of a scan.
 
     Parameters
@@ -55,9 +59,7 @@ def frame(
         raise InvalidArgumentError(f"Found route {route!r}, expected auto, index or join.")
     plan = scan.plan
     raw = raw_schema(plan.columns, plan.match)
-    logical = StructType(
-        Field(a.name, renamed(f.type, a.type)) for f, a in zip(raw.fields, plan.logical, strict=True)
-    )
+    logical = StructType(Field(a.name, renamed(f.type, a.type)) for f, a in zip(raw.fields, plan.logical, strict=True))
     most = _vector_bytes(spark, vector_bytes)
     if is_indexed(spark, route):
         stages = _Stages(spark, scan, shown_schema(raw, logical), logical)
@@ -74,7 +76,7 @@ def frame(
     if route == "index":
         raise UnsupportedOperationError(
             "This session's driver can't be reached from Python (Spark Connect), or its version is not known, or files "
-            "have constants of nested types: route='index' can't be had. Leave the route to delta_core.",
+            "have constants of nested types: route='index' can't be had. Leave the route to delta_core."
         )
     files = PlannedFiles(scan)
     row = _row_index(raw, _needs_row(plan) or bool(files.with_vector.any()))
@@ -109,8 +111,9 @@ def _row_index(raw: StructType, needed: bool) -> str:
     if taken is not None and needed:
         raise UnsupportedOperationError(
             f"The table's files have a column {taken!r}, under which Spark tells a row's position, which this read "
-            "needs. Read the table with engine 'arrow', or without that column.", column=taken,
-        )  # fmt: skip
+            "needs. Read the table with engine 'arrow', or without that column.",
+            column=taken,
+        )
     return "_metadata.row_index"
 
 
@@ -187,9 +190,10 @@ class _Stages:
         """Return a condition that fails on a bad row; it is not deterministic, so no filter runs before it."""
         passes = self._expression(check.expression, f"{check.feature} ({check.name})")
         text = F.concat(
-            F.lit("delta_core: row "), F.col(ROW).cast("string"),
+            F.lit("delta_core: row "),
+            F.col(ROW).cast("string"),
             F.lit(f" of a data file fails the check {check.name!r} of {check.feature}: {check.message}"),
-        )  # fmt: skip
+        )
         return F.when(~passes & ~never(), F.raise_error(text)).otherwise(F.lit(True))
 
     def _output(self, output: Output) -> Column:

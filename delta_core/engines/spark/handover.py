@@ -122,9 +122,13 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 _TEXTS = (
-    pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_binary, pa.types.is_large_binary,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
     pa.types.is_binary_view,
-)  # fmt: skip
+)
 
 
 def _numbers(column: pa.Array) -> bytes:

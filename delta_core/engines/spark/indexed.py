@@ -66,11 +66,17 @@ class Relation(NamedTuple):
             spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
         same = (self.identity, kind, vectors.columns, vectors.bits, plan.constants, plan.match, plan.pruning)
         out = private.file_relation(
-            spark, scan.source.engine.storage.uri(""), spark_schema(self.shown, state.types),
-            spark_schema(self.stored, state.types), constant_schema(scan, vectors),
-            vector_columns=len(vectors.columns), by_field_id=by_id, table_width=row_width(state.schema),
-            identity=sha256(repr(same).encode()).hexdigest() if self.identity else "", ask=ask,
-        )  # fmt: skip
+            spark,
+            scan.source.engine.storage.uri(""),
+            spark_schema(self.shown, state.types),
+            spark_schema(self.stored, state.types),
+            constant_schema(scan, vectors),
+            vector_columns=len(vectors.columns),
+            by_field_id=by_id,
+            table_width=row_width(state.schema),
+            identity=sha256(repr(same).encode()).hexdigest() if self.identity else "",
+            ask=ask,
+        )
         return vectors.apply(spark, out, self.row)
 
 

@@ -125,7 +125,9 @@ class Listing:
         if self.files.keep is None:
             return self.files.with_parts(parts)
         every = self._numbers(self.files)
-        kept = {int(np.searchsorted(numbers, every[n])): rows for n, rows in self.files.keep.items() if every[n] in numbers}
+        kept = {
+            int(np.searchsorted(numbers, every[n])): rows for n, rows in self.files.keep.items() if every[n] in numbers
+        }
         return FileSet(parts, self._scan.source.engine.map, kept)
 
 

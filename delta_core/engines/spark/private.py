@@ -27,9 +27,22 @@ from delta_core.engines.spark.java_source import PACKAGE
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 
 __all__ = [
-    "NEWEST", "OLDEST", "ReplayedRows", "bit_test", "check_version", "file_relation", "heap_bytes", "is_available",
-    "num_tasks", "own_python", "register_table_function", "roaring_test", "run_sink", "select", "with_names",
-]  # fmt: skip
+    "NEWEST",
+    "OLDEST",
+    "ReplayedRows",
+    "bit_test",
+    "check_version",
+    "file_relation",
+    "heap_bytes",
+    "is_available",
+    "num_tasks",
+    "own_python",
+    "register_table_function",
+    "roaring_test",
+    "run_sink",
+    "select",
+    "with_names",
+]
 
 #: Versions of PySpark that these interfaces were tried on: from the first up to, not including, the second.
 OLDEST, NEWEST = (4, 0, 1), (4, 4, 0)
@@ -100,9 +113,18 @@ class _Function:
 
 
 def file_relation(
-    spark: Any, root: str, columns: T.StructType, stored: T.StructType, constants: T.StructType, *,
-    vector_columns: int, by_field_id: bool, identity: str, table_width: int, ask: Callable[[str], Any],
-) -> DataFrame:  # fmt: skip
+    spark: Any,
+    root: str,
+    columns: T.StructType,
+    stored: T.StructType,
+    constants: T.StructType,
+    *,
+    vector_columns: int,
+    by_field_id: bool,
+    identity: str,
+    table_width: int,
+    ask: Callable[[str], Any],
+) -> DataFrame:
     """Return the rows of files by Spark's own Parquet reader, each with its file's constants as partition columns.
 
     Parameters
@@ -127,9 +149,17 @@ def file_relation(
     names_root(hadoop_path(root))
     other_names = "" if columns == stored else stored.json()
     made = _driver(spark).relation(
-        spark._jsparkSession, root, columns.json(), other_names, constants.json(), vector_columns, by_field_id, identity,
-        table_width, _Function(ask),
-    )  # fmt: skip
+        spark._jsparkSession,
+        root,
+        columns.json(),
+        other_names,
+        constants.json(),
+        vector_columns,
+        by_field_id,
+        identity,
+        table_width,
+        _Function(ask),
+    )
     return DataFrame(made, spark)
 
 
@@ -306,7 +336,9 @@ class _TableFunction:
         except Exception:  # noqa: BLE001 (a column has no value, and each version of Spark says so in its own way)
             value = None
         if value is None:
-            raise InvalidArgumentError(f"Found {expression.sql()} in a call of {self._name}, expected text or a whole number.")
+            raise InvalidArgumentError(
+                f"Found {expression.sql()} in a call of {self._name}, expected text or a whole number."
+            )
         return value if isinstance(value, int) else str(value.toString())
 
     class Java:

@@ -118,9 +118,12 @@ def _literal(kind: Any, text: str | None) -> Literal | None:
 
 
 _VALUES: dict[str, Any] = {
-    "boolean": lambda v: v == "true", "string": str, "binary": bytes.fromhex,
-    **dict.fromkeys(("byte", "short", "integer", "long"), int), **dict.fromkeys(("float", "double"), float),
+    "boolean": lambda v: v == "true",
+    "string": str,
+    "binary": bytes.fromhex,
+    **dict.fromkeys(("byte", "short", "integer", "long"), int),
+    **dict.fromkeys(("float", "double"), float),
     "date": lambda v: (_EPOCH + dt.timedelta(days=int(v))).date(),
     "timestamp": lambda v: _EPOCH + dt.timedelta(microseconds=int(v)),
     "timestamp_ntz": lambda v: (_EPOCH + dt.timedelta(microseconds=int(v))).replace(tzinfo=None),
-}  # fmt: skip
+}

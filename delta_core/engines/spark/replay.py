@@ -33,14 +33,7 @@ from delta_core.engines.spark.names import VECTOR as VECTOR_COLUMN
 from delta_core.engines.spark.pruning import FilterReader
 from delta_core.engines.spark.replay_cache import Facts, Held, Key, forget, held_checkpoint
 from delta_core.engines.spark.types import spark_type
-from delta_core.errors import (
-    CheckpointError,
-    DeltaError,
-    EngineError,
-    InvalidArgumentError,
-    LogChangedError,
-    shortened,
-)
+from delta_core.errors import CheckpointError, DeltaError, EngineError, InvalidArgumentError, LogChangedError, shortened
 from delta_core.expressions.ast import (
     Call,
     Expression,
@@ -73,16 +66,16 @@ LEAST_ACTIONS, MOST_CORES = 20_000_000, 32
 #: The session's own number.
 SETTING = "spark.delta_core.parallelPlanning.minActions"
 #: Columns of file actions that Spark reads as they are.
-_FIELDS = frozenset({
-    "size", "modificationTime", "dataChange", "baseRowId", "defaultRowCommitVersion", "clusteringProvider", "version",
-})  # fmt: skip
+_FIELDS = frozenset(
+    {"size", "modificationTime", "dataChange", "baseRowId", "defaultRowCommitVersion", "clusteringProvider", "version"}
+)
 _TESTS = frozenset((
     "and", "or", "not", "=", "!=", "<=>", "<", "<=", ">", ">=", "isnull", "isnotnull", "in", "if", "isnan", "startswith",
     "like",
 ))  # fmt: skip
-_TYPES = frozenset((
-    "byte", "short", "integer", "long", "float", "double", "boolean", "string", "binary", "date", "timestamp_ntz",
-))  # fmt: skip
+_TYPES = frozenset(
+    ("byte", "short", "integer", "long", "float", "double", "boolean", "string", "binary", "date", "timestamp_ntz")
+)
 #: Vectors decoded at a time.
 _WINDOW = 2048
 
@@ -158,9 +151,14 @@ class Replay:
     """
 
     def __init__(
-        self, spark: Any, scan: Scan, handles: Sequence[CheckpointHandle], tail: FileSet, touched: pa.Table,
+        self,
+        spark: Any,
+        scan: Scan,
+        handles: Sequence[CheckpointHandle],
+        tail: FileSet,
+        touched: pa.Table,
         has_vectors: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._spark = spark
         self._scan = scan
         self._tail = tail
@@ -177,9 +175,11 @@ class Replay:
     def _take(self, handles: Sequence[CheckpointHandle]) -> None:
         self._files = {hadoop_path(self._uri(h.path)): h for h in handles}
         self._key = Key(
-            str(self._spark.sparkContext.applicationId), self._uri(""), self._scan.source.state.metadata.id,
+            str(self._spark.sparkContext.applicationId),
+            self._uri(""),
+            self._scan.source.state.metadata.id,
             self._identities(handles),
-        )  # fmt: skip
+        )
 
     def _identities(self, handles: Sequence[CheckpointHandle]) -> tuple[tuple[str, FileIdentity], ...]:
         paths = [h.path for h in handles]
@@ -209,9 +209,13 @@ class Replay:
         marked = F.col("vector").isNotNull()
         records = F.col("records")
         row = every.agg(
-            F.sum("size"), F.count_if(marked), F.sum(F.col("vector.sizeInBytes")), F.count_if(marked & records.isNull()),
-            F.sum(F.when(marked, F.floor((records + 63) / 64) * 8)), F.max(F.when(marked, records)),
-        ).collect()[0]  # fmt: skip
+            F.sum("size"),
+            F.count_if(marked),
+            F.sum(F.col("vector.sizeInBytes")),
+            F.count_if(marked & records.isNull()),
+            F.sum(F.when(marked, F.floor((records + 63) / 64) * 8)),
+            F.max(F.when(marked, records)),
+        ).collect()[0]
         size, count, stored, unknown, bits, largest = (0 if v is None else int(v) for v in row)
         return Facts(size, count, stored, None if unknown else bits, largest)
 
@@ -294,7 +298,9 @@ class Replay:
         older = tests.apply(checkpoint.frame, checkpoint.shape)
         if self._touched.num_rows:
             keys = self._spark.createDataFrame(_strings(self._touched))
-            keys = keys.select(canonical_path(F.col("path")).alias("touched_path"), F.col("dvId").alias("touched_vector"))
+            keys = keys.select(
+                canonical_path(F.col("path")).alias("touched_path"), F.col("dvId").alias("touched_vector")
+            )
             same = canonical_path(F.col("path")) == F.col("touched_path")
             same &= vector_id(F.col("vector")).eqNullSafe(F.col("touched_vector"))
             older = older.join(F.broadcast(keys), same, "left_anti")

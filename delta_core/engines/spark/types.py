@@ -17,30 +17,43 @@ from pyspark.sql import types as T
 
 from delta_core.errors import SchemaError, UnsupportedFeatureError
 from delta_core.schema import FIELD_ID, format_path, walk
-from delta_core.types import (
-    ArrayType,
-    DataType,
-    Field,
-    MapType,
-    PrimitiveType,
-    StructType,
-    TypeDef,
-    parse_decimal,
-)
+from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef, parse_decimal
 
 __all__ = ["narrowed", "raw_schema", "renamed", "reshape", "row_width", "shown_schema", "spark_schema", "spark_type"]
 
 _PRIMITIVES: Mapping[str, T.DataType] = {
-    "boolean": T.BooleanType(), "byte": T.ByteType(), "short": T.ShortType(), "integer": T.IntegerType(),
-    "long": T.LongType(), "float": T.FloatType(), "double": T.DoubleType(), "string": T.StringType(),
-    "binary": T.BinaryType(), "date": T.DateType(), "timestamp": T.TimestampType(), "void": T.NullType(),
-    "timestamp_ntz": T.TimestampNTZType(), "variant": T.VariantType(),
-}  # fmt: skip
+    "boolean": T.BooleanType(),
+    "byte": T.ByteType(),
+    "short": T.ShortType(),
+    "integer": T.IntegerType(),
+    "long": T.LongType(),
+    "float": T.FloatType(),
+    "double": T.DoubleType(),
+    "string": T.StringType(),
+    "binary": T.BinaryType(),
+    "date": T.DateType(),
+    "timestamp": T.TimestampType(),
+    "void": T.NullType(),
+    "timestamp_ntz": T.TimestampNTZType(),
+    "variant": T.VariantType(),
+}
 #: Spark's default sizes of values.
 _WIDTHS: Mapping[str, int] = {
-    "boolean": 1, "byte": 1, "short": 2, "integer": 4, "long": 8, "float": 4, "double": 8, "string": 20, "binary": 100,
-    "date": 4, "timestamp": 8, "timestamp_ntz": 8, "void": 1, "variant": 2048,
-}  # fmt: skip
+    "boolean": 1,
+    "byte": 1,
+    "short": 2,
+    "integer": 4,
+    "long": 8,
+    "float": 4,
+    "double": 8,
+    "string": 20,
+    "binary": 100,
+    "date": 4,
+    "timestamp": 8,
+    "timestamp_ntz": 8,
+    "void": 1,
+    "variant": 2048,
+}
 #: Digits of decimals that a long holds.
 _LONG_DIGITS = 18
 #: Physical names that no file gives to any other column: writers make them of a UUID.
@@ -71,10 +84,14 @@ def spark_type(t: DataType, types: Mapping[str, TypeDef]) -> T.DataType:
 
 def spark_schema(struct: StructType, types: Mapping[str, TypeDef]) -> T.StructType:
     """Return a struct as Spark's, every field nullable at the top as Spark reads files; field ids are kept."""
-    return T.StructType([
-        T.StructField(f.name, spark_type(f.type, types), True, {k: v for k, v in f.metadata.items() if k == FIELD_ID})
-        for f in struct.fields
-    ])
+    return T.StructType(
+        [
+            T.StructField(
+                f.name, spark_type(f.type, types), True, {k: v for k, v in f.metadata.items() if k == FIELD_ID}
+            )
+            for f in struct.fields
+        ]
+    )
 
 
 def raw_schema(columns: StructType, match: Literal["name", "id"]) -> StructType:
@@ -169,8 +186,7 @@ def reshape(column: Column, have: DataType, want: DataType, types: Mapping[str, 
         return column
     if isinstance(have, StructType) and isinstance(want, StructType) and not _is_found_by_id(have):
         fields = [
-            reshape(column.getField(h.name), h.type, w.type, types).alias(w.name)
-            for h, w in _partners(have, want)
+            reshape(column.getField(h.name), h.type, w.type, types).alias(w.name) for h, w in _partners(have, want)
         ]
         return F.when(column.isNotNull(), F.struct(*fields))
     if _same_width(have, want):

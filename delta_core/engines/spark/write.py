@@ -71,8 +71,14 @@ def _check(options: WriteOptions, own: FrameWriteOptions) -> None:
     if own.replace_using and own.replace_on is not None:
         raise InvalidArgumentError("replace_using and replace_on exclude each other.")
     if options.mode != "overwrite":
-        raise InvalidArgumentError("replace_using and replace_on say which rows are replaced: they need mode='overwrite'.")
-    if options.replace_where is not None or options.partition_overwrite == "dynamic" or options.schema_mode == "overwrite":
+        raise InvalidArgumentError(
+            "replace_using and replace_on say which rows are replaced: they need mode='overwrite'."
+        )
+    if (
+        options.replace_where is not None
+        or options.partition_overwrite == "dynamic"
+        or options.schema_mode == "overwrite"
+    ):
         raise InvalidArgumentError(
             "replace_using and replace_on exclude replace_where, dynamic partition overwrite and schema_mode='overwrite'."
         )
@@ -80,7 +86,12 @@ def _check(options: WriteOptions, own: FrameWriteOptions) -> None:
 
 class _FrameWrite(TableWrite):
     def __init__(
-        self, context: TableContext, base: Snapshot | None, source: DataFrame, options: WriteOptions, own: FrameWriteOptions
+        self,
+        context: TableContext,
+        base: Snapshot | None,
+        source: DataFrame,
+        options: WriteOptions,
+        own: FrameWriteOptions,
     ) -> None:
         self.own = own
         self.spark = source.sparkSession
@@ -207,8 +218,9 @@ class _FrameWrite(TableWrite):
                 names = schema.names
                 raise SchemaMismatchError(
                     f"Column {name!r} of replace_using is not in the table; its columns are: {', '.join(names)}."
-                    f"{did_you_mean(name, names)}", column=name,
-                )  # fmt: skip
+                    f"{did_you_mean(name, names)}",
+                    column=name,
+                )
             quoted = quote_name(column.name)
             part = F.col(f"t.{quoted}") == F.col(f"s.{quoted}")
             found = part if found is None else found & part

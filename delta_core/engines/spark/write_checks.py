@@ -110,9 +110,12 @@ def translated(error: BaseException, conditions: Sequence[Condition]) -> DeltaEr
         text = f"{condition.name!r}" if condition.name == condition.sql else f"{condition.name!r} ({condition.sql})"
         return ConstraintViolationError(
             f"A row breaks the check {text}: {shortened(row)}. Correct the rows; nothing was written.",
-            name=condition.name, expression=condition.sql, feature=condition.feature or None,
-            column=condition.column or None, row=row,
-        )  # fmt: skip
+            name=condition.name,
+            expression=condition.sql,
+            feature=condition.feature or None,
+            column=condition.column or None,
+            row=row,
+        )
     value = _VALUE.search(text)
     return None if value is None else SchemaMismatchError(shortened(value[1], 600))
 

@@ -64,9 +64,16 @@ class FrameWritten(Written, frozen=True):
 
 
 def write_frame(
-    spark: Any, engine: Engine, plan: WritePlan, rows: DataFrame, options: FrameOptions, *,
-    data_change: bool = True, kept: bool = False, changes: bool = False,
-) -> Written:  # fmt: skip
+    spark: Any,
+    engine: Engine,
+    plan: WritePlan,
+    rows: DataFrame,
+    options: FrameOptions,
+    *,
+    data_change: bool = True,
+    kept: bool = False,
+    changes: bool = False,
+) -> Written:
     """Write rows as data files (or change files) of a table, in one Spark job; no rows make no file.
 
     Parameters
@@ -132,9 +139,14 @@ def _balanced(prepared: PhysicalRows) -> DataFrame:
 
 
 def _written(
-    engine: Engine, plan: WritePlan, prepared: PhysicalRows, job: Job, paths: Sequence[str], data_change: bool,
+    engine: Engine,
+    plan: WritePlan,
+    prepared: PhysicalRows,
+    job: Job,
+    paths: Sequence[str],
+    data_change: bool,
     changes: bool,
-) -> FrameWritten:  # fmt: skip
+) -> FrameWritten:
     bare = _unpartitioned(plan)
     table = _change_files(engine, paths) if changes else describe_files(engine, bare, paths, data_change=data_change)
     values = _partition_values(plan, job.directory, paths)
@@ -162,9 +174,12 @@ def _change_files(engine: Engine, paths: Sequence[str]) -> pa.Table:
     sizes = [size for size, _ in engine.storage.stat(paths)]
     nothing = [None] * len(paths)
     values = {
-        "path": [encode_path(p) for p in paths], "partitionValues": nothing, "size": sizes,
-        "dataChange": [False] * len(paths), "tags": nothing,
-    }  # fmt: skip
+        "path": [encode_path(p) for p in paths],
+        "partitionValues": nothing,
+        "size": sizes,
+        "dataChange": [False] * len(paths),
+        "tags": nothing,
+    }
     table = pa.table({n: pa.array(v, FILE_COLUMNS[n]) for n, v in values.items()})
     counts = engine.data.row_counts(paths, sizes) if paths else []
     return table.append_column("numRecords", pa.array(counts, pa.int64()))
@@ -194,7 +209,9 @@ def _named_values(path: str) -> list[str | None]:
     return [None if v == HIVE_NULL else unquote(v) for v in values]
 
 
-def _reported(engine: Engine, plan: WritePlan, prepared: PhysicalRows, paths: Sequence[str]) -> dict[Path, tuple[Any, Any]]:
+def _reported(
+    engine: Engine, plan: WritePlan, prepared: PhysicalRows, paths: Sequence[str]
+) -> dict[Path, tuple[Any, Any]]:
     """Return least and greatest value of each column that is to be reported: a filled column holds nothing else."""
     rules = {}
     for rule in prepared.fills:

@@ -108,9 +108,12 @@ class Job(Struct):
         session.conf().set("spark.sql.streaming.commitProtocolClass", _first_class(jvm, _PROTOCOLS))
         parquet = jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat()
         arguments = [
-            session, self.place, parquet, jvm.PythonUtils.toSeq(list(partition_columns)),
+            session,
+            self.place,
+            parquet,
+            jvm.PythonUtils.toSeq(list(partition_columns)),
             jvm.PythonUtils.toScalaMap(self._options()),
-        ]  # fmt: skip
+        ]
         with _calendar(spark):
             private.run_sink(spark, _SINKS, arguments, rows)
 

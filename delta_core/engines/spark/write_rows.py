@@ -76,9 +76,10 @@ def given_schema(rows: DataFrame) -> Schema:
 
 def _given_field(f: Field) -> Field:
     metadata = {
-        k: v for k, v in f.metadata.items()
+        k: v
+        for k, v in f.metadata.items()
         if (not k.startswith("__") or k in _KEPT) and k not in (FIELD_ID, NESTED_IDS)
-    }  # fmt: skip
+    }
     return Field(f.name, _given_type(f.type), True, metadata)
 
 
@@ -91,9 +92,15 @@ def _given_type(t: DataType) -> DataType:
 
 
 def physical_rows(
-    engine: Engine, plan: WritePlan, rows: DataFrame, zone: str, *, kept: bool = False, changes: bool = False,
+    engine: Engine,
+    plan: WritePlan,
+    rows: DataFrame,
+    zone: str,
+    *,
+    kept: bool = False,
+    changes: bool = False,
     plain: bool = False,
-) -> PhysicalRows:  # fmt: skip
+) -> PhysicalRows:
     """Return rows as a table's files hold them.
 
     Parameters
@@ -118,7 +125,7 @@ def physical_rows(
 class _Preparation:
     def __init__(
         self, engine: Engine, plan: WritePlan, rows: DataFrame, zone: str, kept: bool, changes: bool, plain: bool
-    ) -> None:  # fmt: skip
+    ) -> None:
         table = plan.table
         self._is_plain = plain or not private.is_available(rows.sparkSession)
         self._is_scattered = False
@@ -139,7 +146,9 @@ class _Preparation:
     def _arrow_schema(self, found: StructType) -> pa.Schema:
         for path, f in walk(found):
             if isinstance(f.type, PrimitiveType) and f.type.type.startswith(("interval", "time(")):
-                raise SchemaMismatchError(f"Column {format_path(path)} has type {f.type.type}, which no table can hold.")
+                raise SchemaMismatchError(
+                    f"Column {format_path(path)} has type {f.type.type}, which no table can hold."
+                )
         utc = self._zone.upper() in ("UTC", "ETC/UTC", "Z", "GMT")
         out = []
         for f in found.fields:
@@ -152,7 +161,9 @@ class _Preparation:
     # --- stages ----------------------------------------------------------------------------
 
     def build(self) -> PhysicalRows:
-        fills = [] if self._old else [r for r in self._plan.fills if r.when != "absent" or r.column[0] not in self._given]
+        fills = (
+            [] if self._old else [r for r in self._plan.fills if r.when != "absent" or r.column[0] not in self._given]
+        )
         numbers = self._numbers(fills)
         rows = self._rows.select(*self._logical(), *numbers, never().alias(_NEVER))
         for fill in fills:
@@ -252,7 +263,8 @@ class _Preparation:
         physical = {f.name: p.name for f, p in self._pairs()}
         both = self._plan.requirements.materialize_partition_columns
         return {
-            f"by_{physical[n]}" if both else physical[n]: F.col(quote_name(n)) for n in self._plan.table.partition_columns
+            f"by_{physical[n]}" if both else physical[n]: F.col(quote_name(n))
+            for n in self._plan.table.partition_columns
         }
 
     # --- physical columns ------------------------------------------------------------------
@@ -327,5 +339,6 @@ def _check_ids(physical: Field) -> None:
         if f.metadata.get(NESTED_IDS):
             raise UnsupportedFeatureError(
                 f"Column {format_path(path)} has ids for the parts of its lists or maps, which Spark's own writer can't "
-                "write. Write this table with delta_core.write_deltalake.", column=format_path(path),
-            )  # fmt: skip
+                "write. Write this table with delta_core.write_deltalake.",
+                column=format_path(path),
+            )

@@ -13,16 +13,7 @@ from pyspark.sql import functions as F
 from delta_core.engines.spark.types import spark_type
 from delta_core.expressions.coercion import common_type
 from delta_core.schema import Path, format_path
-from delta_core.types import (
-    ArrayType,
-    DataType,
-    Field,
-    MapType,
-    PrimitiveType,
-    StructType,
-    TypeDef,
-    parse_decimal,
-)
+from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef, parse_decimal
 
 __all__ = ["BAD_VALUE", "converted", "loose", "without_void"]
 
@@ -45,7 +36,9 @@ def loose(t: DataType) -> DataType:
 def without_void(t: DataType) -> DataType:
     """Return a type without the fields that no file can hold."""
     if isinstance(t, StructType):
-        return StructType(Field(f.name, without_void(f.type), f.nullable, f.metadata) for f in t.fields if f.type != _VOID)
+        return StructType(
+            Field(f.name, without_void(f.type), f.nullable, f.metadata) for f in t.fields if f.type != _VOID
+        )
     if isinstance(t, ArrayType):
         return ArrayType(without_void(t.element_type), t.contains_null)
     return MapType(without_void(t.key_type), without_void(t.value_type)) if isinstance(t, MapType) else t
@@ -137,7 +130,10 @@ def _is_wider(have: DataType, want: DataType) -> bool:
 def _fail(column: Column, want: DataType, path: Path, types: Mapping[str, TypeDef]) -> Column:
     name = format_path(path)
     text = F.concat(
-        F.lit(f"{BAD_VALUE}Column {name} holds "), column.cast("string"),
-        F.lit(f", which the table's type {want.type} can't hold exactly. Correct it, or cast the column before writing."),
-    )  # fmt: skip
+        F.lit(f"{BAD_VALUE}Column {name} holds "),
+        column.cast("string"),
+        F.lit(
+            f", which the table's type {want.type} can't hold exactly. Correct it, or cast the column before writing."
+        ),
+    )
     return F.raise_error(text).cast(spark_type(want, types))

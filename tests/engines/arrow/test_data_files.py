@@ -18,16 +18,7 @@ from delta_core.engines.arrow.storage import LocalStorage
 from delta_core.errors import DataFileError, DataFileNotFoundError
 from delta_core.expressions.ast import Call, FileStatistic, Literal
 from delta_core.schema import FIELD_ID, arrow_schema
-from delta_core.types import (
-    BASE_TYPES,
-    TIMESTAMP_NTZ,
-    VARIANT,
-    ArrayType,
-    Field,
-    MapType,
-    PrimitiveType,
-    StructType,
-)
+from delta_core.types import BASE_TYPES, TIMESTAMP_NTZ, VARIANT, ArrayType, Field, MapType, PrimitiveType, StructType
 
 TYPES = {**BASE_TYPES, "timestamp_ntz": TIMESTAMP_NTZ, "variant": VARIANT}
 
@@ -119,18 +110,22 @@ def ids(type, field_id, name="x"):
 
 
 def test_ids_match_at_every_level_whatever_the_names(tmp_path):
-    stored = pa.schema([
-        ids(pa.int64(), 2, "a"),
-        ids(pa.struct([ids(pa.int64(), 4, "p"), ids(pa.string(), 5, "q")]), 3, "b"),
-        ids(pa.list_(pa.field("element", pa.struct([ids(pa.int64(), 7, "r")]))), 6, "c"),
-    ])  # fmt: skip
+    stored = pa.schema(
+        [
+            ids(pa.int64(), 2, "a"),
+            ids(pa.struct([ids(pa.int64(), 4, "p"), ids(pa.string(), 5, "q")]), 3, "b"),
+            ids(pa.list_(pa.field("element", pa.struct([ids(pa.int64(), 7, "r")]))), 6, "c"),
+        ]
+    )
     rows = {"a": [1], "b": [{"p": 2, "q": "x"}], "c": [[{"r": 3}]]}
     name = write(tmp_path, pa.table(rows, schema=stored))
-    wanted = StructType([
-        with_id("c", StructType([with_id("a", "string", 5), with_id("q", "long", 4)]), 3),
-        with_id("b", "long", 2),
-        with_id("a", ArrayType(StructType([with_id("z", "long", 7), with_id("r", "long", 8)])), 6),
-    ])  # fmt: skip
+    wanted = StructType(
+        [
+            with_id("c", StructType([with_id("a", "string", 5), with_id("q", "long", 4)]), 3),
+            with_id("b", "long", 2),
+            with_id("a", ArrayType(StructType([with_id("z", "long", 7), with_id("r", "long", 8)])), 6),
+        ]
+    )
     found = read(tmp_path, [name], wanted, "id").to_pydict()
     assert found == {"c": [{"a": "x", "q": 2}], "b": [1], "a": [[{"z": 3, "r": None}]]}
 
@@ -240,9 +235,14 @@ def test_int96_timestamps_are_instants(tmp_path):
 
 
 def test_lists_and_maps_of_legacy_layout(tmp_path):
-    table = pa.table({"l": pa.array([[1, 2], None]), "m": pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64()))})
+    table = pa.table(
+        {"l": pa.array([[1, 2], None]), "m": pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64()))}
+    )
     name = write(tmp_path, table, use_compliant_nested_type=False)
-    assert read(tmp_path, [name], struct(l=ArrayType("long"), m=MapType("string", "long"))).to_pydict() == table.to_pydict()
+    assert (
+        read(tmp_path, [name], struct(l=ArrayType("long"), m=MapType("string", "long"))).to_pydict()
+        == table.to_pydict()
+    )
 
 
 def test_list_of_entries_reads_as_a_map(tmp_path):
@@ -251,7 +251,10 @@ def test_list_of_entries_reads_as_a_map(tmp_path):
 
 
 def test_large_lists_read_as_lists(tmp_path):
-    assert one(tmp_path, pa.array([[1], None], pa.large_list(pa.int64())), ArrayType("integer")).to_pylist() == [[1], None]
+    assert one(tmp_path, pa.array([[1], None], pa.large_list(pa.int64())), ArrayType("integer")).to_pylist() == [
+        [1],
+        None,
+    ]
 
 
 @given(st.data())
@@ -363,7 +366,9 @@ def positions(seen):
 @pytest.mark.parametrize("split", [1, 1 << 40])
 def test_files_and_rows_come_in_order_with_their_positions(tmp_path, monkeypatch, split):
     monkeypatch.setattr(data_files, "SPLIT_BYTES", split)
-    names = [write(tmp_path, pa.table({"x": range(k * 1000, k * 1000 + 100)}), f"{k}", row_group_size=30) for k in range(5)]
+    names = [
+        write(tmp_path, pa.table({"x": range(k * 1000, k * 1000 + 100)}), f"{k}", row_group_size=30) for k in range(5)
+    ]
     seen = []
     found = read(tmp_path, names, struct(x="long"), apply=positions(seen), batch_rows=40)
     assert found.column(0).to_pylist() == [k * 1000 + i for k in range(5) for i in range(100)]
@@ -422,7 +427,9 @@ def test_error_of_apply_is_raised_as_it_is_and_in_its_turn(tmp_path):
 def test_closing_stops_the_threads(tmp_path, monkeypatch):
     monkeypatch.setattr(data_files, "BUDGET_BYTES", 1)
     names = [write(tmp_path, pa.table({"x": range(1000)}), f"{k}", row_group_size=10) for k in range(20)]
-    request = FileRead(names, [None] * 20, struct(x="long"), "name", arrow_schema(struct(x="long"), TYPES), batch_rows=10)
+    request = FileRead(
+        names, [None] * 20, struct(x="long"), "name", arrow_schema(struct(x="long"), TYPES), batch_rows=10
+    )
     seen = []
     stream = ArrowDataFiles(LocalStorage(str(tmp_path))).read(request, positions(seen))
     assert next(stream).num_rows == 10
@@ -434,7 +441,9 @@ def test_closing_stops_the_threads(tmp_path, monkeypatch):
 def test_slow_consumer_bounds_what_is_held(tmp_path, monkeypatch):
     monkeypatch.setattr(data_files, "BUDGET_BYTES", 2000)
     names = [write(tmp_path, pa.table({"x": range(1000)}), f"{k}", row_group_size=10) for k in range(6)]
-    request = FileRead(names, [None] * 6, struct(x="long"), "name", arrow_schema(struct(x="long"), TYPES), batch_rows=10)
+    request = FileRead(
+        names, [None] * 6, struct(x="long"), "name", arrow_schema(struct(x="long"), TYPES), batch_rows=10
+    )
     seen = []
     stream = ArrowDataFiles(LocalStorage(str(tmp_path))).read(request, positions(seen))
     taken = 0

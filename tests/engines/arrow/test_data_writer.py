@@ -36,9 +36,13 @@ def by_remainder(first_row: int, batch: pa.RecordBatch) -> list[tuple[int, pa.Re
 def asked(target: int = 1 << 40, partitioned: bool = False, **options: Any) -> FileWrite:
     numbers = itertools.count()
     return FileWrite(
-        SCHEMA, lambda p: f"p={p}/{next(numbers):03d}.parquet" if partitioned else f"{next(numbers):03d}.parquet",
-        (("id",), ("s",)), WriterProperties(**options), target, partitioned,
-    )  # fmt: skip
+        SCHEMA,
+        lambda p: f"p={p}/{next(numbers):03d}.parquet" if partitioned else f"{next(numbers):03d}.parquet",
+        (("id",), ("s",)),
+        WriterProperties(**options),
+        target,
+        partitioned,
+    )
 
 
 def table(rows: int, start: int = 0) -> pa.Table:
@@ -189,7 +193,9 @@ def test_source_is_read_on_the_callers_thread(tmp_path: Path) -> None:
             assert threading.current_thread() is threading.main_thread()
             yield batch
 
-    found = write_files(open_storage(str(tmp_path)), asked(), pa.RecordBatchReader.from_batches(SCHEMA, batches()), plain)
+    found = write_files(
+        open_storage(str(tmp_path)), asked(), pa.RecordBatchReader.from_batches(SCHEMA, batches()), plain
+    )
     assert sum(f.num_rows for f in found) == 20_000
 
 

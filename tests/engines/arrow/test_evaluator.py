@@ -27,23 +27,25 @@ from delta_core.types import PrimitiveType
 
 UTC = dt.UTC
 NAN = math.nan
-TABLE = pa.table({
-    "i": pa.array([1, None, -7, 2**31 - 1], pa.int32()),
-    "l": pa.array([5, 6, None, -1], pa.int64()),
-    "y": pa.array([127, -128, 0, None], pa.int8()),
-    "f": pa.array([1.5, NAN, -0.0, None]),
-    "r": pa.array([1.1, NAN, 0.0, None], pa.float32()),
-    "s": pa.array(["abc", None, "Äß z", " 12 "]),
-    "d": pa.array([Decimal("1.25"), Decimal("-3.10"), None, Decimal("99999.99")], pa.decimal128(10, 2)),
-    "dt": pa.array([0, -1, 20000, None], pa.date32()),
-    "ts": pa.array([0, -1, None, 1_700_000_000_123_456], pa.timestamp("us", "UTC")),
-    "ntz": pa.array([0, -1, None, 1_700_000_000_123_456], pa.timestamp("us")),
-    "b": pa.array([True, False, None, True]),
-    "bin": pa.array([b"a", b"\xff", None, b""]),
-    "st": pa.array([{"x": 1}, None, {"x": None}, {"x": 4}]),
-    "m": pa.array([[("k", 1)], [], None, [("z", 2), ("k", 3)]], pa.map_(pa.string(), pa.int32())),
-    "a": pa.array([[1, 2], [], None, [3]], pa.list_(pa.int32())),
-})  # fmt: skip
+TABLE = pa.table(
+    {
+        "i": pa.array([1, None, -7, 2**31 - 1], pa.int32()),
+        "l": pa.array([5, 6, None, -1], pa.int64()),
+        "y": pa.array([127, -128, 0, None], pa.int8()),
+        "f": pa.array([1.5, NAN, -0.0, None]),
+        "r": pa.array([1.1, NAN, 0.0, None], pa.float32()),
+        "s": pa.array(["abc", None, "Äß z", " 12 "]),
+        "d": pa.array([Decimal("1.25"), Decimal("-3.10"), None, Decimal("99999.99")], pa.decimal128(10, 2)),
+        "dt": pa.array([0, -1, 20000, None], pa.date32()),
+        "ts": pa.array([0, -1, None, 1_700_000_000_123_456], pa.timestamp("us", "UTC")),
+        "ntz": pa.array([0, -1, None, 1_700_000_000_123_456], pa.timestamp("us")),
+        "b": pa.array([True, False, None, True]),
+        "bin": pa.array([b"a", b"\xff", None, b""]),
+        "st": pa.array([{"x": 1}, None, {"x": None}, {"x": 4}]),
+        "m": pa.array([[("k", 1)], [], None, [("z", 2), ("k", 3)]], pa.map_(pa.string(), pa.int32())),
+        "a": pa.array([[1, 2], [], None, [3]], pa.list_(pa.int32())),
+    }
+)
 
 
 def run(text: str, table: pa.Table = TABLE) -> list[Any]:
@@ -272,10 +274,13 @@ def test_ansi_failure_names_its_condition(text: str, condition: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "case when y <> 0 then l / y else -1 end", "y = 0 or l / y > 0", "y <> 0 and l / y > 0", "if(y = 0, 0, l % y)",
+        "case when y <> 0 then l / y else -1 end",
+        "y = 0 or l / y > 0",
+        "y <> 0 and l / y > 0",
+        "if(y = 0, 0, l % y)",
         "coalesce(nullif(y, 0) * 0 + 1, l / y * 0, 3)",
     ],
-)  # fmt: skip
+)
 def test_part_that_is_not_reached_never_fails(text: str) -> None:
     table = pa.table({"y": pa.array([0, 1, 2], pa.int32()), "l": pa.array([10, -10, 10])})
     assert len(run(text.replace("l / y * 0", "2"), table)) == 3
@@ -330,9 +335,7 @@ def test_duckdb_agrees(text: str) -> None:
         {
             "i": pa.array(rng.integers(-9, 9, count), pa.int32(), mask=nulls["i"]),
             "l": pa.array(rng.integers(-9, 9, count), mask=nulls["l"]),
-            "f": pa.array(
-                rng.choice([-1.5, 0.0, 1.0, 2.25, NAN, 7.75], count), mask=nulls["f"], from_pandas=False
-            ),
+            "f": pa.array(rng.choice([-1.5, 0.0, 1.0, 2.25, NAN, 7.75], count), mask=nulls["f"], from_pandas=False),
             "s": pa.array(rng.choice(["abc", "b", "", " x ", "Zoë", "mab"], count), mask=nulls["s"]),
             "d": pa.array(
                 [Decimal(int(n)).scaleb(-2) for n in rng.integers(-999, 999, count)],
@@ -349,9 +352,10 @@ def test_duckdb_agrees(text: str) -> None:
     theirs = connection.from_arrow(table).project(text).fetchall()
     connection.close()
     for a, (b,) in zip(ours, theirs, strict=True):
-        assert same(a, b) or (
-            isinstance(a, float | Decimal) and math.isclose(float(a), float(b), rel_tol=1e-12)
-        ), (a, b)
+        assert same(a, b) or (isinstance(a, float | Decimal) and math.isclose(float(a), float(b), rel_tol=1e-12)), (
+            a,
+            b,
+        )
 
 
 # --- how it is called ----------------------------------------------------------------------
@@ -376,29 +380,37 @@ def test_dictionary_is_evaluated_once_a_value() -> None:
 
     column = pa.array(["a", "b", None, "a"] * 100).dictionary_encode()
     compiled = compile_expression(
-        bind(parse_sql("s = 'a' or s is null"), Schema.from_arrow(TABLE.schema)),
-        {Column(("s",)): column.type},
+        bind(parse_sql("s = 'a' or s is null"), Schema.from_arrow(TABLE.schema)), {Column(("s",)): column.type}
     )
     assert compiled([column], 400).to_pylist() == [True, False, True, True] * 100
     foreign = Function("mine", "spy", lambda types: types[0], spy)
-    compiled = compile_expression(
-        Call("spy", (Column(("s",)),)), {Column(("s",)): column.type}, {"spy": foreign}
-    )
+    compiled = compile_expression(Call("spy", (Column(("s",)),)), {Column(("s",)): column.type}, {"spy": foreign})
     calls.clear()
     assert compiled([column], 400).to_pylist() == column.to_pylist()
     assert calls == [400]
 
 
 GROWING = [
-    "lpad(s, 2000000000, 'x')", "rpad(s, 2000000000, '')", "rpad(s, i, 'é')", "repeat(s, 1000000000)", "repeat('ab', i)",
-    "lpad('x', 2000000000, 'y')", "repeat(repeat('x', 500000000), 2)",
-    "replace(repeat(s, 1000), substring(s, 1, 1), repeat('y', 1000000))", "replace(repeat('x', 10000), 'x', repeat('y', 100000))",
-    "replace(repeat(s, 1000), 'a', repeat('y', 1000000))", f"regexp_replace(repeat(s, 1000), '[a-z]', '{'y' * 3000}')",
+    "lpad(s, 2000000000, 'x')",
+    "rpad(s, 2000000000, '')",
+    "rpad(s, i, 'é')",
+    "repeat(s, 1000000000)",
+    "repeat('ab', i)",
+    "lpad('x', 2000000000, 'y')",
+    "repeat(repeat('x', 500000000), 2)",
+    "replace(repeat(s, 1000), substring(s, 1, 1), repeat('y', 1000000))",
+    "replace(repeat('x', 10000), 'x', repeat('y', 100000))",
+    "replace(repeat(s, 1000), 'a', repeat('y', 1000000))",
+    f"regexp_replace(repeat(s, 1000), '[a-z]', '{'y' * 3000}')",
     f"regexp_replace(repeat(s, 1000), '(.+)', '{'$1' * 3000}')",
-    "concat(rpad(s, 300000000, 'x'), rpad(s, 300000000, 'y'))", "repeat('x', 300000000) || repeat('y', 300000000)",
-    "concat_ws(repeat('-', 300000000), s, s, s)", "case when i > 0 then repeat('x', 300000000) else s end",
-    "coalesce(s, repeat('x', 536870913))", "repeat('x', 300000000)", "greatest(s, repeat('zz', 150000000))",
-]  # fmt: skip
+    "concat(rpad(s, 300000000, 'x'), rpad(s, 300000000, 'y'))",
+    "repeat('x', 300000000) || repeat('y', 300000000)",
+    "concat_ws(repeat('-', 300000000), s, s, s)",
+    "case when i > 0 then repeat('x', 300000000) else s end",
+    "coalesce(s, repeat('x', 536870913))",
+    "repeat('x', 300000000)",
+    "greatest(s, repeat('zz', 150000000))",
+]
 
 
 @pytest.mark.parametrize("text", GROWING)
@@ -441,9 +453,11 @@ def test_physical_types_are_brought_to_logical_ones() -> None:
     assert compiled([pa.array([255, 100], pa.uint8())], 2).to_pylist() == [False, True]
     chunked = pa.chunked_array([pa.array(["a"], pa.large_string()), pa.array([None, "b"], pa.large_string())])
     name = PartitionValue("p", PrimitiveType("string"))
-    assert compile_expression(Call("=", (name, literal("b"))), {name: pa.large_string()})(
-        [chunked], 3
-    ).to_pylist() == [False, None, True]
+    assert compile_expression(Call("=", (name, literal("b"))), {name: pa.large_string()})([chunked], 3).to_pylist() == [
+        False,
+        None,
+        True,
+    ]
 
 
 def test_sliced_columns_are_read_at_their_offset() -> None:
@@ -464,18 +478,13 @@ def test_plugins_function_is_called_with_arrays() -> None:
     def twice(values: pa.Array, times: pa.Array) -> pa.Array:
         assert len(values) == len(times)
         return pa.array(
-            [
-                None if v is None else v * t
-                for v, t in zip(values.to_pylist(), times.to_pylist(), strict=True)
-            ],
+            [None if v is None else v * t for v, t in zip(values.to_pylist(), times.to_pylist(), strict=True)],
             pa.int64(),
         )
 
     function = Function("mine", "twice", lambda types: pa.int64(), twice)
     leaf = PhysicalColumn("x", PrimitiveType("long"))
-    compiled = compile_expression(
-        Call(">", (Call("twice", (leaf, literal(3))), literal(5))), {}, {"twice": function}
-    )
+    compiled = compile_expression(Call(">", (Call("twice", (leaf, literal(3))), literal(5))), {}, {"twice": function})
     assert keep_mask(compiled, [pa.array([1, 2, None])], 3).to_pylist() == [False, True, False]
 
 
@@ -495,9 +504,7 @@ def test_unknown_function_is_refused_by_name() -> None:
 
 
 def test_hashes_are_those_of_sparks_manual() -> None:
-    table = pa.table(
-        {"s": ["Spark"], "a": pa.array([[123]], pa.list_(pa.int32())), "x": pa.array([2], pa.int32())}
-    )
+    table = pa.table({"s": ["Spark"], "a": pa.array([[123]], pa.list_(pa.int32())), "x": pa.array([2], pa.int32())})
     assert run("hash(s, a, x)", table) == [-1321691492]
     assert run("xxhash64(s, a, x)", table) == [5602566077635097486]
 
@@ -529,11 +536,7 @@ def murmur3(data: bytes, seed: int) -> int:
 )
 def test_hash_chains_over_columns(rows: list[tuple[bytes, int, float]]) -> None:
     table = pa.table(
-        {
-            "x": [r[0] for r in rows],
-            "y": pa.array([r[1] for r in rows], pa.int64()),
-            "z": [r[2] for r in rows],
-        }
+        {"x": [r[0] for r in rows], "y": pa.array([r[1] for r in rows], pa.int64()), "z": [r[2] for r in rows]}
     )
     expected = []
     for text, number, real in rows:

@@ -24,15 +24,17 @@ from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError,
 from delta_core.types import Field, StructType, arrow_to_type
 
 ROWS = 1_000
-TABLE = pa.table({
-    "id": pa.array(range(ROWS)),
-    "name": pa.array([None if i % 7 == 0 else f"name {i % 5}" for i in range(ROWS)]),
-    "s": pa.array([{"x": i, "name": str(i)} for i in range(ROWS)]),
-    "s.x": pa.array([-i for i in range(ROWS)], pa.int32()),
-    "flag": pa.array([i % 3 == 0 for i in range(ROWS)]),
-    "list": pa.array([[i] * (i % 3) for i in range(ROWS)]),
-    "none": pa.nulls(ROWS, pa.float64()),
-})  # fmt: skip
+TABLE = pa.table(
+    {
+        "id": pa.array(range(ROWS)),
+        "name": pa.array([None if i % 7 == 0 else f"name {i % 5}" for i in range(ROWS)]),
+        "s": pa.array([{"x": i, "name": str(i)} for i in range(ROWS)]),
+        "s.x": pa.array([-i for i in range(ROWS)], pa.int32()),
+        "flag": pa.array([i % 3 == 0 for i in range(ROWS)]),
+        "list": pa.array([[i] * (i % 3) for i in range(ROWS)]),
+        "none": pa.nulls(ROWS, pa.float64()),
+    }
+)
 NUMBERS = [2, 3, 61, 64, 97]
 
 
@@ -40,7 +42,12 @@ NUMBERS = [2, 3, 61, 64, 97]
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("groups") / "x.parquet"
     pq.write_table(
-        TABLE, path, row_group_size=400, compression={"id": "snappy", "name": "zstd"}, store_schema=False, data_page_size=256
+        TABLE,
+        path,
+        row_group_size=400,
+        compression={"id": "snappy", "name": "zstd"},
+        store_schema=False,
+        data_page_size=256,
     )
     return path
 
@@ -98,7 +105,9 @@ def test_columns_of_both_readers_keep_the_same_rows(path: Path) -> None:
     assert_kept(path, TABLE.column_names, flags, TABLE)
 
 
-def test_a_column_that_turns_out_to_be_pyarrows_keeps_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_that_turns_out_to_be_pyarrows_keeps_the_same_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "x.parquet"
     pq.write_table(TABLE.select(["id", "s.x", "name"]), path, row_group_size=400, store_schema=False)
 
@@ -172,11 +181,17 @@ SMALL_GROUPS: list[Callable[[pytest.MonkeyPatch], None]] = [
 @pytest.mark.parametrize("shrink", SMALL_GROUPS, ids=["whole", "in parts", "pyarrow in parts", "some in parts"])
 @pytest.mark.parametrize("local", [True, False])
 @given(
-    numbers=st.lists(st.sampled_from(NUMBERS), max_size=3), dropped=st.sampled_from([None, 5, 400]),
+    numbers=st.lists(st.sampled_from(NUMBERS), max_size=3),
+    dropped=st.sampled_from([None, 5, 400]),
     rows=st.sampled_from([7, 64, 130, 1_000]),
-)  # fmt: skip
+)
 def test_rows_that_pass_all_tests_are_those_of_a_full_read(
-    path: Path, shrink: Callable[[pytest.MonkeyPatch], None], local: bool, numbers: list[int], dropped: int | None, rows: int
+    path: Path,
+    shrink: Callable[[pytest.MonkeyPatch], None],
+    local: bool,
+    numbers: list[int],
+    dropped: int | None,
+    rows: int,
 ) -> None:
     flags = np.full(ROWS, True) if dropped is None else np.arange(ROWS) // dropped % 2 == 0
     wanted = None if dropped is None else lambda _, first, n: Picks.of_flags(flags[first : first + n])
@@ -198,11 +213,15 @@ def test_each_test_sees_only_rows_that_passed_those_before(path: Path) -> None:
     assert list(chain.from_iterable(second)) == list(range(1, ROWS, 2))
 
 
-def test_of_a_group_without_a_passing_row_other_columns_are_not_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_group_without_a_passing_row_other_columns_are_not_read(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read: list[str] = []
     columns = GroupReader.columns
     monkeypatch.setattr(
-        GroupReader, "columns", lambda self, group, leaves, picks: read.append((group, leaves)) or columns(self, group, leaves, picks)
+        GroupReader,
+        "columns",
+        lambda self, group, leaves, picks: read.append((group, leaves)) or columns(self, group, leaves, picks),
     )
     last = RowTest((0,), lambda file, first, columns, rows, picked: Picks.of_flags(np.array(columns[0]) >= 900))
     positions, table, _ = filtered(path, ["id", "name"], tests=(last,))
@@ -219,7 +238,9 @@ def test_columns_that_only_tests_need_come_as_nulls(path: Path) -> None:
 
 def test_pages_without_a_kept_row_are_not_decompressed(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
-    pq.write_table(pa.table({"x": pa.array(range(10_000))}), path, use_dictionary=False, data_page_size=1_000, store_schema=False)
+    pq.write_table(
+        pa.table({"x": pa.array(range(10_000))}), path, use_dictionary=False, data_page_size=1_000, store_schema=False
+    )
     damaged = bytearray(path.read_bytes())
     chunk = pq.read_metadata(path).row_group(0).column(0)
     end = chunk.data_page_offset + chunk.total_compressed_size

@@ -14,15 +14,17 @@ from delta_core.engines.arrow.parquet_columns import GroupReader
 from delta_core.kernels.parquet_pages import read_chunk
 
 ROWS = 1_000
-TABLE = pa.table({
-    "id": pa.array(range(ROWS)),
-    "name": pa.array([None if i % 7 == 0 else f"name {i % 5}" for i in range(ROWS)]),
-    "s": pa.array([{"x": i, "name": str(i)} for i in range(ROWS)]),
-    "s.x": pa.array([-i for i in range(ROWS)], pa.int32()),
-    "flag": pa.array([i % 3 == 0 for i in range(ROWS)]),
-    "list": pa.array([[i] * (i % 3) for i in range(ROWS)]),
-    "none": pa.nulls(ROWS, pa.float64()),
-})  # fmt: skip
+TABLE = pa.table(
+    {
+        "id": pa.array(range(ROWS)),
+        "name": pa.array([None if i % 7 == 0 else f"name {i % 5}" for i in range(ROWS)]),
+        "s": pa.array([{"x": i, "name": str(i)} for i in range(ROWS)]),
+        "s.x": pa.array([-i for i in range(ROWS)], pa.int32()),
+        "flag": pa.array([i % 3 == 0 for i in range(ROWS)]),
+        "list": pa.array([[i] * (i % 3) for i in range(ROWS)]),
+        "none": pa.nulls(ROWS, pa.float64()),
+    }
+)
 
 
 def read(path: Path, leaves: list[int], dictionary: list[str] | None = None, rows: int = 300) -> pa.Table:

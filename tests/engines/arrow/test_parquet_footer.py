@@ -20,11 +20,18 @@ CASES = 3000
 
 def sample(rows: int = 300) -> bytes:
     """Return a file with columns of every physical type, nested ones too."""
-    table = pa.table({
-        "id": pa.array(range(rows), pa.int64()), "small": pa.array(range(rows), pa.int32()), "flag": [True, None, False] * (rows // 3),
-        "name": [f"n{i}" for i in range(rows)], "x": [i / 2 for i in range(rows)], "fixed": pa.array([b"abcd"] * rows, pa.binary(4)),
-        "s": [{"a": i, "b": [i, None]} for i in range(rows)], "price": pa.array([1] * rows, pa.decimal128(20, 2)),
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "id": pa.array(range(rows), pa.int64()),
+            "small": pa.array(range(rows), pa.int32()),
+            "flag": [True, None, False] * (rows // 3),
+            "name": [f"n{i}" for i in range(rows)],
+            "x": [i / 2 for i in range(rows)],
+            "fixed": pa.array([b"abcd"] * rows, pa.binary(4)),
+            "s": [{"a": i, "b": [i, None]} for i in range(rows)],
+            "price": pa.array([1] * rows, pa.decimal128(20, 2)),
+        }
+    )
     out = io.BytesIO()
     pq.write_table(table, out, row_group_size=100)
     return out.getvalue()
@@ -70,7 +77,9 @@ def test_sound_footer_is_read_from_paths_and_files(
     assert ask_everything(sample()) == 9
 
 
-@pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1PAR1", b"\xff\xff\xff\x7fPAR1", b"PAR1\x00\x00\x00\x00PAR1", sample()[:-1]])
+@pytest.mark.parametrize(
+    "data", [b"", b"PAR1", b"PAR1PAR1", b"\xff\xff\xff\x7fPAR1", b"PAR1\x00\x00\x00\x00PAR1", sample()[:-1]]
+)
 def test_torn_file_raises_an_arrow_error(data: bytes) -> None:
     with pytest.raises((pa.ArrowException, OSError)):
         read_footer(pa.BufferReader(data))
@@ -89,5 +98,7 @@ def test_footer_with_an_unknown_codec_is_rejected() -> None:
 
 def test_damaged_footers_never_end_the_process() -> None:
     code = f"from tests.engines.arrow.test_parquet_footer import damage_and_ask\ndamage_and_ask(1, {CASES})"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr

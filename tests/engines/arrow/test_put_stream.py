@@ -14,9 +14,7 @@ from delta_core.errors import EngineError
 
 @pytest.fixture(params=["disk", "memory"])
 def storage(request: Any, tmp_path: Path) -> Any:
-    return open_storage(
-        str(tmp_path / "t") if request.param == "disk" else f"memory://put-stream-{tmp_path.name}"
-    )
+    return open_storage(str(tmp_path / "t") if request.param == "disk" else f"memory://put-stream-{tmp_path.name}")
 
 
 def content(storage: Any, path: str) -> bytes:

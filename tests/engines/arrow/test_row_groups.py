@@ -44,14 +44,24 @@ def bounds(tmp_path, array, wanted, **options):
         (["a", "b", None], pa.string(), "string", "a", "b"),
         ([True, False, None], pa.bool_(), "boolean", False, True),
         ([dt.date(1, 1, 1), None], pa.date32(), "date", dt.date(1, 1, 1), dt.date(1, 1, 1)),
-        ([-1, 1, None], pa.timestamp("ms", "UTC"), "timestamp", dt.datetime(1969, 12, 31, 23, 59, 59, 999000, dt.UTC),
-         dt.datetime(1970, 1, 1, 0, 0, 0, 1000, dt.UTC)),
-        ([-1, 1, None], pa.timestamp("ns", "UTC"), "timestamp", dt.datetime(1969, 12, 31, 23, 59, 59, 999999, dt.UTC),
-         dt.datetime(1970, 1, 1, 0, 0, 0, 1, dt.UTC)),
+        (
+            [-1, 1, None],
+            pa.timestamp("ms", "UTC"),
+            "timestamp",
+            dt.datetime(1969, 12, 31, 23, 59, 59, 999000, dt.UTC),
+            dt.datetime(1970, 1, 1, 0, 0, 0, 1000, dt.UTC),
+        ),
+        (
+            [-1, 1, None],
+            pa.timestamp("ns", "UTC"),
+            "timestamp",
+            dt.datetime(1969, 12, 31, 23, 59, 59, 999999, dt.UTC),
+            dt.datetime(1970, 1, 1, 0, 0, 0, 1, dt.UTC),
+        ),
         ([WIDE, Decimal(5), None], pa.decimal128(38, 0), "decimal(38,0)", WIDE, Decimal(5)),
         ([Decimal("-1.25"), Decimal("5.50")], pa.decimal128(5, 2), "decimal(5,2)", Decimal("-1.25"), Decimal("5.50")),
     ],
-)  # fmt: skip
+)
 def test_bounds_read_as_the_wanted_type(tmp_path, values, stored, wanted, low, high):
     array = pa.array(values, stored)
     assert bounds(tmp_path, array, wanted) == [low, high, array.null_count]

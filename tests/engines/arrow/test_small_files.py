@@ -22,7 +22,10 @@ FILES, ROWS = 30, 7
 
 
 def rows_of(k: int) -> list[dict[str, Any]]:
-    return [{"id": k * ROWS + i, "name": None if i == 3 else f"n{i}", "value": i / 2, "part": f"p{k % 3}"} for i in range(ROWS)]
+    return [
+        {"id": k * ROWS + i, "name": None if i == 3 else f"n{i}", "value": i / 2, "part": f"p{k % 3}"}
+        for i in range(ROWS)
+    ]
 
 
 COLUMNS = {"id": "long", "name": "string", "value": "double", "part": "string"}
@@ -54,19 +57,26 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of files that PyArrow opened."""
     found: list[int] = []
     file = data_files._Job.file
-    monkeypatch.setattr(data_files._Job, "file", lambda self, index, *a, **k: found.append(index) or file(self, index, *a, **k))
+    monkeypatch.setattr(
+        data_files._Job, "file", lambda self, index, *a, **k: found.append(index) or file(self, index, *a, **k)
+    )
     return found
 
 
 @pytest.mark.parametrize(
     "scan",
     [
-        {}, {"columns": ["id"]}, {"columns": ["part"]}, {"metadata": METADATA}, {"predicate": "id % 5 = 2"},
+        {},
+        {"columns": ["id"]},
+        {"columns": ["part"]},
+        {"metadata": METADATA},
+        {"predicate": "id % 5 = 2"},
         {"predicate": "part = 'p1' or id < 9"},
-        {"predicate": "name is null", "columns": ["value"], "metadata": METADATA}, {"limit": 40},
+        {"predicate": "name is null", "columns": ["value"], "metadata": METADATA},
+        {"limit": 40},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_rows_and_places_are_those_of_files_read_by_themselves(
     table: Path, monkeypatch: pytest.MonkeyPatch, scan: dict[str, Any]
 ) -> None:
@@ -92,16 +102,16 @@ def test_batches_are_cut_to_the_rows_that_a_batch_may_have(table: Path) -> None:
         ends_seen.extend(ends.tolist())
         return batch
 
-    read = FileRead(
-        paths, sizes, columns, "name", pa.schema({"id": pa.int64()}), batch_rows=10, apply_files=together,
-    )  # fmt: skip
+    read = FileRead(paths, sizes, columns, "name", pa.schema({"id": pa.int64()}), batch_rows=10, apply_files=together)
     batches = list(ArrowDataFiles(LocalStorage(str(table))).read(read, lambda file, first, batch, *_: batch))
     assert max(b.num_rows for b in batches) <= 10
     assert sorted(v for b in batches for v in b.column(0).to_pylist()) == list(range(FILES * ROWS))
     assert set(ends_seen) == {7, 14}
 
 
-@pytest.mark.parametrize("scan", [{}, {"metadata": METADATA}, {"predicate": "value >= 1"}, {"columns": ["part"]}], ids=str)
+@pytest.mark.parametrize(
+    "scan", [{}, {"metadata": METADATA}, {"predicate": "value >= 1"}, {"columns": ["part"]}], ids=str
+)
 def test_vectors_drop_rows_of_their_files(
     table: Path, monkeypatch: pytest.MonkeyPatch, scan: dict[str, Any], builder: TableBuilder
 ) -> None:
@@ -111,7 +121,9 @@ def test_vectors_drop_rows_of_their_files(
     assert 0 < expected.num_rows < FILES * ROWS
 
 
-def test_files_of_other_columns_and_codecs_are_read_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_other_columns_and_codecs_are_read_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = tmp_path / "t"
     write_deltalake(root, pa.table({"id": [0], "x": ["a"]}))
     for k in range(1, 20):

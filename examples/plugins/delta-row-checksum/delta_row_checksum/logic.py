@@ -31,9 +31,19 @@ from delta_core.api import (
 from delta_row_checksum.sums import result_type, row_checksum
 
 __all__ = [
-    "AUDIT", "CHECKSUM", "DOMAIN", "FUNCTION_FIELD", "REQUEST", "Coverage", "coverage", "declared", "function_column",
-    "hidden_column", "read_check", "without_request",
-]  # fmt: skip
+    "AUDIT",
+    "CHECKSUM",
+    "DOMAIN",
+    "FUNCTION_FIELD",
+    "REQUEST",
+    "Coverage",
+    "coverage",
+    "declared",
+    "function_column",
+    "hidden_column",
+    "read_check",
+    "without_request",
+]
 
 NAME = DOMAIN = "example.rowChecksum"
 #: The property by which columns are asked for.

@@ -183,9 +183,10 @@ def _text(data: Any, at: Any, end: Any, seed: Any) -> Any:
 
 
 @array_function(
-    "boolean(uint64[::1], int32[::1], uint8[::1], boolean[::1])", "boolean(uint64[::1], int64[::1], uint8[::1], boolean[::1])",
+    "boolean(uint64[::1], int32[::1], uint8[::1], boolean[::1])",
+    "boolean(uint64[::1], int64[::1], uint8[::1], boolean[::1])",
     out=["sums"],
-)  # fmt: skip
+)
 def _add_texts(sums: Any, ends: Any, data: Any, valid: Any) -> Any:
     """Return False if an offset leads outside the data."""
     for i in range(len(sums)):

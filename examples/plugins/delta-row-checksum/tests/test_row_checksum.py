@@ -48,7 +48,10 @@ def declared(*columns: list[str], hidden: Any = HIDDEN) -> str:
 def sums(snapshot: Snapshot, rows: list[tuple[int, str | None]]) -> list[int]:
     """Return what a writer would put into the hidden column, by the table's own evaluator."""
     expression = bind(Call("xxhash64", (Column(("id",)), Column(("name",)))), snapshot.schema, {})
-    columns = {("id",): pa.array([r[0] for r in rows], pa.int64()), ("name",): pa.array([r[1] for r in rows], pa.string())}
+    columns = {
+        ("id",): pa.array([r[0] for r in rows], pa.int64()),
+        ("name",): pa.array([r[1] for r in rows], pa.string()),
+    }
     types = {leaf: columns[leaf.path].type for leaf in leaves(expression)}  # type: ignore[union-attr]
     compiled = snapshot.engine.evaluator.compile(expression, types)
     out: list[int] = compiled([columns[leaf.path] for leaf in compiled.leaves], len(rows)).to_pylist()  # type: ignore[union-attr]
@@ -58,9 +61,11 @@ def sums(snapshot: Snapshot, rows: list[tuple[int, str | None]]) -> list[int]:
 @pytest.fixture
 def table(tmp_path: Path) -> TableBuilder:
     protocol = {
-        "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [NAME, "deletionVectors"],
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": [NAME, "deletionVectors"],
         "writerFeatures": [NAME, "deletionVectors", "domainMetadata"],
-    }  # fmt: skip
+    }
     domain = {"domain": DOMAIN, "configuration": declared(["id"], ["NAME"]), "removed": False}
     built = TableBuilder(tmp_path / "t")
     schema = {"id": "long", "name": "string", "note": "string"}
@@ -69,10 +74,14 @@ def table(tmp_path: Path) -> TableBuilder:
 
 def append(table: TableBuilder, stored: list[int | None] | None = None, **fields: Any) -> TableBuilder:
     found = sums(open_snapshot(table.uri), ROWS) if stored is None else stored
-    rows = pa.table({
-        "id": pa.array([r[0] for r in ROWS], pa.int64()), "name": pa.array([r[1] for r in ROWS], pa.string()),
-        "note": pa.array(["x", "y", "z"]), HIDDEN: pa.array(found, pa.int64()),
-    })  # fmt: skip
+    rows = pa.table(
+        {
+            "id": pa.array([r[0] for r in ROWS], pa.int64()),
+            "name": pa.array([r[1] for r in ROWS], pa.string()),
+            "note": pa.array(["x", "y", "z"]),
+            HIDDEN: pa.array(found, pa.int64()),
+        }
+    )
     return table.append(rows, **({"rowChecksumFunction": "xxhash64"} | fields))
 
 
@@ -101,7 +110,9 @@ def test_rows_with_their_checksums_are_read_without_the_hidden_column(table: Tab
 @pytest.mark.parametrize(
     "options", [{}, {"columns": ["note"]}, {"predicate": "id > 1"}, {"columns": ["id"], "predicate": "note = 'z'"}]
 )
-def test_changed_row_fails_every_scan_even_of_other_columns_and_rows(table: TableBuilder, options: dict[str, Any]) -> None:
+def test_changed_row_fails_every_scan_even_of_other_columns_and_rows(
+    table: TableBuilder, options: dict[str, Any]
+) -> None:
     good = sums(open_snapshot(table.uri), ROWS)
     append(table, [good[0] + 1, *good[1:]])
     with pytest.raises(DataFileError, match="row checksum"):
@@ -135,7 +146,9 @@ def test_row_that_a_vector_drops_is_not_verified(table: TableBuilder) -> None:
 @pytest.mark.parametrize("checkpoint", [None, "v1", "v2-json", "v2-parquet"])
 def test_field_action_and_domain_survive_every_form_of_the_log(table: TableBuilder, checkpoint: Any) -> None:
     append(table, [0, 0, 0])
-    audits = [{"auditor": auditor, "version": version, "rows": 3} for auditor, version in (("a", 1), ("b", 1), ("a", 2))]
+    audits = [
+        {"auditor": auditor, "version": version, "rows": 3} for auditor, version in (("a", 1), ("b", 1), ("a", 2))
+    ]
     table.commit({AUDIT.name: audits[0]}).commit({AUDIT.name: audits[1]})
     if checkpoint is not None:
         add = pa.struct([*ADD.type, (FUNCTION_FIELD.name, FUNCTION_FIELD.type)])

@@ -42,7 +42,9 @@ def parse_interval(text: str) -> timedelta:
     """Parse ``30 days`` or ``interval 12 hours``; InvalidArgumentError for other text."""
     match = _TEXT.match(text.strip())
     if match is None:
-        raise InvalidArgumentError(f"Table property {INTERVAL} is {text!r}, expected a number and a unit such as 30 days.")
+        raise InvalidArgumentError(
+            f"Table property {INTERVAL} is {text!r}, expected a number and a unit such as 30 days."
+        )
     return timedelta(**{f"{match[2].lower()}s": int(match[1])})
 
 
@@ -59,7 +61,9 @@ def time_to_live(table: TableState) -> TimeToLive | None:
     path, field = find(table.schema, (name,))
     kind = field.type.type
     if kind not in _TYPES:
-        raise SchemaError(f"Column {name} of {COLUMN} has type {kind}, expected one of {', '.join(_TYPES)}.", column=name)
+        raise SchemaError(
+            f"Column {name} of {COLUMN} has type {kind}, expected one of {', '.join(_TYPES)}.", column=name
+        )
     return TimeToLive(path, kind, parse_interval(text))
 
 

@@ -60,8 +60,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def build(path: Path, kind: str, values: list[Any], **options: Any) -> TableBuilder:
-    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [NAME, "timestampNtz"],
-                "writerFeatures": [NAME, "timestampNtz"]}  # fmt: skip
+    protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": [NAME, "timestampNtz"],
+        "writerFeatures": [NAME, "timestampNtz"],
+    }
     table = TableBuilder(path / "t").create({"id": "long", "born": kind}, properties=TTL, protocol=protocol, **options)
     return table.append([{"id": i, "born": v} for i, v in enumerate(values)])
 
@@ -112,7 +116,9 @@ def test_each_scan_has_its_own_now(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("30 days", timedelta(30)), ("1 week", timedelta(7)), ("INTERVAL 12 Hours", timedelta(hours=12)),
+        ("30 days", timedelta(30)),
+        ("1 week", timedelta(7)),
+        ("INTERVAL 12 Hours", timedelta(hours=12)),
         ("0 seconds", timedelta(0)),
     ],
 )
