@@ -225,7 +225,7 @@ def calls_per_file(table: Path, small: Path) -> Work:
 
 def hook_calls(table: Path, small: Path) -> Work:
     """Answer with how many more hook calls a scan of 1,000 files takes than a scan of one."""
-    from delta_core.plugins import PluginRegistry
+    from delta_core.plugins.registry import PluginRegistry
     from delta_core.snapshot import open_snapshot
 
     del small

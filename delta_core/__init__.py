@@ -6,18 +6,19 @@ package costs nothing.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
     from delta_core import exceptions
-    from delta_core.properties import BloomFilterProperties, ColumnProperties, WriterProperties
+    from delta_core.operations.unavailable import TableFeatures
+    from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
+    from delta_core.protocol.schema import Schema
+    from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, VariantType
     from delta_core.query import QueryBuilder
-    from delta_core.schema import Schema
     from delta_core.table import DeltaTable, Metadata, ProtocolVersions, open_table
     from delta_core.transaction import CommitProperties, PostCommitHookProperties, Transaction
-    from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, VariantType
-    from delta_core.unavailable import TableFeatures
     from delta_core.writer import convert_to_deltalake, write_deltalake
 
     __version__: str
@@ -29,34 +30,18 @@ __all__ = [
     "exceptions", "open_table", "write_deltalake",
 ]  # fmt: skip
 
-_HOME = {
-    "DeltaTable": "table",
-    "Metadata": "table",
-    "ProtocolVersions": "table",
-    "open_table": "table",
-    "QueryBuilder": "query",
-    "Schema": "schema",
-    "TableFeatures": "unavailable",
-    **dict.fromkeys(("convert_to_deltalake", "write_deltalake"), "writer"),
-    **dict.fromkeys(("BloomFilterProperties", "ColumnProperties", "WriterProperties"), "properties"),
-    **dict.fromkeys(("CommitProperties", "PostCommitHookProperties", "Transaction"), "transaction"),
-    **dict.fromkeys(
-        ("ArrayType", "DataType", "Field", "MapType", "PrimitiveType", "StructType", "VariantType"), "types"
-    ),
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name == "exceptions":
-        return importlib.import_module("delta_core.exceptions")
-    if name == "__version__":
-        return importlib.import_module("importlib.metadata").version("delta-core-lake")
-    if name not in _HOME:
-        raise AttributeError(f"module 'delta_core' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"delta_core.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "delta_core.exceptions": "exceptions",
+        "delta_core.operations.unavailable": "TableFeatures",
+        "delta_core.protocol.properties": "BloomFilterProperties ColumnProperties WriterProperties",
+        "delta_core.protocol.schema": "Schema",
+        "delta_core.protocol.types": "ArrayType DataType Field MapType PrimitiveType StructType VariantType",
+        "delta_core.query": "QueryBuilder",
+        "delta_core.table": "DeltaTable Metadata ProtocolVersions open_table",
+        "delta_core.transaction": "CommitProperties PostCommitHookProperties Transaction",
+        "delta_core.version": "__version__",
+        "delta_core.writer": "convert_to_deltalake write_deltalake",
+    },
+)

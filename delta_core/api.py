@@ -9,11 +9,12 @@ A plugin imports this module and `delta_core.kernels` only, its tests `delta_cor
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from delta_core.actions import (
+    from delta_core.protocol.actions import (
         ADD as ADD,
         DELETION_VECTOR as DELETION_VECTOR,
         FILE_COLUMNS as FILE_COLUMNS,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
         Metadata as Metadata,
         Protocol as Protocol,
     )
-    from delta_core.catalog import CommitSource as CommitSource, StagedCommit as StagedCommit
+    from delta_core.log.catalog import CommitSource as CommitSource, StagedCommit as StagedCommit
     from delta_core.commit.attempt import AttemptView as AttemptView
     from delta_core.commit.conflict import IsolationLevel as IsolationLevel
     from delta_core.commit.outcome import (
@@ -74,14 +75,14 @@ if TYPE_CHECKING:
     )
     from delta_core.expressions.printing import format_sql as format_sql
     from delta_core.expressions.sql import parse_sql as parse_sql
-    from delta_core.features import (
+    from delta_core.plugins.features import (
         API_VERSION as API_VERSION,
         TableFeature as TableFeature,
         supported_features as supported_features,
     )
-    from delta_core.hookspecs import hookimpl as hookimpl
+    from delta_core.plugins.hookspecs import hookimpl as hookimpl
     from delta_core.log.checkpoint_plan import SIDECAR_ACTIONS as SIDECAR_ACTIONS, CheckpointPlan as CheckpointPlan
-    from delta_core.engine import RangeRequest as RangeRequest, Storage as Storage
+    from delta_core.engines.interface import RangeRequest as RangeRequest, Storage as Storage
     from delta_core.log.commits import Commit as Commit
     from delta_core.log.files import FileSet as FileSet
     from delta_core.log.names import (
@@ -91,9 +92,9 @@ if TYPE_CHECKING:
     )
     from delta_core.operations.create import create_table as create_table
     from delta_core.operations.write import WriteOptions as WriteOptions, write_table as write_table
-    from delta_core.plans import ReadRequest as ReadRequest
-    from delta_core.properties import parse_columns as parse_columns, read_property as read_property
-    from delta_core.rules import (
+    from delta_core.plugins.plans import ReadRequest as ReadRequest
+    from delta_core.protocol.properties import parse_columns as parse_columns, read_property as read_property
+    from delta_core.plugins.rules import (
         VECTOR_LOCATION as VECTOR_LOCATION, ActionColumn as ActionColumn, ChangeCapture as ChangeCapture,
         CommitInfoField as CommitInfoField, CommitTimestamp as CommitTimestamp, EncodedRows as EncodedRows,
         EveryFile as EveryFile, ExtraAction as ExtraAction,
@@ -103,7 +104,7 @@ if TYPE_CHECKING:
         RowFilter as RowFilter, RowSelector as RowSelector, WriteRule as WriteRule,
     )  # fmt: skip
     from delta_core.scan.scan import Scan as Scan
-    from delta_core.schema import (
+    from delta_core.protocol.schema import (
         FIELD_ID as FIELD_ID,
         ColumnMap as ColumnMap,
         Path as Path,
@@ -114,9 +115,9 @@ if TYPE_CHECKING:
         walk as walk,
     )
     from delta_core.snapshot import Snapshot as Snapshot, open_context as open_context, open_snapshot as open_snapshot
-    from delta_core.state import TableState as TableState
-    from delta_core.timestamps import parse_ms as parse_ms, parse_version as parse_version
-    from delta_core.types import (
+    from delta_core.plugins.state import TableState as TableState
+    from delta_core.log.timestamps import parse_ms as parse_ms, parse_version as parse_version
+    from delta_core.protocol.types import (
         TIMESTAMP_NTZ as TIMESTAMP_NTZ,
         VARIANT as VARIANT,
         ArrayType as ArrayType,
@@ -128,72 +129,64 @@ if TYPE_CHECKING:
         TypeDef as TypeDef,
         parse_decimal as parse_decimal,
     )
+    from delta_core.commit.committer import holds_transaction as holds_transaction
+    from delta_core.commit.outcome import Outcome as Outcome
+    from delta_core.errors import MissingDependencyError as MissingDependencyError
+    from delta_core.runtime.json_text import decode_json as decode_json
+    from delta_core.runtime.processes import PerProcess as PerProcess
 
-#: The module that holds each name.
+#: The names that each module holds.
 _HOMES = {
-    name: module
-    for module, names in {
-        "delta_core.actions": "ADD DELETION_VECTOR FILE_COLUMNS ActionField ActionKind DomainMetadata Metadata Protocol",
-        "delta_core.catalog": "CommitSource StagedCommit",
-        "delta_core.commit.attempt": "AttemptView",
-        "delta_core.commit.conflict": "IsolationLevel",
-        "delta_core.commit.outcome": "Committed Committer Conflict Proposal",
-        "delta_core.commit.intents": "REMOVED_FILE",
-        "delta_core.commit.transaction": "Transaction",
-        "delta_core.errors": (
-            "CatalogRequiredError CommitError CommitStateUnknownError ColumnNotFoundError "
-            "ConstraintViolationError CorruptTableError "
-            "DataFileError DataFileNotFoundError DeltaError EngineError ExpressionError FeatureRequirementError "
-            "InvalidArgumentError LogError ProtocolError SchemaError SchemaMismatchError TypeChangeError "
-            "UnsupportedExpressionError UnsupportedFeatureError UnsupportedOperationError VersionNotFoundError"
-        ),
-        "delta_core.engine": "RangeRequest Storage",
-        "delta_core.expressions.ast": (
-            "Call Cast Column Expression FileConstant FileStatistic Leaf Literal PartitionValue "
-            "PhysicalColumn RowPosition TaskCount TaskIndex TaskRow all_of any_of column conjuncts leaves "
-            "literal negate transform uses"
-        ),
-        "delta_core.expressions.binding": "bind bind_typed",
-        "delta_core.expressions.coercion": "common_type same_type spark_name",
-        "delta_core.expressions.printing": "format_sql",
-        "delta_core.expressions.sql": "parse_sql",
-        "delta_core.features": "API_VERSION TableFeature supported_features",
-        "delta_core.hookspecs": "hookimpl",
-        "delta_core.log.checkpoint_plan": "SIDECAR_ACTIONS CheckpointPlan",
-        "delta_core.log.commits": "Commit",
-        "delta_core.log.files": "FileSet",
-        "delta_core.log.names": "LOG_DIRECTORY STAGED_DIRECTORY commit_name",
-        "delta_core.operations.create": "create_table",
-        "delta_core.operations.write": "WriteOptions write_table",
-        "delta_core.plans": "ReadRequest",
-        "delta_core.properties": "parse_columns read_property",
-        "delta_core.rules": (
-            "VECTOR_LOCATION ActionColumn ChangeCapture CommitInfoField CommitTimestamp EncodedRows EveryFile ExtraAction "
-            "FileReference FileRequirement FillColumn Function HiddenColumn MetadataColumn ReadCheck "
-            "ReadRule RemoveRows RowCheck RowFilter RowSelector WriteRule"
-        ),
-        "delta_core.scan.scan": "Scan",
-        "delta_core.schema": "FIELD_ID ColumnMap Path Schema find format_path leaf_fields walk",
-        "delta_core.snapshot": "Snapshot open_context open_snapshot",
-        "delta_core.state": "TableState",
-        "delta_core.timestamps": "parse_ms parse_version",
-        "delta_core.types": (
-            "TIMESTAMP_NTZ VARIANT ArrayType DataType Field MapType PrimitiveType StructType TypeDef parse_decimal"
-        ),
-    }.items()
-    for name in names.split()
+    "delta_core.protocol.actions": "ADD DELETION_VECTOR FILE_COLUMNS ActionField ActionKind DomainMetadata Metadata Protocol",
+    "delta_core.log.catalog": "CommitSource StagedCommit",
+    "delta_core.commit.attempt": "AttemptView",
+    "delta_core.commit.conflict": "IsolationLevel",
+    "delta_core.commit.committer": "holds_transaction",
+    "delta_core.commit.outcome": "Committed Committer Conflict Outcome Proposal",
+    "delta_core.commit.intents": "REMOVED_FILE",
+    "delta_core.commit.transaction": "Transaction",
+    "delta_core.errors": (
+        "CatalogRequiredError CommitError CommitStateUnknownError ColumnNotFoundError "
+        "ConstraintViolationError CorruptTableError "
+        "DataFileError DataFileNotFoundError DeltaError EngineError ExpressionError FeatureRequirementError "
+        "InvalidArgumentError LogError MissingDependencyError ProtocolError SchemaError SchemaMismatchError TypeChangeError "
+        "UnsupportedExpressionError UnsupportedFeatureError UnsupportedOperationError VersionNotFoundError"
+    ),
+    "delta_core.engines.interface": "RangeRequest Storage",
+    "delta_core.expressions.ast": (
+        "Call Cast Column Expression FileConstant FileStatistic Leaf Literal PartitionValue "
+        "PhysicalColumn RowPosition TaskCount TaskIndex TaskRow all_of any_of column conjuncts leaves "
+        "literal negate transform uses"
+    ),
+    "delta_core.expressions.binding": "bind bind_typed",
+    "delta_core.expressions.coercion": "common_type same_type spark_name",
+    "delta_core.expressions.printing": "format_sql",
+    "delta_core.expressions.sql": "parse_sql",
+    "delta_core.plugins.features": "API_VERSION TableFeature supported_features",
+    "delta_core.plugins.hookspecs": "hookimpl",
+    "delta_core.log.checkpoint_plan": "SIDECAR_ACTIONS CheckpointPlan",
+    "delta_core.log.commits": "Commit",
+    "delta_core.log.files": "FileSet",
+    "delta_core.log.names": "LOG_DIRECTORY STAGED_DIRECTORY commit_name",
+    "delta_core.operations.create": "create_table",
+    "delta_core.operations.write": "WriteOptions write_table",
+    "delta_core.plugins.plans": "ReadRequest",
+    "delta_core.protocol.properties": "parse_columns read_property",
+    "delta_core.plugins.rules": (
+        "VECTOR_LOCATION ActionColumn ChangeCapture CommitInfoField CommitTimestamp EncodedRows EveryFile ExtraAction "
+        "FileReference FileRequirement FillColumn Function HiddenColumn MetadataColumn ReadCheck "
+        "ReadRule RemoveRows RowCheck RowFilter RowSelector WriteRule"
+    ),
+    "delta_core.scan.scan": "Scan",
+    "delta_core.protocol.schema": "FIELD_ID ColumnMap Path Schema find format_path leaf_fields walk",
+    "delta_core.snapshot": "Snapshot open_context open_snapshot",
+    "delta_core.plugins.state": "TableState",
+    "delta_core.log.timestamps": "parse_ms parse_version",
+    "delta_core.protocol.types": (
+        "TIMESTAMP_NTZ VARIANT ArrayType DataType Field MapType PrimitiveType StructType TypeDef parse_decimal"
+    ),
+    "delta_core.runtime.json_text": "decode_json",
+    "delta_core.runtime.processes": "PerProcess",
 }
-__all__ = list(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__all__ = [name for names in _HOMES.values() for name in names.split()]
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from delta_core.errors import DeltaError, EngineError, MissingDependencyError
-from delta_core.processes import PerProcess, num_forks
+from delta_core.runtime.processes import PerProcess, num_forks
 from delta_core.table import DeltaTable
 
 __all__ = ["QueryBuilder"]

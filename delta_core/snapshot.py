@@ -19,12 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core import scan as scanning
-from delta_core.actions import ActionField, DomainMetadata, Metadata, Protocol, SetTransaction
-from delta_core.catalog import CommitSource
-from delta_core.committers import find_committer
-from delta_core.definition import declared_domains, define_table, resolve_plugins
-from delta_core.engine import ActionQuery, CheckpointHandle, Engine
-from delta_core.entry_points import entry_points
+from delta_core.engines.interface import ActionQuery, CheckpointHandle, Engine
 from delta_core.errors import (
     CatalogRequiredError,
     CheckpointError,
@@ -38,26 +33,31 @@ from delta_core.errors import (
     UnsupportedOperationError,
 )
 from delta_core.expressions.ast import Expression
-from delta_core.features import supported_features
+from delta_core.handles.opening import Opening, Pickled
+from delta_core.handles.secrets import shown_uri
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.kernels.row_set import RowSet
+from delta_core.log.catalog import CommitSource
 from delta_core.log.checkpoint import CheckpointReader, read_removes
 from delta_core.log.chunks import BASE_COLUMNS, CommitChunk
 from delta_core.log.commits import Commit
+from delta_core.log.committers import find_committer
 from delta_core.log.files import FileSet
 from delta_core.log.history import CommitHistory
 from delta_core.log.partition_values import time_zone
 from delta_core.log.reconcile import reconcile
 from delta_core.log.source import LogContents, LogMark, TableLog, concat_actions, newest_definition
-from delta_core.opening import Opening, Pickled
-from delta_core.plans import Checkpoint, LogFile, LogSegment, ReadRequest
-from delta_core.plugins import PluginRegistry, PluginSet, default_registry
-from delta_core.processes import cached_property
-from delta_core.rules import CommitTimestamp, RowSelector
-from delta_core.schema import Path, Schema
-from delta_core.secrets import shown_uri
-from delta_core.state import TableState, advance
-from delta_core.timestamps import parse_ms, parse_version
+from delta_core.log.timestamps import parse_ms, parse_version
+from delta_core.plugins.definition import declared_domains, define_table, resolve_plugins
+from delta_core.plugins.entry_points import entry_points
+from delta_core.plugins.features import supported_features
+from delta_core.plugins.plans import Checkpoint, LogFile, LogSegment, ReadRequest
+from delta_core.plugins.registry import PluginRegistry, PluginSet, default_registry
+from delta_core.plugins.rules import CommitTimestamp, RowSelector
+from delta_core.plugins.state import TableState, advance
+from delta_core.protocol.actions import ActionField, DomainMetadata, Metadata, Protocol, SetTransaction
+from delta_core.protocol.schema import Path, Schema
+from delta_core.runtime.processes import cached_property
 
 __all__ = ["ENGINES_GROUP", "Snapshot", "TableContext", "open_context", "open_snapshot"]
 
@@ -413,7 +413,7 @@ class Snapshot:
             "properties": tuple(f"{k} = {v}" for k, v in sorted(m.configuration.items())),
         }
         # whoever is not in a notebook loads none of it
-        made = importlib.import_module("delta_core.representation")
+        made = importlib.import_module("delta_core.handles.notebooks")
         text: str = made.page(title, described, made.schema_table(self.schema, by))
         return text
 

@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from delta_core import interop, operations
 from delta_core.commit.options import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction
-from delta_core.entry_points import entry_points
 from delta_core.errors import (
     ConcurrentAppendError,
     CorruptTableError,
@@ -32,15 +31,16 @@ from delta_core.errors import (
     VersionNotFoundError,
     did_you_mean,
 )
-from delta_core.features import TableFeature
-from delta_core.opening import Pickled
-from delta_core.plugins import default_registry
-from delta_core.schema import Schema
-from delta_core.secrets import shown_uri
+from delta_core.handles.opening import Pickled
+from delta_core.handles.secrets import shown_uri
+from delta_core.log.timestamps import parse_ms, parse_version
+from delta_core.operations.unavailable import TableAlterer, TableMerger, TableOptimizer, UnavailableCalls
+from delta_core.plugins.entry_points import entry_points
+from delta_core.plugins.features import TableFeature
+from delta_core.plugins.registry import default_registry
+from delta_core.protocol.schema import Schema
+from delta_core.protocol.types import StructType
 from delta_core.snapshot import Snapshot, open_context, open_snapshot
-from delta_core.timestamps import parse_ms, parse_version
-from delta_core.types import StructType
-from delta_core.unavailable import TableAlterer, TableMerger, TableOptimizer, UnavailableCalls
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.operations.create import column_names
+from delta_core.operations.unavailable import convert_to_deltalake
 from delta_core.operations.write import WriteOptions, write_table
-from delta_core.properties import BloomFilterProperties, ColumnProperties, WriterProperties
+from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.snapshot import open_context
 from delta_core.transaction import CommitProperties, PostCommitHookProperties
-from delta_core.unavailable import convert_to_deltalake
 
 if TYPE_CHECKING:
     from delta_core.table import DeltaTable

@@ -16,7 +16,7 @@ from delta_core.cli.options import Target, as_json, table_command
 from delta_core.cli.output import console, print_facts, print_json, print_note, quantity
 from delta_core.cli.sinks import FORMATS
 from delta_core.cli.sources import open_rows, read_schema
-from delta_core.schema import Schema, arrow_schema
+from delta_core.protocol.schema import Schema, arrow_schema
 from delta_core.table import DeltaTable
 
 __all__ = ["checkpoint", "create", "write"]

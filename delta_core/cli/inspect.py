@@ -9,20 +9,20 @@ import click
 from msgspec.structs import replace
 
 from delta_core import interop
-from delta_core.actions import Protocol
 from delta_core.cli.options import Target, as_json, table_command
 from delta_core.cli.output import plain, print_facts, print_json, print_note, print_table, quantity, row_dicts, to_text
-from delta_core.engine import ActionQuery, Storage
+from delta_core.engines.interface import ActionQuery, Storage
 from delta_core.errors import CorruptTableError, UnsupportedFeatureError
 from delta_core.expressions.coercion import spark_name
-from delta_core.features import TableFeature, supported_features
 from delta_core.log.chunks import BASE_COLUMNS
 from delta_core.log.source import TableLog
-from delta_core.plans import LogFile, LogSegment
-from delta_core.plugins import PluginRegistry, default_registry
+from delta_core.log.timestamps import format_ms
+from delta_core.plugins.features import TableFeature, supported_features
+from delta_core.plugins.plans import LogFile, LogSegment
+from delta_core.plugins.registry import PluginRegistry, default_registry
+from delta_core.protocol.actions import Protocol
+from delta_core.protocol.types import StructType
 from delta_core.snapshot import Snapshot, open_context
-from delta_core.timestamps import format_ms
-from delta_core.types import StructType
 
 __all__ = ["features", "files", "history", "info", "log", "schema"]
 

@@ -11,9 +11,9 @@ from click.shell_completion import CompletionItem
 from msgspec import Struct
 
 from delta_core.errors import CatalogRequiredError, DeltaError, InvalidArgumentError, UnsupportedFeatureError
-from delta_core.features import SupportedFeatures
 from delta_core.log.partition_values import time_zone
-from delta_core.plugins import PluginRegistry, PluginSet
+from delta_core.plugins.features import SupportedFeatures
+from delta_core.plugins.registry import PluginRegistry, PluginSet
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.table import DeltaTable
 

@@ -18,9 +18,9 @@ from delta_core.cli.output import console, print_json, print_note, print_rows, r
 from delta_core.cli.sinks import FORMATS, STDOUT, export, format_of
 from delta_core.cli.variants import variants_as_json
 from delta_core.errors import EngineError, ExpressionError, InvalidArgumentError
+from delta_core.protocol.schema import Schema, arrow_schema
+from delta_core.protocol.types import Field, StructType
 from delta_core.query import QueryBuilder
-from delta_core.schema import Schema, arrow_schema
-from delta_core.types import Field, StructType
 
 __all__ = ["cat", "changes", "count", "head", "sql"]
 

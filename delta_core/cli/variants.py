@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from delta_core.kernels.nested import rebuild_list, rebuild_map, rebuild_struct
 from delta_core.kernels.variant import to_json
-from delta_core.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 
 __all__ = ["variants_as_json"]
 

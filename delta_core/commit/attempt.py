@@ -16,7 +16,6 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.actions import ADDED_FILE, CDC, CHANGE_FILE, COMMIT_INFO, DOMAIN_METADATA, Metadata
 from delta_core.commit.intents import REMOVED_FILE, Intents, changes_data
 from delta_core.commit.lines import SmallAction, as_parsed, format_commit, small_action, stamped
 from delta_core.errors import (
@@ -28,12 +27,13 @@ from delta_core.errors import (
 )
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
 from delta_core.log.checksum import CommitContent
-from delta_core.plugins import PluginSet
-from delta_core.processes import cached_property
-from delta_core.rules import ActionColumn, CommitInfoField, EveryFile, ExtraAction
-from delta_core.schema import Path, Schema, walk
+from delta_core.plugins.registry import PluginSet
+from delta_core.plugins.rules import ActionColumn, CommitInfoField, EveryFile, ExtraAction
+from delta_core.plugins.state import TableState
+from delta_core.protocol.actions import ADDED_FILE, CDC, CHANGE_FILE, COMMIT_INFO, DOMAIN_METADATA, Metadata
+from delta_core.protocol.schema import Path, Schema, walk
+from delta_core.runtime.processes import cached_property
 from delta_core.snapshot import Snapshot
-from delta_core.state import TableState
 from delta_core.write import compute as pc
 
 __all__ = ["Attempt", "AttemptView", "CommitHeader", "build_attempt"]

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.actions import ActionKind
 from delta_core.commit.intents import Intents, Reads
 from delta_core.errors import (
     CommitConflictError,
@@ -30,6 +29,7 @@ from delta_core.errors import (
 from delta_core.expressions.ast import Expression
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.commits import Commit
+from delta_core.protocol.actions import ActionKind
 
 __all__ = ["IsolationLevel", "Matches", "check_conflicts"]
 

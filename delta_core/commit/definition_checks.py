@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from delta_core.actions import Metadata
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaError
-from delta_core.plugins import PluginRegistry
-from delta_core.properties import read_property
-from delta_core.schema import ColumnMap, Schema, format_path, walk
-from delta_core.state import TableState
+from delta_core.plugins.registry import PluginRegistry
+from delta_core.plugins.state import TableState
+from delta_core.protocol.actions import Metadata
+from delta_core.protocol.properties import read_property
+from delta_core.protocol.schema import ColumnMap, Schema, format_path, walk
 
 __all__ = ["check_names", "check_partition_columns", "check_required", "check_statistics_columns", "check_texts"]
 

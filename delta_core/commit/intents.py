@@ -11,10 +11,10 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.actions import ADDED_FILE, FILE_COLUMNS, Metadata, Protocol
 from delta_core.expressions.ast import Expression
 from delta_core.kernels.row_set import RowSet
-from delta_core.schema import Path
+from delta_core.protocol.actions import ADDED_FILE, FILE_COLUMNS, Metadata, Protocol
+from delta_core.protocol.schema import Path
 
 __all__ = ["READ_FILE", "REMOVED_FILE", "Intents", "Reads", "RowRemoval", "changes_data", "counted"]
 

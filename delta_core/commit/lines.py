@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.actions import ADD, CDC, REMOVE
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.arrow_buffers import number_array, strings_of, utf8_of
 from delta_core.kernels.dedup import dv_unique_ids
 from delta_core.kernels.json_actions import ActionParser, ParsedActions
 from delta_core.kernels.json_lines import format_actions
+from delta_core.protocol.actions import ADD, CDC, REMOVE
 
 __all__ = ["SmallAction", "as_parsed", "format_commit", "small_action", "stamped"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 
-from delta_core.catalog import allows
 from delta_core.commit.options import PostCommit
 from delta_core.errors import DeltaError
+from delta_core.log.catalog import allows
 from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.log.checksum import CommitContent, write_checksum
 from delta_core.log.names import parse_name
-from delta_core.properties import read_property
+from delta_core.protocol.properties import read_property
 from delta_core.snapshot import Snapshot
 
 __all__ = ["follow_up"]

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from delta_core.actions import Protocol
 from delta_core.errors import InvalidArgumentError, UnsupportedVersionError
-from delta_core.features import READER_VERSIONS, WRITER_VERSIONS, supported_features
-from delta_core.plugins import PluginRegistry, PluginSet
-from delta_core.properties import PROPERTIES, normalize_properties
+from delta_core.plugins.features import READER_VERSIONS, WRITER_VERSIONS, supported_features
+from delta_core.plugins.registry import PluginRegistry, PluginSet
+from delta_core.protocol.actions import Protocol
+from delta_core.protocol.properties import PROPERTIES, normalize_properties
 
 __all__ = ["Requested", "requested"]
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.actions import ADDED_FILE
 from delta_core.commit.intents import REMOVED_FILE, RowRemoval
 from delta_core.errors import ConcurrentDeleteDeleteError, InvalidArgumentError, plugin_errors
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.commits import Commit
-from delta_core.rules import EncodedRows, RemoveRows
+from delta_core.plugins.rules import EncodedRows, RemoveRows
+from delta_core.protocol.actions import ADDED_FILE
 from delta_core.snapshot import Snapshot
 
 __all__ = ["Resolved", "rebase", "resolve"]

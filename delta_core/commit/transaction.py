@@ -14,7 +14,6 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.actions import DOMAIN_METADATA, DomainMetadata, Metadata, Protocol
 from delta_core.commit.attempt import Attempt, CommitHeader, build_attempt
 from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.conflict import IsolationLevel, check_conflicts
@@ -45,16 +44,17 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.skipping import plan_skipping
+from delta_core.handles.secrets import shown_uri
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.files import FileSet
 from delta_core.log.names import commit_name
-from delta_core.plans import LogFile
-from delta_core.plugins import PluginSet
-from delta_core.properties import read_property
-from delta_core.secrets import shown_uri
+from delta_core.log.timestamps import parse_version
+from delta_core.plugins.plans import LogFile
+from delta_core.plugins.registry import PluginSet
+from delta_core.plugins.state import TableState
+from delta_core.protocol.actions import DOMAIN_METADATA, DomainMetadata, Metadata, Protocol
+from delta_core.protocol.properties import read_property
 from delta_core.snapshot import Snapshot, TableContext
-from delta_core.state import TableState
-from delta_core.timestamps import parse_version
 from delta_core.write.names import random_prefix
 from delta_core.write.plan import WritePlan, plan_write
 

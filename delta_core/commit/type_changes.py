@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from delta_core.errors import TypeChangeError
-from delta_core.plugins import PluginSet
-from delta_core.schema import Path, format_path
-from delta_core.state import TableState
-from delta_core.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from delta_core.plugins.registry import PluginSet
+from delta_core.plugins.state import TableState
+from delta_core.protocol.schema import Path, format_path
+from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 
 __all__ = ["check_type_changes"]
 

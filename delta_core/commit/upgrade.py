@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from delta_core.actions import Protocol
 from delta_core.errors import FeatureRequirementError, UnsupportedFeatureError, UnsupportedVersionError, did_you_mean
-from delta_core.features import TableFeature, supported_features
-from delta_core.plugins import PluginRegistry
+from delta_core.plugins.features import TableFeature, supported_features
+from delta_core.plugins.registry import PluginRegistry
+from delta_core.protocol.actions import Protocol
 
 __all__ = ["NEW_TABLE", "check_writable", "features_that_permit", "upgraded"]
 

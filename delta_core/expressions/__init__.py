@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
     from delta_core.expressions.binding import bind
@@ -13,21 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["SkippingPlan", "bind", "format_sql", "from_filters", "parse_sql", "plan_skipping", "to_expression"]
 
-_HOMES = {
-    "bind": "binding",
-    "format_sql": "printing",
-    "from_filters": "filters",
-    "to_expression": "filters",
-    "SkippingPlan": "skipping",
-    "plan_skipping": "skipping",
-    "parse_sql": "sql",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Load what is asked for (PEP 562), so that the tree alone stays light to import."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "delta_core.expressions.binding": "bind",
+        "delta_core.expressions.filters": "from_filters to_expression",
+        "delta_core.expressions.printing": "format_sql",
+        "delta_core.expressions.skipping": "SkippingPlan plan_skipping",
+        "delta_core.expressions.sql": "parse_sql",
+    },
+)

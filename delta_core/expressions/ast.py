@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.errors import ExpressionError
-from delta_core.recursion import MOST_NESTED, Steps, each, run
-from delta_core.types import DataType
+from delta_core.protocol.types import DataType
+from delta_core.runtime.recursion import MOST_NESTED, Steps, each, run
 
 __all__ = [
     "Call", "Cast", "Column", "Expression", "FileConstant", "FileStatistic", "Leaf", "Literal", "PartitionValue",

@@ -7,7 +7,7 @@ whole days.
 
 from __future__ import annotations
 
-from delta_core.types import ArrayType, DataType, MapType, PrimitiveType, StructType, parse_decimal
+from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType, parse_decimal
 
 __all__ = [
     "INTERVAL_DAY",

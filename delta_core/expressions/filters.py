@@ -19,7 +19,7 @@ from delta_core.expressions.coercion import VOID, spark_name
 from delta_core.expressions.members import from_arrow, from_python
 from delta_core.expressions.pyarrow_filters import from_pyarrow, is_pyarrow
 from delta_core.expressions.sql import parse_sql
-from delta_core.types import PrimitiveType, StructType
+from delta_core.protocol.types import PrimitiveType, StructType
 
 __all__ = ["from_filters", "to_expression"]
 

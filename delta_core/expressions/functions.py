@@ -49,7 +49,7 @@ from delta_core.expressions.typing_rules import (
     unified,
     whole,
 )
-from delta_core.types import PrimitiveType
+from delta_core.protocol.types import PrimitiveType
 
 __all__ = ["COMPARISONS", "function_names", "is_builtin", "refuse_name", "resolve_call", "rewrite"]
 

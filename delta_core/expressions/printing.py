@@ -24,7 +24,7 @@ from delta_core.expressions.ast import (
 from delta_core.expressions.coercion import INTERVAL_DAY, INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH, name_of, spark_name
 from delta_core.expressions.literals import to_microseconds, typed
 from delta_core.expressions.members import expand
-from delta_core.recursion import Steps, each, run
+from delta_core.runtime.recursion import Steps, each, run
 
 __all__ = ["format_sql", "quote_name"]
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from delta_core.errors import ColumnNotFoundError, ExpressionError, SchemaError, UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Column, Expression, Literal
 from delta_core.expressions.members import from_arrow
-from delta_core.types import DataType, PrimitiveType, StructType, arrow_to_type
+from delta_core.protocol.types import DataType, PrimitiveType, StructType, arrow_to_type
 
 __all__ = ["from_pyarrow", "is_pyarrow", "pyarrow_columns"]
 

@@ -12,7 +12,7 @@ from decimal import Decimal
 from delta_core.expressions.ast import Call, Column, Expression, Literal
 from delta_core.expressions.coercion import name_of
 from delta_core.expressions.literals import literal_type
-from delta_core.types import PrimitiveType
+from delta_core.protocol.types import PrimitiveType
 
 __all__ = ["RESERVED", "STAND_IN", "parse_simple"]
 

@@ -44,9 +44,9 @@ from delta_core.expressions.coercion import canonical, name_of
 from delta_core.expressions.functions import COMPARISONS
 from delta_core.expressions.patterns import parse_like
 from delta_core.expressions.typing_rules import Typed
-from delta_core.recursion import Steps, each, run
-from delta_core.schema import ColumnMap, find
-from delta_core.types import DataType, Field, PrimitiveType, StructType
+from delta_core.protocol.schema import ColumnMap, find
+from delta_core.protocol.types import DataType, Field, PrimitiveType, StructType
+from delta_core.runtime.recursion import Steps, each, run
 
 __all__ = ["SkippingPlan", "plan_skipping"]
 

@@ -20,8 +20,8 @@ from delta_core.expressions.coercion import INTERVAL_DAY, INTERVAL_DAY_TIME, INT
 from delta_core.expressions.literals import cast_literal, literal_type
 from delta_core.expressions.members import MANY, from_text
 from delta_core.expressions.simple_sql import STAND_IN, parse_simple
-from delta_core.recursion import Steps, each, run
-from delta_core.types import ArrayType, DataType, MapType, PrimitiveType
+from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType
+from delta_core.runtime.recursion import Steps, each, run
 
 __all__ = ["parse_sql"]
 

@@ -37,7 +37,7 @@ from delta_core.expressions.coercion import (
 )
 from delta_core.expressions.literals import cast_literal
 from delta_core.expressions.members import MANY, cast_values, expand, from_literals, look_up
-from delta_core.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 
 __all__ = [
     "Rule", "Typed", "arithmetic", "array_contains", "bits", "cast_to", "comparison", "conditional", "hashed", "implicit",

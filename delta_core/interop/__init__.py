@@ -5,11 +5,11 @@ Names are resolved on first use, since each needs a third-party module that open
 
 from __future__ import annotations
 
-import importlib
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_core.errors import MissingDependencyError
+from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
     from delta_core.interop.changes import read_changes
@@ -46,14 +46,18 @@ __all__ = [
     "sizes",
 ]
 
-_HOME = {
-    **dict.fromkeys(__all__, "file_tables"),
-    "parquet_dataset": "dataset_of_files",
-    "scan_polars": "polars_source",
-    "read_changes": "changes",
-    "read_table": "dataset_of_scan",
-    "scan_dataset": "dataset_of_scan",
-}
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "delta_core.interop.changes": "read_changes",
+        "delta_core.interop.dataset_of_files": "parquet_dataset",
+        "delta_core.interop.dataset_of_scan": "read_table scan_dataset",
+        "delta_core.interop.file_tables": (
+            "Sizes add_actions file_table file_uris keep_masks partition_values root_uri row_count sizes"
+        ),
+        "delta_core.interop.polars_source": "scan_polars",
+    },
+)
 
 
 def require(package: str) -> None:
@@ -63,9 +67,3 @@ def require(package: str) -> None:
             f"This call needs {package}, which is not installed. Run: pip install 'delta-core-lake[{package}]'",
             package=package,
         )
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'delta_core.interop' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"delta_core.interop.{_HOME[name]}"), name)

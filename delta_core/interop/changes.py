@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import Column, Expression, all_of, conjuncts, leaves
-from delta_core.plans import ReadRequest
-from delta_core.rules import MetadataColumn
-from delta_core.schema import Schema
+from delta_core.plugins.plans import ReadRequest
+from delta_core.plugins.rules import MetadataColumn
+from delta_core.protocol.schema import Schema
+from delta_core.protocol.types import Field
 from delta_core.snapshot import Snapshot
-from delta_core.types import Field
 
 __all__ = ["read_changes"]
 

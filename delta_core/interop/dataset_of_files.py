@@ -18,18 +18,18 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from delta_core.engine import Storage
+from delta_core.engines.interface import Storage
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.interop.file_tables import typed_partitions
 from delta_core.interop.predicates import plan_files
 from delta_core.log.files import FileSet
-from delta_core.plans import ReadRequest
-from delta_core.rules import MetadataColumn, RowSelector
+from delta_core.plugins.plans import ReadRequest
+from delta_core.plugins.rules import MetadataColumn, RowSelector
+from delta_core.protocol.schema import walk
+from delta_core.protocol.types import BASE_TYPES, Field, PrimitiveType, parse_decimal
 from delta_core.scan.scan import decode_paths
-from delta_core.schema import walk
 from delta_core.snapshot import Snapshot
-from delta_core.types import BASE_TYPES, Field, PrimitiveType, parse_decimal
 
 __all__ = ["parquet_dataset"]
 

@@ -24,10 +24,10 @@ from delta_core.kernels.arrow_buffers import (
 from delta_core.log.files import FileSet
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.partition_values import parse_partition_values
+from delta_core.protocol.schema import Path, format_path, leaf_fields
+from delta_core.protocol.types import Field, PrimitiveType
 from delta_core.scan.scan import decode_paths
-from delta_core.schema import Path, format_path, leaf_fields
 from delta_core.snapshot import Snapshot
-from delta_core.types import Field, PrimitiveType
 
 __all__ = [
     "Sizes",

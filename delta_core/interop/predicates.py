@@ -24,7 +24,7 @@ from delta_core.expressions.ast import (
 from delta_core.expressions.pyarrow_filters import pyarrow_columns
 from delta_core.expressions.skipping import plan_skipping
 from delta_core.log.files import FileSet
-from delta_core.schema import find
+from delta_core.protocol.schema import find
 from delta_core.snapshot import Snapshot
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels._json_stats import Fields
-from delta_core.types import parse_decimal
+from delta_core.protocol.types import parse_decimal
 
 __all__ = ["StatField", "parse_stats"]
 

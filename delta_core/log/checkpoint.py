@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.actions import ActionField, parse_action
-from delta_core.engine import ActionQuery, CheckpointHandle, FileIdentity, LogFiles
+from delta_core.engines.interface import ActionQuery, CheckpointHandle, FileIdentity, LogFiles
 from delta_core.errors import AccessDeniedError, CheckpointError, LogChangedError
 from delta_core.kernels.arrow_buffers import array_of, is_valid
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.chunks import BASE_COLUMNS, CheckpointChunk, CommitChunk, json_values
 from delta_core.log.files import Chunk
 from delta_core.log.names import LOG_DIRECTORY, SIDECAR_DIRECTORY
-from delta_core.plans import Checkpoint, LogFile
-from delta_core.processes import cached_property
+from delta_core.plugins.plans import Checkpoint, LogFile
+from delta_core.protocol.actions import ActionField, parse_action
+from delta_core.runtime.processes import cached_property
 
 __all__ = ["CheckpointReader", "read_removes"]
 

@@ -21,8 +21,8 @@ from delta_core.log.chunks import CommitChunk
 from delta_core.log.files import PARTITION, Map, Part, json_statistics
 from delta_core.log.group_tests import statistic_path
 from delta_core.log.partition_values import parse_dictionary
-from delta_core.schema import Path
-from delta_core.types import Field
+from delta_core.protocol.schema import Path
+from delta_core.protocol.types import Field
 
 __all__ = ["ROW_GROUP", "AddReader"]
 

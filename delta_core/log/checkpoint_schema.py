@@ -12,14 +12,14 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.actions import ADD, DOMAIN_METADATA, METADATA, PROTOCOL, REMOVE, TXN, ActionField, ActionKind
 from delta_core.errors import HookContractError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.log.group_tests import statistic_path
 from delta_core.log.indexed_columns import statistics_leaves
-from delta_core.schema import Path
-from delta_core.state import TableState
-from delta_core.types import Field, PrimitiveType
+from delta_core.plugins.state import TableState
+from delta_core.protocol.actions import ADD, DOMAIN_METADATA, METADATA, PROTOCOL, REMOVE, TXN, ActionField, ActionKind
+from delta_core.protocol.schema import Path
+from delta_core.protocol.types import Field, PrimitiveType
 
 __all__ = ["CHECKPOINT_METADATA", "SIDECAR", "Action", "CheckpointColumns", "format_action", "json_value", "rows_table"]
 

@@ -15,8 +15,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.actions import ActionField, DomainMetadata, SetTransaction
-from delta_core.engine import CheckpointHandle, Engine, ParquetForm
+from delta_core.engines.interface import CheckpointHandle, Engine, ParquetForm
 from delta_core.errors import (
     DeltaError,
     EngineError,
@@ -27,6 +26,7 @@ from delta_core.errors import (
     UnsupportedOperationError,
     UnsupportedVersionError,
 )
+from delta_core.handles.secrets import shown_uri
 from delta_core.kernels.json_lines import format_actions
 from delta_core.log.checkpoint_adds import ROW_GROUP, AddReader
 from delta_core.log.checkpoint_plan import CheckpointPlan
@@ -38,11 +38,11 @@ from delta_core.log.hint import EMBEDDED, write_hint
 from delta_core.log.names import LOG_DIRECTORY, SIDECAR_DIRECTORY, checkpoint_name, commit_name
 from delta_core.log.sidecars import Sidecar, reusable_sidecars
 from delta_core.log.tombstones import remove_groups, retained
-from delta_core.plans import LogSegment
-from delta_core.plugins import PluginSet
-from delta_core.properties import read_property
-from delta_core.secrets import shown_uri
-from delta_core.state import TableState
+from delta_core.plugins.plans import LogSegment
+from delta_core.plugins.registry import PluginSet
+from delta_core.plugins.state import TableState
+from delta_core.protocol.actions import ActionField, DomainMetadata, SetTransaction
+from delta_core.protocol.properties import read_property
 
 __all__ = ["CheckpointResult", "CheckpointSource", "write_checkpoint"]
 

@@ -16,17 +16,17 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from delta_core.actions import DomainMetadata, SetTransaction, parse_action
-from delta_core.engine import ActionQuery, Engine, RangeRequest, Storage
+from delta_core.engines.interface import ActionQuery, Engine, RangeRequest, Storage
 from delta_core.errors import DeltaError, EngineError
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.kernels.shallow_json import decode_json
 from delta_core.log.files import FileSet
 from delta_core.log.names import LOG_DIRECTORY, checksum_name
-from delta_core.plans import LogFile, LogSegment, ReadRequest
-from delta_core.plugins import PluginSet
-from delta_core.rules import CommitTimestamp, RowSelector
-from delta_core.state import TableState
+from delta_core.plugins.plans import LogFile, LogSegment, ReadRequest
+from delta_core.plugins.registry import PluginSet
+from delta_core.plugins.rules import CommitTimestamp, RowSelector
+from delta_core.plugins.state import TableState
+from delta_core.protocol.actions import DomainMetadata, SetTransaction, parse_action
+from delta_core.runtime.json_text import decode_json
 
 __all__ = ["ChecksumSource", "CommitContent", "read_checksum", "write_checksum"]
 

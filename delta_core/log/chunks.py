@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.actions import DELETION_VECTOR, FILE_COLUMNS, ActionField, parse_action
-from delta_core.engine import ActionQuery, CheckpointHandle, LogFiles
+from delta_core.engines.interface import ActionQuery, CheckpointHandle, LogFiles
 from delta_core.errors import CheckpointError, LogChangedError, LogError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.arrow_buffers import is_utf8, is_valid, values_of
@@ -28,7 +27,8 @@ from delta_core.log.file_columns import (
 )
 from delta_core.log.group_tests import statistic_path
 from delta_core.log.stats_text import statistics_text
-from delta_core.plans import LogFile
+from delta_core.plugins.plans import LogFile
+from delta_core.protocol.actions import DELETION_VECTOR, FILE_COLUMNS, ActionField, parse_action
 
 __all__ = ["CheckpointChunk", "CommitChunk", "extra_fields"]
 

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.actions import ActionField, Metadata, Protocol, parse_action
-from delta_core.engine import ActionQuery, Engine
+from delta_core.engines.interface import ActionQuery, Engine
 from delta_core.errors import LogChangedError, LogError, VersionNotFoundError
 from delta_core.log.chunks import extra_fields, json_values
 from delta_core.log.names import LOG_DIRECTORY
-from delta_core.plans import LogFile
-from delta_core.rules import CommitTimestamp
+from delta_core.plugins.plans import LogFile
+from delta_core.plugins.rules import CommitTimestamp
+from delta_core.protocol.actions import ActionField, Metadata, Protocol, parse_action
 
 __all__ = ["Commit", "CommitTimes", "read_commits", "read_infos"]
 

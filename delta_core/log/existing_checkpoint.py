@@ -8,14 +8,14 @@ from typing import Any, Protocol
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.engine import CheckpointHandle, Engine
+from delta_core.engines.interface import CheckpointHandle, Engine
 from delta_core.errors import CorruptTableError, LogChangedError
 from delta_core.log.checkpoint import CheckpointReader
 from delta_core.log.files import FileSet
 from delta_core.log.names import parse_name
-from delta_core.plans import Checkpoint
-from delta_core.plugins import PluginSet
-from delta_core.state import TableState
+from delta_core.plugins.plans import Checkpoint
+from delta_core.plugins.registry import PluginSet
+from delta_core.plugins.state import TableState
 
 __all__ = ["ExistingCheckpoint", "find_checkpoint"]
 

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.actions import FILE_COLUMNS
-from delta_core.engine import CheckpointHandle
+from delta_core.engines.interface import CheckpointHandle
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array, values_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.gather import gather_column
 from delta_core.kernels.stats import StatField, parse_stats
 from delta_core.log.group_tests import statistic_path
+from delta_core.protocol.actions import FILE_COLUMNS
 
 __all__ = [
     "COUNTS",

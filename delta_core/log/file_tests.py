@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engine import CheckpointHandle, Evaluator
+from delta_core.engines.interface import CheckpointHandle, Evaluator
 from delta_core.errors import ExpressionError, InvalidArgumentError
 from delta_core.expressions.ast import (
     Call,
@@ -25,7 +25,7 @@ from delta_core.kernels.arrow_buffers import is_valid, mask_of, values_of
 from delta_core.log.file_columns import PARTITION, Chunk, Mask, pick_all, statistic_type
 from delta_core.log.group_tests import GroupTest, plan_group_test
 from delta_core.log.partition_values import parse_dictionary, parse_partition_values
-from delta_core.processes import cached_property
+from delta_core.runtime.processes import cached_property
 
 __all__ = ["FileTest", "plan_tests"]
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from delta_core.actions import FILE_COLUMNS
-from delta_core.engine import Evaluator
+from delta_core.engines.interface import Evaluator
 from delta_core.errors import ExpressionError, InvalidArgumentError, LogChangedError, LogError
 from delta_core.expressions.ast import Expression, FileStatistic
 from delta_core.kernels.arrow_buffers import is_valid
@@ -21,7 +20,8 @@ from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.file_columns import PARTITION, Chunk, Mask, TableChunk, json_statistics, pick_all, statistic_type
 from delta_core.log.file_tests import FileTest, plan_tests
-from delta_core.processes import cached_property
+from delta_core.protocol.actions import FILE_COLUMNS
+from delta_core.runtime.processes import cached_property
 
 __all__ = ["MOST_CHANGES", "PARTITION", "Chunk", "FileSet", "Map", "Part", "TableChunk", "json_statistics"]
 

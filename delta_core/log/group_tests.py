@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.engine import CheckpointHandle, Compiled, Evaluator
+from delta_core.engines.interface import CheckpointHandle, Compiled, Evaluator
 from delta_core.expressions.ast import (
     Call,
     Column,
@@ -26,8 +26,8 @@ from delta_core.expressions.ast import (
     transform,
 )
 from delta_core.expressions.skipping import plan_skipping
-from delta_core.schema import ColumnMap, Path
-from delta_core.types import Field, PrimitiveType, StructType
+from delta_core.protocol.schema import ColumnMap, Path
+from delta_core.protocol.types import Field, PrimitiveType, StructType
 
 __all__ = ["GroupTest", "plan_group_test", "statistic_path"]
 

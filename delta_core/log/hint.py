@@ -11,10 +11,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from delta_core.engine import RangeRequest, Storage
+from delta_core.engines.interface import RangeRequest, Storage
 from delta_core.errors import EngineError
-from delta_core.kernels.shallow_json import decode_json
 from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
+from delta_core.runtime.json_text import decode_json
 
 __all__ = ["EMBEDDED", "Hint", "canonical_checksum", "format_hint", "parse_hint", "read_hint", "write_hint"]
 

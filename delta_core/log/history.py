@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from delta_core.actions import ActionField
 from delta_core.errors import VersionNotFoundError
 from delta_core.log.commits import Commit, CommitTimes, read_commits, read_infos
 from delta_core.log.source import TableLog
-from delta_core.plans import LogFile, LogSegment
-from delta_core.processes import cached_property
-from delta_core.rules import CommitTimestamp
+from delta_core.plugins.plans import LogFile, LogSegment
+from delta_core.plugins.rules import CommitTimestamp
+from delta_core.protocol.actions import ActionField
+from delta_core.runtime.processes import cached_property
 
 __all__ = ["CommitHistory"]
 

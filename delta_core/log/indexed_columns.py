@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from delta_core.properties import read_property
-from delta_core.schema import Path, leaf_fields
-from delta_core.state import TableState
-from delta_core.types import DataType, PrimitiveType
+from delta_core.plugins.state import TableState
+from delta_core.protocol.properties import read_property
+from delta_core.protocol.schema import Path, leaf_fields
+from delta_core.protocol.types import DataType, PrimitiveType
 
 __all__ = ["statistics_leaves"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from delta_core.engine import Storage
+from delta_core.engines.interface import Storage
 from delta_core.log.hint import Hint
 from delta_core.log.names import LOG_DIRECTORY, checkpoint_prefix, parse_names
-from delta_core.plans import LogFile
+from delta_core.plugins.plans import LogFile
 
 __all__ = ["LogListing", "list_log"]
 

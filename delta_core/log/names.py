@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from delta_core.plans import LogFile
+from delta_core.plugins.plans import LogFile
 
 __all__ = [
     "LAST_CHECKPOINT",

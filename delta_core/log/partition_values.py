@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from delta_core.errors import InvalidArgumentError, LogError, SchemaError
 from delta_core.kernels.arrow_buffers import bool_array, is_valid, scalar_of, strings_of, values_of
 from delta_core.kernels.decimals import read_decimals
-from delta_core.types import BASE_TYPES, TIMESTAMP_NTZ, DataType, PrimitiveType, TypeDef, parse_decimal
+from delta_core.protocol.types import BASE_TYPES, TIMESTAMP_NTZ, DataType, PrimitiveType, TypeDef, parse_decimal
 
 __all__ = ["parse_dictionary", "parse_partition_values", "time_zone"]
 

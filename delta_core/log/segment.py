@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 
 from delta_core.errors import LogError, TableNotFoundError, VersionNotFoundError
 from delta_core.log.hint import Hint
-from delta_core.plans import Checkpoint, LogFile, LogSegment
+from delta_core.plugins.plans import Checkpoint, LogFile, LogSegment
 
 __all__ = ["choose_segment", "complete_checkpoints"]
 

@@ -12,12 +12,11 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.actions import ActionField, Metadata, Protocol, parse_action
-from delta_core.catalog import CommitSource, StagedCommit
-from delta_core.engine import ActionQuery, Engine, FileIdentity
+from delta_core.engines.interface import ActionQuery, Engine, FileIdentity
 from delta_core.errors import CheckpointError, LogChangedError, LogError, TableNotFoundError, VersionNotFoundError
 from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.json_actions import ParsedActions
+from delta_core.log.catalog import CommitSource, StagedCommit
 from delta_core.log.checkpoint import CheckpointReader
 from delta_core.log.checksum import read_checksum
 from delta_core.log.chunks import BASE_COLUMNS, extra_fields
@@ -28,8 +27,9 @@ from delta_core.log.missing import why_no_table
 from delta_core.log.names import LOG_DIRECTORY, STAGED_DIRECTORY, commit_name
 from delta_core.log.reconcile import Reconciled, reconcile
 from delta_core.log.segment import choose_segment
-from delta_core.plans import LogFile, LogSegment
-from delta_core.processes import cached_property
+from delta_core.plugins.plans import LogFile, LogSegment
+from delta_core.protocol.actions import ActionField, Metadata, Protocol, parse_action
+from delta_core.runtime.processes import cached_property
 
 __all__ = ["LogContents", "LogMark", "TableLog", "concat_actions", "newest"]
 

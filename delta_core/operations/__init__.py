@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
     from delta_core.log.checkpoint_writer import write_checkpoint
@@ -13,19 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = ["WriteOptions", "column_names", "create_table", "register_files", "write_checkpoint", "write_table"]
 
-_HOME = {
-    "WriteOptions": "delta_core.operations.write",
-    "create_table": "delta_core.operations.create",
-    "column_names": "delta_core.operations.create",
-    "register_files": "delta_core.operations.register",
-    "write_checkpoint": "delta_core.log.checkpoint_writer",
-    "write_table": "delta_core.operations.write",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'delta_core.operations' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "delta_core.log.checkpoint_writer": "write_checkpoint",
+        "delta_core.operations.create": "column_names create_table",
+        "delta_core.operations.register": "register_files",
+        "delta_core.operations.write": "WriteOptions write_table",
+    },
+)

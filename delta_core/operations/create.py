@@ -10,15 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.actions import Metadata
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaError, did_you_mean
-from delta_core.properties import normalize_properties
-from delta_core.schema import Schema
+from delta_core.protocol.actions import Metadata
+from delta_core.protocol.properties import normalize_properties
+from delta_core.protocol.schema import Schema
+from delta_core.protocol.types import PrimitiveType, StructType
 from delta_core.snapshot import Snapshot, TableContext
-from delta_core.types import PrimitiveType, StructType
 
 __all__ = [
     "CLUSTER_BY",

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 from msgspec.structs import replace
 
-from delta_core.actions import FILE_COLUMNS
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.options import MAX_COMMIT_RETRIES, AddAction, PostCommit, RemoveAction
 from delta_core.commit.transaction import CommitResult, Transaction
@@ -18,7 +17,8 @@ from delta_core.expressions import to_expression
 from delta_core.expressions.ast import Column, Expression, leaves
 from delta_core.kernels.arrow_buffers import utf8_of
 from delta_core.log.partition_values import parse_partition_values
-from delta_core.schema import format_path
+from delta_core.protocol.actions import FILE_COLUMNS
+from delta_core.protocol.schema import format_path
 from delta_core.snapshot import Snapshot, TableContext
 from delta_core.write.files import describe_files
 from delta_core.write.names import encode_path

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import CommitResult, Transaction
-from delta_core.engine import Relations
+from delta_core.engines.interface import Relations
 from delta_core.errors import (
     ConcurrentAppendError,
     InvalidArgumentError,
@@ -30,13 +30,13 @@ from delta_core.expressions.ast import Literal as Constant
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.operations.create import CLUSTER_BY, given_properties, partition_columns, stage_definition
-from delta_core.properties import WriterProperties
-from delta_core.rules import RowCheck
+from delta_core.plugins.rules import RowCheck
+from delta_core.protocol.properties import WriterProperties
+from delta_core.protocol.schema import Schema
+from delta_core.protocol.schema_merge import merge_schemas
+from delta_core.protocol.types import PrimitiveType, StructType
 from delta_core.scan.scan import Scan
-from delta_core.schema import Schema
-from delta_core.schema_merge import merge_schemas
 from delta_core.snapshot import Snapshot, TableContext
-from delta_core.types import PrimitiveType, StructType
 from delta_core.write.files import Written, write_change_files, write_files
 from delta_core.write.plan import WritePlan
 from delta_core.write.source import open_source

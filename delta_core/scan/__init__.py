@@ -5,8 +5,9 @@ Names are resolved on first use: opening a table reads no rows.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
     from delta_core.scan.scan import Scan
@@ -14,12 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Scan", "read_row_sets"]
 
-_HOME = {"Scan": "scan", "read_row_sets": "vectors"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'delta_core.scan' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"delta_core.scan.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = lazy_names(
+    __name__, {"delta_core.scan.scan": "Scan", "delta_core.scan.vectors": "read_row_sets"}
+)

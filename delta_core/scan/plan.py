@@ -31,12 +31,12 @@ from delta_core.expressions.ast import (
 )
 from delta_core.expressions.ast import Literal as LiteralValue
 from delta_core.expressions.binding import bind, bind_rule
-from delta_core.plans import ReadRequest
-from delta_core.rules import MetadataColumn, ReadCheck, ReadRule, RowFilter, RowSelector
+from delta_core.plugins.plans import ReadRequest
+from delta_core.plugins.rules import MetadataColumn, ReadCheck, ReadRule, RowFilter, RowSelector
+from delta_core.plugins.state import TableState
+from delta_core.protocol.schema import FIELD_ID, ColumnMap, Path, arrow_schema, find, format_path
+from delta_core.protocol.types import DataType, Field, PrimitiveType, StructType
 from delta_core.scan.projection import Tree, add_path, prune
-from delta_core.schema import FIELD_ID, ColumnMap, Path, arrow_schema, find, format_path
-from delta_core.state import TableState
-from delta_core.types import DataType, Field, PrimitiveType, StructType
 
 __all__ = [
     "FILE_PATH",

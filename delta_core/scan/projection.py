@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Union
 
-from delta_core.schema import Path
-from delta_core.types import ArrayType, DataType, Field, MapType, StructType
+from delta_core.protocol.schema import Path
+from delta_core.protocol.types import ArrayType, DataType, Field, MapType, StructType
 
 __all__ = ["Tree", "add_path", "prune"]
 

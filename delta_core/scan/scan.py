@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.actions import FILE_COLUMNS
-from delta_core.engine import Engine, FileRead
+from delta_core.engines.interface import Engine, FileRead
 from delta_core.errors import (
     ColumnNotFoundError,
     CorruptTableError,
@@ -28,21 +27,22 @@ from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, 
 from delta_core.expressions.filters import to_expression
 from delta_core.expressions.printing import format_sql
 from delta_core.expressions.skipping import SkippingPlan, plan_skipping
+from delta_core.handles.notebooks import page, schema_table
 from delta_core.kernels.arrow_buffers import holds_bytes, int64_values, is_valid
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
-from delta_core.plans import ReadRequest
-from delta_core.plugins import PluginSet
-from delta_core.processes import cached_property
-from delta_core.representation import page, schema_table
-from delta_core.rules import MetadataColumn
+from delta_core.plugins.plans import ReadRequest
+from delta_core.plugins.registry import PluginSet
+from delta_core.plugins.rules import MetadataColumn
+from delta_core.plugins.state import TableState
+from delta_core.protocol.actions import FILE_COLUMNS
+from delta_core.protocol.schema import Path
+from delta_core.protocol.types import DataType, PrimitiveType
+from delta_core.runtime.processes import cached_property
 from delta_core.scan.apply import Apply
 from delta_core.scan.file_context import FileContext
 from delta_core.scan.plan import FILE_PATH, LOCATION, ROW_INDEX, ReadPlan, plan_scan, resolve_columns
 from delta_core.scan.vectors import Vectors
-from delta_core.schema import Path
-from delta_core.state import TableState
-from delta_core.types import DataType, PrimitiveType
 
 __all__ = ["Scan", "ScanSource"]
 

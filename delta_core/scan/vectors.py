@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engine import RangeRequest, Storage
+from delta_core.engines.interface import RangeRequest, Storage
 from delta_core.errors import DataFileNotFoundError, HookContractError, plugin_errors
 from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.kernels.row_set import RowSet
-from delta_core.rules import VECTOR_LOCATION, RowSelector
+from delta_core.plugins.rules import VECTOR_LOCATION, RowSelector
 
 __all__ = ["Vectors", "read_row_sets"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from delta_core.spark.reading import read, read_changes
+from delta_core.spark.read import read, read_changes
+from delta_core.spark.save import write
 from delta_core.spark.sql import register, sql
-from delta_core.spark.writing import write
 
 __all__ = ["read", "read_changes", "register", "sql", "write"]

@@ -8,9 +8,6 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from delta_core.engines.spark import is_indexed
-from delta_core.engines.spark.expressions import to_sql
-from delta_core.engines.spark.types import reshape
 from delta_core.errors import DeltaError, ExpressionError
 from delta_core.expressions.ast import Call, all_parts
 from delta_core.expressions.filters import to_expression
@@ -21,6 +18,9 @@ from delta_core.log.files import FileSet
 from delta_core.scan.plan import resolve_columns
 from delta_core.scan.projection import Tree, add_path, prune
 from delta_core.snapshot import Snapshot
+from delta_core.spark.expressions import to_sql
+from delta_core.spark.plan.frame import is_indexed
+from delta_core.spark.types import reshape
 
 __all__ = ["condition", "files_for", "selected"]
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from delta_core.actions import FILE_COLUMNS
-from delta_core.engines.spark.types import spark_schema
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
 from delta_core.log.files import FileSet
+from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.snapshot import Snapshot, open_snapshot
+from delta_core.spark.types import spark_schema
 
 __all__ = ["DeltaSource"]
 

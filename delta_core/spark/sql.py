@@ -9,10 +9,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from delta_core.engines.spark import private
-from delta_core.engines.spark.failures import convert_failures
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
-from delta_core.spark.reading import read
+from delta_core.spark.failures import convert_failures
+from delta_core.spark.plan import private
+from delta_core.spark.read import read
 from delta_core.spark.source import DeltaSource
 
 __all__ = ["register", "sql"]

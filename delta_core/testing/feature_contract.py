@@ -19,19 +19,19 @@ from typing import Any, NoReturn
 import pytest
 from msgspec.structs import replace
 
-from delta_core.actions import ADDED_FILE, CHANGE_FILE, FILE_COLUMNS, Metadata, Protocol
 from delta_core.commit.attempt import AttemptView
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.upgrade import upgraded
 from delta_core.errors import ConstraintViolationError, DataFileError, DeltaError, did_you_mean
-from delta_core.features import API_VERSION, READER_VERSIONS, WRITER_VERSIONS, SupportedFeatures, TableFeature
-from delta_core.hooks import hook_name, marked_hooks
-from delta_core.hookspecs import RESULTS
-from delta_core.plans import ReadRequest
-from delta_core.plugins import PluginRegistry, PluginSet
-from delta_core.rules import ActionColumn, FillColumn, ReadCheck, RemoveRows, RowCheck, RowFilter, RowSelector
-from delta_core.schema import Schema
-from delta_core.state import TableState
+from delta_core.plugins.features import API_VERSION, READER_VERSIONS, WRITER_VERSIONS, SupportedFeatures, TableFeature
+from delta_core.plugins.hook_calls import hook_name, marked_hooks
+from delta_core.plugins.hookspecs import RESULTS
+from delta_core.plugins.plans import ReadRequest
+from delta_core.plugins.registry import PluginRegistry, PluginSet
+from delta_core.plugins.rules import ActionColumn, FillColumn, ReadCheck, RemoveRows, RowCheck, RowFilter, RowSelector
+from delta_core.plugins.state import TableState
+from delta_core.protocol.actions import ADDED_FILE, CHANGE_FILE, FILE_COLUMNS, Metadata, Protocol
+from delta_core.protocol.schema import Schema
 from delta_core.testing.feature_tables import ExampleTable, MadeTable, as_values, tamper
 
 __all__ = ["ExampleTable", "FeatureContract", "attempt_view", "table_state"]

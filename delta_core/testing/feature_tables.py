@@ -17,12 +17,12 @@ from delta_core.kernels.row_set import RowSet
 from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.operations.create import create_table
 from delta_core.operations.write import WriteOptions, write_table
-from delta_core.plans import ReadRequest
-from delta_core.plugins import PluginRegistry
-from delta_core.rules import HiddenColumn, MetadataColumn
-from delta_core.schema import Schema
+from delta_core.plugins.plans import ReadRequest
+from delta_core.plugins.registry import PluginRegistry
+from delta_core.plugins.rules import HiddenColumn, MetadataColumn
+from delta_core.protocol.schema import Schema
+from delta_core.protocol.types import StructType
 from delta_core.snapshot import Snapshot, open_context
-from delta_core.types import StructType
 
 __all__ = ["ExampleTable", "MadeTable", "as_values", "tamper"]
 

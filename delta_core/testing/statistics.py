@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_core.protocol.types import DataType, PrimitiveType, StructType, parse_decimal
 from delta_core.testing.data_files import physical_name
-from delta_core.types import DataType, PrimitiveType, StructType, parse_decimal
 
 __all__ = ["compute_statistics", "partition_struct", "statistics_json", "statistics_struct", "typed_statistics"]
 

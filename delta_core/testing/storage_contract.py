@@ -11,7 +11,7 @@ from threading import Barrier
 
 import pytest
 
-from delta_core.engine import RangeRequest, Storage
+from delta_core.engines.interface import RangeRequest, Storage
 from delta_core.errors import EngineError
 
 __all__ = ["StorageContract", "race"]
@@ -32,7 +32,7 @@ FOREIGN = (
 
 
 class StorageContract:
-    """Tests that a storage does what `delta_core.engine.Storage` says.
+    """Tests that a storage does what `delta_core.engines.interface.Storage` says.
 
     A subclass has a fixture ``storage`` that gives an empty one, and may have one ``failing_storage``, which gives one
     whose every call fails for another reason than a missing file.

@@ -21,7 +21,8 @@ from typing import Any, Literal, Self
 
 import pyarrow as pa
 
-from delta_core.schema import Schema, arrow_schema
+from delta_core.protocol.schema import Schema, arrow_schema
+from delta_core.protocol.types import BASE_TYPES, TIMESTAMP_NTZ, VARIANT
 from delta_core.testing.data_files import (
     Rows,
     as_schema,
@@ -39,7 +40,6 @@ from delta_core.testing.log_builder import LogBuilder
 from delta_core.testing.log_state import Action, vector_id
 from delta_core.testing.statistics import compute_statistics, statistics_json
 from delta_core.testing.vector_bytes import encode_vector, encode_vector_file, encode_z85, vector_path
-from delta_core.types import BASE_TYPES, TIMESTAMP_NTZ, VARIANT
 
 __all__ = ["READER_FEATURES", "TableBuilder"]
 
@@ -114,7 +114,7 @@ class TableBuilder(LogBuilder):
 
         Parameters
         ----------
-        schema : pyarrow.Schema, delta_core.schema.Schema or dict
+        schema : pyarrow.Schema, delta_core.protocol.schema.Schema or dict
             Or decoded JSON, or ``{"id": "long"}``.
         column_mapping : str, optional
             Give every field an id and a physical name.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engine import Compiled, Evaluator
+from delta_core.engines.interface import Compiled, Evaluator
 from delta_core.errors import (
     ConstraintViolationError,
     ExpressionError,
@@ -38,8 +38,8 @@ from delta_core.expressions.ast import (
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.nested import empty_rows, narrow, null_rows, reach, relabel
-from delta_core.rules import FillColumn, HiddenColumn, RowCheck
-from delta_core.schema import Path, find
+from delta_core.plugins.rules import FillColumn, HiddenColumn, RowCheck
+from delta_core.protocol.schema import Path, find
 from delta_core.write import compute as pc
 from delta_core.write.convert import Convert, conversion
 from delta_core.write.layout import FileColumn, arrow_type, file_columns

@@ -12,12 +12,12 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.actions import ADDED_FILE, CHANGE_FILE
-from delta_core.engine import Engine, FileWrite, WrittenFile
+from delta_core.engines.interface import Engine, FileWrite, WrittenFile
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError
-from delta_core.properties import WriterProperties, read_property
-from delta_core.schema import Path, find
-from delta_core.secrets import shown_uri
+from delta_core.handles.secrets import shown_uri
+from delta_core.protocol.actions import ADDED_FILE, CHANGE_FILE
+from delta_core.protocol.properties import WriterProperties, read_property
+from delta_core.protocol.schema import Path, find
 from delta_core.write.apply import PrepareRows
 from delta_core.write.layout import file_columns
 from delta_core.write.names import CHANGE_DIRECTORY, encode_path, file_name, partition_directory, random_prefix

@@ -8,8 +8,8 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.errors import UnsupportedOperationError
-from delta_core.schema import FIELD_ID, NESTED_IDS, Path, format_path
-from delta_core.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef
+from delta_core.protocol.schema import FIELD_ID, NESTED_IDS, Path, format_path
+from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, TypeDef
 from delta_core.write.plan import WritePlan
 
 __all__ = ["FileColumn", "arrow_type", "file_columns"]

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.errors import SchemaMismatchError, UnsupportedOperationError
-from delta_core.state import TableState
-from delta_core.types import DataType, PrimitiveType, parse_decimal
+from delta_core.plugins.state import TableState
+from delta_core.protocol.types import DataType, PrimitiveType, parse_decimal
 
 __all__ = ["empty_is_null", "format_partition_values"]
 

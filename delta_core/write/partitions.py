@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.types import DataType
+from delta_core.protocol.types import DataType
 from delta_core.write.partition_text import format_partition_values
 
 __all__ = ["Partitions"]

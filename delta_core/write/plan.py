@@ -13,11 +13,9 @@ from delta_core.expressions.ast import Cast, Column, Expression, PhysicalColumn,
 from delta_core.expressions.binding import bind_rule, bind_typed
 from delta_core.expressions.coercion import same_type, spark_name
 from delta_core.log.indexed_columns import statistics_leaves
-from delta_core.plans import ReadRequest
-from delta_core.plugins import PluginSet
-from delta_core.processes import cached_property
-from delta_core.properties import read_property
-from delta_core.rules import (
+from delta_core.plugins.plans import ReadRequest
+from delta_core.plugins.registry import PluginSet
+from delta_core.plugins.rules import (
     ChangeCapture,
     FileRequirement,
     FillColumn,
@@ -30,9 +28,11 @@ from delta_core.rules import (
     RowSelector,
     WriteRule,
 )
-from delta_core.schema import Path, find, format_path
-from delta_core.state import TableState
-from delta_core.types import DataType, PrimitiveType
+from delta_core.plugins.state import TableState
+from delta_core.protocol.properties import read_property
+from delta_core.protocol.schema import Path, find, format_path
+from delta_core.protocol.types import DataType, PrimitiveType
+from delta_core.runtime.processes import cached_property
 
 __all__ = ["WritePlan", "plan_write"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from delta_core.properties import WriterProperties, read_property
-from delta_core.state import TableState
+from delta_core.plugins.state import TableState
+from delta_core.protocol.properties import WriterProperties, read_property
 
 __all__ = ["TARGET_FILE_SIZE", "target_file_size", "writer_properties"]
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_core.engine import ColumnStatistics
-from delta_core.schema import Path
+from delta_core.engines.interface import ColumnStatistics
+from delta_core.protocol.schema import Path
 
 __all__ = ["PREFIX_LENGTH", "statistics_json", "truncate_max", "truncate_min"]
 

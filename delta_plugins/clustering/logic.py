@@ -18,13 +18,13 @@ from delta_core.api import (
     PrimitiveType,
     SchemaError,
     TableState,
+    decode_json,
     find,
     format_path,
     leaf_fields,
     parse_columns,
     parse_decimal,
 )
-from delta_core.kernels.shallow_json import decode_json
 
 __all__ = ["DOMAIN", "REQUEST", "check_columns", "clustering_columns", "requested_domain", "without_request"]
 

@@ -17,12 +17,12 @@ from delta_core.api import (
     TableState,
     UnsupportedOperationError,
     bind_typed,
+    decode_json,
     format_path,
     parse_sql,
     spark_name,
     walk,
 )
-from delta_core.kernels.shallow_json import decode_json
 
 __all__ = ["KEY", "conditions", "is_needed", "row_checks"]
 

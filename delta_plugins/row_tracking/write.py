@@ -24,10 +24,10 @@ from delta_core.api import (
     PrimitiveType,
     SchemaError,
     TableState,
+    decode_json,
 )
 from delta_core.kernels.arrow_buffers import is_valid
 from delta_core.kernels.row_ids import assign_base_row_ids
-from delta_core.kernels.shallow_json import decode_json
 from delta_plugins.row_tracking.logic import COMMIT_VERSION_COLUMN, DOMAIN, ROW_ID_COLUMN
 
 if TYPE_CHECKING:

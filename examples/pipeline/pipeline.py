@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 import delta_core.spark as ds
 from delta_core import DeltaTable
-from delta_core.schema import Field, PrimitiveType, StructType
+from delta_core.protocol.schema import Field, PrimitiveType, StructType
 
 RAW = "order_id STRING, customer STRING, amount DECIMAL(12, 2), ordered_at TIMESTAMP"
 VALID = "amount > 0 AND order_id IS NOT NULL AND ordered_at IS NOT NULL"

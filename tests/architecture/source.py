@@ -11,7 +11,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("delta_core", "delta_plugins")
 #: Modules that give their names on first use (PEP 562): what they import for type checkers is no import.
-LAZY = {"delta_core", "delta_core.api", "delta_core.engines.arrow", "delta_core.interop", "delta_core.scan"}
+LAZY = {
+    "delta_core",
+    "delta_core.api",
+    "delta_core.engines.arrow",
+    "delta_core.expressions",
+    "delta_core.interop",
+    "delta_core.operations",
+    "delta_core.scan",
+}
 
 
 @dataclass(frozen=True)

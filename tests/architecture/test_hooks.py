@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from delta_core import hookspecs
+from delta_core.plugins import hookspecs
 from tests.architecture.source import ROOT
 
 HOOKS = {

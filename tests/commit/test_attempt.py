@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from delta_core.commit.transaction import Transaction
 from delta_core.errors import HookContractError, UnsupportedFeatureError
-from delta_core.plugins import PluginRegistry
-from delta_core.rules import ExtraAction
-from delta_core.schema import Field, Schema
+from delta_core.plugins.registry import PluginRegistry
+from delta_core.plugins.rules import ExtraAction
+from delta_core.protocol.schema import Field, Schema
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 from tests.commit.conftest import added

@@ -14,10 +14,10 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.commit.options import AddAction, CommitProperties
 from delta_core.commit.transaction import Transaction
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaError, SchemaMismatchError
-from delta_core.schema import Schema
+from delta_core.protocol.schema import Schema
+from delta_core.protocol.types import ArrayType, Field, MapType, StructType
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
-from delta_core.types import ArrayType, Field, MapType, StructType
 
 NAME = {"delta.columnMapping.mode": "name"}
 LONG = Field("a", "long")

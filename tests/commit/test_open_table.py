@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.engine import Listing
-from delta_core.engines.arrow.local import LocalStorage
+from delta_core.engines.arrow.storage.local import LocalStorage
+from delta_core.engines.interface import Listing
 from delta_core.errors import MetadataChangedError
 from delta_core.snapshot import Snapshot, open_snapshot
 from tests.commit.conftest import paths

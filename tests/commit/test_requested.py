@@ -13,7 +13,7 @@ from delta_core import DeltaTable, write_deltalake
 from delta_core.commit.conflict import IsolationLevel
 from delta_core.commit.transaction import Transaction
 from delta_core.errors import InvalidArgumentError
-from delta_core.plugins import PluginRegistry
+from delta_core.plugins.registry import PluginRegistry
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 

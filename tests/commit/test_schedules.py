@@ -21,13 +21,13 @@ from msgspec.structs import replace
 from delta_core.commit import committer as module
 from delta_core.commit.conflict import IsolationLevel
 from delta_core.commit.transaction import Transaction
-from delta_core.engine import Listing, PutResult, RangeRequest, Storage
+from delta_core.engines.interface import Listing, PutResult, RangeRequest, Storage
 from delta_core.errors import CommitConflictError, EngineError
 from delta_core.expressions.filters import to_expression
 from delta_core.log.names import commit_name, parse_name
 from delta_core.log.source import TableLog
 from delta_core.operations.create import create_table
-from delta_core.schema import Schema
+from delta_core.protocol.schema import Schema
 from delta_core.snapshot import Snapshot, open_context, open_snapshot
 from tests.commit.conftest import added, live
 

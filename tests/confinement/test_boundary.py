@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.engines.arrow.boundary import Boundary
-from delta_core.engines.arrow.storage import open_storage
+from delta_core.engines.arrow.storage.boundary import Boundary
+from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.errors import EngineError, ExternalPathError
 from delta_core.scan.scan import decode_paths
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from delta_core.engine import RangeRequest
-from delta_core.engines.arrow.credentials import without_credentials
-from delta_core.engines.arrow.storage import open_storage
+from delta_core.engines.arrow.storage.credentials import without_credentials
+from delta_core.engines.arrow.storage.stores import open_storage
+from delta_core.engines.interface import RangeRequest
 from delta_core.errors import EngineError, ExternalPathError
 
 KEYS = {

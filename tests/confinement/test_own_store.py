@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.engine import RangeRequest
-from delta_core.engines.arrow.storage import open_storage
+from delta_core.engines.arrow.storage.stores import open_storage
+from delta_core.engines.interface import RangeRequest
 from delta_core.errors import CorruptTableError, EngineError, ExternalPathError
 from delta_core.snapshot import open_snapshot
 from tests.confinement.hostile import IDS, STOLEN, Spies, files_below, hostile, parquet

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable, QueryBuilder, write_deltalake
-from delta_core.engines.arrow.storage import open_storage
+from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.errors import EngineError, ExternalPathError, InvalidArgumentError
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder

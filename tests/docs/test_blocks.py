@@ -24,7 +24,7 @@ import pytest
 
 import delta_core
 from delta_core import DeltaTable, Field, PrimitiveType, Schema, write_deltalake
-from delta_core.plugins import PluginRegistry
+from delta_core.plugins.registry import PluginRegistry
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.feature_contract import FeatureContract
 from delta_core.testing.table_builder import TableBuilder

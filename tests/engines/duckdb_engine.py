@@ -9,13 +9,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from delta_core.engine import Apply, Engine, FileRead, Storage
 from delta_core.engines.arrow import map_threads
-from delta_core.engines.arrow.log_files import ArrowLogFiles
-from delta_core.engines.arrow.storage import open_storage
+from delta_core.engines.arrow.storage.log_files import ArrowLogFiles
+from delta_core.engines.arrow.storage.stores import open_storage
+from delta_core.engines.interface import Apply, Engine, FileRead, Storage
 from delta_core.errors import DataFileError, DataFileNotFoundError, UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Cast, Expression, Leaf, Literal, leaves
-from delta_core.rules import Function
+from delta_core.plugins.rules import Function
 
 #: Functions whose meaning in DuckDB is Spark's; every other one is refused by name.
 _OPERATORS = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "+": "+", "-": "-", "*": "*"}

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from delta_core.engines.arrow.evaluator import compile_expression, keep_mask, read_column
+from delta_core.engines.arrow.evaluate.evaluator import compile_expression, keep_mask, read_column
 from delta_core.errors import ColumnNotFoundError, ExpressionError, UnsupportedExpressionError
 from delta_core.expressions import format_sql, from_filters, parse_sql, to_expression
 from delta_core.expressions.ast import Expression, literal
 from delta_core.expressions.polars_filters import from_polars
 from delta_core.expressions.pyarrow_filters import from_pyarrow
-from delta_core.schema import Schema
+from delta_core.protocol.schema import Schema
 
 TABLE = pa.table(
     {

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core.engines.arrow.evaluator import compile_expression, keep_mask
+from delta_core.engines.arrow.evaluate.evaluator import compile_expression, keep_mask
 from delta_core.expressions import bind, format_sql, parse_sql, plan_skipping, to_expression
 from delta_core.expressions.ast import Call, Cast, Column, Expression, FileStatistic, Literal, PartitionValue
-from delta_core.schema import ColumnMap
-from delta_core.types import ArrayType, Field, PrimitiveType, StructType
+from delta_core.protocol.schema import ColumnMap
+from delta_core.protocol.types import ArrayType, Field, PrimitiveType, StructType
 
 UTC = dt.UTC
 SCHEMA = StructType([

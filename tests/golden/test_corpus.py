@@ -23,8 +23,8 @@ from delta_core.errors import (
     UnsupportedVersionError,
 )
 from delta_core.expressions.ast import FileStatistic
+from delta_core.protocol.types import PrimitiveType
 from delta_core.snapshot import open_snapshot
-from delta_core.types import PrimitiveType
 from delta_plugins.variant_type.logic import variant_to_json
 from tests.golden.conftest import is_opened
 

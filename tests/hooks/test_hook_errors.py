@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core import DeltaTable, hookspecs, write_deltalake
+from delta_core import DeltaTable, write_deltalake
 from delta_core.api import (
     VECTOR_LOCATION,
     Call,
@@ -28,8 +28,9 @@ from delta_core.api import (
     hookimpl,
 )
 from delta_core.errors import ColumnNotFoundError, HookContractError, PluginError
-from delta_core.hookspecs import RESULTS
-from delta_core.plugins import PluginSet
+from delta_core.plugins import hookspecs
+from delta_core.plugins.hookspecs import RESULTS
+from delta_core.plugins.registry import PluginSet
 from delta_core.snapshot import open_snapshot
 from tests.hooks.strangers import Stranger, plugin_set, registry, table_of
 

@@ -23,9 +23,9 @@ from delta_core.api import (
 from delta_core.commit.transaction import Transaction
 from delta_core.errors import HookContractError, PluginConflictError, TypeChangeError
 from delta_core.operations.create import create_table
-from delta_core.plugins import PluginRegistry
+from delta_core.plugins.registry import PluginRegistry
+from delta_core.protocol.types import ArrayType, Field, StructType
 from delta_core.snapshot import open_context, open_snapshot
-from delta_core.types import ArrayType, Field, StructType
 from tests.hooks.strangers import Stranger, plugin_set
 
 SCHEMA = Schema.from_json('{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}')

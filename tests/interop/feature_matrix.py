@@ -19,7 +19,7 @@ from delta_core.kernels.row_set import RowSet
 from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.operations.create import create_table
 from delta_core.operations.write import WriteOptions, write_table
-from delta_core.schema import Schema
+from delta_core.protocol.schema import Schema
 from delta_core.snapshot import open_context, open_snapshot
 
 __all__ = [

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core.errors import DeltaError
-from delta_core.plugins import default_registry
+from delta_core.plugins.registry import default_registry
 from delta_core.snapshot import open_snapshot
 from tests.interop.feature_matrix import (
     OURS,

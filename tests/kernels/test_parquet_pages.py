@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.engines.arrow.parquet_columns import find_chunk
+from delta_core.engines.arrow.parquet.columns import find_chunk
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels._parquet_pages import decompress_snappy
 from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk, text_pages

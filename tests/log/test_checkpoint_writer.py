@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core.actions import ActionField, ActionKind
 from delta_core.api import TableFeature
 from delta_core.errors import (
     EngineError,
@@ -25,7 +24,8 @@ from delta_core.errors import (
 from delta_core.log.checkpoint_plan import CheckpointPlan
 from delta_core.log.checkpoint_writer import CheckpointResult, write_checkpoint
 from delta_core.log.hint import canonical_checksum
-from delta_core.plugins import PluginRegistry
+from delta_core.plugins.registry import PluginRegistry
+from delta_core.protocol.actions import ActionField, ActionKind
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
@@ -626,7 +626,7 @@ class Catalog:
         self.version, self.content = version, content
 
     def latest(self, since: int | None = None) -> Any:
-        from delta_core.catalog import StagedCommit
+        from delta_core.log.catalog import StagedCommit
 
         return self.version, [StagedCommit(self.version, self.content)]
 

@@ -14,9 +14,9 @@ import delta_core.log.checkpoint_writer as writer
 from delta_core.expressions.ast import Call, Cast, Expression, FileStatistic, Literal, PartitionValue
 from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.log.group_tests import plan_group_test
+from delta_core.protocol.types import PrimitiveType
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.testing.table_builder import TableBuilder
-from delta_core.types import PrimitiveType
 
 LONG = PrimitiveType("long")
 LEAVES = ("p", "q", "id", "x", "text", "ts")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from delta_core.errors import LogError, SchemaError
 from delta_core.log.partition_values import parse_partition_values
-from delta_core.types import ArrayType, PrimitiveType
+from delta_core.protocol.types import ArrayType, PrimitiveType
 
 UTC = dt.UTC
 

@@ -16,13 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import latency
-from delta_core.engines.arrow import pinned
+from delta_core.engines.arrow.storage import pinned
 from delta_core.errors import LogChangedError, LogError, VersionNotFoundError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.log.checkpoint_writer import write_checkpoint
+from delta_core.protocol.types import PrimitiveType
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.testing.table_builder import TableBuilder
-from delta_core.types import PrimitiveType
 
 KINDS = ["v1", "v1-multipart", "v2-classic", "v2-parquet", "v2-json"]
 LOWEST = FileStatistic("min", ("id",), PrimitiveType("long"))

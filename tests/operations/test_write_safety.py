@@ -25,7 +25,7 @@ from delta_core.errors import (
 )
 from delta_core.operations.create import create_table
 from delta_core.operations.write import TableWrite, WriteOptions, run_write
-from delta_core.schema import Schema
+from delta_core.protocol.schema import Schema
 from delta_core.snapshot import Snapshot, open_context, open_snapshot
 from delta_core.transaction import AddAction
 from delta_core.write.source import open_source

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core.catalog import StagedCommit, allows
 from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import (
     CatalogRequiredError,
@@ -22,9 +21,10 @@ from delta_core.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
+from delta_core.log.catalog import StagedCommit, allows
 from delta_core.operations.create import create_table
 from delta_core.operations.write import WriteOptions, write_table
-from delta_core.schema import Schema
+from delta_core.protocol.schema import Schema
 from delta_core.snapshot import Snapshot, TableContext, open_context, open_snapshot
 from delta_core.testing.memory_catalog import MemoryCatalog
 from delta_core.write.files import write_files

@@ -12,7 +12,6 @@ import pytest
 from deltalake import DeltaTable as PeerTable
 
 from delta_core import DeltaTable
-from delta_core.actions import Metadata
 from delta_core.errors import (
     ConstraintViolationError,
     InvalidArgumentError,
@@ -22,11 +21,12 @@ from delta_core.errors import (
     UnsupportedOperationError,
     VersionNotFoundError,
 )
-from delta_core.plans import ReadRequest
-from delta_core.rules import ChangeCapture
-from delta_core.schema import Schema
+from delta_core.plugins.plans import ReadRequest
+from delta_core.plugins.rules import ChangeCapture
+from delta_core.plugins.state import TableState
+from delta_core.protocol.actions import Metadata
+from delta_core.protocol.schema import Schema
 from delta_core.snapshot import Snapshot, open_snapshot
-from delta_core.state import TableState
 from delta_core.testing.data_files import as_schema
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, attempt_view, table_state
 from delta_core.testing.table_builder import TableBuilder

@@ -11,7 +11,6 @@ from deltalake import DeltaTable as PeerTable
 from deltalake import write_deltalake
 from msgspec.structs import replace
 
-from delta_core.actions import Metadata
 from delta_core.errors import (
     ColumnNotFoundError,
     ConcurrentAppendError,
@@ -23,10 +22,11 @@ from delta_core.errors import (
     UnsupportedExpressionError,
     UnsupportedOperationError,
 )
+from delta_core.plugins.state import TableState
+from delta_core.protocol.actions import Metadata
+from delta_core.protocol.types import ArrayType, Field, PrimitiveType, StructType, type_to_json
 from delta_core.snapshot import Snapshot, open_snapshot
-from delta_core.state import TableState
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
-from delta_core.types import ArrayType, Field, PrimitiveType, StructType, type_to_json
 from delta_plugins.check_constraints.verbs import add_constraint
 from tests.plugins.written import append, begin, create, files_of, overwrite, peer_rows, rows
 

@@ -22,10 +22,10 @@ from delta_core.errors import (
 )
 from delta_core.operations.create import create_table
 from delta_core.operations.write import WriteOptions, write_table
-from delta_core.schema import Schema
+from delta_core.protocol.schema import Schema
+from delta_core.protocol.types import Field, StructType
 from delta_core.snapshot import open_context, open_snapshot
 from delta_core.testing.feature_contract import table_state
-from delta_core.types import Field, StructType
 from delta_plugins.clustering.logic import clustering_columns
 from delta_plugins.clustering.verbs import cluster_by
 from tests.plugins.written import append, begin, create, peer_rows, rows

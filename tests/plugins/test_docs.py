@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from delta_core import hookspecs, rules
-from delta_core.features import TableFeature
-from delta_core.plugins import PluginRegistry
+from delta_core.plugins import hookspecs, rules
+from delta_core.plugins.features import TableFeature
+from delta_core.plugins.registry import PluginRegistry
 
 DOCS = Path(__file__).parents[2] / "docs"
 PLUGINS = (DOCS / "plugins.md").read_text()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from delta_core.entry_points import entry_groups, entry_points
-from delta_core.plugins import PluginRegistry
+from delta_core.plugins.entry_points import entry_groups, entry_points
+from delta_core.plugins.registry import PluginRegistry
 
 GROUP = "delta_core.features"
 

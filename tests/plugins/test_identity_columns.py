@@ -20,9 +20,9 @@ from delta_core.errors import (
     SchemaMismatchError,
 )
 from delta_core.operations.write import TableWrite, WriteOptions, write_table
-from delta_core.schema import Field, Schema
+from delta_core.plugins.state import TableState
+from delta_core.protocol.schema import Field, Schema
 from delta_core.snapshot import open_context, open_snapshot
-from delta_core.state import TableState
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, attempt_view, table_state
 from delta_core.write.files import write_files
 from delta_core.write.source import open_source

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from delta_core.actions import Metadata
 from delta_core.errors import (
     ColumnNotFoundError,
     ConstraintViolationError,
@@ -19,7 +18,8 @@ from delta_core.errors import (
     UnsupportedExpressionError,
     UnsupportedOperationError,
 )
-from delta_core.state import TableState
+from delta_core.plugins.state import TableState
+from delta_core.protocol.actions import Metadata
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_plugins.invariants.logic import row_checks
 from tests.plugins.written import append, create, files_of, peer_rows, rows

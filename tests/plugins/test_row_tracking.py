@@ -10,13 +10,13 @@ import pytest
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.expressions.ast import Call, FileConstant, PhysicalColumn, RowPosition
-from delta_core.plans import ReadRequest
-from delta_core.rules import MetadataColumn
+from delta_core.plugins.plans import ReadRequest
+from delta_core.plugins.rules import MetadataColumn
+from delta_core.plugins.state import TableState
+from delta_core.protocol.types import PrimitiveType
 from delta_core.snapshot import open_snapshot
-from delta_core.state import TableState
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
-from delta_core.types import PrimitiveType
 
 LONG = PrimitiveType("long")
 NAMES = {

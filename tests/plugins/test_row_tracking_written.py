@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from delta_core.actions import ADDED_FILE
 from delta_core.commit.intents import READ_FILE
 from delta_core.commit.transaction import CommitResult
 from delta_core.errors import InvalidArgumentError, SchemaError, UnsupportedOperationError
 from delta_core.kernels.row_set import RowSet
-from delta_core.plugins import PluginRegistry
-from delta_core.rules import ActionColumn, ExtraAction, HiddenColumn
+from delta_core.plugins.registry import PluginRegistry
+from delta_core.plugins.rules import ActionColumn, ExtraAction, HiddenColumn
+from delta_core.protocol.actions import ADDED_FILE
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.feature_contract import attempt_view, table_state
 from delta_core.write.files import write_files

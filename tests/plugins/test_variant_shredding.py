@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.errors import DataFileError
+from delta_core.plugins.state import TableState
+from delta_core.protocol.types import VARIANT
 from delta_core.snapshot import open_snapshot
-from delta_core.state import TableState
 from delta_core.testing.feature_contract import FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
 from delta_core.testing.variant_bytes import encode_metadata, encode_value, names_of
-from delta_core.types import VARIANT
 from delta_plugins.variant_type.logic import unshred, variant_to_json
 
 GROUP = [pa.field("value", pa.binary())]

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from delta_core.errors import DataFileError, ExpressionError, UnsupportedFeatureError
 from delta_core.expressions.ast import Call, Column
-from delta_core.schema import check_types
+from delta_core.plugins.state import TableState
+from delta_core.protocol.schema import check_types
+from delta_core.protocol.types import VARIANT, PrimitiveType
 from delta_core.snapshot import open_snapshot
-from delta_core.state import TableState
 from delta_core.testing.feature_contract import FeatureContract, table_state
 from delta_core.testing.table_builder import TableBuilder
 from delta_core.testing.variant_bytes import encode_metadata, encode_value, names_of, variants
-from delta_core.types import VARIANT, PrimitiveType
 from delta_plugins.variant_type.logic import json_type, unshred, variant_to_json
 
 NO_NAMES = encode_metadata([])

@@ -20,16 +20,16 @@ from delta_core.errors import (
     PluginConflictError,
 )
 from delta_core.expressions.ast import Call, Column, FileConstant, PhysicalColumn, RowPosition, literal
-from delta_core.features import TableFeature
-from delta_core.hookspecs import hookimpl
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.files import FileSet
-from delta_core.plugins import PluginRegistry
-from delta_core.rules import MetadataColumn, ReadCheck, RowFilter
+from delta_core.plugins.features import TableFeature
+from delta_core.plugins.hookspecs import hookimpl
+from delta_core.plugins.registry import PluginRegistry
+from delta_core.plugins.rules import MetadataColumn, ReadCheck, RowFilter
+from delta_core.protocol.types import ArrayType, Field, MapType, PrimitiveType, StructType
 from delta_core.scan import vectors
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
-from delta_core.types import ArrayType, Field, MapType, PrimitiveType, StructType
 
 LONG, STRING = PrimitiveType("long"), PrimitiveType("string")
 PERSON = StructType([Field("name", "string"), Field("age", "long")])

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_core.engines.arrow.evaluator import ArrowEvaluator
+from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
 from delta_core.expressions import bind, parse_sql
 from delta_core.expressions.ast import column
-from delta_core.schema import Schema
+from delta_core.protocol.schema import Schema
 
 pytestmark = pytest.mark.spark
 

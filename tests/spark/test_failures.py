@@ -13,12 +13,11 @@ from typing import Any
 
 import pytest
 
-from delta_core.engines.arrow.local import LocalStorage
-from delta_core.engines.spark import failures
-from delta_core.engines.spark.replay import plan_replay
+from delta_core.engines.arrow.storage.local import LocalStorage
 from delta_core.errors import CorruptTableError, DataFileError, DataFileNotFoundError, DeltaError, EngineError
 from delta_core.snapshot import open_snapshot
-from delta_core.spark import read
+from delta_core.spark import failures, read
+from delta_core.spark.plan.replay import plan_replay
 from delta_core.testing.table_builder import TableBuilder
 from delta_plugins.deletion_vectors.logic import DeletionVectorError
 from tests.spark.test_parallel_planning import drop_held

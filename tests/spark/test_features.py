@@ -11,15 +11,15 @@ import pyarrow as pa
 import pytest
 
 from delta_core import DeltaTable
-from delta_core.engines.spark.expressions import check_zone, to_sql
 from delta_core.errors import DataFileError, UnsupportedExpressionError, UnsupportedOperationError
 from delta_core.expressions import bind
 from delta_core.expressions.ast import Call, Cast, Column, Literal
+from delta_core.protocol.types import PrimitiveType
 from delta_core.snapshot import open_snapshot
 from delta_core.spark import read, read_changes
+from delta_core.spark.expressions import check_zone, to_sql
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
-from delta_core.types import PrimitiveType
 from tests.spark.conftest import plain
 
 pytestmark = pytest.mark.spark
@@ -135,7 +135,7 @@ def test_functions_of_plugins_take_their_template(spark: Any, golden: Path) -> N
 
 
 def test_template_nests_and_quotes_names() -> None:
-    from delta_core.rules import Function
+    from delta_core.plugins.rules import Function
 
     functions = {"twice": Function("f", "twice", lambda t: t[0], lambda a: a, spark="concat({0}, {0})")}
     inner = Call("twice", (Column(("a b",)),))

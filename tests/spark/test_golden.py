@@ -13,10 +13,10 @@ import pyspark
 import pytest
 
 from delta_core.errors import CorruptTableError
+from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 from delta_core.snapshot import open_snapshot
 from delta_core.spark import read
 from delta_core.testing.comparison import assert_same_rows
-from delta_core.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 from delta_plugins.variant_type.logic import variant_to_json
 from tests.golden.conftest import ROOT, records
 from tests.spark.conftest import plain

@@ -16,8 +16,8 @@ import pytest
 
 from delta_core import DeltaTable, write_deltalake
 from delta_core.snapshot import Snapshot, open_context, open_snapshot
-from delta_core.spark import held
-from delta_core.spark.held import SETTING, Stamps, open_latest
+from delta_core.spark import snapshots as held
+from delta_core.spark.snapshots import SETTING, Stamps, open_latest
 
 SESSION = SimpleNamespace(conf={})
 COLUMNS = ["path", "size", "stats"]

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 from delta_core import write_deltalake
-from delta_core.engines.spark import private
 from delta_core.errors import (
     ColumnNotFoundError,
     DataFileNotFoundError,
@@ -24,6 +23,7 @@ from delta_core.errors import (
 )
 from delta_core.snapshot import open_snapshot
 from delta_core.spark import read
+from delta_core.spark.plan import private
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 from tests.spark.conftest import plain

@@ -379,7 +379,7 @@ def test_failing_query_leaves_the_table_as_it_was(spark: Any, tmp_path: Path) ->
 
 def test_lost_race_deletes_what_was_written(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ds.write(spark.range(3), tmp_path)
-    from delta_core.engines.spark import write as module
+    from delta_core.spark.write import modes as module
 
     original = module.write_frame
 
@@ -408,7 +408,7 @@ def test_user_query_runs_once_with_its_observation(spark: Any, tmp_path: Path) -
 
 
 def test_rows_never_pass_through_python(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from delta_core.engines.spark.write_job import Job
+    from delta_core.spark.write.job import Job
 
     plans = []
     original = Job.run

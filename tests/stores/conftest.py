@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from delta_core.commit.committer import prove_exclusive
-from delta_core.engine import Storage
-from delta_core.engines.arrow.storage import open_storage
+from delta_core.engines.arrow.storage.stores import open_storage
+from delta_core.engines.interface import Storage
 from tests.stores.servers import SERVERS, Server, ServerMissingError
 
 

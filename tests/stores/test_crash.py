@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from delta_core import CommitProperties, DeltaTable, Transaction, write_deltalake
-from delta_core.engines.arrow.local import LocalStorage
+from delta_core.engines.arrow.storage.local import LocalStorage
 from delta_core.errors import TableNotFoundError
 from delta_core.snapshot import open_snapshot
 

@@ -16,8 +16,8 @@ from benchmarks.latency import register as register_latency
 from delta_core import DeltaTable, write_deltalake
 from delta_core.commit.committer import StoreCommitter, prove_exclusive
 from delta_core.commit.outcome import Committed, Conflict, Proposal
-from delta_core.engine import RangeRequest, Storage
-from delta_core.engines.arrow.storage import open_storage
+from delta_core.engines.arrow.storage.stores import open_storage
+from delta_core.engines.interface import RangeRequest, Storage
 from delta_core.errors import (
     CommitError,
     EngineError,

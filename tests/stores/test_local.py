@@ -13,9 +13,9 @@ import pytest
 
 from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.outcome import Conflict, Proposal
-from delta_core.engine import RangeRequest, Storage
-from delta_core.engines.arrow import local_files
-from delta_core.engines.arrow.storage import open_storage
+from delta_core.engines.arrow.storage import local_files
+from delta_core.engines.arrow.storage.stores import open_storage
+from delta_core.engines.interface import RangeRequest, Storage
 from delta_core.errors import CommitError, EngineError
 from delta_core.testing.storage_contract import StorageContract
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from delta_core.engines.arrow import map_threads_wide
-from delta_core.processes import PerProcess, cached_property, num_forks
+from delta_core.runtime.processes import PerProcess, cached_property, num_forks
 from tests.stores.conftest import place
 from tests.stores.servers import SERVERS, Server
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from delta_core.engine import Storage
-from delta_core.engines.arrow.storage import open_storage
+from delta_core.engines.arrow.storage.stores import open_storage
+from delta_core.engines.interface import Storage
 from delta_core.log.names import commit_name
 from delta_core.testing.storage_contract import StorageContract
 from tests.stores.conftest import place

@@ -13,7 +13,7 @@ import pytest
 
 import delta_core
 from delta_core.errors import UnsupportedOperationError
-from delta_core.unavailable import TODAY
+from delta_core.operations.unavailable import TODAY
 
 deltalake = pytest.importorskip("deltalake")
 pytestmark = pytest.mark.peer

@@ -13,7 +13,7 @@ import pytest
 
 from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.operations.create import create_table
-from delta_core.schema import Schema
+from delta_core.protocol.schema import Schema
 from delta_core.snapshot import open_context, open_snapshot
 from delta_core.writer import write_deltalake
 

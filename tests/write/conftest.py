@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from delta_core.commit.transaction import Transaction
-from delta_core.features import TableFeature
-from delta_core.hookspecs import hookimpl
-from delta_core.plugins import PluginRegistry
-from delta_core.rules import MetadataColumn
+from delta_core.plugins.features import TableFeature
+from delta_core.plugins.hookspecs import hookimpl
+from delta_core.plugins.registry import PluginRegistry
+from delta_core.plugins.rules import MetadataColumn
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 from delta_core.write.files import Written, write_files

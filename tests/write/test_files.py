@@ -27,12 +27,12 @@ from delta_core.expressions.ast import (
     column,
 )
 from delta_core.log.files import FileSet
-from delta_core.properties import BloomFilterProperties, ColumnProperties, WriterProperties
-from delta_core.rules import ChangeCapture, FileRequirement, FillColumn, HiddenColumn, MetadataColumn, RowCheck
+from delta_core.plugins.rules import ChangeCapture, FileRequirement, FillColumn, HiddenColumn, MetadataColumn, RowCheck
+from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
+from delta_core.protocol.types import PrimitiveType
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
-from delta_core.types import PrimitiveType
 from delta_core.write.files import Written, describe_files, write_change_files, write_files
 from delta_core.write.plan import plan_write
 from tests.write.conftest import Make, append

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from delta_core.errors import SchemaMismatchError, UnsupportedOperationError
 from delta_core.log.partition_values import parse_partition_values
-from delta_core.types import PrimitiveType
+from delta_core.protocol.types import PrimitiveType
 from delta_core.write.partition_text import format_partition_values
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {

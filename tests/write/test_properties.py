@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from delta_core.errors import InvalidArgumentError
-from delta_core.properties import (
+from delta_core.protocol.properties import (
     BloomFilterProperties,
     ColumnProperties,
     WriterProperties,

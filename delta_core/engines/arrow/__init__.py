@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from delta_core.engine import Engine
-from delta_core.engines.arrow.boundary import AllowExternal
-from delta_core.engines.arrow.log_files import ArrowLogFiles
-from delta_core.engines.arrow.storage import open_storage
-from delta_core.processes import PerProcess
+from delta_core.engines.arrow.storage.boundary import AllowExternal
+from delta_core.engines.arrow.storage.log_files import ArrowLogFiles
+from delta_core.engines.arrow.storage.stores import open_storage
+from delta_core.engines.interface import Engine
+from delta_core.runtime.processes import PerProcess
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -28,12 +28,12 @@ def engine(uri: str, storage_options: Mapping[str, Any] | None = None, allow_ext
     run = map_threads if storage.local_path("") is not None else map_threads_wide
 
     def data() -> Any:
-        from delta_core.engines.arrow.data_files import ArrowDataFiles
+        from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
 
         return ArrowDataFiles(storage, evaluating)
 
     def evaluator() -> Any:
-        from delta_core.engines.arrow.evaluator import ArrowEvaluator
+        from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
 
         return ArrowEvaluator()
 

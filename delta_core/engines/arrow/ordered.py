@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 
 from delta_core.errors import EngineError
-from delta_core.processes import num_forks
+from delta_core.runtime.processes import num_forks
 
 __all__ = ["run_ordered"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.engine import Evaluator, Relation
-from delta_core.engines.arrow.evaluator import read_column
+from delta_core.engines.arrow.evaluate.evaluator import read_column
+from delta_core.engines.interface import Evaluator, Relation
 from delta_core.errors import SchemaMismatchError
 from delta_core.expressions.ast import Column, Expression, Leaf, leaves
 

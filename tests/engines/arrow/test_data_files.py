@@ -10,15 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.engine import FileRead
-from delta_core.engines.arrow import data_files
-from delta_core.engines.arrow.data_files import ArrowDataFiles
-from delta_core.engines.arrow.evaluator import ArrowEvaluator
-from delta_core.engines.arrow.storage import LocalStorage
+from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
+from delta_core.engines.arrow.parquet import data_files
+from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
+from delta_core.engines.arrow.storage.stores import LocalStorage
+from delta_core.engines.interface import FileRead
 from delta_core.errors import DataFileError, DataFileNotFoundError
 from delta_core.expressions.ast import Call, FileStatistic, Literal
-from delta_core.schema import FIELD_ID, arrow_schema
-from delta_core.types import BASE_TYPES, TIMESTAMP_NTZ, VARIANT, ArrayType, Field, MapType, PrimitiveType, StructType
+from delta_core.protocol.schema import FIELD_ID, arrow_schema
+from delta_core.protocol.types import (
+    BASE_TYPES,
+    TIMESTAMP_NTZ,
+    VARIANT,
+    ArrayType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+)
 
 TYPES = {**BASE_TYPES, "timestamp_ntz": TIMESTAMP_NTZ, "variant": VARIANT}
 

@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core.engine import FileWrite, WrittenFile
-from delta_core.engines.arrow import data_writer, engine
-from delta_core.engines.arrow.data_writer import write_files
-from delta_core.engines.arrow.storage import open_storage
+from delta_core.engines.arrow import engine
+from delta_core.engines.arrow.parquet import data_writer
+from delta_core.engines.arrow.parquet.data_writer import write_files
+from delta_core.engines.arrow.storage.stores import open_storage
+from delta_core.engines.interface import FileWrite, WrittenFile
 from delta_core.errors import EngineError
-from delta_core.properties import WriterProperties
+from delta_core.protocol.properties import WriterProperties
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import ColumnProperties, DeltaTable, WriterProperties, write_deltalake
-from delta_core.engines.arrow.measure import parquet_leaves
+from delta_core.engines.arrow.parquet.statistics import parquet_leaves
 from delta_core.errors import DataFileError
 from delta_core.transaction import AddAction
 

@@ -15,15 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.engines.arrow import evaluator, result_size
-from delta_core.engines.arrow.evaluator import ArrowEvaluator, compile_expression, keep_mask, read_column
+from delta_core.engines.arrow.evaluate import evaluator, result_size
+from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator, compile_expression, keep_mask, read_column
 from delta_core.errors import ExpressionError, PluginError, UnsupportedExpressionError
 from delta_core.expressions import bind, format_sql, parse_sql
 from delta_core.expressions.ast import Call, Column, PartitionValue, PhysicalColumn, literal
 from delta_core.expressions.functions import REWRITES, function_names
-from delta_core.rules import Function
-from delta_core.schema import Schema
-from delta_core.types import PrimitiveType
+from delta_core.plugins.rules import Function
+from delta_core.protocol.schema import Schema
+from delta_core.protocol.types import PrimitiveType
 
 UTC = dt.UTC
 NAN = math.nan

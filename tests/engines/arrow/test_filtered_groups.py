@@ -14,14 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.engine import FileRead, RowTest
-from delta_core.engines.arrow import filtered_groups, parquet_columns
-from delta_core.engines.arrow.filtered_groups import FilteredGroups
-from delta_core.engines.arrow.parquet_columns import GroupReader
-from delta_core.engines.arrow.parquet_types import plan_file
+from delta_core.engines.arrow.parquet import columns as parquet_columns
+from delta_core.engines.arrow.parquet import filtered_groups
+from delta_core.engines.arrow.parquet.columns import GroupReader
+from delta_core.engines.arrow.parquet.filtered_groups import FilteredGroups
+from delta_core.engines.arrow.parquet.types import plan_file
+from delta_core.engines.interface import FileRead, RowTest
 from delta_core.kernels.gather import Picks
 from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk
-from delta_core.types import Field, StructType, arrow_to_type
+from delta_core.protocol.types import Field, StructType, arrow_to_type
 
 ROWS = 1_000
 TABLE = pa.table(

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core.engines.arrow import parquet_columns
-from delta_core.engines.arrow.parquet_columns import GroupReader
+from delta_core.engines.arrow.parquet import columns as parquet_columns
+from delta_core.engines.arrow.parquet.columns import GroupReader
 from delta_core.kernels.parquet_pages import read_chunk
 
 ROWS = 1_000

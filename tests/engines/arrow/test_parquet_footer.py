@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core.engines.arrow.parquet_footer import read_footer
+from delta_core.engines.arrow.parquet.footer import read_footer
 
 ROOT = Path(__file__).parents[3]
 CASES = 3000
@@ -70,7 +70,7 @@ def damage_and_ask(seed: int, cases: int) -> None:
 def test_sound_footer_is_read_from_paths_and_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_path: bool, tail: int
 ) -> None:
-    monkeypatch.setattr("delta_core.engines.arrow.parquet_footer._TAIL_BYTES", tail)
+    monkeypatch.setattr("delta_core.engines.arrow.parquet.footer._TAIL_BYTES", tail)
     (tmp_path / "f").write_bytes(sample())
     source = str(tmp_path / "f") if as_path else pa.OSFile(str(tmp_path / "f"))
     assert read_footer(source).equals(pq.read_metadata(tmp_path / "f"))

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_core.engines.arrow.row_groups import kept_groups
+from delta_core.engines.arrow.parquet.row_groups import kept_groups
 from delta_core.expressions.ast import FileStatistic
-from delta_core.types import PrimitiveType
+from delta_core.protocol.types import PrimitiveType
 
 #: More digits than Python's default context keeps.
 WIDE = Decimal(-1234567890123456789012345678901234567)

@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.engine import FileRead
-from delta_core.engines.arrow import data_files, small_files
-from delta_core.engines.arrow.data_files import ArrowDataFiles
-from delta_core.engines.arrow.local import LocalStorage
+from delta_core.engines.arrow.parquet import data_files, small_files
+from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
+from delta_core.engines.arrow.storage.local import LocalStorage
+from delta_core.engines.interface import FileRead
 from delta_core.errors import DataFileError, DataFileNotFoundError
+from delta_core.protocol.types import Field, PrimitiveType, StructType
 from delta_core.testing.table_builder import TableBuilder
-from delta_core.types import Field, PrimitiveType, StructType
 
 FILES, ROWS = 30, 7
 

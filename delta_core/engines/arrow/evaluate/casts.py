@@ -1,0 +1,266 @@
+"""Casts with Spark's ANSI rules: what does not fit raises; ``try_cast`` gives null there.
+
+Fractions are cut toward zero on the way to whole numbers and rounded half up on the way to decimals; text is
+trimmed; times without a zone are UTC's; float and double print as Java prints them.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.engines.arrow.evaluate import compute as pc
+from delta_core.engines.arrow.evaluate.compute import Kernel, arrow_type, by_value, on_arrays, to_numpy, typed
+from delta_core.errors import ExpressionError, UnsupportedExpressionError
+from delta_core.expressions import literals
+from delta_core.expressions.coercion import name_of, same_type, spark_name
+from delta_core.expressions.literals import TRIMMED
+from delta_core.kernels.decimals import checked_cast, round_half_up
+from delta_core.protocol.types import DataType
+
+__all__ = ["cast_kernel", "java_double"]
+
+_INTEGRAL = ("byte", "short", "integer", "long")
+_SECOND_US = 1_000_000
+
+
+def cast_kernel(source: DataType, target: DataType, safe: bool = False) -> Kernel:
+    """Return the kernel that casts; UnsupportedExpressionError where there is none."""
+    if same_type(source, target):
+        return lambda x: x
+    into = arrow_type(target)
+    if name_of(source) == "void":
+        return lambda x: typed(None, into) if isinstance(x, pa.Scalar) else pa.nulls(len(x), into)
+    strict = _strict(name_of(source), target)
+    if strict is None:
+        raise UnsupportedExpressionError(
+            f"A cast from {spark_name(source)} to {spark_name(target)} is not supported.", cast=spark_name(target)
+        )
+    return _nulling(strict, into) if safe else strict
+
+
+def _strict(source: str, target: DataType) -> Kernel | None:
+    """Find the cast between two types that differ."""
+    name, into = name_of(target), arrow_type(target)
+    table: dict[str, Callable[[str, DataType, pa.DataType], Kernel | None]] = {
+        "string": _from_text,
+        "boolean": _from_boolean,
+        "date": _from_date,
+        "timestamp": _from_timestamp,
+        "timestamp_ntz": _from_timestamp,
+        "float": _from_float,
+        "double": _from_float,
+        "decimal": _from_decimal,
+    }
+    if source in _INTEGRAL:
+        return _from_integral(name, target, into)
+    if source == "binary":
+        return (lambda x: pc.cast(x, into)) if name == "string" else None
+    return table[source](name, target, into) if source in table else None
+
+
+def _nulling(strict: Kernel, into: pa.DataType) -> Kernel:
+    """Give null where the strict cast raises: halve the distinct values until those that raise stand alone."""
+
+    def halves(x: pa.Array) -> list[pa.Array]:
+        try:
+            return [strict(x)]
+        except (ExpressionError, pa.ArrowInvalid):
+            if len(x) == 1:
+                return [pa.nulls(1, into)]
+            middle = len(x) // 2
+            return halves(x[:middle]) + halves(x[middle:])
+
+    def kernel(x: Any) -> Any:
+        try:
+            return strict(x)
+        except (ExpressionError, pa.ArrowInvalid):
+            if isinstance(x, pa.Scalar):
+                return typed(None, into)
+            coded = x.dictionary_encode()
+            return pa.concat_arrays(halves(coded.dictionary)).take(coded.indices)
+
+    return kernel
+
+
+# --- from numbers --------------------------------------------------------------------------
+
+
+def _from_integral(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
+    if name in (*_INTEGRAL, "string"):
+        return lambda x: pc.cast(x, into)
+    if name in ("float", "double"):
+        return lambda x: pc.cast(x, into, safe=False)
+    if name == "boolean":
+        return lambda x: pc.not_equal(x, typed(0, x.type))
+    if name == "decimal":
+        return lambda x: checked_cast(x, into)
+    if name == "timestamp":
+        return lambda x: pc.cast(pc.multiply_checked(pc.cast(x, pa.int64()), _SECOND_US), into)
+    return None
+
+
+def _from_float(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
+    if name in _INTEGRAL:
+        return lambda x: pc.cast(pc.trunc(x), into)
+    if name in ("float", "double"):
+        return lambda x: pc.cast(x, into, safe=False)
+    if name == "boolean":
+        return lambda x: pc.not_equal(x, typed(0, x.type))
+    if name == "string":
+        return _print_floats
+    if name == "decimal":
+        # NaN and the infinities are null, as in Spark, also outside try_cast
+        return by_value(lambda v: literals.parse_decimal_text(repr(v), target) if isfinite(v) else None, into)
+    if name == "timestamp":
+        # By way of int64, so that NaN and what overflows raise.
+        return lambda x: pc.cast(pc.cast(pc.trunc(pc.multiply(pc.cast(x, pa.float64()), 1e6)), pa.int64()), into)
+    return None
+
+
+def _print_floats(x: Any) -> Any:
+    single = pa.types.is_float32(x.type)
+    return by_value(lambda v: java_double(np.float32(v) if single else v), pa.string())(x)
+
+
+def java_double(value: Any) -> str:
+    """Format a float as Java does: ``1.0``, ``1.0E10``, ``1.0E-5``, ``NaN``, ``Infinity``."""
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return np.format_float_positional(value, unique=True, trim="0")
+    mantissa, exponent = np.format_float_scientific(value, unique=True, trim="0").split("e")
+    return f"{mantissa}E{int(exponent)}"
+
+
+def _from_decimal(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
+    if name == "decimal":
+        return lambda x: round_half_up(x, into)
+    if name in _INTEGRAL:
+        return lambda x: pc.cast(pc.trunc(x), into)
+    if name in ("float", "double"):
+        # By way of text: the nearest double, where Arrow's own conversion may be one off.
+        return lambda x: pc.cast(pc.cast(x, pa.string()), into)
+    if name == "boolean":
+        return lambda x: pc.not_equal(x, typed(decimal.Decimal(0), x.type))
+    if name == "string":
+        return by_value(lambda v: format(v, "f"), into)
+    if name == "timestamp":
+        return by_value(lambda v: int(v * _SECOND_US), into)
+    return None
+
+
+def _from_boolean(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
+    if name == "decimal":
+        return lambda x: checked_cast(pc.cast(x, pa.int64()), into)
+    return lambda x: pc.cast(x, into)
+
+
+# --- from times ----------------------------------------------------------------------------
+
+
+def _from_date(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
+    if name == "string":
+        return lambda x: pc.cast(x, into)
+    return lambda x: pc.cast(pc.cast(x, pa.timestamp("us")), into)
+
+
+def _from_timestamp(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
+    if name == "string":
+        return _print_timestamps
+    if name in ("timestamp", "timestamp_ntz"):
+        return lambda x: pc.cast(pc.cast(x, pa.int64()), into)
+    if name == "date":
+        days = on_arrays(lambda x: _from_numpy(_floor_divide(x, 86_400 * _SECOND_US), pa.int32()).cast(into))
+        return lambda x: days(pc.cast(x, pa.int64()))
+    if name in ("double", "float"):
+        return lambda x: pc.cast(pc.divide(pc.cast(pc.cast(x, pa.int64()), pa.float64(), safe=False), 1e6), into)
+    if name == "decimal":
+        return by_value(
+            lambda v: literals.parse_decimal_text(str(decimal.Decimal(literals.to_microseconds(v)).scaleb(-6)), target),
+            into,
+        )
+    seconds = on_arrays(lambda x: _from_numpy(_floor_divide(x, _SECOND_US), pa.int64()))
+    return lambda x: pc.cast(seconds(pc.cast(x, pa.int64())), into)
+
+
+def _floor_divide(x: pa.Array, by: int) -> tuple[Any, Any]:
+    values, nulls = to_numpy(x)
+    return np.floor_divide(values, by), nulls
+
+
+def _from_numpy(pair: tuple[Any, Any], into: pa.DataType) -> pa.Array:
+    values, nulls = pair
+    return pa.array(values, mask=nulls).cast(into)
+
+
+def _print_timestamps(x: Any) -> Any:
+    text = pc.strftime(pc.cast(x, pa.timestamp("us")), format="%Y-%m-%d %H:%M:%S")
+    return pc.utf8_rtrim(pc.utf8_rtrim(text, characters="0"), characters=".")
+
+
+# --- from text -----------------------------------------------------------------------------
+
+_INTEGER_TEXT = "^[+-]?[0-9]+$"
+_DOUBLE_TEXT = r"(?i)^(?:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?[df]?|[+-]?inf(?:inity)?|nan)$"
+
+
+def _from_text(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
+    if name == "binary":
+        return lambda x: pc.cast(x, into)
+    if name in _INTEGRAL:
+        return lambda x: pc.cast(pc.utf8_ltrim(_matching(x, _INTEGER_TEXT, target), characters="+"), into)
+    if name in ("float", "double"):
+        return lambda x: pc.cast(
+            pc.replace_substring_regex(
+                pc.utf8_ltrim(_matching(x, _DOUBLE_TEXT, target), characters="+"),
+                pattern="([0-9.])[dDfF]$",
+                replacement=r"\1",
+            ),
+            into,
+        )
+    readers = {
+        "decimal": literals.parse_decimal_text,
+        "boolean": literals.parse_boolean,
+        "date": literals.parse_date,
+        "timestamp": literals.parse_timestamp,
+        "timestamp_ntz": literals.parse_timestamp,
+    }
+    if name not in readers:
+        return None
+    read = readers[name]
+    slow = by_value(lambda text: read(text, target), into)
+    return slow if name in ("decimal", "boolean") else lambda x: _read_times(x, into, slow)
+
+
+def _matching(x: Any, pattern: str, target: DataType) -> Any:
+    """Trim text and raise where it does not match."""
+    trimmed = pc.utf8_trim(x, characters=TRIMMED)
+    matches = pc.match_substring_regex(trimmed, pattern=pattern)
+    good = matches.as_py() is not False if isinstance(matches, pa.Scalar) else pc.all(matches).as_py() is not False
+    if not good:
+        bad = x if isinstance(x, pa.Scalar) else x.filter(pc.invert(matches))[0]
+        raise ExpressionError(
+            f"The text {bad.as_py()[:100]!r} can't be cast to {spark_name(target)}. Correct it, or use try_cast.",
+            condition="CAST_INVALID_INPUT",
+            value=bad.as_py(),
+        )
+    return trimmed
+
+
+def _read_times(x: Any, into: pa.DataType, slow: Kernel) -> Any:
+    """Read the plain ISO forms with Arrow, and everything where one is of another form value by value."""
+    try:
+        plain = pc.cast(
+            pc.utf8_trim(x, characters=TRIMMED), pa.date32() if pa.types.is_date32(into) else pa.timestamp("us")
+        )
+    except pa.ArrowInvalid:
+        return slow(x)
+    return pc.cast(plain, into)

@@ -1,0 +1,182 @@
+"""Comparisons, ``in``, null tests, ``greatest`` and ``least``, with Spark's order.
+
+NaN equals NaN and is greater than any number; -0.0 equals 0.0; text and bytes compare by unsigned bytes;
+false is less than true; decimals compare exactly, whatever their scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.engines.arrow.evaluate import compute as pc
+from delta_core.engines.arrow.evaluate.compute import CallInfo, Kernel, Maker, named, on_arrays, plain, scalar_of, typed
+from delta_core.engines.arrow.evaluate.membership import count_below, member_test
+from delta_core.engines.arrow.evaluate.result_size import choose
+from delta_core.errors import UnsupportedExpressionError
+from delta_core.expressions.ast import Literal, Values
+from delta_core.expressions.coercion import as_decimal, name_of, spark_name
+from delta_core.kernels.arrow_buffers import array_of, bool_array
+from delta_core.protocol.types import DataType, PrimitiveType
+
+__all__ = ["MAKERS", "comparison"]
+
+
+def _is_ordinary(value: Any) -> bool:
+    """Tell whether a value is a scalar other than NaN, so that plain comparisons are right."""
+    return isinstance(value, pa.Scalar) and not (value.is_valid and value.as_py() != value.as_py())
+
+
+def _float_equal(a: Any, b: Any) -> Any:
+    equal = pc.equal(a, b)
+    if _is_ordinary(a) or _is_ordinary(b):
+        return equal
+    return pc.or_(equal, pc.and_(pc.is_nan(a), pc.is_nan(b)))
+
+
+def _float_not_greater(a: Any, b: Any) -> Any:
+    """``a <= b``; a NaN in ``a`` makes it false unless ``b`` is NaN too."""
+    if _is_ordinary(b):
+        return pc.less_equal(a, b)
+    return pc.or_(pc.less_equal(a, b), pc.is_nan(b))
+
+
+def _float_less(a: Any, b: Any) -> Any:
+    if _is_ordinary(b):
+        return pc.less(a, b)
+    return pc.invert(_float_not_greater(b, a))
+
+
+_PLAIN: dict[str, str] = {
+    "=": "equal",
+    "!=": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+}
+_FLOAT: dict[str, Kernel] = {
+    "=": _float_equal,
+    "!=": lambda a, b: pc.invert(_float_equal(a, b)),
+    "<": _float_less,
+    "<=": _float_not_greater,
+    ">": lambda a, b: _float_less(b, a) if not _is_ordinary(b) else pc.invert(pc.less_equal(a, b)),
+    ">=": lambda a, b: _float_not_greater(b, a) if not _is_ordinary(b) else pc.invert(pc.less(a, b)),
+}
+
+
+def comparison(operator: str, a: DataType, b: DataType) -> Kernel:
+    """Return the kernel that compares values of two types, which are equal or both decimals."""
+    if operator == "<=>":
+        equal = comparison("=", a, b)
+        return lambda x, y: pc.coalesce(equal(x, y), pc.and_(pc.is_null(x), pc.is_null(y)))
+    if name_of(a) in ("float", "double"):
+        return _FLOAT[operator]
+    kernel: Kernel = getattr(pc, _PLAIN[operator])
+    if name_of(a) == "decimal" and a != b:
+        exact = _exact_decimals((a, b))
+        return lambda x, y: kernel(exact(x), exact(y))
+    return kernel
+
+
+def _exact_decimals(types: tuple[DataType, ...]) -> Kernel:
+    """Return the kernel that brings decimals of these types to one type that holds them all."""
+    sizes = [as_decimal(t) or (1, 0) for t in types]
+    scale = max(s for _, s in sizes)
+    precision = max(p - s for p, s in sizes) + scale
+    target = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
+    return lambda x: x if x.type == target else pc.cast(x, target)
+
+
+def _compare(call: CallInfo) -> Kernel:
+    return comparison(call.name, call.inputs[0], call.inputs[1])
+
+
+def _within(call: CallInfo) -> Kernel:
+    value, *candidates = call.inputs
+    many = call.args[-1]
+    if isinstance(many, Values):
+        same_type = _exact_decimals(call.inputs) if name_of(value) == "decimal" else _same
+        return member_test(same_type(many.array), same_type, many.has_null)
+    if not candidates:
+        return lambda x: pc.if_else(pc.is_null(x), typed(None, pa.bool_()), typed(False, pa.bool_()))
+    literals = [c for c in call.args[1:] if isinstance(c, Literal)]
+    if len(literals) < len(candidates):
+        pairs = [comparison("=", value, c) for c in candidates]
+        return lambda x, *others: reduce(pc.or_kleene, (equal(x, o) for equal, o in zip(pairs, others, strict=True)))
+    exact: Kernel = _exact_decimals(call.inputs) if name_of(value) == "decimal" else lambda x: x
+    if name_of(value) in ("float", "double"):
+        exact = _positive_zero
+    found_in = [exact(scalar_of(c)) for c in literals if c.value is not None]
+    members = array_of([m.as_py() for m in found_in], found_in[0].type if found_in else pc.arrow_type(value))
+    has_null = len(found_in) < len(literals)
+
+    def kernel(x: Any, *_: Any) -> Any:
+        found = pc.is_in(exact(x), value_set=members)
+        unknown = pc.or_(pc.is_null(x), pc.invert(found)) if has_null else pc.is_null(x)
+        return pc.if_else(unknown, typed(None, pa.bool_()), found)
+
+    return kernel
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _overlap(call: CallInfo) -> Kernel:
+    """Tell whether any of sorted values lies between two bounds; an unknown bound bounds nothing."""
+    values = call.args[-1]
+    assert isinstance(values, Values)
+    exact = _exact_decimals(call.inputs) if name_of(values.type) == "decimal" else _same
+    members = exact(values.array)
+
+    @on_arrays
+    def kernel(low: Any, high: Any) -> Any:
+        low, high = exact(low), exact(high)
+        first = count_below(members, low, "less", unknown=0)
+        last = count_below(members, high, "less_equal", unknown=len(members))
+        known = pc.or_(pc.is_valid(low), pc.is_valid(high))
+        return pc.if_else(known, bool_array(first < last), typed(None, pa.bool_()))
+
+    return lambda low, high, _: kernel(low, high)
+
+
+def _positive_zero(x: Any) -> Any:
+    # The hash behind is_in tells -0.0 from 0.0; adding 0 makes them one.
+    return pc.add(x, typed(0, x.type))
+
+
+def _extreme(call: CallInfo) -> Kernel:
+    """Return the greatest or least of the values that are not null."""
+    better = comparison(">" if call.name == "greatest" else "<", call.inputs[0], call.inputs[0])
+
+    def pick(a: Any, b: Any) -> Any:
+        takes_b = pc.or_(pc.is_null(a), pc.coalesce(better(b, a), typed(False, pa.bool_())))
+        return choose(takes_b, b, a, call.name)
+
+    return lambda *values: reduce(pick, values)
+
+
+def _checked(make: Maker) -> Maker:
+    def maker(call: CallInfo) -> Kernel:
+        for t in call.inputs:
+            if not isinstance(t, PrimitiveType) or t.type == "variant":
+                raise UnsupportedExpressionError(f"{call.name!r} can't compare {spark_name(t)}.", function=call.name)
+        return make(call)
+
+    return maker
+
+
+MAKERS: Mapping[str, Maker] = {
+    **dict.fromkeys((*_PLAIN, "<=>"), _checked(_compare)),
+    "in": _checked(_within),
+    "between any": _checked(_overlap),
+    **dict.fromkeys(("greatest", "least"), _checked(_extreme)),
+    "isnull": named("is_null"),
+    "isnotnull": named("is_valid"),
+    "isnan": plain(lambda x: pc.coalesce(pc.is_nan(x), typed(False, pa.bool_()))),
+    "not": named("invert"),
+}

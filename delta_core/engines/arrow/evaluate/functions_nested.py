@@ -1,0 +1,132 @@
+"""Functions that reach into structs, arrays and maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.engines.arrow.evaluate import compute as pc
+from delta_core.engines.arrow.evaluate.compute import CallInfo, Kernel, Maker, on_arrays, plain, to_numpy
+from delta_core.engines.arrow.evaluate.functions_compare import comparison
+from delta_core.errors import ExpressionError, UnsupportedExpressionError
+from delta_core.expressions.coercion import spark_name
+from delta_core.protocol.types import ArrayType, MapType, PrimitiveType
+
+__all__ = ["MAKERS"]
+
+
+def _get_field(call: CallInfo) -> Kernel:
+    name = call.constant(1)
+
+    def kernel(holder: Any, _: Any) -> Any:
+        return pc.struct_field(holder, indices=[holder.type.get_field_index(name)])
+
+    return kernel
+
+
+def _item(call: CallInfo) -> Kernel:
+    if isinstance(call.inputs[0], MapType):
+        if not isinstance(call.inputs[0].key_type, PrimitiveType):
+            raise UnsupportedExpressionError(f"Keys of type {spark_name(call.inputs[0].key_type)} can't be looked up.")
+        if call.is_constant(1):
+            return lambda holder, key: pc.map_lookup(holder, query_key=key, occurrence="last")
+        equal = comparison("=", call.inputs[0].key_type, call.inputs[0].key_type)
+        return on_arrays(lambda holder, key: _find_in_map(holder, key, equal))
+    from_one = call.name in ("element_at", "try_element_at")
+    strict = call.name in ("[]", "element_at")
+    return on_arrays(lambda holder, index: _find_in_array(holder, index, from_one, strict))
+
+
+def _spans(holder: Any) -> tuple[Any, Any]:
+    """Return each row's first element in the child array, and the row's length; null rows are empty."""
+    offsets = holder.offsets.to_numpy()
+    lengths = np.diff(offsets)
+    if holder.null_count:
+        lengths = np.where(holder.is_null().to_numpy(zero_copy_only=False), 0, lengths)
+    return offsets[:-1], lengths
+
+
+def _find_in_array(holder: pa.ListArray, index: pa.Array, from_one: bool, strict: bool) -> pa.Array:
+    starts, lengths = _spans(holder)
+    wanted, nulls = to_numpy(index)
+    known = holder.is_valid().to_numpy(zero_copy_only=False)
+    known = known if nulls is None else known & ~nulls
+    if from_one:
+        if strict and np.any((wanted == 0) & known):
+            raise ExpressionError(
+                "element_at counts from 1, or from the end with -1; found 0.", condition="INVALID_INDEX_OF_ZERO"
+            )
+        place = np.where(wanted > 0, wanted - 1, np.where(wanted < 0, lengths + wanted, -1))
+    else:
+        place = wanted
+    inside = (place >= 0) & (place < lengths)
+    if strict and np.any(known & ~inside):
+        bad = int(np.flatnonzero(known & ~inside)[0])
+        raise ExpressionError(
+            f"Index {wanted[bad]} is outside an array of {lengths[bad]} elements. Use get for null instead.",
+            condition="INVALID_ARRAY_INDEX",
+        )
+    chosen = pa.array((starts + place).astype(np.int64), mask=~(inside & known))
+    return holder.values.take(chosen)
+
+
+def _find_in_map(holder: pa.MapArray, key: pa.Array, equal: Kernel) -> pa.Array:
+    starts, lengths = _spans(holder)
+    rows = np.repeat(np.arange(len(holder)), lengths)
+    ends = np.cumsum(lengths)
+    entries = np.arange(len(rows)) - np.repeat(ends - lengths, lengths) + np.repeat(starts, lengths)
+    same = pc.coalesce(equal(holder.keys.take(pa.array(entries)), key.take(pa.array(rows))), False)
+    hits = same.to_numpy(zero_copy_only=False)
+    place = np.full(len(holder), -1, np.int64)
+    place[rows[hits]] = entries[hits]
+    return holder.items.take(pa.array(place, mask=place < 0))
+
+
+def _size(holder: Any) -> pa.Array:
+    _, lengths = _spans(holder)
+    nulls = holder.is_null().to_numpy(zero_copy_only=False) if holder.null_count else None
+    return pa.array(lengths.astype(np.int32), mask=nulls)
+
+
+def _array_contains(call: CallInfo) -> Kernel:
+    assert isinstance(call.inputs[0], ArrayType)
+    element = call.inputs[0].element_type
+    if not isinstance(element, PrimitiveType):
+        raise UnsupportedExpressionError(f"array_contains can't compare {spark_name(element)}.", function=call.name)
+    equal = comparison("=", element, element)
+
+    def kernel(holder: pa.ListArray, value: pa.Array) -> pa.Array:
+        starts, lengths = _spans(holder)
+        rows = np.repeat(np.arange(len(holder)), lengths)
+        entries = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + np.repeat(starts, lengths)
+        same = equal(holder.values.take(pa.array(entries)), value.take(pa.array(rows)))
+        true = np.bincount(rows[pc.coalesce(same, False).to_numpy(zero_copy_only=False)], minlength=len(holder)) > 0
+        unknown = np.bincount(rows[same.is_null().to_numpy(zero_copy_only=False)], minlength=len(holder)) > 0
+        missing = pc.or_(holder.is_null(), value.is_null()).to_numpy(zero_copy_only=False)
+        return pa.array(true, mask=missing | (unknown & ~true))
+
+    return on_arrays(kernel)
+
+
+def _map_part(call: CallInfo) -> Kernel:
+    def kernel(holder: pa.MapArray) -> pa.Array:
+        part = holder.keys if call.name == "map_keys" else holder.items
+        offsets = holder.offsets
+        nulls = holder.is_null() if holder.null_count else None
+        return pa.ListArray.from_arrays(
+            offsets if offsets.offset == 0 else pa.concat_arrays([offsets]), part, mask=nulls
+        ).cast(pc.arrow_type(call.result))
+
+    return on_arrays(kernel)
+
+
+MAKERS: Mapping[str, Maker] = {
+    "get_field": _get_field,
+    **dict.fromkeys(("[]", "element_at", "try_element_at", "get"), _item),
+    "size": plain(on_arrays(_size)),
+    "array_contains": _array_contains,
+    **dict.fromkeys(("map_keys", "map_values"), _map_part),
+}

@@ -1,0 +1,1 @@
+"""Data files: Parquet read and written, on threads, in bounded memory."""

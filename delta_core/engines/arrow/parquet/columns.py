@@ -1,0 +1,260 @@
+"""Which column chunks of a Parquet file our own decoder reads, from the footer; PyArrow reads the others.
+
+On a local disk only: elsewhere the network takes the time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from delta_core.engines.arrow.parquet.types import is_encoded_string, num_leaves
+from delta_core.kernels.gather import Picks, gather_column
+from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk
+
+__all__ = [
+    "GROUP_BYTES",
+    "GroupReader",
+    "decode_chunks",
+    "find_chunk",
+    "flat_columns",
+    "has_codes",
+    "is_stored_as",
+    "read_chunks",
+]
+
+Key = TypeVar("Key")
+_CODECS = {"UNCOMPRESSED": False, "SNAPPY": True}
+_ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
+#: A footer that claims more may be damaged, and room is made by what it says.
+MOST_ROWS = 1 << 24
+MOST_BYTES = 256 << 20
+#: A row group that takes more when it is decoded as a whole is streamed by PyArrow.
+GROUP_BYTES = 64 << 20
+#: Rows that are decoded at once where few of them are kept.
+_BATCH_ROWS = 131_072
+
+
+class GroupReader:
+    """Reads row groups of one data file: batches of all rows, or columns of some rows; columns in the file's order.
+
+    Parameters
+    ----------
+    file : pyarrow.parquet.ParquetFile
+        Open.
+    path : str or None
+        Where the file lies on a local disk.
+    leaves : sequence of int
+        The Parquet columns to decode, ascending.
+    """
+
+    def __init__(self, file: Any, path: str | None, leaves: Sequence[int]) -> None:
+        self._file = file
+        self._path = path
+        self._leaves = list(leaves)
+        self._schema: pa.Schema = file.schema_arrow
+        self._flat = {} if path is None else flat_columns(self._schema, frozenset(leaves))
+
+    @property
+    def metadata(self) -> Any:
+        """The file's footer."""
+        return self._file.metadata
+
+    def batches(self, groups: Sequence[int], first: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield all rows of neighbouring row groups, of which the first begins at a position, each batch with its own."""
+        streamed: list[int] = []
+        start = first
+        for group in groups:
+            rows = self._file.metadata.row_group(group).num_rows
+            chunks = self._chunks(group, self._leaves)
+            if chunks and self.plain_bytes(group, self._leaves) <= GROUP_BYTES:
+                yield from self.stream(streamed, start, batch_rows)
+                at = first
+                for batch in self._table(group, self._leaves, chunks).to_batches(batch_rows):
+                    yield at, batch
+                    at += batch.num_rows
+                streamed, start = [], first + rows
+            else:
+                streamed.append(group)
+            first += rows
+        yield from self.stream(streamed, start, batch_rows)
+
+    def stream(
+        self, groups: Sequence[int], first: int, batch_rows: int, leaves: Sequence[int] | None = None
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield all rows of neighbouring row groups through PyArrow, in the memory of a batch."""
+        if groups:
+            wanted = self._leaves if leaves is None else list(leaves)
+            for batch in self._file.reader.iter_batches(
+                batch_rows, row_groups=groups, column_indices=wanted, use_threads=False
+            ):
+                yield first, batch
+                first += batch.num_rows
+
+    def columns(self, group: int, leaves: Sequence[int], picks: Picks | None) -> dict[str, pa.Array]:
+        """Return the top-level columns of some leaves, by name: the picked rows of a row group."""
+        chunks = self._chunks(group, leaves)
+        table = self._table(group, leaves, chunks, picks)
+        return {name: _one_array(column) for name, column in zip(table.column_names, table.columns, strict=True)}
+
+    def plain_bytes(self, group: int, leaves: Sequence[int]) -> int:
+        """Return what columns of a row group take in memory, about."""
+        columns = self._file.metadata.row_group(group)
+        size = sum(columns.column(leaf).total_uncompressed_size for leaf in leaves)
+        # numbers and codes may take no more than a few bits as they are stored
+        return int(size + 8 * columns.num_rows * sum(leaf in self._flat for leaf in leaves))
+
+    def _chunks(self, group: int, leaves: Sequence[int]) -> dict[int, ColumnChunk]:
+        """Return the chunks of a row group that our own decoder reads, by leaf."""
+        found = {}
+        for leaf in leaves:
+            place = self._flat.get(leaf)
+            if place is not None:
+                t = self._schema.field(place).type
+                chunk = find_chunk(self._file.metadata, group, leaf, t.value_type if is_encoded_string(t) else t)
+                if chunk is not None:
+                    found[leaf] = chunk
+        return found
+
+    def _table(
+        self, group: int, leaves: Sequence[int], chunks: dict[int, ColumnChunk], picks: Picks | None = None
+    ) -> pa.Table:
+        """Read columns of a row group, or the picked rows of them: such chunks through our own decoder, others through PyArrow."""
+        fields = {leaf: self._schema.field(self._flat[leaf]) for leaf in chunks}
+        coded = [leaf for leaf, f in fields.items() if is_encoded_string(f.type)]
+        mask = None if picks is None else picks.mask
+        found = {} if self._path is None or not chunks else read_chunks(self._path, chunks, coded, mask)
+        columns: dict[str, Any] = {fields[leaf].name: array for leaf, array in found.items()}
+        others = [leaf for leaf in leaves if leaf not in found]
+        if others:
+            columns.update(self._others(group, others, picks))
+        return pa.table({name: columns[name] for name in self._schema.names if name in columns})
+
+    def _others(self, group: int, leaves: list[int], picks: Picks | None) -> dict[str, Any]:
+        """Read columns through PyArrow; of few rows of a big row group, in the memory of a batch."""
+        if picks is None or self.plain_bytes(group, leaves) <= GROUP_BYTES:
+            table = self._file.reader.read_row_group(group, column_indices=leaves, use_threads=False)
+            columns = dict(zip(table.column_names, table.columns, strict=True))
+            return (
+                columns
+                if picks is None
+                else {n: gather_column(_one_array(c), picks, decode=False) for n, c in columns.items()}
+            )
+        flags = picks.flags()
+        parts: dict[str, list[pa.Array]] = {}
+        for at, batch in self.stream([group], 0, _BATCH_ROWS, leaves):
+            part = Picks.of_flags(flags[at : at + batch.num_rows])
+            for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                parts.setdefault(name, []).append(gather_column(column, part, decode=False))
+        return {name: _one_array(pa.chunked_array(arrays)) for name, arrays in parts.items()}
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks()
+    if not isinstance(found, pa.ChunkedArray):
+        return found
+    return pa.concat_arrays(found.chunks) if found.num_chunks else pa.nulls(0, found.type)
+
+
+def flat_columns(schema: pa.Schema, leaves: frozenset[int]) -> dict[int, int]:
+    """Return the numbers of the top-level columns that are no nested ones, by leaf."""
+    found = {}
+    leaf = 0
+    for place, field in enumerate(schema):
+        if leaf in leaves and not pa.types.is_nested(field.type):
+            found[leaf] = place
+        leaf += num_leaves(field.type)
+    # a name that stands twice tells no column
+    return found if len(set(schema.names)) == len(schema.names) else {}
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[int]:
+    """Open a file on a local disk for reading by the decoder."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def read_chunks(
+    path: str, chunks: Mapping[Key, ColumnChunk], coded: Collection[Key] = (), keep: NDArray[np.uint64] | None = None
+) -> dict[Key, pa.Array]:
+    """Decode column chunks of a file on a local disk; those that are PyArrow's to read are left out.
+
+    Parameters
+    ----------
+    coded : collection
+        Chunks whose strings are wanted as dictionary codes.
+    keep : uint64, **shape (n,)**, optional
+        A mask of the chunks' rows, see `kernels.parquet_pages.read_chunk`.
+    """
+    with _opened(path) as file:
+        return decode_chunks(file, chunks, coded, keep)
+
+
+def decode_chunks(
+    file: int, chunks: Mapping[Key, ColumnChunk], coded: Collection[Key] = (), keep: NDArray[np.uint64] | None = None
+) -> dict[Key, pa.Array]:
+    """As `read_chunks`, from the descriptor of an open file."""
+    found: dict[Key, pa.Array] = {}
+    for key, chunk in chunks.items():
+        with suppress(UnsupportedPagesError):
+            found[key] = read_chunk(file, chunk, key in coded, keep)
+    return found
+
+
+def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> ColumnChunk | None:
+    """Return where a column chunk lies; None where it is PyArrow's to read.
+
+    Parameters
+    ----------
+    metadata : pyarrow.parquet.FileMetaData
+    leaf : int
+        The Parquet column's number.
+    type : pyarrow.DataType
+        What PyArrow would read it as.
+    """
+    column = metadata.schema.column(leaf)
+    row_group = metadata.row_group(group)
+    chunk, rows = row_group.column(leaf), row_group.num_rows
+    sizes = chunk.total_compressed_size, chunk.total_uncompressed_size
+    if (
+        column.max_repetition_level
+        or not is_stored_as(chunk.physical_type, type)
+        or chunk.compression not in _CODECS
+        or not _ENCODINGS.issuperset(chunk.encodings)
+        or chunk.num_values != rows
+        or not 0 < rows <= MOST_ROWS
+        or not all(0 < size <= MOST_BYTES for size in sizes)
+    ):
+        return None
+    first = chunk.data_page_offset
+    dictionary = chunk.dictionary_page_offset
+    if dictionary is not None and 0 < dictionary < first:
+        first = dictionary
+    return ColumnChunk(type, first, sizes[0], _CODECS[chunk.compression], column.max_definition_level, rows, sizes[1])
+
+
+def has_codes(metadata: Any, leaf: int, groups: Iterable[int]) -> bool:
+    """Whether PyArrow can return a column's strings as dictionary codes; of further encodings it has none."""
+    return all(_ENCODINGS.issuperset(metadata.row_group(group).column(leaf).encodings) for group in groups)
+
+
+def is_stored_as(physical: str, t: pa.DataType) -> bool:
+    """Whether the bytes that Parquet stores are those of the Arrow type."""
+    types = pa.types
+    if physical == "INT32":
+        return bool(types.is_int32(t) or types.is_date32(t))
+    if physical == "INT64":
+        return bool(types.is_int64(t) or types.is_timestamp(t))
+    if physical == "BYTE_ARRAY":
+        return bool(types.is_string(t) or types.is_binary(t))
+    return physical == "DOUBLE" and bool(types.is_float64(t)) or physical == "FLOAT" and bool(types.is_float32(t))

@@ -1,0 +1,351 @@
+"""Data files of the Arrow engine: Parquet to physical batches, on threads, in order, in bounded memory.
+
+On a local disk each core takes a file, or a run of row groups of a big one. On a remote store small files are
+fetched whole, many at once, before they are decoded; big ones are read by ranges.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.engines.arrow.ordered import Task, run_ordered
+from delta_core.engines.arrow.parquet.columns import GroupReader, has_codes
+from delta_core.engines.arrow.parquet.data_writer import write_files
+from delta_core.engines.arrow.parquet.filtered_groups import Batch, FilteredGroups
+from delta_core.engines.arrow.parquet.footer import read_footer
+from delta_core.engines.arrow.parquet.legacy_calendar import Calendar, read_calendar
+from delta_core.engines.arrow.parquet.row_groups import kept_groups
+from delta_core.engines.arrow.parquet.small_files import SmallFiles
+from delta_core.engines.arrow.parquet.statistics import footer_statistics, leaves_of
+from delta_core.engines.arrow.parquet.types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
+from delta_core.engines.arrow.storage.prefetch import Prefetch
+from delta_core.engines.interface import Apply, Compiled, Evaluator, FileRead, FileWrite, Split, Storage, WrittenFile
+from delta_core.errors import AccessDeniedError, DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
+from delta_core.expressions.ast import leaves
+from delta_core.protocol.schema import Path, Schema
+
+__all__ = ["ArrowDataFiles"]
+
+#: What finished batches of later files may hold while an earlier file is still being read.
+BUDGET_BYTES = 256 << 20
+#: Files above this are split into runs of row groups, one thread each.
+SPLIT_BYTES = 64 << 20
+#: A file below this is read by the caller's own thread when it is the only one.
+INLINE_BYTES = 4 << 20
+#: Threads that read ranges of big remote files.
+REMOTE_WORKERS = 8
+#: Strings that take fewer stored bytes than this each are dictionary codes, worth keeping so.
+ENCODED_BYTES = 4
+
+
+class ArrowDataFiles:
+    """DataFiles of the seam over pyarrow's Parquet reader.
+
+    Parameters
+    ----------
+    storage : Storage
+    evaluator : Evaluator, optional
+        Evaluates the predicates that prune row groups; without one none is pruned.
+    """
+
+    def __init__(self, storage: Storage, evaluator: Evaluator | None = None) -> None:
+        self._storage = storage
+        self._evaluator = evaluator
+
+    def __repr__(self) -> str:
+        return f"ArrowDataFiles({self._storage.root!r})"
+
+    def read(self, read: FileRead, apply: Apply) -> Iterator[pa.RecordBatch]:
+        """Stream the files' batches through ``apply``, files in order, rows in file order, in bounded memory."""
+        job = _Job(self._storage, read, apply, self._compile(read))
+        return job.run()
+
+    def _compile(self, read: FileRead) -> Compiled | None:
+        if read.prune is None or self._evaluator is None:
+            return None
+        types = {leaf: leaf.type.to_arrow() for leaf in leaves(read.prune)}  # type: ignore[union-attr]  # all are typed
+        return self._evaluator.compile(read.prune, types)
+
+    def row_counts(self, paths: Sequence[str], sizes: Sequence[int | None]) -> list[int]:
+        """Return the number of physical rows of each file, from footers."""
+        import pyarrow.parquet as pq
+
+        def one(path: str, size: int | None) -> int:
+            with _naming(path):
+                source = self._storage.local_path(path) or self._storage.open(path, size)
+                return int(pq.read_metadata(source).num_rows)
+
+        if len(paths) == 1:
+            return [one(paths[0], sizes[0])]
+        with ThreadPoolExecutor(32) as pool:
+            return list(pool.map(one, paths, sizes))
+
+    def write(self, write: FileWrite, source: pa.Table | pa.RecordBatchReader, apply: Split) -> list[WrittenFile]:
+        """Write rows as data files, several at once, in bounded memory."""
+        return write_files(self._storage, write, source, apply)
+
+    def describe(self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path]) -> list[WrittenFile]:
+        """Return what the footers of files from elsewhere tell, in the order given."""
+        with ThreadPoolExecutor(32) as pool:
+            return list(pool.map(lambda path: self._describe(path, schema, statistics), paths))
+
+    def _describe(self, path: str, schema: pa.Schema, statistics: Sequence[Path]) -> WrittenFile:
+        import pyarrow.parquet as pq
+
+        with _naming(path):
+            ((size, modified_ms),) = self._storage.stat([path])
+            source = self._storage.local_path(path) or self._storage.open(path, size)
+            file = pq.ParquetFile(source, metadata=read_footer(source))
+        found = file.schema_arrow
+        unknown = [n for n in found.names if schema.get_field_index(n) < 0]
+        if unknown:
+            raise SchemaMismatchError(
+                f"Data file {path!r} has the column {unknown[0]!r}, which the table's files do not have; they have: "
+                f"{', '.join(schema.names[:20])}.",
+                path=path,
+                column=unknown[0],
+            )
+        try:
+            plan_file(found, schema, Schema.from_arrow(schema))
+        except UnconvertibleError as e:
+            raise SchemaMismatchError(
+                f"Data file {path!r} can't be read as the table's schema says: {e}.",
+                path=path,
+                column=e.column,
+                found=e.found,
+                expected=e.wanted,
+            ) from e
+        # a bound in another unit or order than the table's type has would mislead
+        wanted = {leaf.path: leaf.type for leaf in leaves_of(schema, statistics)}
+        leaves = [leaf for leaf in leaves_of(found, statistics) if leaf.type.equals(wanted.get(leaf.path))]
+        facts = footer_statistics(file.metadata, leaves, None)
+        return WrittenFile(path, 0, size, modified_ms, file.metadata.num_rows, facts)
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Turn the reader's errors into ones that name the file."""
+    try:
+        yield
+    except DataFileError as e:
+        if "path" in e.facts:
+            raise
+        raise DataFileError(f"Data file {path!r} can't be read: {e}", path=path, **e.facts) from e
+    except DeltaError:
+        raise
+    except UnconvertibleError as e:
+        raise DataFileError(
+            f"Data file {path!r} can't be read as the table's schema says: {e}.",
+            path=path,
+            column=e.column,
+            found=e.found,
+            expected=e.wanted,
+        ) from e
+    except FileNotFoundError as e:
+        raise DataFileNotFoundError.of(path) from e
+    except PermissionError as e:
+        raise AccessDeniedError.of(path, e) from e
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
+        sound = "not yet implemented" in str(e).lower()
+        what = "PyArrow does not decode what it holds" if sound else "it is no sound Parquet file"
+        raise DataFileError(f"Data file {path!r} can't be read: {what} ({e}).", path=path) from e
+
+
+class _Job:
+    """One call of `read`: what its files share."""
+
+    def __init__(self, storage: Storage, read: FileRead, apply: Apply, prune: Compiled | None) -> None:
+        self._storage = storage
+        self._read = read
+        self._apply = apply
+        self._prune = prune
+        self._plans: dict[Any, FilePlan] = {}
+        self._encoded: tuple[str, ...] = ()
+        self._local = [storage.local_path(p) for p in read.paths]
+        self._prefetch = None if None not in self._local else Prefetch(storage, read.paths, read.sizes, self._local)
+        self._small = SmallFiles(read, self._local)
+
+    def run(self) -> Iterator[pa.RecordBatch]:
+        sizes = self._read.sizes
+        try:
+            if len(sizes) == 1 and (sizes[0] or SPLIT_BYTES) <= INLINE_BYTES:
+                yield from self.file(0)
+                return
+            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            workers = cores if self._prefetch is None else max(cores, REMOTE_WORKERS)
+            yield from run_ordered(self._tasks(), min(workers, max(len(sizes), cores)), BUDGET_BYTES)
+        finally:
+            if self._prefetch is not None:
+                self._prefetch.close()
+
+    def _tasks(self) -> Iterator[Task]:
+        for start, stop in self._small.runs():
+            size = self._read.sizes[start]
+            if stop - start > 1:
+                yield partial(self._together, start, stop)
+            elif size is not None and size > SPLIT_BYTES:
+                yield from self._parts(start)
+            else:
+                yield partial(self.file, start)
+
+    def _together(self, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        """Read a run of small files, many at a time, and by itself each file that differs from those before."""
+        while start < stop:
+            for end, batch in self._small.batches(start, stop):
+                start = end
+                if batch is not None:
+                    step = self._read.batch_rows
+                    yield from (batch.slice(first, step) for first in range(0, batch.num_rows, step))
+            if start < stop:
+                yield from self.file(start, is_example=True)
+                start += 1
+
+    def _parts(self, index: int) -> Iterator[Task]:
+        """Split a big file into runs of row groups that are read on their own."""
+        with _naming(self._read.paths[index]):
+            metadata = read_footer(self._source(index))
+        run: list[int] = []
+        weight = 0
+        for group in range(metadata.num_row_groups):
+            run.append(group)
+            weight += metadata.row_group(group).total_byte_size
+            if weight >= SPLIT_BYTES:
+                yield partial(self.file, index, metadata, run)
+                run, weight = [], 0
+        if run or not metadata.num_row_groups:
+            yield partial(self.file, index, metadata, run)
+
+    def _source(self, index: int) -> Any:
+        local = self._local[index]
+        if local is not None:
+            return local
+        fetched = self._prefetch.take(index) if self._prefetch is not None else None
+        return fetched if fetched is not None else self._storage.open(self._read.paths[index], self._read.sizes[index])
+
+    def file(
+        self, index: int, metadata: Any = None, groups: list[int] | None = None, is_example: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """Read one file, or some of its row groups, through ``apply``; an example tells how those like it are read together."""
+        path = self._read.paths[index]
+        with _naming(path):
+            file, plan = self._open(self._source(index), metadata)
+            if is_example:
+                self._small.learn(self._local[index] or "", file, plan)
+        if self._read.opened is not None:
+            self._read.opened(index, file.metadata.num_rows)
+        try:
+            groups_of = FilteredGroups(GroupReader(file, self._local[index], plan.leaves), plan, self._read, index)
+            is_tested = bool(self._read.tests)
+            for first, run in self._runs(file.metadata, plan, groups):
+                for position, batch, picked in self._batches(path, groups_of.batches(run, first)):
+                    out = self._apply(index, position, batch, picked, is_tested)
+                    if out is not None and out.num_rows:
+                        yield out
+        finally:
+            file.close(force=True)
+
+    def _batches(self, path: str, stream: Iterator[Batch]) -> Iterator[Batch]:
+        while True:
+            with _naming(path):
+                found = next(stream, None)
+            if found is None:
+                return
+            yield found
+
+    def _runs(self, metadata: Any, plan: FilePlan, groups: list[int] | None) -> Iterator[tuple[int, list[int]]]:
+        """Yield runs of neighbouring row groups that are not pruned, each with its first row's position."""
+        keep = None
+        if self._prune is not None and metadata.num_row_groups:
+            keep = kept_groups(metadata, plan.stored, self._prune)
+        wanted = None if groups is None else set(groups)
+        run: list[int] = []
+        first = position = 0
+        for group in range(metadata.num_row_groups):
+            if (keep is None or keep[group]) and (wanted is None or group in wanted):
+                if not run:
+                    first = position
+                run.append(group)
+            elif run:
+                yield first, run
+                run = []
+            position += metadata.row_group(group).num_rows
+        if run:
+            yield first, run
+
+    def _open(self, source: Any, metadata: Any) -> tuple[Any, FilePlan]:
+        """Open a file with the strings kept encoded that its footer says are worth it."""
+        if metadata is None:
+            metadata = read_footer(source)
+        guess = self._encoded
+        try:
+            file = self._parquet(source, guess, metadata)
+        except KeyError:  # this file lacks a column that the one before it kept encoded
+            guess = ()
+            file = self._parquet(source, guess, metadata)
+        plan = self._plan(file)
+        if self._read.encoded:
+            best = _worth_encoding(file, plan)
+            if best != guess:
+                self._encoded = best
+                file = self._parquet(source, best, metadata)
+                plan = self._plan(file)
+        return file, plan
+
+    def _parquet(self, source: Any, encoded: tuple[str, ...], metadata: Any) -> Any:
+        import pyarrow.parquet as pq
+
+        return pq.ParquetFile(
+            source,
+            metadata=metadata,
+            read_dictionary=list(encoded) or None,
+            pre_buffer=not isinstance(source, str),
+            coerce_int96_timestamp_unit="us",
+        )
+
+    def _plan(self, file: Any) -> FilePlan:
+        found = file.schema_arrow.remove_metadata()
+        calendar = _calendar(file)
+        key = (found.serialize().to_pybytes(), calendar)
+        plan = self._plans.get(key)
+        if plan is None:
+            read = self._read
+            plan = plan_file(
+                found, read.schema, read.columns, read.match, encoded=read.encoded, calendar=calendar, types=read.types
+            )
+            self._plans[key] = plan
+        return plan
+
+
+def _calendar(file: Any) -> Calendar | None:
+    metadata = file.metadata.metadata
+    if not metadata or read_calendar(metadata, frozenset((-1,))) is None:
+        return None
+    schema = file.schema
+    int96 = frozenset(i for i in range(len(schema)) if schema.column(i).physical_type == "INT96")
+    return read_calendar(metadata, int96)
+
+
+def _worth_encoding(file: Any, plan: FilePlan) -> tuple[str, ...]:
+    """Return the top-level string columns of few distinct values, by the size of their stored codes."""
+    metadata = file.metadata
+    if not metadata.num_row_groups:
+        return ()
+    group = metadata.row_group(0)
+    found = []
+    for number, leaf in plan.found:
+        t = plan.schema.field(number).type
+        if t != pa.string() and not is_encoded_string(t):
+            continue
+        chunk = group.column(leaf)
+        stored = chunk.path_in_schema
+        few = chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size < ENCODED_BYTES * chunk.num_values
+        if few and has_codes(metadata, leaf, range(metadata.num_row_groups)):
+            found.append(stored)
+    return tuple(found)

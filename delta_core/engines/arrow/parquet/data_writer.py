@@ -1,0 +1,522 @@
+"""Rows to Parquet files, on threads, in bounded memory.
+
+Small writes run on the caller's thread. Else each worker takes batches, makes them physical and gathers them by
+partition until a row group is full, which it then encodes. Without partitions each worker has files of its own, and a
+table in memory is cut into one consecutive run of rows a worker; of a stream each takes runs in turn.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from delta_core.engines.arrow.parquet.options import parquet_options
+from delta_core.engines.arrow.parquet.statistics import Measured, footer_statistics, leaves_of
+from delta_core.engines.arrow.storage.local_files import WriteBack
+from delta_core.engines.interface import FileWrite, Split, Storage, WrittenFile
+from delta_core.errors import DeltaError, EngineError
+from delta_core.kernels.memory import POOL_OF_BATCHES
+
+__all__ = ["write_files"]
+
+#: A row group is full at so many rows, or bytes in memory.
+ROW_GROUP_ROWS = 1 << 20
+ROW_GROUP_BYTES = 128 << 20
+#: A write below this many bytes in memory is done by the caller's thread.
+PARALLEL_BYTES = 32 << 20
+#: Batches are joined up to so many rows or bytes before anything is done to them; more where each is cut by partition.
+STEP_ROWS = 1 << 16
+STEP_BYTES = 8 << 20
+PARTITIONED_STEPS = 8
+#: Consecutive rows of a stream that one worker takes at once, and what big batches are cut down to.
+RUN_BYTES = 32 << 20
+#: Row groups that come in shorter pieces on average are joined first.
+PIECE_ROWS = 1 << 12
+#: A file above this is synced when it is closed; smaller ones all together at the end, so many at once.
+SYNC_BYTES = 8 << 20
+SYNCS = 16
+#: What all partitions together may hold before the biggest is written.
+BUFFER_BYTES = 512 << 20
+OPEN_FILES = 64
+WORKERS = 8
+
+Steps = Iterator[tuple[int, pa.RecordBatch]]
+
+
+def write_files(
+    storage: Storage, write: FileWrite, source: pa.Table | pa.RecordBatchReader, apply: Split
+) -> list[WrittenFile]:
+    """Write rows as data files. See `delta_core.engines.interface.DataFiles.write`."""
+    job = _Job(storage, write, apply)
+    try:
+        job.run(source)
+        job.sync()
+    except BaseException:
+        job.discard()
+        raise
+    return job.written
+
+
+class _Failing:
+    """Turns the backend's errors into one that names the file."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, (pa.ArrowException, OSError)) and not isinstance(error, DeltaError):
+            cause = f"{type(error).__name__}: {error}"
+            raise EngineError(f"Could not write data file {self._path!r}: {cause}.", path=self._path) from error
+
+
+# --- one file ------------------------------------------------------------------------------
+
+
+class _File:
+    """A data file that is being written."""
+
+    def __init__(self, job: _Job, partition: int, worker: int) -> None:
+        self.partition = partition
+        self.worker = worker
+        self.path = job.write.name(partition)
+        self._local = job.storage.local_path(self.path)
+        self._footers: list[Any] = []
+        self._leaves = job.leaves
+        self._measured = Measured(job.leaves)
+        self._write_back = WriteBack()
+        self._num_groups = self._num_rows = 0
+        self.order = job.begin(self)
+        import pyarrow.parquet as pq
+
+        with _Failing(self.path):
+            self._sink = job.storage.create(self.path)
+            self._writer = pq.ParquetWriter(
+                self._sink,
+                job.write.schema,
+                metadata_collector=self._footers,
+                memory_pool=POOL_OF_BATCHES,
+                **job.options,
+            )
+
+    @property
+    def size(self) -> int:
+        return int(self._sink.tell())
+
+    def append(self, table: pa.Table) -> None:
+        """Write a row group."""
+        with _Failing(self.path):
+            self._measured.add(self._num_groups, table)
+            self._writer.write_table(table, row_group_size=table.num_rows)
+            if self._local is not None:
+                self._write_back.reached(self._sink.fileno(), self.size)
+        self._num_groups += 1
+        self._num_rows += table.num_rows
+
+    def close(self) -> WrittenFile:
+        with _Failing(self.path):
+            self._writer.close()
+            size = self.size
+            self._sink.close()
+            modified_ms = time.time_ns() // 1_000_000
+            if self._local is not None:
+                modified_ms = os.stat(self._local).st_mtime_ns // 1_000_000
+                if size >= SYNC_BYTES:
+                    _sync(self._local)
+        found = footer_statistics(self._footers[0], self._leaves, self._measured)
+        return WrittenFile(self.path, self.partition, size, modified_ms, self._num_rows, found)
+
+    def abandon(self) -> None:
+        """Let go of the file; its end is not written."""
+        with suppress(AttributeError, OSError, pa.ArrowException, DeltaError):
+            self._writer.is_open = False  # the writer would write a footer when it is collected
+            self._sink.close()
+
+
+def _sync(path: str) -> None:
+    """Bring a file or a directory's names to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class _Group(NamedTuple):
+    """What will be a row group, and its bytes in memory."""
+
+    batches: list[pa.RecordBatch]
+    nbytes: int
+
+
+class _Slot:
+    """Rows of one partition that wait for their row group, and its open files that nobody writes to just now."""
+
+    __slots__ = ("batches", "idle", "nbytes", "partition", "rows", "worker")
+
+    def __init__(self, partition: int, worker: int) -> None:
+        self.partition = partition
+        self.worker = worker
+        self.batches: list[pa.RecordBatch] = []
+        self.rows = 0
+        self.nbytes = 0
+        self.idle: list[_File] = []
+
+    def take(self) -> _Group:
+        group = _Group(self.batches, self.nbytes)
+        self.batches, self.rows, self.nbytes = [], 0, 0
+        return group
+
+
+class _Runs:
+    """A hand-over of consecutive steps to whichever worker is free; one run waits at most."""
+
+    def __init__(self) -> None:
+        self._run: list[tuple[int, pa.RecordBatch]] | None = None
+        self._closed = False
+        self._changed = threading.Condition()
+
+    def put(self, run: list[tuple[int, pa.RecordBatch]]) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._run is None or self._closed)
+            self._run = None if self._closed else run
+            self._changed.notify_all()
+
+    def close(self, discard: bool = False) -> None:
+        with self._changed:
+            self._closed = True
+            if discard:
+                self._run = None
+            self._changed.notify_all()
+
+    def __iter__(self) -> Steps:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._run is not None or self._closed)
+                run, self._run = self._run, None
+                self._changed.notify_all()
+            if run is None:
+                return
+            yield from run
+
+
+# --- all files of one write ----------------------------------------------------------------
+
+
+class _Job:
+    def __init__(self, storage: Storage, write: FileWrite, apply: Split) -> None:
+        self.storage = storage
+        self.write = write
+        self.options = parquet_options(write.schema, write.properties, write.statistics)
+        self.leaves = leaves_of(write.schema, write.statistics)
+        self._done: list[tuple[tuple[int, int], WrittenFile]] = []
+        self._apply = apply
+        self._max_rows = min(write.properties.max_row_group_size or ROW_GROUP_ROWS, 64 << 20)
+        self._lock = threading.Lock()
+        self._slots: dict[tuple[int, int], _Slot] = {}
+        self._idle: OrderedDict[_File, _Slot] = OrderedDict()
+        self._begun: list[_File] = []
+        self._num_open = 0
+        self._buffered = 0
+        self._plain_bytes = self._encoded_bytes = 0
+        self._stopped = False
+        self._runs = _Runs()
+
+    def begin(self, file: _File) -> tuple[int, int]:
+        """Note a file that is begun; return its place among the files, which is that of its rows where it can be."""
+        with self._lock:
+            self._begun.append(file)
+            return 0 if self.write.partitioned else file.worker, len(self._begun)
+
+    @property
+    def written(self) -> list[WrittenFile]:
+        """The files, in the order of their rows where each has consecutive ones."""
+        return [found for _, found in sorted(self._done, key=lambda done: done[0])]
+
+    # --- who does what ---
+
+    def run(self, source: pa.Table | pa.RecordBatchReader) -> None:
+        workers = min(_num_cores(), WORKERS)
+        if isinstance(source, pa.Table):
+            self._run_table(source, workers)
+            return
+        head: list[pa.RecordBatch] = []
+        size = 0
+        for batch in source:
+            head.append(batch)
+            size += batch.nbytes
+            if size >= PARALLEL_BYTES and workers > 1:
+                break
+        else:
+            self._run_table(pa.Table.from_batches(head, source.schema), workers)
+            return
+        self._run_stream(head, source, workers)
+
+    def _steps(self, batches: Iterator[pa.RecordBatch], first_row: int) -> Steps:
+        return _steps(batches, first_row, PARTITIONED_STEPS if self.write.partitioned else 1)
+
+    def _run_table(self, table: pa.Table, workers: int) -> None:
+        # what the buffers hold is quicker to count, and no less
+        small = table.get_total_buffer_size() < PARALLEL_BYTES or table.nbytes < PARALLEL_BYTES
+        if workers == 1 or small:
+            self._work(0, self._steps(iter(table.to_batches()), 0))
+            for slot in self._slots.values():
+                self._finish(slot)
+            return
+        bounds = [table.num_rows * i // workers for i in range(workers + 1)]
+        shards = [
+            self._steps(iter(table.slice(start, end - start).to_batches()), start) for start, end in pairwise(bounds)
+        ]
+        self._run_threads(shards)
+
+    def _run_stream(self, head: list[pa.RecordBatch], rest: pa.RecordBatchReader, workers: int) -> None:
+        def batches() -> Iterator[pa.RecordBatch]:
+            while head:
+                yield head.pop(0)
+            yield from rest
+
+        def feed() -> None:
+            """Read the source on the caller's thread, which may be the only one that it allows."""
+            run: list[tuple[int, pa.RecordBatch]] = []
+            size = 0
+            for step in self._steps(batches(), 0):
+                run.append(step)
+                size += step[1].nbytes
+                if size >= RUN_BYTES:
+                    self._runs.put(run)
+                    run, size = [], 0
+                if self._stopped:
+                    return
+            self._runs.put(run)
+
+        self._run_threads([iter(self._runs) for _ in range(workers)], feed)
+
+    def _run_threads(self, shards: list[Steps], feed: Callable[[], None] = lambda: None) -> None:
+        with ThreadPoolExecutor(len(shards), thread_name_prefix="delta-write") as pool:
+            try:
+                tasks = [pool.submit(self._guarded, self._work, i, shard) for i, shard in enumerate(shards)]
+                feed()
+                self._runs.close()
+                self._raise_first(tasks)
+                slots = sorted(self._slots.values(), key=lambda s: -s.nbytes)
+                self._raise_first([pool.submit(self._guarded, self._finish, slot) for slot in slots])
+            except BaseException:  # an interrupt too: the threads must end before the pool does
+                self._stop()
+                raise
+
+    def _stop(self) -> None:
+        self._stopped = True
+        self._runs.close(discard=True)
+
+    def _guarded(self, function: Callable[..., None], *args: Any) -> None:
+        try:
+            if not self._stopped:
+                function(*args)
+        except BaseException:
+            self._stop()
+            raise
+
+    @staticmethod
+    def _raise_first(tasks: list[Future[None]]) -> None:
+        wait(tasks)
+        for task in tasks:
+            task.result()
+
+    # --- rows to row groups ---
+
+    def _work(self, worker: int, steps: Steps) -> None:
+        for first_row, batch in steps:
+            if self._stopped:
+                return
+            for partition, rows in self._apply(first_row, batch):
+                slot = self._slot(partition, 0 if self.write.partitioned else worker)
+                for full in self._gather(slot, rows):
+                    self._write_group(slot, worker, full)
+            while (biggest := self._overfull()) is not None:
+                self._write_group(biggest[0], worker, biggest[1])
+
+    def _slot(self, partition: int, worker: int) -> _Slot:
+        with self._lock:
+            slot = self._slots.get((partition, worker))
+            if slot is None:
+                slot = self._slots[partition, worker] = _Slot(partition, worker)
+            return slot
+
+    def _gather(self, slot: _Slot, rows: pa.RecordBatch) -> Iterator[_Group]:
+        """Add rows to a slot; yield what fills a row group."""
+        width = max(rows.nbytes / rows.num_rows, 0.1) if rows.num_rows else 0.1
+        start = 0
+        while start < rows.num_rows:
+            with self._lock:
+                room = min(self._max_rows - slot.rows, int((self._group_bytes() - slot.nbytes) / width))
+                piece = rows.slice(start, max(room, 1))
+                size = int(piece.num_rows * width)
+                start += piece.num_rows
+                slot.batches.append(piece)
+                slot.rows += piece.num_rows
+                slot.nbytes += size
+                self._buffered += size
+                full = None
+                if slot.rows >= self._max_rows or slot.nbytes + width > self._group_bytes():
+                    self._buffered -= slot.nbytes
+                    full = slot.take()
+            if full is not None:
+                yield full
+
+    def _group_bytes(self) -> float:
+        """Return the bytes in memory of a full row group: a file of the target size has a few."""
+        ratio = self._encoded_bytes / self._plain_bytes if self._plain_bytes else 1.0
+        return min(ROW_GROUP_BYTES, self.write.target_file_size / 4 / max(ratio, 0.01))
+
+    def _overfull(self) -> tuple[_Slot, _Group] | None:
+        if self._buffered <= BUFFER_BYTES:
+            return None
+        with self._lock:
+            biggest = max(self._slots.values(), key=lambda s: s.nbytes)
+            if not biggest.nbytes:
+                return None
+            self._buffered -= biggest.nbytes
+            return biggest, biggest.take()
+
+    # --- row groups to files ---
+
+    def _write_group(self, slot: _Slot, worker: int, group: _Group) -> None:
+        table = pa.Table.from_batches(group.batches, self.write.schema)
+        if len(group.batches) > 1 and table.num_rows < PIECE_ROWS * len(group.batches):
+            table = table.combine_chunks()
+        file = self._open(slot, worker)
+        before = file.size
+        file.append(table)
+        added = file.size - before
+        with self._lock:
+            self._plain_bytes += group.nbytes
+            self._encoded_bytes += added
+        if file.size + added / 2 >= self.write.target_file_size:
+            self._close(file)
+            return
+        with self._lock:
+            slot.idle.append(file)
+            self._idle[file] = slot
+
+    def _open(self, slot: _Slot, worker: int) -> _File:
+        """Return an open file of the slot that nobody writes to: its worker's own if there is one, else a new one."""
+        with self._lock:
+            file = next((f for f in slot.idle if f.worker == worker), slot.idle[-1] if slot.idle else None)
+            oldest = None
+            if file is not None:
+                slot.idle.remove(file)
+                del self._idle[file]
+                return file
+            if self._num_open >= OPEN_FILES and self._idle:
+                oldest, its_slot = self._idle.popitem(last=False)
+                its_slot.idle.remove(oldest)
+            self._num_open += 1
+        if oldest is not None:
+            self._close(oldest)
+        return _File(self, slot.partition, worker)
+
+    def _close(self, file: _File) -> None:
+        found = file.close()
+        with self._lock:
+            self._num_open -= 1
+            self._done.append((file.order, found))
+
+    def _finish(self, slot: _Slot) -> None:
+        """Write what a slot still holds, and close its files."""
+        rest = slot.take()
+        if rest.batches:
+            self._write_group(slot, slot.worker, rest)
+        with self._lock:
+            files, slot.idle = slot.idle, []
+            for file in files:
+                del self._idle[file]
+        for file in files:
+            self._close(file)
+
+    # --- afterwards ---
+
+    def sync(self) -> None:
+        """Bring small files to the disk, and the directories of all, so that the names last too."""
+        if self.storage.local_path("") is None:
+            return
+        written = self.written
+        directories = {os.path.dirname(f.path) for f in written}
+        # each directory may be new, and so may those above it
+        above = {"/".join(path.split("/")[:i]) for path in directories for i in range(path.count("/") + 2)}
+        paths = [f.path for f in written if f.size < SYNC_BYTES] + sorted(above)
+
+        def one(path: str) -> None:
+            with _Failing(path):
+                _sync(self.storage.local_path(path) or path)
+
+        if len(paths) < 4:
+            for path in paths:
+                one(path)
+            return
+        with ThreadPoolExecutor(SYNCS, thread_name_prefix="delta-write") as pool:
+            for _ in pool.map(one, paths):
+                pass
+
+    def discard(self) -> None:
+        """Delete every file that was begun."""
+        for file in self._begun:
+            file.abandon()
+        with suppress(EngineError):
+            self.storage.delete([f.path for f in self._begun])
+
+
+def _num_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _steps(batches: Iterator[pa.RecordBatch], first_row: int, factor: int) -> Steps:
+    """Yield batches of a size that is worth a step, each with the number of its first row."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        for piece, nbytes in _cut(batch):
+            if held and (rows + piece.num_rows > ROW_GROUP_ROWS or size + nbytes > RUN_BYTES):
+                yield first_row, _joined(held)
+                first_row += rows
+                held, rows, size = [], 0, 0
+            held.append(piece)
+            rows += piece.num_rows
+            size += nbytes
+            if rows >= STEP_ROWS * factor or size >= min(STEP_BYTES * factor, RUN_BYTES):
+                yield first_row, _joined(held)
+                first_row += rows
+                held, rows, size = [], 0, 0
+    if rows:
+        yield first_row, _joined(held)
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Yield pieces of a batch, each with its bytes: they are counted once, which for few rows costs more than the rows."""
+    if not batch.num_rows:
+        return
+    nbytes = batch.nbytes
+    wide = nbytes / batch.num_rows
+    rows = max(1, min(ROW_GROUP_ROWS, int(RUN_BYTES / wide) if wide else ROW_GROUP_ROWS))
+    if batch.num_rows <= rows:
+        yield batch, nbytes
+        return
+    for start in range(0, batch.num_rows, rows):
+        piece = batch.slice(start, rows)
+        yield piece, piece.nbytes
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

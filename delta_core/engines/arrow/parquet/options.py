@@ -1,0 +1,98 @@
+"""WriterProperties to the arguments of pyarrow's Parquet writer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.engines.arrow.parquet.statistics import parquet_leaves
+from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, did_you_mean
+from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
+from delta_core.protocol.schema import Path
+
+__all__ = ["parquet_options"]
+
+
+def parquet_options(schema: pa.Schema, properties: WriterProperties, statistics: Sequence[Path]) -> dict[str, Any]:
+    """Return keyword arguments for ``pyarrow.parquet.ParquetWriter``.
+
+    Only strings are dictionary encoded unless asked otherwise: for numbers it costs more than it saves. Footers have
+    statistics of every column that the table's log needs, whatever the properties say.
+    """
+    # pyarrow takes columns by their paths joined by dots, which several columns may share
+    columns: dict[str, list[pa.DataType]] = {}
+    for path, t, _ in parquet_leaves(schema):
+        columns.setdefault(".".join(path), []).append(t)
+    chosen = _by_leaf(columns, properties)
+    dictionary = [p for p, types in columns.items() if all(_uses_dictionary(t, chosen[p]) for t in types)]
+    needed = {".".join(p) for p in statistics}
+    bounds = [p for p in columns if p in needed or (chosen[p].statistics_enabled or "CHUNK").upper() != "NONE"]
+    options: dict[str, Any] = {
+        "version": "2.6",
+        "store_schema": False,
+        "store_decimal_as_integer": True,
+        "use_dictionary": dictionary or False,
+        "write_statistics": True if len(bounds) == len(columns) else bounds or False,
+        "compression": _codec(properties.compression or "SNAPPY"),
+        "data_page_version": properties.data_page_version or "1.0",
+        "compression_level": properties.compression_level,
+        "data_page_size": properties.data_page_size_limit,
+        "dictionary_pagesize_limit": properties.dictionary_page_size_limit,
+        "max_rows_per_page": properties.data_page_row_count_limit,
+        "write_batch_size": properties.write_batch_size,
+    }
+    encodings = {p: c.encoding.upper() for p, c in chosen.items() if c.encoding is not None and p not in dictionary}
+    if encodings:
+        options["column_encoding"] = {p: encodings.get(p, "PLAIN") for p in columns if p not in dictionary}
+    filters = {p: _filter(b) for p, c in chosen.items() if (b := c.bloom_filter_properties) is not None and _wanted(b)}
+    if filters:
+        options["bloom_filter_options"] = filters
+    if any((c.statistics_enabled or "").upper() == "PAGE" for c in chosen.values()):
+        options["write_page_index"] = True
+    return options
+
+
+def _by_leaf(columns: Collection[str], properties: WriterProperties) -> dict[str, ColumnProperties]:
+    default = properties.default_column_properties or ColumnProperties()
+    given = dict(properties.column_properties or {})
+    found = {}
+    for path in columns:
+        names = [n for n in given if path == n or path.startswith(f"{n}.")]
+        found[path] = given[max(names, key=len)] if names else default
+    unknown = [n for n in given if not any(p == n or p.startswith(f"{n}.") for p in columns)]
+    if unknown:
+        raise ColumnNotFoundError(
+            f"Writer properties name the column {unknown[0]!r}, which the data files do not have; they have: "
+            f"{', '.join(list(columns)[:20])}.{did_you_mean(unknown[0], columns)}",
+            column=unknown[0],
+        )
+    return found
+
+
+def _uses_dictionary(t: pa.DataType, chosen: ColumnProperties) -> bool:
+    if pa.types.is_boolean(t) or pa.types.is_null(t):
+        return False
+    if chosen.dictionary_enabled is not None:
+        return chosen.dictionary_enabled
+    return chosen.encoding is None and bool(pa.types.is_string(t))
+
+
+def _codec(name: str) -> str:
+    codec = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4"}.get(name.upper(), name.upper())
+    if codec != "NONE" and not pa.Codec.is_available(codec.lower()):
+        raise InvalidArgumentError(
+            f"Compression {name!r} is not available in this build of pyarrow. Choose another one."
+        )
+    return codec
+
+
+def _wanted(given: BloomFilterProperties) -> bool:
+    if given.set_bloom_filter_enabled is None:
+        return given.fpp is not None or given.ndv is not None
+    return given.set_bloom_filter_enabled
+
+
+def _filter(given: BloomFilterProperties) -> dict[str, Any]:
+    return {k: v for k, v in (("fpp", given.fpp), ("ndv", given.ndv)) if v is not None}

@@ -1,0 +1,150 @@
+"""Runs of small files on a local disk: which of a read's files are read together, and what they have in common."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+
+from delta_core.engines.arrow.parquet.columns import flat_columns, is_stored_as
+from delta_core.engines.arrow.parquet.types import FilePlan
+from delta_core.engines.interface import FileRead
+from delta_core.kernels.nested import empty_rows, relabel
+from delta_core.kernels.parquet_files import FileLayout, FlatColumn, footer_key, read_files
+
+__all__ = ["SmallFiles"]
+
+#: A file up to this size is read whole.
+SMALL_BYTES = 256 << 10
+#: A run that a thread takes at once: so many files, or bytes of them.
+RUN_FILES = 1024
+RUN_BYTES = 16 << 20
+#: What columns of one batch hold, about.
+BATCH_BYTES = 32 << 20
+#: Layouts that are tried on a file before PyArrow reads it.
+MOST_LAYOUTS = 4
+#: Files that no layout fitted, after which none is tried any more.
+MOST_MISSES = 16
+
+
+class _Known(Struct, frozen=True):
+    """A layout of files, with what becomes of their columns."""
+
+    layout: FileLayout
+    plan: FilePlan
+
+
+class SmallFiles:
+    """Reads runs of a read's small files.
+
+    Parameters
+    ----------
+    read : FileRead
+    local : sequence of str or None
+        Where each file lies on a local disk.
+    """
+
+    def __init__(self, read: FileRead, local: Sequence[str | None]) -> None:
+        self._read = read
+        self._local = local
+        self._known: list[_Known] = []
+        self._misses = 0
+
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """Yield all files of the read in runs from one number to another: of small files, or of one that is not."""
+        sizes, start, weight = self._read.sizes, 0, 0
+        for index, size in enumerate(sizes):
+            is_small = self._read.apply_files is not None and size is not None and size <= SMALL_BYTES
+            if not is_small or self._local[index] is None:
+                if start < index:
+                    yield start, index
+                yield index, index + 1
+                start, weight = index + 1, 0
+                continue
+            weight += size or 0
+            if index + 1 - start == RUN_FILES or weight >= RUN_BYTES:
+                yield start, index + 1
+                start, weight = index + 1, 0
+        if start < len(sizes):
+            yield start, len(sizes)
+
+    def batches(self, start: int, stop: int) -> Iterator[tuple[int, pa.RecordBatch | None]]:
+        """Read files together from ``start`` on; yield the number behind the last one read with what ``apply_files`` made of it.
+
+        Ends before a file that is to be read by itself.
+        """
+        assert self._read.apply_files is not None
+        paths = [os.fsencode(p or "") for p in self._local[start:stop]]
+        sizes = np.array(self._read.sizes[start:stop], np.int64)
+        at = 0
+        while at < len(paths):
+            for known in self._known if self._misses < MOST_MISSES else ():
+                rows, columns = read_files(known.layout, paths[at:], sizes[at:], self._read.batch_rows, BATCH_BYTES)
+                if len(rows):
+                    break
+            else:
+                return
+            batch = self._batch(known.plan, columns, int(rows.sum()))
+            yield start + at + len(rows), self._read.apply_files(start + at, np.cumsum(rows), batch)
+            at += len(rows)
+
+    def learn(self, path: str, file: Any, plan: FilePlan) -> None:
+        """Take a file that PyArrow has opened for an example of those that follow, if its columns are all flat ones."""
+        self._misses += 1
+        columns = _columns(file, plan)
+        key = None if columns is None or len(self._known) >= MOST_LAYOUTS else _footer_key(path)
+        if key is None or columns is None:
+            return
+        layout = FileLayout(*key, columns)
+        if all(known.layout != layout for known in self._known):
+            self._known.append(_Known(layout, plan))
+            self._misses -= 1
+
+    def _batch(self, plan: FilePlan, columns: list[pa.Array], rows: int) -> pa.RecordBatch:
+        schema = self._read.schema
+        if not len(schema):
+            return empty_rows(rows)
+        decoded = iter(columns)
+        arrays = []
+        for number, source in enumerate(plan.sources):
+            if source.name is None:
+                arrays.append(pa.nulls(rows, schema.field(number).type))
+            else:
+                array = next(decoded)
+                arrays.append(array if source.convert is None else source.convert(array))
+        return relabel(pa.RecordBatch.from_arrays(arrays, [str(n) for n in range(len(arrays))]), schema)
+
+
+def _columns(file: Any, plan: FilePlan) -> tuple[FlatColumn, ...] | None:
+    """Return the columns that a plan decodes, None where one of them is not flat."""
+    flat = flat_columns(file.schema_arrow, frozenset(plan.leaves))
+    out = []
+    for source in plan.sources:
+        if source.name is None:
+            continue
+        place = flat.get(source.leaves[0]) if len(source.leaves) == 1 else None
+        if place is None:
+            return None
+        found = file.schema_arrow.field(place).type
+        t = found.value_type if pa.types.is_dictionary(found) else found
+        column = file.metadata.schema.column(source.leaves[0])
+        if column.max_repetition_level or not is_stored_as(column.physical_type, t):
+            return None
+        out.append(FlatColumn(source.leaves[0], column.physical_type, t, column.max_definition_level))
+    return tuple(out)
+
+
+def _footer_key(path: str) -> tuple[bytes, bytes] | None:
+    """Return what a file's footer must have in common with those that are read like it."""
+    with open(path, "rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(end - 8, 0))
+        length = int.from_bytes(file.read(4), "little")
+        if end < 12 or length > end - 12:
+            return None
+        file.seek(end - 8 - length)
+        return footer_key(file.read(length))

@@ -1,0 +1,189 @@
+"""What a data file's statistics are: from its footer, and from the rows where a footer does not tell.
+
+Footers leave NaN out of bounds, drop bounds of more than 4 KB, and count nulls of a list's elements, not of the list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from msgspec import Struct
+
+from delta_core.engines.arrow.evaluate import compute as pc
+from delta_core.engines.interface import ColumnStatistics
+from delta_core.kernels.nested import reach
+from delta_core.protocol.schema import Path
+
+__all__ = ["Leaf", "Measured", "footer_statistics", "leaves_of", "parquet_leaves"]
+
+#: Parquet's writer keeps no bound that is longer.
+FOOTER_BOUND_BYTES = 4096
+#: Writers that order NaN above every number, so that one NaN is the column's maximum.
+_SHOWS_NAN = re.compile(r"parquet-mr version (1\.1[2-9]|1\.[2-9]\d|[2-9])\.")
+
+
+class Leaf(Struct, frozen=True):
+    """One leaf to measure.
+
+    Parameters
+    ----------
+    places : tuple of int
+        Child numbers from the schema down.
+    column : int or None
+        The Parquet column that holds it; None for a list, map or variant.
+    """
+
+    path: Path
+    places: tuple[int, ...]
+    type: pa.DataType
+    column: int | None
+
+
+def parquet_leaves(schema: pa.Schema) -> Iterator[tuple[Path, pa.DataType, int]]:
+    """Yield (path, type, column number) of every leaf column of a file; within lists and maps Parquet's names are used.
+
+    Joined by dots, paths of different columns may be equal.
+    """
+    numbers = iter(range(1 << 31))
+
+    def visit(t: pa.DataType, path: Path) -> Iterator[tuple[Path, pa.DataType, int]]:
+        if isinstance(t, pa.BaseExtensionType):
+            yield from visit(t.storage_type, path)
+        elif pa.types.is_struct(t):
+            for i in range(t.num_fields):
+                yield from visit(t.field(i).type, (*path, t.field(i).name))
+        elif pa.types.is_map(t):
+            yield from visit(t.key_type, (*path, "key_value", "key"))
+            yield from visit(t.item_type, (*path, "key_value", "value"))
+        elif pa.types.is_nested(t):
+            yield from visit(t.value_type, (*path, "list", "element"))
+        else:
+            yield path, t, next(numbers)
+
+    for f in schema:
+        yield from visit(f.type, (f.name,))
+
+
+def leaves_of(schema: pa.Schema, paths: Sequence[Path]) -> tuple[Leaf, ...]:
+    """Return how to measure the leaves of these paths; a path that the schema lacks is left out."""
+    numbers = {path: number for path, _, number in parquet_leaves(schema)}
+    found = []
+    for path in paths:
+        place = schema.get_field_index(path[0])
+        if place < 0:
+            continue
+        places, t = [place], schema.field(place).type
+        for part in path[1:]:
+            places.append(t.get_field_index(part))
+            t = t.field(places[-1]).type
+        found.append(Leaf(path, tuple(places), t, None if pa.types.is_nested(t) else numbers[path]))
+    return tuple(found)
+
+
+class Measured(Struct):
+    """What the rows of one file tell beside its footer."""
+
+    leaves: tuple[Leaf, ...]
+    null_counts: dict[Path, int] = {}
+    with_nan: set[Path] = set()
+    #: Bounds of row groups whose texts may be too long for a footer, by leaf and number of the group.
+    texts: dict[tuple[Path, int], tuple[bytes, bytes]] = {}
+
+    def add(self, group: int, table: pa.Table) -> None:
+        """Measure the rows of a row group."""
+        for leaf in self.leaves:
+            chunks = [reach(c, leaf.places[1:]) for c in table.column(leaf.places[0]).chunks]
+            if leaf.column is None:
+                self.null_counts[leaf.path] = self.null_counts.get(leaf.path, 0) + sum(c.null_count for c in chunks)
+            elif pa.types.is_floating(leaf.type):
+                if leaf.path not in self.with_nan and any(_has_nan(c) for c in chunks):
+                    self.with_nan.add(leaf.path)
+            elif pa.types.is_string(leaf.type) and any(_is_long(c) for c in chunks):
+                self._keep_text(leaf, group, chunks)
+
+    def _keep_text(self, leaf: Leaf, group: int, chunks: list[pa.Array]) -> None:
+        found = pc.min_max(pa.chunked_array(chunks)).as_py()
+        self.texts[leaf.path, group] = found["min"].encode(), found["max"].encode()
+
+
+def _has_nan(chunk: pa.Array) -> bool:
+    # a sum is cheaper than asking each value; it is no number where one is none, or infinities cancel
+    total = pc.sum(chunk).as_py()
+    return total is not None and total != total and bool(pc.any(pc.is_nan(chunk)).as_py())
+
+
+def _is_long(chunk: pa.Array) -> bool:
+    """Whether a text is longer than a footer's bound may be."""
+    if chunk.nbytes <= FOOTER_BOUND_BYTES:
+        return False
+    longest = pc.max(pc.binary_length(chunk)).as_py()
+    return longest is not None and longest > FOOTER_BOUND_BYTES
+
+
+def footer_statistics(metadata: Any, leaves: Sequence[Leaf], measured: Measured | None) -> tuple[ColumnStatistics, ...]:
+    """Return the statistics of a file's leaves.
+
+    Parameters
+    ----------
+    metadata : pyarrow.parquet.FileMetaData
+    measured : Measured or None
+        None for a file whose rows were not seen: what a footer does not tell is then unknown.
+    """
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    shows_nan = _SHOWS_NAN.match(metadata.created_by or "") is not None
+    return tuple(_column(leaf, groups, measured, shows_nan) for leaf in leaves)
+
+
+def _column(leaf: Leaf, groups: Sequence[Any], measured: Measured | None, shows_nan: bool) -> ColumnStatistics:
+    if leaf.column is None:
+        return ColumnStatistics(leaf.path, None if measured is None else measured.null_counts.get(leaf.path, 0))
+    nulls: int | None = 0
+    lows, highs, known = [], [], _has_order(leaf.type)
+    if pa.types.is_floating(leaf.type):
+        known = shows_nan if measured is None else leaf.path not in measured.with_nan
+    for number, group in enumerate(groups):
+        stored = group.column(leaf.column)
+        found = stored.statistics
+        if found is None or not found.has_null_count:
+            nulls, known = None, False
+            continue
+        nulls = None if nulls is None else nulls + found.null_count
+        if not known or found.null_count == stored.num_values:
+            continue
+        text = None if measured is None else measured.texts.get((leaf.path, number))
+        if text is not None:
+            low, high = text
+        elif found.has_min_max:
+            low, high = found.min_raw, found.max_raw
+        else:
+            known = False
+            continue
+        lows.append(_ordered(low, leaf.type))
+        highs.append(_ordered(high, leaf.type))
+        known = known and highs[-1] == highs[-1]
+    if not known or not lows:
+        return ColumnStatistics(leaf.path, nulls)
+    return ColumnStatistics(leaf.path, nulls, min(lows), max(highs))
+
+
+def _has_order(t: pa.DataType) -> bool:
+    """Whether the table's log keeps bounds of the type, as Spark does: none of booleans and bytes."""
+    types = pa.types
+    return bool(
+        types.is_integer(t)
+        or types.is_floating(t)
+        or types.is_string(t)
+        or types.is_date(t)
+        or types.is_timestamp(t)
+        or types.is_decimal(t)
+    )
+
+
+def _ordered(value: Any, t: pa.DataType) -> Any:
+    """Return a bound as a value that compares as the type does: big decimals are stored as big-endian bytes."""
+    if pa.types.is_decimal(t) and isinstance(value, bytes):
+        return int.from_bytes(value, "big", signed=True)
+    return value

@@ -1,0 +1,223 @@
+"""Storage on local disks: whole files through synced temporary ones, names claimed by hard links."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Any
+
+import pyarrow as pa
+
+from delta_core.engines.arrow.storage.boundary import AllowExternal, CrossStoreStorage, Opener, is_plain
+from delta_core.engines.arrow.storage.local_files import (
+    claim,
+    create_whole,
+    identity_of,
+    make_directory,
+    read_fully,
+    sync_directory,
+    temporary_file,
+)
+from delta_core.engines.arrow.storage.places import failing
+from delta_core.engines.interface import FileIdentity, Listing, PutResult, RangeRequest
+from delta_core.errors import ExternalPathError
+
+__all__ = ["LocalStorage"]
+
+_MISSING = (FileNotFoundError, NotADirectoryError)
+
+
+class LocalStorage(CrossStoreStorage):
+    """Files of this machine."""
+
+    #: The link call is exclusive by contract: nothing needs to be proven.
+    store: str | None = None
+
+    def __init__(
+        self,
+        root: str,
+        options: dict[str, Any] | None = None,
+        opener: Opener | None = None,
+        allow_external: AllowExternal = None,
+    ) -> None:
+        super().__init__(root, options or {}, opener, allow_external)
+        self._prefix = root.rstrip("/") + "/"
+        self._real_root: str | None = None
+
+    def local_path(self, path: str) -> str | None:
+        """Return the absolute path, ``..`` resolved; None if a URI leads to another store that is followed."""
+        if is_plain(path):
+            return self._prefix + path
+        place = self._own_place(path)
+        return None if place is None else place.path
+
+    def uri(self, path: str) -> str:
+        """Return the absolute path, or the URI as it is."""
+        return self.local_path(path) or self._foreign_uri(path)
+
+    def uri_for_engine(self, path: str) -> str:
+        """Return the absolute path, or the URI of another store that the caller allowed."""
+        return self.uri(path)
+
+    def _inside(self, path: str) -> str:
+        """Return the absolute path of a file below the root; raises ExternalPathError for any other."""
+        self._boundary.check_inside(path)
+        local = self.local_path(path)
+        assert local is not None
+        return local
+
+    # --- reading ---
+
+    def list_from(self, directory: str, start: str = "") -> Listing:
+        """List names without asking for sizes: that would cost a call a file."""
+        local = self.local_path(directory)
+        if local is None:
+            return self._other(directory).list_from(directory, start)
+        try:
+            with failing("list", directory, self.root, _MISSING), os.scandir(local) as entries:
+                return Listing(sorted(e.name for e in entries if e.name >= start and not e.is_dir()))
+        except _MISSING:
+            return Listing([])
+
+    def stat(self, paths: Sequence[str]) -> list[tuple[int, int]]:
+        """Return (size, modification time in ms) of each file."""
+        out: list[tuple[int, int]] = []
+        for path in paths:
+            local = self.local_path(path)
+            if local is None:
+                out += self._other(path).stat([path])
+                continue
+            with failing("look at", path, self.root, (FileNotFoundError,)):
+                found = os.stat(local)
+            out.append((found.st_size, found.st_mtime_ns // 1_000_000))
+        return out
+
+    def identify(self, paths: Sequence[str]) -> list[FileIdentity]:
+        """Return each file's identity; nothing is opened."""
+        out: list[FileIdentity] = []
+        for path in paths:
+            local = self.local_path(path)
+            if local is None:
+                out += self._other(path).identify([path])
+                continue
+            with failing("look at", path, self.root, (FileNotFoundError,)):
+                out.append(identity_of(os.stat(local)))
+        return out
+
+    def read(self, requests: Sequence[RangeRequest]) -> list[bytes | memoryview]:
+        """Read ranges, in the order asked."""
+        out: list[bytes | memoryview] = []
+        for r in requests:
+            local = self.local_path(r.path)
+            if local is None:
+                out += self._other(r.path).read([r])
+                continue
+            try:
+                with failing("read", r.path, self.root, _MISSING), open(local, "rb", buffering=0) as f:
+                    if r.offset:
+                        f.seek(r.offset)
+                    out.append(read_fully(f, r.length))
+            except NotADirectoryError as e:  # a file stands where a folder would: what lies in it is missing
+                raise FileNotFoundError(*e.args) from e
+        return out
+
+    def open(self, path: str, size: int | None = None) -> pa.NativeFile:
+        """Open a file for random access."""
+        local = self.local_path(path)
+        if local is None:
+            return self._other(path).open(path, size)
+        with failing("open", path, self.root, (FileNotFoundError,)):
+            return pa.OSFile(local, "rb")
+
+    # --- writing ---
+
+    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> PutResult:
+        """Write a temporary file and link it to the name."""
+        local = self._inside(path)
+        with failing("create", path, self.root):
+            return "created" if create_whole(local, data, durable) else "exists"
+
+    def put(self, path: str, data: bytes) -> None:
+        """Replace the file by a synced temporary one."""
+        with self.put_stream(path) as file:
+            file.write(data)
+
+    def create(self, path: str) -> pa.NativeFile:
+        """Open a new file to be written piece by piece."""
+        local = self._inside(path)
+        with failing("create", path, self.root):
+            try:
+                return pa.OSFile(local, "wb")
+            except FileNotFoundError:
+                make_directory(os.path.dirname(local))
+                return pa.OSFile(local, "wb")
+
+    @contextmanager
+    def put_stream(self, path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
+        """Write a temporary file, which gets the name when it is whole and synced."""
+        local = self._inside(path)
+        with _only_os_errors("write", path, self.root):
+            with temporary_file(local) as (temporary, file):
+                yield file
+                _finish(file)
+                if replace:
+                    os.replace(temporary, local)
+                elif not _claimed(temporary, local):
+                    raise FileExistsError(local)
+            sync_directory(os.path.dirname(local))
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete files; a missing one is no error. A link is deleted, never what it leads to."""
+        for path in paths:
+            local = self._inside(path)
+            self._check_links(path, local)
+            try:
+                with failing("delete", path, self.root, (FileNotFoundError,)):
+                    os.unlink(local)
+            except FileNotFoundError:
+                continue
+
+    def _check_links(self, path: str, local: str) -> None:
+        """Refuse a file in a folder that a link brings in from outside the root."""
+        if self._real_root is None:
+            self._real_root = os.path.realpath(self.root)
+        folder = os.path.realpath(os.path.dirname(local))
+        if folder != self._real_root and not folder.startswith(self._real_root.rstrip("/") + "/"):
+            raise ExternalPathError(
+                f"{path!r} of {self.root} lies in {folder}, to which a symbolic link leads; nothing outside the table's root "
+                "is deleted.",
+                path=path,
+            )
+
+
+def _claimed(temporary: str, target: str) -> bool:
+    """As `claim`, but on a disk that can't create a name exclusively a look for the file has to do."""
+    try:
+        return claim(temporary, target)
+    except OSError as e:
+        if e.errno != errno.ENOTSUP:
+            raise
+    if os.path.exists(target):
+        return False
+    os.replace(temporary, target)
+    return True
+
+
+@contextmanager
+def _only_os_errors(verb: str, path: str, root: str) -> Iterator[None]:
+    """As `failing`, around a block of the caller's own: what is no failure of the disk passes."""
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except OSError as e:
+        with failing(verb, path, root):
+            raise e from None
+
+
+def _finish(file: IO[bytes]) -> None:
+    """Bring what was written to the system, and to the disk."""
+    file.flush()
+    os.fsync(file.fileno())

@@ -1,0 +1,215 @@
+"""Files that appear whole or not at all on a local disk, and names that are claimed once."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import io
+import os
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING, Any
+
+from delta_core.engines.interface import FileIdentity
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = [
+    "WriteBack",
+    "claim",
+    "create_whole",
+    "identity_of",
+    "make_directory",
+    "read_fully",
+    "sync_directory",
+    "temporary_file",
+]
+
+#: What a file is brought to the disk in, at least, while it is written.
+_WRITE_BACK_BYTES = 4 << 20
+#: How a disk says that it has no hard links.
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+_RENAME_NOREPLACE = 1
+_RENAME_EXCL = 4
+_AT_FDCWD = -100
+_SYNC_FILE_RANGE_WRITE = 2
+_sync_file_range = getattr(ctypes.CDLL(None), "sync_file_range", None) if sys.platform == "linux" else None
+
+
+def create_whole(target: str, data: bytes, durable: bool) -> bool:
+    """Create a file with its whole content unless there is one of that name; return whether it was created.
+
+    The content goes to a temporary name first, and is on the disk before it gets its own, as is that name when this
+    returns; neither unless ``durable``. Makes the directory where it is missing.
+    """
+    directory = os.path.dirname(target)
+    temporary, handle = _create_temporary(target)
+    try:
+        try:
+            _write_fully(handle, data)
+            if durable:
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+        created = claim(temporary, target)
+    finally:
+        # gone already where it became the target
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+    if created and durable:
+        sync_directory(directory)
+    return created
+
+
+def _create_temporary(target: str) -> tuple[str, int]:
+    """Create an empty file beside the target; return its name and its handle."""
+    directory, name = os.path.split(target)
+    temporary = os.path.join(directory, f".{name}.{uuid.uuid4().hex}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        return temporary, os.open(temporary, flags, 0o666)
+    except FileNotFoundError:
+        make_directory(directory)
+        return temporary, os.open(temporary, flags, 0o666)
+
+
+def _write_fully(handle: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
+
+
+@contextmanager
+def temporary_file(target: str) -> Iterator[tuple[str, IO[bytes]]]:
+    """Open a new file beside the target; whatever happens, nothing of that name is there afterwards.
+
+    Makes the directory where it is missing.
+    """
+    temporary, handle = _create_temporary(target)
+    try:
+        with io.BufferedWriter(_WrittenBack(handle)) as file:
+            yield temporary, file
+    finally:
+        # gone already where it became the target
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def claim(temporary: str, target: str) -> bool:
+    """Give a whole file its name unless there is a file of that name; in one step, whoever tries at once.
+
+    By a hard link, else by a rename that replaces nothing. Raises OSError on a disk that has neither: the name could be
+    claimed there only by an empty file, and readers would see a part of it.
+    """
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        return False
+    except OSError as e:
+        if e.errno not in _NO_LINKS:
+            raise
+        return _rename_without_replacing(temporary, target)
+    return True
+
+
+def _rename_without_replacing(source: str, target: str) -> bool:
+    rename = _exclusive_rename()
+    error = errno.ENOSYS if rename is None else rename(os.fsencode(source), os.fsencode(target))
+    if error in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
+        found = "the disk has neither hard links nor renames that replace nothing: commits are not safe there"
+        raise OSError(errno.ENOTSUP, found, target)
+    if error not in (0, errno.EEXIST):
+        raise OSError(error, os.strerror(error), target)
+    return error == 0
+
+
+def _exclusive_rename() -> Any:
+    """Return a function of two names that gives an error number, None where the system has no such call."""
+    library = ctypes.CDLL(None, use_errno=True)
+    if sys.platform == "darwin":
+        call, before, between, flag = getattr(library, "renamex_np", None), (), (), _RENAME_EXCL
+    else:
+        call, before, between, flag = (
+            getattr(library, "renameat2", None),
+            (_AT_FDCWD,),
+            (_AT_FDCWD,),
+            _RENAME_NOREPLACE,
+        )
+    if call is None:
+        return None
+    return lambda source, target: ctypes.get_errno() if call(*before, source, *between, target, flag) else 0
+
+
+def make_directory(directory: str) -> None:
+    """Make a directory and those above it that are missing, each synced into the one that holds it."""
+    if os.path.isdir(directory):
+        return
+    parent = os.path.dirname(directory)
+    make_directory(parent)
+    with suppress(FileExistsError):
+        os.mkdir(directory)
+    sync_directory(parent)
+
+
+def sync_directory(directory: str) -> None:
+    """Bring a directory's names to the disk."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as e:
+        # network disks that sync names by themselves refuse the call
+        if e.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
+
+
+def identity_of(found: os.stat_result) -> FileIdentity:
+    """Return what distinguishes a file from any that takes its name, or its number once it is gone."""
+    return FileIdentity(found.st_size, f"{found.st_dev}:{found.st_ino}:{found.st_mtime_ns}")
+
+
+def read_fully(file: Any, length: int | None) -> bytes:
+    """Read so many bytes of an unbuffered file, fewer only at its end."""
+    if length is None:
+        data: bytes = file.readall()
+        return data
+    parts = []
+    while length > 0 and (part := file.read(length)):
+        parts.append(part)
+        length -= len(part)
+    return b"".join(parts) if len(parts) != 1 else parts[0]
+
+
+class WriteBack:
+    """Lets the system bring a file to the disk while it is written, so that the sync at its end finds little left to do.
+
+    Nothing is promised: what has to last is synced. Linux only; elsewhere nothing happens.
+    """
+
+    def __init__(self) -> None:
+        self._started = 0
+
+    def reached(self, handle: int, end: int) -> None:
+        """Note how far the file is written; begin with what is new where that is enough."""
+        size = end - self._started
+        if _sync_file_range is None or size < _WRITE_BACK_BYTES:
+            return
+        _sync_file_range(handle, ctypes.c_int64(self._started), ctypes.c_int64(size), _SYNC_FILE_RANGE_WRITE)
+        self._started = end
+
+
+class _WrittenBack(io.FileIO):
+    """A file that is brought to the disk while it is written."""
+
+    def __init__(self, handle: int) -> None:
+        super().__init__(handle, "wb")
+        self._write_back = WriteBack()
+
+    def write(self, data: Buffer, /) -> int:
+        written = super().write(data)
+        self._write_back.reached(self.fileno(), self.tell())
+        return written

@@ -1,0 +1,316 @@
+"""LogFiles of the Arrow engine: commits through the compiled parser, checkpoints through pyarrow's Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from delta_core.engines.arrow.parquet.columns import decode_chunks, find_chunk, has_codes
+from delta_core.engines.arrow.parquet.footer import read_footer
+from delta_core.engines.arrow.parquet.row_groups import group_bounds
+from delta_core.engines.arrow.parquet.statistics import parquet_leaves
+from delta_core.engines.arrow.storage.log_writer import write_lines, write_parquet
+from delta_core.engines.arrow.storage.pinned import PinnedFile
+from delta_core.engines.arrow.storage.places import failed
+from delta_core.engines.interface import ActionQuery, FileIdentity, ParquetForm, RangeRequest, Storage
+from delta_core.errors import AccessDeniedError, CheckpointError, DeltaError, LogChangedError
+from delta_core.expressions.ast import FileStatistic
+from delta_core.kernels.json_actions import ActionParser, ParsedActions
+from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, is_text, text_pages
+from delta_core.log.names import LOG_DIRECTORY
+from delta_core.plugins.plans import LogFile
+from delta_core.protocol.actions import FILE_COLUMNS
+from delta_core.runtime.processes import cached_property
+
+__all__ = ["ArrowLogFiles", "ParquetCheckpoint"]
+
+Path = tuple[str, ...]
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]
+#: So many statistics texts stay in a core's cache from their decoding to their parsing.
+BATCH_ROWS = 4096
+
+
+class ArrowLogFiles:
+    """Actions of commits and checkpoints as Arrow.
+
+    Parameters
+    ----------
+    map : function
+        Runs a function over items on threads.
+    """
+
+    def __init__(self, storage: Storage, map: Map) -> None:
+        self._storage = storage
+        self._map = map
+
+    def read_commits(self, files: Sequence[LogFile], query: ActionQuery) -> ParsedActions:
+        """Read commits in the order given: local ones in one compiled loop, remote ones concurrently."""
+        parser = ActionParser(
+            query.columns,
+            kinds=query.kinds,
+            skip_others=query.skip,
+            partition_keys=query.partition_keys,
+            extra_fields=query.extra_fields,
+        )
+        try:
+            self._feed(parser, files)
+        except FileNotFoundError as e:
+            raise LogChangedError(
+                f"{e.filename or e} was listed but is gone: the log was cleaned up meanwhile. Open the table again.",
+                path=str(e.filename or e),
+            ) from e
+        except OSError as e:
+            if isinstance(e, DeltaError):
+                raise
+            raise failed("read", str(e.filename or LOG_DIRECTORY), self._storage.root, e) from e
+        return parser.finish()
+
+    def write_parquet(
+        self, path: str, schema: pa.Schema, groups: Iterable[pa.Table], form: ParquetForm, *, replace: bool = True
+    ) -> int:
+        """Write a checkpoint or sidecar, a row group per table, as they come; return its size in bytes."""
+        return write_parquet(self._storage, path, schema, groups, form, replace)
+
+    def write_lines(self, path: str, pieces: Iterable[bytes]) -> int:
+        """Write a JSON checkpoint from pieces of its text; return its size in bytes."""
+        return write_lines(self._storage, path, pieces)
+
+    def _feed(self, parser: ActionParser, files: Sequence[LogFile]) -> None:
+        directory = self._storage.local_path(LOG_DIRECTORY)
+        if directory is not None and not any(f.data is not None for f in files):
+            versions = np.array([f.end_version for f in files], np.int64)
+            parser.feed_files([f"{directory}/{f.name}" for f in files], versions)
+            return
+        paths = [f"{LOG_DIRECTORY}/{f.name}" for f in files]
+        stored = [i for i, f in enumerate(files) if f.data is None]
+        found = dict(zip(stored, self._storage.read([RangeRequest(paths[i]) for i in stored]), strict=True))
+        for i, f in enumerate(files):
+            parser.feed(f.end_version, found[i] if f.data is None else f.data, paths[i])
+
+    def open_checkpoints(
+        self, paths: Sequence[str], sizes: Sequence[int | None], listed: Sequence[FileIdentity | None] = ()
+    ) -> list[ParquetCheckpoint]:
+        """Open checkpoint parts or sidecars, footers read concurrently."""
+        files = list(zip(paths, sizes, listed or [None] * len(paths), strict=True))
+        found = self._map(lambda p: ParquetCheckpoint(self._storage, *p), files)
+        if len(found) > 1:
+            # parts are replaced one after the other: all must be of one checkpoint
+            self._map(ParquetCheckpoint.check_name, found)
+        return found
+
+
+class ParquetCheckpoint:
+    """One Parquet checkpoint part or sidecar; opening it reads the footer."""
+
+    def __init__(self, storage: Storage, path: str, size: int | None, listed: FileIdentity | None = None) -> None:
+        self.path = path
+        self._file = PinnedFile(storage, path, size, listed)
+        with self._guard(), self._file.opened(for_footer=True) as source:
+            self._metadata = read_footer(source)
+            self._schema: pa.Schema = self._parquet(source).schema_arrow
+            self._check_schema()
+        self.group_rows = [self._metadata.row_group(i).num_rows for i in range(self._metadata.num_row_groups)]
+
+    def _check_schema(self) -> None:
+        """Reject an action that lacks what every such action has: it would be taken for one that is not there."""
+        for action, name in _REQUIRED.items():
+            index = self._schema.get_field_index(action)
+            found = self._schema.field(index).type if index >= 0 else pa.null()
+            if not pa.types.is_null(found) and not (pa.types.is_struct(found) and found.get_field_index(name) >= 0):
+                raise ValueError(f"it has {action} of type {str(found)[:200]}, expected a struct with {name}")
+
+    def check_name(self) -> None:
+        """Raise LogChangedError where another file has its name by now."""
+        with self._guard():
+            self._file.check_name()
+
+    @contextmanager
+    def _reader(self, dictionary: list[str] | None = None) -> Iterator[Any]:
+        with self._file.opened() as source:
+            # each call has a reader of its own, so that threads share nothing
+            yield self._parquet(source, dictionary)
+
+    def _parquet(self, source: Any, dictionary: list[str] | None = None) -> Any:
+        import pyarrow.parquet as pq
+
+        return pq.ParquetFile(
+            source,
+            metadata=self._metadata,
+            read_dictionary=dictionary,
+            pre_buffer=self._file.local is None,
+            coerce_int96_timestamp_unit="us",
+        )
+
+    def _guard(self) -> _Guard:
+        return _Guard(self.path)
+
+    @cached_property
+    def fields(self) -> Mapping[str, list[str]]:
+        """The struct fields of each action that the file has."""
+        return {f.name: [c.name for c in f.type] for f in self._schema if pa.types.is_struct(f.type)}
+
+    def arrow_type(self, path: Path) -> pa.DataType | None:
+        """Return the type of a nested field as the file stores it, None where it has none."""
+        index = self._schema.get_field_index(path[0])
+        found: Any = self._schema.field(index).type if index >= 0 else None
+        for name in path[1:]:
+            if found is None or not pa.types.is_struct(found) or (i := found.get_field_index(name)) < 0:
+                return None
+            found = found.field(i).type
+        return found
+
+    def may_hold(self, group: int, action: str) -> bool:
+        """Whether a group may hold a row of this action; False only where the footer proves that it does not."""
+        if self._schema.get_field_index(action) < 0:
+            return False
+        # an optional field would prove nothing
+        name = _REQUIRED.get(action)
+        return name is None or not self.all_null(group, (action, name))
+
+    def all_null(self, group: int, path: Path) -> bool:
+        """Whether the footer proves that a field is null in every row of a group, or the file lacks it."""
+        leaf = self._leaf_index.get(path)
+        if leaf is None:
+            return self.arrow_type(path) is None
+        statistics = self._metadata.row_group(group).column(leaf).statistics
+        known = statistics is not None and statistics.has_null_count
+        return bool(known and statistics.null_count == self.group_rows[group])
+
+    def group_bounds(self, wanted: Sequence[FileStatistic]) -> list[pa.Array]:
+        """Return what the footer says of nested fields, one value a group; null where it says nothing."""
+        paths = {w.path: self._leaf_index.get(w.path) for w in wanted if w.path}
+        stored = {p: (i, t) for p, i in paths.items() if i is not None and (t := self.arrow_type(p)) is not None}
+        return group_bounds(self._metadata, stored, wanted)
+
+    @cached_property
+    def _leaf_index(self) -> dict[Path, int]:
+        columns = self._metadata.schema
+        return {p: i for p, _, i in parquet_leaves(self._schema) if columns.column(i).max_repetition_level == 0}
+
+    def read(self, group: int, columns: Sequence[Path], dictionary: Sequence[Path] = ()) -> list[pa.Array]:
+        """Read paths of one group, an array each; an absent path gives nulls.
+
+        Parameters
+        ----------
+        dictionary : sequence of Path
+            Columns whose strings (a map's keys and values) come dictionary-encoded.
+        """
+        found = self._read_flat(group, [c for c in columns if c not in dictionary])
+        found |= self._read_others(group, [c for c in columns if c not in found], dictionary)
+        return [found[c] for c in columns]
+
+    def _read_others(self, group: int, columns: Sequence[Path], dictionary: Sequence[Path]) -> dict[Path, pa.Array]:
+        """Read paths through pyarrow."""
+        stored = self._stored(columns)
+        rows = self.group_rows[group]
+        if not stored:
+            return {c: pa.nulls(rows, _default_type(c)) for c in columns}
+        with self._guard(), self._reader([leaf for c in dictionary for leaf in self._coded(group, c)]) as file:
+            table = file.read_row_group(group, columns=stored, use_threads=False)
+        return {c: self._extract(table, c) for c in columns}
+
+    def _read_flat(self, group: int, columns: Sequence[Path]) -> dict[Path, pa.Array]:
+        """Read those paths that our own decoder knows."""
+        chunks = {c: chunk for c in columns if (chunk := self._chunk(group, c)) is not None}
+        if not chunks:
+            return {}
+        with self._guard(), self._file.opened() as file:
+            return decode_chunks(file.fileno(), chunks)
+
+    def _chunk(self, group: int, path: Path) -> ColumnChunk | None:
+        """Return the column chunk of a path, where it is one that our own decoder reads."""
+        leaf = self._leaf_index.get(path)
+        found = self.arrow_type(path)
+        if leaf is None or found is None or self._file.local is None:
+            return None
+        return find_chunk(self._metadata, group, leaf, found)
+
+    def batches(self, group: int, columns: Sequence[Path]) -> Generator[list[pa.Array]]:
+        """Read as `read` does, a few thousand rows at a time."""
+        done = 0
+        chunk = self._chunk(group, columns[0]) if len(columns) == 1 else None
+        if chunk is not None and is_text(chunk.type):
+            with self._guard(), self._file.opened() as file, suppress(UnsupportedPagesError):
+                for page in text_pages(file.fileno(), chunk):
+                    done += len(page)
+                    yield [page]
+        if done < self.group_rows[group] or not done:
+            yield from self._other_batches(group, columns, done)
+
+    def _other_batches(self, group: int, columns: Sequence[Path], first: int) -> Iterator[list[pa.Array]]:
+        """Read paths through pyarrow, from a row on."""
+        stored = self._stored(columns)
+        if not stored:
+            yield self.read(group, columns)
+            return
+        with self._guard(), self._reader() as file:
+            for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=stored, use_threads=False):
+                if first < batch.num_rows:
+                    yield [self._extract(batch.slice(first), c) for c in columns]
+                first = max(0, first - batch.num_rows)
+
+    def _stored(self, columns: Sequence[Path]) -> list[str]:
+        return [".".join(c) for c in columns if self.arrow_type(c) is not None]
+
+    def _extract(self, data: pa.Table | pa.RecordBatch, path: Path) -> pa.Array:
+        if self.arrow_type(path) is None:
+            return pa.nulls(data.num_rows, _default_type(path))
+        return _nested(data.column(data.schema.get_field_index(path[0])), path)
+
+    def _coded(self, group: int, path: Path) -> list[str]:
+        """Return the Parquet columns below a path whose strings PyArrow can return dictionary-encoded."""
+        below = [i for p, _, i in parquet_leaves(self._schema) if p[: len(path)] == path]
+        return [self._metadata.schema.column(i).path for i in below if has_codes(self._metadata, i, [group])]
+
+
+_REQUIRED = {
+    "add": "path",
+    "remove": "path",
+    "protocol": "minReaderVersion",
+    "metaData": "schemaString",
+    "txn": "appId",
+    "domainMetadata": "domain",
+    "sidecar": "path",
+    "checkpointMetadata": "version",
+}
+
+
+def _default_type(path: Path) -> pa.DataType:
+    return FILE_COLUMNS.get(path[-1], pa.string())
+
+
+def _nested(column: pa.Array | pa.ChunkedArray, path: Path) -> pa.Array:
+    """Return a nested field as one array; it is null where any struct above it is."""
+    parts = []
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        found: Any = chunk
+        for name in path[1:]:
+            found = found.flatten()[found.type.get_field_index(name)]
+        parts.append(found)
+    if len(parts) == 1:
+        return parts[0]
+    return pa.concat_arrays(parts) if parts else pa.nulls(0, _default_type(path))
+
+
+class _Guard:
+    """Turns what Parquet and the store raise into errors that name the file."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is None or isinstance(error, (DeltaError, KeyboardInterrupt)):
+            return
+        if isinstance(error, FileNotFoundError):
+            raise CheckpointError.of_missing(self._path) from error
+        if isinstance(error, PermissionError):
+            raise AccessDeniedError.of(self._path, error) from error
+        if isinstance(error, (pa.ArrowException, OSError, ValueError)):
+            raise CheckpointError.of_unreadable(self._path, error) from error

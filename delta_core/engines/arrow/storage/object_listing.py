@@ -1,0 +1,125 @@
+"""Listings from a start name by the stores' own calls: no page below the start is fetched.
+
+fsspec lists whole directories. A log of many commits has many pages there; a reader needs the last ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
+from typing import Any
+
+from delta_core.engines.interface import Listing
+
+__all__ = ["lister"]
+
+#: Lists (filesystem, the directory's key without a slash at its end, start).
+Lister = Callable[[Any, str, str], Listing]
+Entry = tuple[str, int, int, str]
+
+
+def lister(filesystem: Any) -> Lister | None:
+    """Return the function that lists a filesystem from a start name, None where fsspec's listing has to do."""
+    names = filesystem.protocol if isinstance(filesystem.protocol, tuple) else (filesystem.protocol,)
+    for scheme, call, function in (("s3", "call_s3", _s3), ("gs", "_call", _gcs), ("abfs", "service_client", _azure)):
+        if scheme in names and hasattr(filesystem, call):
+            return function
+    return None
+
+
+def _listing(found: list[Entry], start: str) -> Listing:
+    kept = sorted(entry for entry in found if entry[0] >= start and entry[0])
+    return Listing([e[0] for e in kept], [e[1] for e in kept], [e[2] for e in kept], [e[3] for e in kept])
+
+
+def _s3(filesystem: Any, key: str, start: str) -> Listing:
+    bucket, _, directory = key.partition("/")
+    prefix = f"{directory}/" if directory else ""
+    asked = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/", **getattr(filesystem, "req_kw", {})}
+    # directory buckets list in no order
+    if start and not bucket.endswith("--x-s3"):
+        asked["StartAfter"] = prefix + _just_below(start)
+    found: list[Entry] = []
+    while True:
+        page = filesystem.call_s3("list_objects_v2", **asked)
+        contents = page.get("Contents", ())
+        found += [
+            (o["Key"][len(prefix) :], int(o["Size"]), _ms(o["LastModified"]), _tag(o.get("ETag"))) for o in contents
+        ]
+        if not page.get("IsTruncated"):
+            return _listing(found, start)
+        asked["ContinuationToken"] = page["NextContinuationToken"]
+
+
+def _just_below(start: str) -> str:
+    """Return a text below a start name with next to no name between: S3 lists what comes after a key, not the key."""
+    last = ord(start[-1])
+    return start[:-1] + (chr(last - 1) + "~" if 0x20 < last < 0x7F else "")
+
+
+def _gcs(filesystem: Any, key: str, start: str) -> Listing:
+    from fsspec.asyn import sync
+
+    bucket, _, directory = key.partition("/")
+    prefix = f"{directory}/" if directory else ""
+
+    async def pages() -> list[Entry]:
+        found: list[Entry] = []
+        token = None
+        while True:
+            page = await filesystem._call(
+                "GET",
+                "b/{}/o",
+                bucket,
+                delimiter="/",
+                prefix=prefix or None,
+                pageToken=token,
+                json_out=True,
+                startOffset=prefix + start if start else None,
+                fields="nextPageToken,items(name,size,updated,generation)",
+            )
+            found += [
+                (o["name"][len(prefix) :], int(o["size"]), _ms(o["updated"]), _tag(o.get("generation")))
+                for o in page.get("items", ())
+            ]
+            token = page.get("nextPageToken")
+            if token is None:
+                return found
+
+    return _listing(sync(filesystem.loop, pages), start)
+
+
+def _azure(filesystem: Any, key: str, start: str) -> Listing:
+    from fsspec.asyn import sync
+
+    container, _, directory = key.partition("/")
+    prefix = f"{directory}/" if directory else ""
+
+    async def walk(client: Any, **asked: str) -> list[Entry]:
+        blobs: AsyncIterator[Any] = client.walk_blobs(name_starts_with=prefix or None, delimiter="/", **asked)
+        # a prefix, which stands for a directory, has no size
+        return [
+            (b["name"][len(prefix) :], int(b["size"]), _ms(b["last_modified"]), _tag(b.get("etag")))
+            async for b in blobs
+            if "last_modified" in b
+        ]
+
+    async def found() -> list[Entry]:
+        async with filesystem.service_client.get_container_client(container=container) as client:
+            if start:
+                try:
+                    return await walk(client, start_from=prefix + start)
+                except TypeError:  # an older client library
+                    pass
+            return await walk(client)
+
+    return _listing(sync(filesystem.loop, found), start)
+
+
+def _tag(found: object) -> str:
+    return str(found or "").strip('"')
+
+
+def _ms(when: str | datetime) -> int:
+    found = datetime.fromisoformat(when) if isinstance(when, str) else when
+    return int(found.timestamp() * 1000)

@@ -1,0 +1,451 @@
+"""Storage on every filesystem that fsspec knows: object stores first of all."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from threading import Lock
+from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from delta_core.engines.arrow.storage.boundary import AllowExternal, CrossStoreStorage, Opener, Place, has_dots
+from delta_core.engines.arrow.storage.filesystems import (
+    endpoint,
+    entity_tag,
+    has_own,
+    http_status,
+    modified_ms,
+    open_filesystem,
+    protocols,
+)
+from delta_core.engines.arrow.storage.object_listing import lister
+from delta_core.engines.arrow.storage.places import failed, failing, scheme_of
+from delta_core.engines.arrow.storage.ranges import join_ranges
+from delta_core.engines.interface import FileIdentity, Listing, PutResult, RangeRequest
+from delta_core.errors import DeltaError
+from delta_core.runtime.processes import PerProcess
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+__all__ = ["FsspecStorage", "MemoryStorage", "RenameStorage", "make_pool", "open_remote"]
+
+#: Calls under way at once on a remote store.
+CONCURRENCY = 64
+#: An upload of no more bytes goes into one conditional put, as a commit does.
+_PUT_AT_ONCE = 16 << 20
+#: Filesystems whose larger uploads are conditional too.
+_CREATES_UPLOADS = frozenset({"s3", "gs", "abfs"})
+#: Ranges of one remote file closer than this are fetched by one call.
+REMOTE_GAP = 256 * 1024
+
+
+def open_remote(
+    root: str, options: dict[str, Any], opener: Opener | None = None, allow_external: AllowExternal = None
+) -> FsspecStorage:
+    """Return the storage of a URI, of the kind that its filesystem's way of creating files asks for; does no I/O."""
+    filesystem = open_filesystem(root, options)
+    if "memory" in protocols(filesystem):
+        return MemoryStorage(root, options, opener, allow_external)
+    kind = FsspecStorage if has_own(filesystem, "pipe_file") or has_own(filesystem, "_pipe_file") else RenameStorage
+    return kind(root, options, opener, allow_external)
+
+
+class FsspecStorage(CrossStoreStorage):
+    """Files of a filesystem that itself creates a file only where there is none, as object stores do.
+
+    Parameters
+    ----------
+    root : str
+        The table's URI.
+    options : dict
+        fsspec's own options, or the names that the ``deltalake`` package takes (see `credentials`).
+    """
+
+    def __init__(
+        self, root: str, options: dict[str, Any], opener: Opener | None = None, allow_external: AllowExternal = None
+    ) -> None:
+        super().__init__(root, options, opener, allow_external)
+        self._scheme = scheme_of(root)
+        self._filesystem = PerProcess(partial(open_filesystem, root, options))
+        self._base = str(self._fs._strip_protocol(root))
+        self._lister = lister(self._fs)
+        self._pool = PerProcess(make_pool)
+        #: Which store this is: what was proven of one holds for it alone.
+        self.store: str | None = f"{self._scheme}://{urlsplit(root).netloc}" + endpoint(self._fs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.root, self.options, self._opener, self._allow_external)
+
+    @property
+    def _fs(self) -> Any:
+        return self._filesystem.get()
+
+    # --- names ---
+
+    def local_path(self, path: str) -> str | None:
+        """Return None: no file of this store is on this machine's disk; raises ExternalPathError as `read` would."""
+        if not self._boundary.is_plain(path):
+            self._own_place(path)
+        return None
+
+    def _key(self, path: str) -> str | None:
+        """Return the filesystem's own path, None if another store, which is followed, holds the file."""
+        if self._boundary.is_plain(path):
+            return posixpath.join(self._base, path) if path else self._base
+        place = self._own_place(path)
+        if place is None:
+            return None
+        if place.is_below(self._boundary.root):
+            return posixpath.join(self._base, self._below(place))
+        return str(self._fs._strip_protocol(self._origin + place.path))
+
+    def _below(self, place: Place) -> str:
+        """Return the path from the root of a place below it."""
+        return place.path[len(self._boundary.root.path.rstrip("/")) :].lstrip("/")
+
+    def _inside(self, path: str) -> str:
+        """Return the filesystem's own path of a file below the root; raises ExternalPathError for any other."""
+        self._boundary.check_inside(path)
+        key = self._key(path)
+        assert key is not None
+        return key
+
+    @property
+    def _origin(self) -> str:
+        """The URI of the store's root, without a slash."""
+        return f"{self._scheme}://{urlsplit(self.root).netloc}"
+
+    def uri(self, path: str) -> str:
+        """Return the URI."""
+        if self._boundary.is_plain(path):
+            return f"{self.root}/{path}" if path else self.root
+        place = self._own_place(path)
+        if place is None or (scheme_of(path) and not has_dots(path)):
+            return self._foreign_uri(path)
+        return self._origin + place.path
+
+    def uri_for_engine(self, path: str) -> str:
+        """Return the URI, unless it lies in another bucket, which this storage reads without credentials."""
+        if not self._boundary.is_plain(path) and not self._boundary.gets_credentials(self._boundary.place(path)):
+            self._boundary.refuse_credentials(path)
+        return self.uri(path)
+
+    # --- reading ---
+
+    def list_from(self, directory: str, start: str = "") -> Listing:
+        """List a directory from a name on: by the store's own call where it has one, else by one call of the filesystem."""
+        key = self._key(directory)
+        if key is None:
+            return self._other(directory).list_from(directory, start)
+        try:
+            with failing("list", directory, self.root, (FileNotFoundError, NotADirectoryError)):
+                if self._lister is not None:
+                    return self._lister(self._fs, key.rstrip("/"), start)
+                return self._list_all(key, start)
+        except (FileNotFoundError, NotADirectoryError):
+            return Listing([])
+
+    def _list_all(self, key: str, start: str) -> Listing:
+        entries = sorted(
+            (name, e.get("size") or 0, modified_ms(e))
+            for e in self._fs.ls(key, detail=True)
+            if e["type"] != "directory" and (name := posixpath.basename(e["name"].rstrip("/"))) >= start
+        )
+        modified = [m for _, _, m in entries]
+        known = None if any(m is None for m in modified) else [m for m in modified if m is not None]
+        return Listing([n for n, _, _ in entries], [s for _, s, _ in entries], known)
+
+    def stat(self, paths: Sequence[str]) -> list[tuple[int, int]]:
+        """Return (size, modification time in ms) of each file, asked concurrently."""
+
+        def one(path: str) -> tuple[int, int]:
+            key = self._key(path)
+            if key is None:
+                return self._other(path).stat([path])[0]
+            found = self._describe(path, key)
+            return int(found.get("size") or 0), modified_ms(found) or 0
+
+        return self._map(one, paths)
+
+    def identify(self, paths: Sequence[str]) -> list[FileIdentity]:
+        """Return each file's size and entity tag, requested concurrently."""
+
+        def one(path: str) -> FileIdentity:
+            key = self._key(path)
+            if key is None:
+                return self._other(path).identify([path])[0]
+            found = self._describe(path, key)
+            return FileIdentity(int(found.get("size") or 0), entity_tag(found), modified_ms(found))
+
+        return self._map(one, paths)
+
+    def _describe(self, path: str, key: str) -> dict[str, Any]:
+        with failing("look at", path, self.shown, (FileNotFoundError,)):
+            found: dict[str, Any] = self._fs.info(key)
+            if found["type"] == "directory":
+                raise FileNotFoundError(f"{path} is a directory")
+            return found
+
+    def read(self, requests: Sequence[RangeRequest]) -> list[bytes | memoryview]:
+        """Read ranges concurrently; those of one file that lie close are joined."""
+        return join_ranges(requests, self._fetch, REMOTE_GAP)
+
+    def _fetch(self, requests: Sequence[RangeRequest]) -> list[bytes | memoryview]:
+        keys = [self._key(r.path) for r in requests]
+        if not self._fs.async_impl or None in keys or len(requests) == 1:
+            return self._map(self._fetch_one, requests)
+        return self._fetch_async([k for k in keys if k is not None], requests)
+
+    def _fetch_async(self, keys: list[str], requests: Sequence[RangeRequest]) -> list[bytes | memoryview]:
+        import asyncio
+
+        from fsspec.asyn import sync
+
+        async def gather() -> list[Any]:
+            gate = asyncio.Semaphore(CONCURRENCY)
+
+            async def one(key: str, r: RangeRequest) -> Any:
+                async with gate:
+                    return await self._fs._cat_file(key, start=r.offset or None, end=_end(r))
+
+            calls = [one(k, r) for k, r in zip(keys, requests, strict=True)]
+            return list(await asyncio.gather(*calls, return_exceptions=True))
+
+        found = sync(self._fs.loop, gather)
+        return [self._unwrapped(data, r) for data, r in zip(found, requests, strict=True)]
+
+    def _fetch_one(self, r: RangeRequest) -> bytes | memoryview:
+        key = self._key(r.path)
+        if key is None:
+            return self._other(r.path).read([r])[0]
+        try:
+            data: Any = self._fs.cat_file(key, start=r.offset or None, end=_end(r))
+        except Exception as e:  # noqa: BLE001 (raised below, as what it means)
+            data = e
+        return self._unwrapped(data, r)
+
+    def _unwrapped(self, data: Any, r: RangeRequest) -> bytes | memoryview:
+        """Return bytes; raise what came in their place."""
+        if isinstance(data, (FileNotFoundError, DeltaError)):
+            raise data
+        if isinstance(data, BaseException):
+            if r.offset and http_status(data) == 416:  # the range begins past the end
+                return b""
+            raise failed("read", r.path, self.shown, data) from data
+        found: bytes | memoryview = data
+        return found
+
+    def open(self, path: str, size: int | None = None) -> pa.NativeFile:
+        """Open a file for random access; each read is one call."""
+        key = self._key(path)
+        if key is None:
+            return self._other(path).open(path, size)
+        extra = {} if size is None else {"size": size}
+        with failing("open", path, self.shown, (FileNotFoundError,)):
+            return pa.PythonFile(self._fs.open(key, "rb", cache_type="none", **extra), "r")
+
+    # --- writing ---
+
+    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> PutResult:
+        """Create the object by the store's conditional put."""
+        key = self._inside(path)
+        with failing("create", path, self.shown):
+            return "created" if self._create(key, data) else "exists"
+
+    def _create(self, key: str, data: bytes) -> bool:
+        return _created(lambda: self._fs.pipe_file(key, data, mode="create"))
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write the object, replacing it."""
+        key = self._inside(path)
+        with failing("write", path, self.shown):
+            self._fs.pipe_file(key, data)
+
+    def create(self, path: str) -> pa.NativeFile:
+        """Open a new object to be written part by part; it is there once it is closed."""
+        key = self._inside(path)
+        with failing("create", path, self.shown):
+            return pa.PythonFile(self._open_new(key), "w")
+
+    def _open_new(self, key: str) -> Any:
+        try:
+            return self._fs.open(key, "wb")
+        except FileNotFoundError:  # stores with real directories
+            self._fs.makedirs(posixpath.dirname(key), exist_ok=True)
+            return self._fs.open(key, "wb")
+
+    @contextmanager
+    def put_stream(self, path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
+        """Write to this machine's disk, and upload the file once it is whole."""
+        import tempfile
+
+        key = self._inside(path)
+
+        with tempfile.NamedTemporaryFile(prefix="delta-", suffix=".tmp") as f:
+            try:
+                yield f
+                f.flush()
+            except OSError as e:
+                if isinstance(e, DeltaError):
+                    raise
+                raise failed("write", path, self.shown, e) from e
+            with failing("write", path, self.shown):
+                created = self._upload(f.name, key, replace)
+            if not created:
+                raise FileExistsError(path)
+
+    def _upload(self, local: str, key: str, replace: bool) -> bool:
+        """Bring a file to the store; False where there is one that is not to be replaced."""
+        if replace:
+            self._fs.put_file(local, key)
+            return True
+        if self._fs.exists(key):
+            return False
+        try:
+            if os.path.getsize(local) <= _PUT_AT_ONCE:
+                with open(local, "rb") as file:
+                    return self._create(key, file.read())
+            if not _CREATES_UPLOADS.isdisjoint(protocols(self._fs)):
+                return _created(lambda: self._fs.put_file(local, key, mode="create"))
+        except Exception as e:
+            if http_status(e) != 501:  # a store that has no conditional puts
+                raise
+        self._fs.put_file(local, key)
+        return True
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete objects, many at once; a missing one is no error."""
+
+        def one(path: str) -> None:
+            key = self._inside(path)
+            with suppress(FileNotFoundError), failing("delete", path, self.shown, (FileNotFoundError,)):
+                self._fs.rm_file(key)
+
+        self._map(one, list(paths))
+
+    def _map(self, function: Any, items: Sequence[Any]) -> list[Any]:
+        if len(items) < 2:
+            return [function(x) for x in items]
+        return list(self._pool.get().map(function, items))
+
+
+def make_pool() -> ThreadPoolExecutor:
+    """Return the threads of one storage's calls; none is started yet."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="delta-storage")
+
+
+class RenameStorage(FsspecStorage):
+    """Files of a filesystem that can't create exclusively but whose rename fails where the target exists, as HDFS's.
+
+    fsspec's own exclusive creation looks for the file first and then writes it: two writers would both succeed there.
+    """
+
+    def _create(self, key: str, data: bytes) -> bool:
+        if not has_own(self._fs, "mv"):
+            raise NotImplementedError(
+                f"fsspec's filesystem for {self._scheme}:// neither creates files exclusively nor renames them in one step"
+            )
+        temporary = _temporary(key)
+        try:
+            with self._open_new(temporary) as file:
+                file.write(data)
+            try:
+                self._fs.mv(temporary, key)
+            except Exception:
+                if self._fs.exists(key):
+                    return False
+                raise
+            # some answer false instead of raising
+            return not self._fs.exists(temporary)
+        finally:
+            with suppress(Exception):
+                self._fs.rm_file(temporary)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a temporary file, which takes the place of the one of this name; for a moment there is none."""
+        with self.put_stream(path) as file:
+            file.write(data)
+
+    def _upload(self, local: str, key: str, replace: bool) -> bool:
+        temporary = _temporary(key)
+        self._fs.makedirs(posixpath.dirname(key), exist_ok=True)
+        try:
+            self._fs.put_file(local, temporary)
+            if replace:
+                with suppress(FileNotFoundError):
+                    self._fs.rm_file(key)
+            elif self._fs.exists(key):
+                return False
+            try:
+                self._fs.mv(temporary, key)
+            except Exception:
+                if replace or not self._fs.exists(key):
+                    raise
+                return False
+            # some answer false instead of raising
+            return replace or not self._fs.exists(temporary)
+        finally:
+            with suppress(Exception):
+                self._fs.rm_file(temporary)
+
+
+def _created(put: Callable[[], object]) -> bool:
+    """Run a conditional put; False where the file exists."""
+    try:
+        put()
+    except FileExistsError:
+        return False
+    except Exception as e:
+        # stores that do not say which of the request's conditions failed
+        if http_status(e) == 412:
+            return False
+        raise
+    return True
+
+
+def _temporary(key: str) -> str:
+    directory, name = posixpath.split(key)
+    return f"{directory}/.{name}.{uuid.uuid4().hex}.tmp"
+
+
+class MemoryStorage(FsspecStorage):
+    """Files of fsspec's memory filesystem, which is one for the whole process and guards nothing itself."""
+
+    _guard = PerProcess(Lock)
+
+    def _upload(self, local: str, key: str, replace: bool) -> bool:
+        # the filesystem's own upload shows a file while it grows
+        with open(local, "rb") as file:
+            data = file.read()
+        if not replace:
+            return self._create(key, data)
+        self._fs.pipe_file(key, data)
+        return True
+
+    def _create(self, key: str, data: bytes) -> bool:
+        with self._guard.get():
+            return super()._create(key, data)
+
+    def _list_all(self, key: str, start: str) -> Listing:
+        with self._guard.get():
+            return super()._list_all(key, start)
+
+    def open(self, path: str, size: int | None = None) -> pa.NativeFile:
+        """Open a file for random access, with a position of its own: the filesystem hands out one object to all."""
+        key = self._key(path)
+        if key is None:
+            return self._other(path).open(path, size)
+        return pa.BufferReader(self.read([RangeRequest(path)])[0])
+
+
+def _end(r: RangeRequest) -> int | None:
+    return None if r.length is None else r.offset + r.length

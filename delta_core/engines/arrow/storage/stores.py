@@ -1,0 +1,36 @@
+"""Storage of the Arrow engine: local disks directly, everything else through fsspec."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from delta_core.engines.arrow.storage.boundary import AllowExternal
+from delta_core.engines.arrow.storage.chained import LINK, ChainedStorage
+from delta_core.engines.arrow.storage.local import LocalStorage
+from delta_core.engines.arrow.storage.places import LOCAL_SCHEMES, plain_path, scheme_of
+from delta_core.engines.arrow.storage.remote import FsspecStorage, open_remote
+from delta_core.errors import InvalidArgumentError
+
+__all__ = ["FsspecStorage", "LocalStorage", "open_storage"]
+
+
+def open_storage(
+    uri: str, options: Mapping[str, Any] | None = None, allow_external: AllowExternal = None
+) -> LocalStorage | FsspecStorage:
+    """Return the storage for a table's URI or path; does no I/O.
+
+    Parameters
+    ----------
+    allow_external : sequence of str, False or None
+        Prefixes of places outside the root that the log may name, beside those on the root's own kind of store; False: none.
+    """
+    if not uri:
+        raise InvalidArgumentError("The table's URI is empty; expected a path or a URI such as s3://bucket/table.")
+    if scheme_of(uri) in LOCAL_SCHEMES:
+        root = os.path.abspath(os.path.expanduser(plain_path(uri)))
+        return LocalStorage(root, dict(options or {}), open_storage, allow_external)
+    if LINK in uri:
+        return ChainedStorage(uri, dict(options or {}), open_storage, allow_external)
+    return open_remote(uri.rstrip("/"), dict(options or {}), open_storage, allow_external)

@@ -1,0 +1,585 @@
+"""The engine seam: what does I/O and evaluates. The core says what; an engine says how.
+
+Results are pyarrow objects throughout. Paths of the log are relative to the table's root or absolute URIs;
+they are percent-decoded before they reach an engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+
+import pyarrow as pa
+from msgspec import Struct, field
+
+from delta_core.expressions.ast import Expression, FileStatistic, Leaf
+from delta_core.kernels.json_actions import ParsedActions
+from delta_core.plugins.rules import Function
+from delta_core.protocol.properties import WriterProperties
+from delta_core.protocol.schema import Path
+from delta_core.protocol.types import BASE_TYPES, StructType, TypeDef
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from delta_core.kernels.gather import Picks
+
+__all__ = [
+    "ActionQuery", "CheckpointHandle", "ColumnStatistics", "Compiled", "DataFiles", "Engine", "Evaluator", "FileIdentity",
+    "FileRead", "FileWrite", "Listing", "LogFiles", "ParquetForm", "ParsedActions", "PutResult", "RangeRequest", "Relation",
+    "Relations", "RowTest", "Split",
+    "Storage", "WrittenFile",
+]  # fmt: skip
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Listing(Struct, frozen=True):
+    """Names in one directory, sorted bytewise.
+
+    Parameters
+    ----------
+    names : list of str
+        Relative to the directory that was listed.
+    sizes, modified_ms : list of int, or None
+        Parallel to ``names``; None where the store's cheap listing does not tell (ask `Storage.stat`).
+    tags : list of str, or None
+        Entity tags, parallel to ``names``; None where the listing has none.
+    """
+
+    names: list[str]
+    sizes: list[int] | None = None
+    modified_ms: list[int] | None = None
+    tags: list[str] | None = None
+
+
+class RangeRequest(Struct, frozen=True):
+    """Bytes ``[offset, offset + length)`` of a file; ``length`` None reads to its end."""
+
+    path: str
+    offset: int = 0
+    length: int | None = None
+
+
+PutResult = Literal["created", "exists"]
+
+
+class FileIdentity(NamedTuple):
+    """Which content a name stands for: equal for two looks at one content, different for different contents.
+
+    Parameters
+    ----------
+    size : int
+        Bytes.
+    tag : str
+        The store's entity tag; on disks the file's number and the time of its last change. Empty where a listing has none.
+    modified_ms : int, optional
+        Modification time, where the tag does not say it.
+    """
+
+    size: int
+    tag: str
+    modified_ms: int | None = None
+
+    def is_as_listed(self, listed: FileIdentity) -> bool:
+        """Whether this is what a listing showed, as far as that tells."""
+        same = self.tag == listed.tag if listed.tag else self.modified_ms == listed.modified_ms
+        return same and self.size == listed.size
+
+
+class Storage(Protocol):
+    """Bytes under one table's root.
+
+    Every method takes paths relative to the root, or absolute URIs or paths. A missing file raises
+    FileNotFoundError; any other failure of the backend raises EngineError with the backend's as cause.
+
+    Paths come from the log, which others wrote. Those that lead out of the root are read only as ``allow_external`` of
+    `open_snapshot` says; nothing is written or deleted there. Every method raises ExternalPathError for the others.
+
+    Attributes
+    ----------
+    store : str or None
+        Names the store of which it has to be proven, once a process, that a second `put_if_absent` fails; None where
+        that is so by contract, as on local disks.
+    """
+
+    root: str
+    store: str | None
+
+    def list_from(self, directory: str, start: str = "") -> Listing:
+        """List a directory's files whose name is ``>= start``, sorted, without descending.
+
+        A missing directory gives an empty listing. A store that lists in pages fetches no page below ``start``.
+        """
+        ...
+
+    def stat(self, paths: Sequence[str]) -> list[tuple[int, int]]:
+        """Return (size, modification time in ms) of each file, asked concurrently."""
+        ...
+
+    def identify(self, paths: Sequence[str]) -> list[FileIdentity]:
+        """Return what distinguishes each file from any other one that takes its place, requested concurrently."""
+        ...
+
+    def read(self, requests: Sequence[RangeRequest]) -> list[bytes | memoryview]:
+        """Read ranges, in the order asked.
+
+        At least 32 calls are in flight on a remote store. Ranges of one file that lie close are fetched by one call.
+        """
+        ...
+
+    def open(self, path: str, size: int | None = None) -> pa.NativeFile:
+        """Open a file for random access; ``size``, where known, saves a call."""
+        ...
+
+    def local_path(self, path: str) -> str | None:
+        """Return the path on this machine's disk, None on any other store."""
+        ...
+
+    def uri(self, path: str) -> str:
+        """Return the absolute URI or path under which users find the file."""
+        ...
+
+    def uri_for_engine(self, path: str) -> str:
+        """Return the URI for another engine, which reads with credentials of its own.
+
+        Raises ExternalPathError for a place that is not to be sent them: another host or bucket than the table's.
+        """
+        ...
+
+    def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> PutResult:
+        """Create the file whole, or report that it exists; never overwrite, never leave a part visible.
+
+        It is on the disk when this returns, unless not ``durable``: what can be computed again need not survive the
+        machine.
+        """
+        ...
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write the file whole, replacing it."""
+        ...
+
+    def create(self, path: str) -> pa.NativeFile:
+        """Open a new file to be written piece by piece; its name must be nobody else's.
+
+        On a remote store nothing is visible before it is closed.
+        """
+        ...
+
+    def put_stream(self, path: str, *, replace: bool = True) -> AbstractContextManager[IO[bytes]]:
+        """Write a file piece by piece.
+
+        It stands there whole when the context ends; when that ends by an exception, nothing of it is to be seen.
+        Unless ``replace``, an existing file stays as it is and the end of the context raises FileExistsError. A store
+        that creates no large file exclusively looks for the file right before it is written.
+        """
+        ...
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete files; a missing one is no error."""
+        ...
+
+
+class ActionQuery(Struct, frozen=True):
+    """What to read of commits.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        The columns of file actions: names of `actions.FILE_COLUMNS`. ``path``, ``dvId``,
+        ``version`` and ``line`` are always there.
+    partition_keys : tuple of str
+        Physical names of partition columns wanted as columns ``partition:<name>``.
+    kinds : frozenset of str or None
+        The kinds of action wanted; None for all.
+    skip : frozenset of str
+        Kinds passed over.
+    extra_fields : Mapping of str to tuple of str
+        Fields that plugins add to ``add``, ``remove`` or ``cdc``; each is a column ``extra:<name>`` of raw JSON text.
+    """
+
+    columns: tuple[str, ...] = ()
+    partition_keys: tuple[str, ...] = ()
+    kinds: frozenset[str] | None = None
+    skip: frozenset[str] = frozenset()
+    extra_fields: Mapping[str, tuple[str, ...]] = {}
+
+
+class CheckpointHandle(Protocol):
+    """One open checkpoint part or sidecar, as row groups of columns.
+
+    Opening reads the footer (Parquet) or the whole file (JSON, one group).
+    """
+
+    path: str
+    #: Rows of each group.
+    group_rows: list[int]
+    #: The struct fields of each action that the file has: ``{"add": ["path", "stats_parsed", ...]}``.
+    fields: Mapping[str, list[str]]
+
+    def arrow_type(self, path: tuple[str, ...]) -> pa.DataType | None:
+        """Return the type of a nested field as the file stores it, None where it has none."""
+        ...
+
+    def may_hold(self, group: int, action: str) -> bool:
+        """Whether a group may hold a row of this action; False only when the footer proves that it does not."""
+        ...
+
+    def all_null(self, group: int, path: tuple[str, ...]) -> bool:
+        """Whether the footer proves that a nested field (no list or map) is null in every row of a group."""
+        ...
+
+    def group_bounds(self, wanted: Sequence[FileStatistic]) -> list[pa.Array]:
+        """Return what the footer says of nested fields, one value a group; null where it says nothing.
+
+        The path of a statistic is that of a field, such as ``("add", "stats_parsed", "minValues", "id")``; its kind is
+        ``min``, ``max``, ``nullCount`` or ``numRecords`` (the group's rows). Bounds hold for every value of the group.
+        """
+        ...
+
+    def read(
+        self, group: int, columns: Sequence[tuple[str, ...]], dictionary: Sequence[tuple[str, ...]] = ()
+    ) -> list[pa.Array]:
+        """Read paths such as ``("add", "path")`` of one group, an array each with one row per row of the group.
+
+        A row that is not of the action is null. Absent paths give null columns of their `FILE_COLUMNS` type.
+        Columns in ``dictionary`` come with their strings (a map's keys and values) dictionary-encoded.
+        """
+        ...
+
+    def batches(self, group: int, columns: Sequence[tuple[str, ...]]) -> Generator[list[pa.Array]]:
+        """Read as `read` does, a few thousand rows at a time: for what is too large to be in memory whole.
+
+        Closing it early raises LogChangedError too, where the file was replaced meanwhile.
+        """
+        ...
+
+
+class ParquetForm(Struct, frozen=True):
+    """How a Parquet file of the log is encoded.
+
+    Parameters
+    ----------
+    codec : str
+        The value of ``delta.parquet.compression.codec``.
+    version : str
+        The value of ``delta.parquet.format.version``.
+    dictionary : tuple of path
+        Nested fields (maps: with their keys and values) of which few values are distinct.
+    """
+
+    codec: str = ""
+    version: str = "1.0.0"
+    dictionary: tuple[tuple[str, ...], ...] = ()
+
+
+class LogFiles(Protocol):
+    """Actions of commits and checkpoints as Arrow, and back."""
+
+    def read_commits(self, files: Sequence[Any], query: ActionQuery) -> ParsedActions:
+        """Read `plans.LogFile` commits or compacted files in the order given; all fetched concurrently.
+
+        Raises LogError naming file and offset for text that is not a sequence of JSON actions.
+        """
+        ...
+
+    def open_checkpoints(
+        self, paths: Sequence[str], sizes: Sequence[int | None], listed: Sequence[FileIdentity | None] = ()
+    ) -> list[CheckpointHandle]:
+        """Open checkpoint parts or sidecars (paths relative to the root), footers fetched concurrently.
+
+        ``listed`` is what a listing told of each file, if anything.
+
+        Raises CheckpointError naming the file if one can't be read, LogChangedError if it is gone. Every later read of a
+        handle is of the very content that was opened, or raises LogChangedError.
+        """
+        ...
+
+    def write_parquet(
+        self, path: str, schema: pa.Schema, groups: Iterable[pa.Table], form: ParquetForm, *, replace: bool = True
+    ) -> int:
+        """Write a checkpoint or sidecar, a row group per table, as they come; return its size in bytes.
+
+        Footers carry min, max and null counts. The file is to be seen whole or not at all. Raises EngineError where
+        the store fails, FileExistsError where there is a file that is not to be replaced.
+        """
+        ...
+
+    def write_lines(self, path: str, pieces: Iterable[bytes]) -> int:
+        """Write a JSON checkpoint from pieces of its text, as `write_parquet` writes."""
+        ...
+
+
+class Compiled(Protocol):
+    """An expression ready to run on arrays."""
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """What the columns handed in stand for, in order."""
+        ...
+
+    @property
+    def type(self) -> pa.DataType:
+        """The result's type."""
+        ...
+
+    def __call__(self, columns: Sequence[Any], num_rows: int) -> pa.Array:
+        """Evaluate; ``columns`` holds one array (or scalar) a leaf, in order of ``leaves``."""
+        ...
+
+
+class Evaluator(Protocol):
+    """Expressions to functions over batches, with Spark's semantics."""
+
+    def compile(
+        self, expression: Expression, types: Mapping[Leaf, pa.DataType], functions: Mapping[str, Function] | None = None
+    ) -> Compiled:
+        """Compile once per plan. UnsupportedExpressionError names a part that can't run here."""
+        ...
+
+
+class Apply(Protocol):
+    """What the core does with a physical batch: called by the engine, on its worker threads."""
+
+    def __call__(
+        self, file: int, first: int, batch: pa.RecordBatch, picked: Picks | None = None, is_tested: bool = False, /
+    ) -> pa.RecordBatch | None:
+        """Return the batch to hand out; None: no row left.
+
+        Parameters
+        ----------
+        file : int
+            The file's number in the read.
+        first : int
+            The physical position of the batch's first row.
+        picked : Picks, optional
+            From an engine that left rows out, as `FileRead.wanted` says: which of the rows from ``first`` on the batch has.
+        is_tested : bool
+            Whether the engine has run `FileRead.tests`.
+        """
+        ...
+
+
+class RowTest(Struct, frozen=True):
+    """One condition on the rows of a read, for an engine that can test rows before it decodes their other columns.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        The physical columns that it needs, by their number in `FileRead.columns`.
+    select : function(int, int, Mapping of int to Array, int, Picks or None) -> Picks or None
+        From a file's number, the position of a row, these columns (as ``apply`` gets them) of some rows from there on, how
+        many rows these are, and which ones (None: each one): those of them that pass, None for all. Raises what a failed
+        check of the table raises.
+    """
+
+    columns: tuple[int, ...]
+    select: Callable[[int, int, Mapping[int, pa.Array], int, Picks | None], Picks | None]
+
+
+class FileRead(Struct, frozen=True):
+    """One read of many data files.
+
+    Parameters
+    ----------
+    paths : list of str
+        One per file, percent-decoded.
+    sizes : list of int or None
+        Bytes, as the log says.
+    columns : StructType
+        The physical columns wanted, in order; nested projection by leaving out fields. A field's Parquet id
+        stands in its metadata under `schema.FIELD_ID`.
+    match : "name" or "id"
+        How columns are found in a file.
+    schema : pyarrow.Schema
+        The Arrow type that each physical column has when it reaches ``apply``: the engine casts what the file
+        stores (narrower ints, INT96, millis, legacy decimals) or refuses with DataFileError, and fills columns
+        and nested fields that the file lacks with nulls.
+    prune : Expression or None
+        Over FileStatistic leaves: a row group for which it is false (not null) is skipped. Positions stay true.
+    batch_rows : int
+        The largest batch, in rows.
+    encoded : bool
+        Whether string columns may reach ``apply`` as ``dictionary<int32, string>``; the engine decides, batch by
+        batch. ``apply`` then decodes only the rows it keeps.
+    types : Mapping
+        What the primitive types' names mean; one with a ``decode`` is read whole and decoded.
+    opened : function(int, int), optional
+        Called on the worker thread with a file's number and its physical rows, before its first batch.
+    wanted : function(int, int, int), optional
+        From a file's number, a row's position and a number of rows, a mask of those that are wanted at all (None: all). For
+        an engine that can leave out rows as it decodes; ``apply`` drops them for one that can't.
+    tests : tuple of RowTest
+        Conditions on the rows that are wanted, in the order in which they are to run: each sees those rows alone that passed the
+        ones before. An engine that runs them says so to ``apply``, which otherwise runs them itself.
+    tested_only : frozenset of int
+        Physical columns that nothing but ``tests`` looks at: whoever runs those may hand over nulls in their place.
+    apply_files : function(int, NDArray[int64], RecordBatch) -> RecordBatch or None, optional
+        Stands in for ``apply`` where an engine reads whole small files together: takes the first file's number, where the rows
+        of each of them end in the batch, and a batch of all their rows. It makes ``opened`` needless for these files.
+    """
+
+    paths: list[str]
+    sizes: list[int | None]
+    columns: StructType
+    match: Literal["name", "id"]
+    schema: pa.Schema
+    prune: Expression | None = None
+    batch_rows: int = 131_072
+    encoded: bool = False
+    types: Mapping[str, TypeDef] = field(default_factory=lambda: BASE_TYPES)
+    opened: Callable[[int, int], None] | None = None
+    wanted: Callable[[int, int, int], Picks | None] | None = None
+    tests: tuple[RowTest, ...] = ()
+    tested_only: frozenset[int] = frozenset()
+    apply_files: Callable[[int, NDArray[np.int64], pa.RecordBatch], pa.RecordBatch | None] | None = None
+
+
+#: Called by the engine, on its worker threads, with the number of the batch's first row in the whole write and a batch
+#: as the user gave it; returns physical batches (`FileWrite.schema`), each with its partition's number.
+Split = Callable[[int, pa.RecordBatch], "Sequence[tuple[int, pa.RecordBatch]]"]
+
+
+class FileWrite(Struct, frozen=True):
+    """One write of many data files.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Physical columns; a field with a Parquet id has it in its metadata as ``PARQUET:field_id``, at every level.
+    name : function(int) -> str
+        From a partition's number, the path of a new file of it, relative to the root and not encoded. Called once a
+        file, on any thread.
+    statistics : tuple of Path
+        The physical leaves to measure; a list, map or variant is a leaf.
+    target_file_size : int
+        Bytes; a file is closed once it is about that big.
+    partitioned : bool
+        Whether ``apply`` may answer with several partitions.
+    """
+
+    schema: pa.Schema
+    name: Callable[[int], str]
+    statistics: tuple[Path, ...]
+    properties: WriterProperties
+    target_file_size: int
+    partitioned: bool = False
+
+
+class ColumnStatistics(Struct, frozen=True):
+    """What is known of one leaf in one file.
+
+    Parameters
+    ----------
+    null_count : int or None
+        Rows where it is null, rows with a null parent counted.
+    low, high : int, float, bytes or None
+        Bounds as Parquet stores them: days, microseconds, unscaled decimals, UTF-8 bytes in byte order. None where
+        there is no value, or a NaN among them, or the type has no order.
+    """
+
+    path: Path
+    null_count: int | None
+    low: Any = None
+    high: Any = None
+
+
+class WrittenFile(Struct, frozen=True):
+    """A data file that is whole on its store; ``modified_ms`` is its modification time, ms since the epoch."""
+
+    path: str
+    partition: int
+    size: int
+    modified_ms: int
+    num_rows: int
+    statistics: tuple[ColumnStatistics, ...]
+
+
+class DataFiles(Protocol):
+    """Data files to physical batches, and rows to data files."""
+
+    def read(self, read: FileRead, apply: Apply) -> Iterator[pa.RecordBatch]:
+        """Stream the files' batches through ``apply``, files in order, rows in file order, in bounded memory.
+
+        Closing the iterator stops the work. A missing file raises DataFileNotFoundError naming it.
+        """
+        ...
+
+    def row_counts(self, paths: Sequence[str], sizes: Sequence[int | None]) -> list[int]:
+        """Return the number of physical rows of each file, from footers."""
+        ...
+
+    def write(self, write: FileWrite, source: pa.Table | pa.RecordBatchReader, apply: Split) -> list[WrittenFile]:
+        """Write rows as data files, several at once, in bounded memory.
+
+        Files are synced where the store is a disk. Rows keep their order within a file; those of a table without
+        partitions lie in consecutive runs. Whatever goes wrong, every file that was begun is deleted before it is raised.
+        """
+        ...
+
+    def describe(self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path]) -> list[WrittenFile]:
+        """Return what the footers of files from elsewhere tell, in the order given.
+
+        Bounds of floating-point columns are left out: a footer does not say whether there is a NaN. Raises
+        SchemaMismatchError for a file whose columns are not those of ``schema``.
+        """
+        ...
+
+
+class Relation(Protocol):
+    """Rows that an engine can produce, once or many times; nothing runs before they are streamed or written."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        ...
+
+
+class Relations(Protocol):
+    """Whole-table algebra, for engines that have it: operations that change rows are written over it.
+
+    An expression's `Column` leaves are the relation's columns by name. A relation that goes into another one or into
+    a stream may not be used again.
+    """
+
+    def scan(self, scan: Any) -> Relation:
+        """Return the rows of a planned `Scan`, in its schema."""
+        ...
+
+    def from_arrow(self, rows: pa.RecordBatchReader | pa.Table) -> Relation:
+        """Return rows that the caller has."""
+        ...
+
+    def filter(self, relation: Relation, predicate: Expression) -> Relation:
+        """Keep the rows for which a predicate is true (not null)."""
+        ...
+
+    def select(self, relation: Relation, columns: Sequence[tuple[str, Expression]]) -> Relation:
+        """Compute columns, in order."""
+        ...
+
+    def union(self, relations: Sequence[Relation]) -> Relation:
+        """Return the rows of all, one relation after the other; their schemas are equal but for nullability."""
+        ...
+
+    def stream(self, relation: Relation) -> pa.RecordBatchReader:
+        """Return the rows as Arrow batches, in bounded memory."""
+        ...
+
+
+class Engine(Struct, frozen=True):
+    """What an entry point of the group ``delta_core.engines`` makes of ``(uri, storage_options)``.
+
+    ``allow_external`` is handed over by its name if the user gave it: see `open_snapshot`.
+    """
+
+    name: str
+    storage: Storage
+    logs: LogFiles
+    data: DataFiles
+    evaluator: Evaluator
+    relations: Relations | None = None
+    map: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] = lambda f, items: [f(x) for x in items]

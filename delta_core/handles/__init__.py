@@ -1,0 +1,1 @@
+"""What `DeltaTable`, `Snapshot` and `Scan` share as objects: how they are pickled, and shown in notebooks."""

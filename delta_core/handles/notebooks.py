@@ -1,0 +1,55 @@
+"""Tables, snapshots and scans as HTML, for notebooks; nothing is read for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from delta_core.expressions.coercion import spark_name
+from delta_core.protocol.schema import Schema
+
+__all__ = ["page", "schema_table"]
+
+#: Rows of a list, beyond which the rest is counted.
+MOST_ROWS = 100
+#: Characters of a type.
+MOST_TEXT = 300
+_CELL = 'style="text-align: left; vertical-align: top"'
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
+
+
+def page(title: str, facts: Mapping[str, Any], *tables: str) -> str:
+    """Return a heading, facts by name (None and empty ones are left out), and tables."""
+    rows = [
+        f"<tr><th {_CELL}>{_text(name)}</th><td {_CELL}>{_text(value)}</td></tr>"
+        for name, value in facts.items()
+        if value not in (None, "", ())
+    ]
+    return f"<div><b>{_text(title)}</b><table>{''.join(rows)}</table>{''.join(tables)}</div>"
+
+
+def schema_table(schema: Schema | pa.Schema, partitions: Iterable[str] = ()) -> str:
+    """Return a schema's columns: name, type, whether they may be null, and their comment."""
+    by = frozenset(partitions)
+    fields = list(schema)
+    rows = []
+    for field in fields[:MOST_ROWS]:
+        kind = str(field.type) if isinstance(field, pa.Field) else spark_name(field.type)
+        notes = ["partition"] * (field.name in by) + ["not null"] * (not field.nullable)
+        comment = (field.metadata or {}).get("comment") or ""
+        rows.append(
+            (field.name, kind if len(kind) <= MOST_TEXT else f"{kind[:MOST_TEXT]} ...", ", ".join(notes), comment)
+        )
+    head = "".join(f"<th {_CELL}>{name}</th>" for name in ("column", "type", "", "comment"))
+    body = "".join("<tr>" + "".join(f"<td {_CELL}>{_text(v)}</td>" for v in row) + "</tr>" for row in rows)
+    left = len(fields) - len(rows)
+    more = f'<tr><td {_CELL} colspan="4">and {left:,} more</td></tr>' if left else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}{more}</tbody></table>"
+
+
+def _text(value: Any) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    # half of a surrogate pair has no bytes in the notebook's file
+    return text.encode(errors="replace").decode().translate(_ESCAPES)

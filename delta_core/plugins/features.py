@@ -1,0 +1,133 @@
+"""Table features as data, and the rules by which a protocol's versions name them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from delta_core.errors import ProtocolError, UnsupportedVersionError
+from delta_core.plugins.state import TableState
+from delta_core.protocol.actions import ActionField, ActionKind, Protocol
+
+__all__ = ["API_VERSION", "SupportedFeatures", "TableFeature", "supported_features"]
+
+#: The version of the hook specifications; a plugin states the one it was written for.
+API_VERSION = 1
+#: The highest protocol versions that the text of the protocol defines.
+READER_VERSIONS = range(1, 4)
+WRITER_VERSIONS = range(1, 8)
+
+
+def _always(table: TableState) -> bool:
+    return True
+
+
+class TableFeature(Struct, frozen=True):
+    """What is known of a table feature without asking its code.
+
+    Parameters
+    ----------
+    name : str
+        The protocol's name, which is also the name of the entry point.
+    kind : str
+        ``writer``: readers may ignore it. ``reader+writer``: readers must understand it.
+    summary : str
+        One sentence for ``delta-core features``.
+    aliases : tuple of str
+        Names of drafts and previews that mean the same.
+    legacy_reader, legacy_writer : int or None
+        The lowest protocol versions that imply it.
+    requires, excludes : tuple of str
+        Features that must, or must not, be supported beside it.
+    after : tuple of str
+        Features whose hooks run before its own.
+    properties : Mapping of str to str
+        Table properties that it reads, each with what it does.
+    kept : tuple of str
+        Those of its properties that it sets itself: a value that a caller gives is refused.
+    domains : tuple of str
+        Domains whose configuration hooks need in `TableState.domains`.
+    actions, fields : tuple
+        Kinds of action, and fields of the core's actions, that it adds to the log.
+    permits : tuple of str
+        Kinds of action of the core's own that commits of a table may hold only with it.
+    active : function(TableState) -> bool
+        Whether metadata switches it on; asked only where it is supported.
+    verbs : Mapping of str to str
+        Operations of its own: ``{"changes": "package.module:function"}``.
+    enabling : tuple of str
+        Those of its operations that add the feature to a table which lacks it, and can be called there too.
+    remedies : Mapping of str to str
+        What to do against a rejection that the feature avoids, for messages: of ``column_names`` (special characters)
+        or ``row_removal`` (removing rows without rewriting files). ``set the table property ...``.
+    """
+
+    name: str
+    kind: Literal["writer", "reader+writer"]
+    summary: str = ""
+    aliases: tuple[str, ...] = ()
+    legacy_reader: int | None = None
+    legacy_writer: int | None = None
+    requires: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    api: int = API_VERSION
+    properties: Mapping[str, str] = {}
+    kept: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    actions: tuple[ActionKind, ...] = ()
+    fields: tuple[ActionField, ...] = ()
+    permits: tuple[str, ...] = ()
+    active: Callable[[TableState], bool] = _always
+    verbs: Mapping[str, str] = {}
+    enabling: tuple[str, ...] = ()
+    remedies: Mapping[str, str] = {}
+
+
+class SupportedFeatures(Struct, frozen=True):
+    """The names that a protocol lists or implies, as the table spells them."""
+
+    reader: frozenset[str]
+    writer: frozenset[str]
+
+    @property
+    def all(self) -> frozenset[str]:
+        """Every name."""
+        return self.reader | self.writer
+
+
+def supported_features(protocol: Protocol, legacy: Callable[[str], Iterable[str]]) -> SupportedFeatures:
+    """Return the feature names of a protocol.
+
+    Parameters
+    ----------
+    legacy : function(str) -> names
+        What ``reader_2`` or ``writer_2`` ... ``writer_6`` implies; called for each version up to the table's.
+
+    Raises UnsupportedVersionError for versions above the known ones, ProtocolError for lists that do not
+    fit the versions. Protocol: Table Features, Supported Features.
+    """
+    reader, writer = protocol.min_reader_version, protocol.min_writer_version
+    if reader not in READER_VERSIONS:
+        raise UnsupportedVersionError(
+            f"The table needs reader version {reader}; this release reads 1 to {READER_VERSIONS[-1]}. Upgrade delta-core-lake.",
+            min_reader_version=reader,
+        )
+    if reader == 3 and writer in WRITER_VERSIONS and writer != 7:
+        raise ProtocolError(f"The protocol has reader version 3 with writer version {writer}; 3 goes with 7 only.")
+    reads = frozenset(protocol.reader_features or ()) if reader == 3 else _implied("reader", reader, legacy)
+    if reader == 3 and protocol.reader_features is None:
+        raise ProtocolError("The protocol has reader version 3 but no readerFeatures.")
+    if writer >= 7:
+        writes = frozenset(protocol.writer_features or ())
+        if writer == 7 and protocol.writer_features is None:
+            raise ProtocolError("The protocol has writer version 7 but no writerFeatures.")
+    else:
+        writes = _implied("writer", writer, legacy)
+    return SupportedFeatures(reads, writes)
+
+
+def _implied(side: str, version: int, legacy: Callable[[str], Iterable[str]]) -> frozenset[str]:
+    return frozenset(name for v in range(2, version + 1) for name in legacy(f"{side}_{v}"))

@@ -1,0 +1,251 @@
+"""Every hook of the plugin door, on one page.
+
+A hook is called once per snapshot, scan, transaction or attempt, never per file, batch or row. It returns
+fragments (rules, names, a map); the core composes them. *Set* says whom it asks: ``table`` = the installed
+plugins of the features that the table supports, ``all`` = every installed plugin. *Result* says how answers
+combine: ``list`` = concatenated; ``sole`` = at most one answer, two raise PluginConflictError; ``fold`` = each
+sees the former's output; ``check`` = returns nothing or raises. Plugins do no I/O in hooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pluggy
+import pyarrow as pa
+
+from delta_core.plugins.plans import ReadRequest
+from delta_core.plugins.rules import CommitTimestamp, FileReference, Function, ReadRule
+from delta_core.plugins.state import TableState
+from delta_core.protocol.actions import DomainMetadata, Metadata
+from delta_core.protocol.schema import ColumnMap
+from delta_core.protocol.types import TypeDef
+
+__all__ = ["PROJECT", "RESULTS", "hookimpl", "hookspec"]
+
+# a specification has no body: plugins answer
+# mypy: disable-error-code="empty-body"
+
+PROJECT = "delta_core"
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec
+def primitive_types(features: frozenset[str]) -> Iterable[TypeDef]:
+    """Return the primitive types that the feature adds to schemas.
+
+    Set: table. When: before ``schemaString`` is parsed. Result: list; default none.
+    """
+
+
+@hookspec
+def functions(features: frozenset[str]) -> Iterable[Function]:
+    """Return functions for expressions.
+
+    Set: table. When: once per PluginSet. Result: list; default none.
+    """
+
+
+@hookspec
+def required_features(metadata: Metadata) -> Iterable[str]:
+    """Return the features that this metadata switches on by a property, type or annotation.
+
+    Set: all. When: per create and alter. Result: list; default none.
+    """
+
+
+@hookspec
+def prepare_metadata(table: TableState, metadata: Metadata, previous: TableState | None) -> Metadata:
+    """Return the metadata with what the feature assigns: ids, physical names, materialised names.
+
+    ``table`` has the metadata as it was given: without physical names yet. ``previous`` is the table that is altered,
+    None for a new one.
+
+    Set: table. When: per metadata change, before the write is planned. Result: fold.
+    """
+
+
+@hookspec
+def prepare_domains(table: TableState, requested: Mapping[str, str]) -> Iterable[DomainMetadata]:
+    """Return the system domains that a change of metadata sets or removes, of those that the feature declares.
+
+    ``table`` has the prepared metadata, ``requested`` the properties as they were asked for: what
+    ``prepare_metadata`` took out, because it is a request and no property, is still there.
+
+    Set: table. When: per metadata change. Result: list; default none.
+    """
+
+
+@hookspec
+def check_metadata(table: TableState, metadata: Metadata, previous: TableState | None) -> None:
+    """Refuse metadata that breaks the feature's rules.
+
+    ``previous`` is the table that is altered, None for a new one.
+
+    Set: table. When: per metadata change. Result: check.
+    """
+
+
+@hookspec
+def accept_type_change(table: TableState, path: tuple[str, ...], old: Any, new: Any) -> bool:
+    """Return True where the feature allows a column to change its type so.
+
+    Set: table. When: per changed field. Result: sole; default refuse.
+    """
+
+
+@hookspec
+def check_type_changes(table: TableState, paths: tuple[tuple[str, ...], ...]) -> None:
+    """Refuse changes of columns' types that what the feature keeps of them can't follow.
+
+    ``table`` is the target; ``paths`` are its columns, and parts of columns, whose type changes while rows stay.
+
+    Set: table. When: per metadata change that changes types. Result: check.
+    """
+
+
+@hookspec
+def check_read(table: TableState) -> None:
+    """Refuse a table whose metadata the feature can't read.
+
+    Set: table. When: once per snapshot. Result: check.
+    """
+
+
+@hookspec
+def column_map(table: TableState) -> ColumnMap:
+    """Return the map from logical to physical names.
+
+    Set: table. When: once per snapshot. Result: sole; default the identity.
+    """
+
+
+@hookspec
+def read_rules(table: TableState, request: ReadRequest) -> Iterable[ReadRule]:
+    """Return RowSelector, RowFilter, ReadCheck and MetadataColumn rules for a scan.
+
+    Set: table. When: once per scan. Result: list; default none. Metadata columns are offered always; the core
+    takes those that the request names.
+    """
+
+
+@hookspec
+def commit_timestamps(table: TableState) -> CommitTimestamp:
+    """Return where commit times stand.
+
+    Set: table. When: per time travel, history and change feed. Result: sole; default file times.
+    """
+
+
+@hookspec
+def checkpoint_sidecars(table: TableState | None, checkpoint: str, actions: pa.Table) -> Iterable[str]:
+    """Return the names of the files that hold a checkpoint's file actions, from its own actions.
+
+    Set: table. When: per checkpoint opened that has ``sidecar`` actions. ``actions`` has the columns ``path``,
+    ``sizeInBytes`` and ``modificationTime``. Result: sole; default: such a checkpoint is refused.
+    """
+
+
+@hookspec
+def plan_checkpoint(table: TableState) -> Any:
+    """Return how checkpoints of the table are written, a CheckpointPlan.
+
+    Set: table. When: per checkpoint written. Result: sole; default classic V1.
+    """
+
+
+@hookspec
+def write_rules(table: TableState, operation: str) -> Iterable[Any]:
+    """Return FillColumn, HiddenColumn, RowCheck, FileRequirement, RemoveRows and ChangeCapture rules.
+
+    Set: table. When: once per transaction. Result: list; default none.
+    """
+
+
+@hookspec
+def commit_rules(attempt: Any) -> Iterable[Any]:
+    """Return ActionColumn, ExtraAction and CommitInfoField rules.
+
+    Set: table. When: per attempt. Result: list; default none.
+    """
+
+
+@hookspec
+def finish_metadata(attempt: Any, metadata: Metadata) -> Metadata:
+    """Return the metadata with values of this attempt: configuration and identity marks only.
+
+    ``metadata`` is the former plugin's answer; ``attempt.table`` still has what the transaction began with.
+
+    Set: table. When: per attempt. Result: fold.
+    """
+
+
+@hookspec
+def check_commit(attempt: Any) -> None:
+    """Refuse a commit that breaks the feature's rules.
+
+    Set: table. When: per attempt, after all rules. Result: check.
+    """
+
+
+@hookspec
+def file_references(table: TableState) -> Iterable[FileReference]:
+    """Return which files actions name beside their own path.
+
+    Set: table. When: per vacuum, clone and verify. Result: list; default none.
+    """
+
+
+@hookspec
+def retention_limits(table: TableState, cutoff: int) -> Iterable[int]:
+    """Return versions from which on cleanup keeps everything; ``cutoff`` is the first that it would like to keep.
+
+    Set: table. When: per cleanup. Result: list, the strictest wins; default none.
+    """
+
+
+@hookspec
+def feature_steps(table: TableState, change: str) -> Iterable[Any]:
+    """Return the steps that enable or drop the feature (``change`` is ``enable`` or ``drop``).
+
+    Set: the feature's plugin alone. Result: list.
+    """
+
+
+@hookspec
+def committer(table: TableState, commits: Any, storage: Any) -> Any:
+    """Return what commits for the table; ``commits`` is the CommitSource that it was opened with, ``storage`` its store.
+
+    Set: table. When: per transaction. Result: sole; default the store's own.
+    """
+
+
+@hookspec
+def requires_catalog(features: frozenset[str]) -> bool:
+    """Return True where the table's versions are decided by a catalog, not by listing its log.
+
+    Set: table. When: once per snapshot, as soon as the protocol is known. Result: sole; default False.
+    """
+
+
+@hookspec
+def after_commit(table: TableState, committed: Any, committer: Any) -> None:
+    """Act on a commit that landed, made by ``committer``; errors are logged, never raised.
+
+    Set: table. When: once per commit. Result: none.
+    """
+
+
+#: How each hook's answers combine; a test holds it against the specifications above.
+RESULTS = {
+    "primitive_types": "list", "functions": "list", "required_features": "list", "prepare_metadata": "fold",
+    "prepare_domains": "list",
+    "check_metadata": "check", "accept_type_change": "sole",
+    "check_type_changes": "check", "check_read": "check", "column_map": "sole",
+    "read_rules": "list", "commit_timestamps": "sole", "checkpoint_sidecars": "sole", "plan_checkpoint": "sole",
+    "write_rules": "list", "commit_rules": "list", "finish_metadata": "fold", "check_commit": "check",
+    "file_references": "list", "retention_limits": "list", "feature_steps": "list", "committer": "sole",
+    "requires_catalog": "sole", "after_commit": "check",
+}  # fmt: skip

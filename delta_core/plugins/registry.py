@@ -1,0 +1,298 @@
+"""The plugin door: which plugins are installed, and the set of them that serves one table.
+
+A plugin is a module with a ``FEATURE`` and hook implementations, found by an entry point of the group
+``delta_core.features`` whose name is the feature's. Only what a table's protocol names is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pluggy
+
+from delta_core.errors import (
+    FeatureRequirementError,
+    HookContractError,
+    PluginConflictError,
+    PluginError,
+    UnsupportedFeatureError,
+)
+from delta_core.plugins import hookspecs
+from delta_core.plugins.entry_points import entry_groups
+from delta_core.plugins.features import API_VERSION, SupportedFeatures, TableFeature
+from delta_core.plugins.hook_calls import guarded_hooks
+from delta_core.plugins.hookspecs import PROJECT, RESULTS
+from delta_core.plugins.rules import Function
+from delta_core.protocol.types import BASE_TYPES, TypeDef
+from delta_core.runtime.processes import cached_property
+
+__all__ = ["FEATURES_GROUP", "LEGACY_GROUP", "PluginRegistry", "PluginSet", "default_registry"]
+
+FEATURES_GROUP = "delta_core.features"
+LEGACY_GROUP = "delta_core.legacy"
+
+
+class PluginRegistry:
+    """What is installed. An opened table holds one; two registries live side by side in one process.
+
+    Parameters
+    ----------
+    plugins : iterable of modules or objects, optional
+        Plugins given by hand, each with ``FEATURE``; they go before installed ones of the same name.
+    installed : bool
+        Whether to look for entry points too.
+    """
+
+    def __init__(self, plugins: Iterable[Any] = (), installed: bool = True) -> None:
+        self._given: dict[str, Any] = {}
+        self._legacy_given: dict[str, list[str]] = {}
+        for plugin in plugins:
+            feature = _feature_of(plugin, getattr(plugin, "__name__", repr(plugin)))
+            for name in (feature.name, *feature.aliases):
+                self._given[name] = plugin
+            if feature.legacy_reader is not None:
+                self._legacy_given.setdefault(f"reader_{feature.legacy_reader}", []).append(feature.name)
+            if feature.legacy_writer is not None:
+                self._legacy_given.setdefault(f"writer_{feature.legacy_writer}", []).append(feature.name)
+        self._installed = installed
+        self._loaded: dict[str, Any] = {}
+        self._sets: dict[frozenset[str], PluginSet] = {}
+
+    @cached_property
+    def _entry_points(self) -> Mapping[str, Any]:
+        """Group to name to entry point."""
+        groups: dict[str, dict[str, Any]] = {}
+        if self._installed:
+            for group, points in entry_groups().items():
+                names = groups.setdefault(group, {})
+                for point in points:
+                    other = names.get(point.name)
+                    if other is not None and other.value != point.value and group == FEATURES_GROUP:
+                        raise PluginConflictError(
+                            f"Feature {point.name!r} is provided twice: by {other.value} and by {point.value}. "
+                            "Uninstall one of the two packages.",
+                            feature=point.name,
+                        )
+                    names[point.name] = point
+        return groups
+
+    def names(self) -> list[str]:
+        """Return every name, aliases included, that a plugin is installed for, sorted."""
+        return sorted({*self._given, *self._entry_points.get(FEATURES_GROUP, {})})
+
+    def legacy(self, version: str) -> Iterable[str]:
+        """Return the features that an old protocol version adds, e.g. for ``writer_4``; imports nothing."""
+        return [*self._legacy_given.get(version, ()), *self._entry_points.get(f"{LEGACY_GROUP}.{version}", {})]
+
+    def load(self, name: str) -> Any | None:
+        """Return the plugin for a feature name or alias, None where none is installed."""
+        if name in self._given:
+            return self._given[name]
+        if name not in self._loaded:
+            point = self._entry_points.get(FEATURES_GROUP, {}).get(name)
+            self._loaded[name] = None if point is None else _load(point)
+        return self._loaded[name]
+
+    def source(self, name: str) -> str | None:
+        """Return the distribution that serves a feature, ``(given)`` for one given by hand, None for none."""
+        if name in self._given:
+            return "(given)"
+        point = self._entry_points.get(FEATURES_GROUP, {}).get(name)
+        if point is None:
+            return None
+        return f"{point.dist.name} {point.dist.version}" if point.dist is not None else str(point.value)
+
+    def resolve(self, features: SupportedFeatures) -> PluginSet:
+        """Return the set of plugins that serve a table.
+
+        Raises UnsupportedFeatureError for a reader feature that nobody provides. Writer features that
+        nobody provides stay out of the set: reading may ignore them.
+        """
+        missing = sorted(n for n in features.reader if self.load(n) is None)
+        if missing:
+            raise UnsupportedFeatureError(
+                f"The table needs the reader feature{'s' * (len(missing) > 1)} {', '.join(missing)}, which no installed "
+                f"plugin provides. Install a package with an entry point of that name in the group {FEATURES_GROUP!r}, "
+                "or upgrade delta-core-lake.",
+                feature=missing[0],
+                features=tuple(missing),
+            )
+        key = features.all
+        if key not in self._sets:
+            plugins = {_feature_of(p, n).name: p for n in sorted(key) if (p := self.load(n)) is not None}
+            self._sets[key] = PluginSet(plugins, frozenset(n for n in key if self.load(n) is None))
+        return self._sets[key]
+
+    def remedies(self, kind: str) -> str:
+        """Return what features offer against a rejection, as the end of a sentence: ``, or set ...``; empty for nothing."""
+        return "".join(f", or {f.remedies[kind]}" for f in self.everything.features.values() if kind in f.remedies)
+
+    @cached_property
+    def everything(self) -> PluginSet:
+        """The set of every installed plugin, for the hooks that ask all."""
+        plugins = {_feature_of(p, n).name: p for n in self.names() if (p := self.load(n)) is not None}
+        return PluginSet(plugins, frozenset(), check=False)
+
+
+def _load(point: Any) -> Any:
+    try:
+        plugin = point.load()
+    except Exception as e:
+        raise PluginError(
+            f"Plugin {point.value!r} for feature {point.name!r} can't be imported: {type(e).__name__}: {e}. "
+            "Reinstall or remove its package.",
+            feature=point.name,
+        ) from e
+    feature = _feature_of(plugin, point.value)
+    if point.name != feature.name and point.name not in feature.aliases:
+        raise PluginError(
+            f"Entry point {point.name!r} leads to {point.value}, whose FEATURE is {feature.name!r} with aliases "
+            f"{list(feature.aliases)}; expected one of these names.",
+            feature=point.name,
+        )
+    return plugin
+
+
+def _feature_of(plugin: Any, where: str) -> TableFeature:
+    feature = getattr(plugin, "FEATURE", None)
+    if not isinstance(feature, TableFeature):
+        raise PluginError(f"Plugin {where} has FEATURE={feature!r}, expected a TableFeature.")
+    if feature.api != API_VERSION:
+        raise PluginError(
+            f"Plugin {where} was written for hook API {feature.api}, this delta_core has {API_VERSION}. "
+            "Install a matching release of it.",
+            feature=feature.name,
+        )
+    return feature
+
+
+class PluginSet:
+    """The plugins that serve one set of features, in the order their ``after`` asks.
+
+    Parameters
+    ----------
+    plugins : Mapping of str to plugin
+        By canonical feature name.
+    unknown : frozenset of str
+        Writer features of the table that nobody provides.
+    """
+
+    def __init__(self, plugins: Mapping[str, Any], unknown: frozenset[str], check: bool = True) -> None:
+        self.features: dict[str, TableFeature] = {n: plugins[n].FEATURE for n in _ordered(plugins)}
+        self.unknown = unknown
+        if check:
+            _check_requirements(self.features, unknown)
+        self._manager = pluggy.PluginManager(PROJECT)
+        self._manager.add_hookspecs(hookspecs)
+        # pluggy calls the last registered first
+        for name in reversed(self.features):
+            self._manager.register(guarded_hooks(plugins[name], name), name)
+
+    @cached_property
+    def types(self) -> Mapping[str, TypeDef]:
+        """Every primitive type name that the features allow."""
+        found = dict(BASE_TYPES)
+        for t in self.collect("primitive_types", features=frozenset(self.features)):
+            for name in (t.name, *t.aliases):
+                if found.setdefault(name, t) is not t:
+                    raise PluginConflictError(f"Type {name!r} is defined twice.", type=name)
+        return found
+
+    @cached_property
+    def functions(self) -> Mapping[str, Function]:
+        """The functions that the features add to expressions, by name."""
+        found: dict[str, Function] = {}
+        for f in self.collect("functions", features=frozenset(self.features)):
+            if found.setdefault(f.name, f) is not f:
+                raise PluginConflictError(f"Function {f.name!r} is defined by {found[f.name].feature} and {f.feature}.")
+        return found
+
+    def canonical(self, names: Iterable[str]) -> frozenset[str]:
+        """Return feature names with aliases replaced by the names they stand for."""
+        alias = {a: f.name for f in self.features.values() for a in f.aliases}
+        return frozenset(alias.get(n, n) for n in names)
+
+    def collect(self, hook: str, **arguments: Any) -> list[Any]:
+        """Call a ``list`` hook and return its answers concatenated, in plugin order."""
+        return [rule for answer in self._call(hook, "list", arguments) for rule in answer]
+
+    def sole(self, hook: str, default: Any = None, **arguments: Any) -> Any:
+        """Call a ``sole`` hook and return its one answer, ``default`` where there is none."""
+        answers = self._call(hook, "sole", arguments)
+        if len(answers) > 1:
+            raise PluginConflictError(
+                f"Hook {hook} has {len(answers)} answers where one is allowed; it is implemented by "
+                f"{', '.join(self._implementers(hook))}.",
+                hook=hook,
+            )
+        return answers[0] if answers else default
+
+    def fold(self, hook: str, argument: str, value: Any, **arguments: Any) -> Any:
+        """Call a ``fold`` hook plugin by plugin, each with the former's answer as ``argument``."""
+        _expect(hook, "fold")
+        for name in self._implementers(hook):
+            others = [p for n, p in self._manager.list_name_plugin() if n != name and p is not None]
+            caller = self._manager.subset_hook_caller(hook, others)
+            (value,) = caller(**{argument: value}, **arguments)
+        return value
+
+    def check(self, hook: str, **arguments: Any) -> None:
+        """Call a ``check`` hook; it raises or returns nothing."""
+        self._call(hook, "check", arguments)
+
+    def monitor(self, before: Callable[[str], None]) -> Callable[[], None]:
+        """Call ``before(hook name)`` at each hook call; returns the function that ends it."""
+        return self._manager.add_hookcall_monitoring(lambda name, impls, kwargs: before(name), lambda *a: None)
+
+    def _call(self, hook: str, kind: str, arguments: dict[str, Any]) -> list[Any]:
+        _expect(hook, kind)
+        answers: list[Any] = getattr(self._manager.hook, hook)(**arguments)
+        return answers
+
+    def _implementers(self, hook: str) -> list[str]:
+        found = {impl.plugin_name for impl in getattr(self._manager.hook, hook).get_hookimpls()}
+        return [name for name in self.features if name in found]
+
+
+def _expect(hook: str, kind: str) -> None:
+    if RESULTS.get(hook) != kind:
+        raise HookContractError(f"Hook {hook} is a {RESULTS.get(hook)!r} hook, called as {kind!r}.", hook=hook)
+
+
+def _check_requirements(features: Mapping[str, TableFeature], unknown: frozenset[str]) -> None:
+    present = {*features, *unknown}
+    for f in features.values():
+        for other in f.excludes:
+            if other in present:
+                raise FeatureRequirementError(f"Features {f.name} and {other} exclude each other.", feature=f.name)
+
+
+def _ordered(plugins: Mapping[str, Any]) -> list[str]:
+    """Sort names so that each stands behind those of its ``after`` that are present; else by name."""
+    done: dict[str, None] = {}
+
+    def visit(name: str, chain: tuple[str, ...]) -> None:
+        if name in done:
+            return
+        if name in chain:
+            raise PluginConflictError(f"Features ask to run after each other: {' -> '.join((*chain, name))}.")
+        for other in sorted(plugins[name].FEATURE.after):
+            if other in plugins:
+                visit(other, (*chain, name))
+        done[name] = None
+
+    for name in sorted(plugins):
+        visit(name, ())
+    return list(done)
+
+
+_default: PluginRegistry | None = None
+
+
+def default_registry() -> PluginRegistry:
+    """Return the registry of what is installed in this environment, made on first use."""
+    global _default
+    if _default is None:
+        _default = PluginRegistry()
+    return _default

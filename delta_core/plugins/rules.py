@@ -1,0 +1,299 @@
+"""Rules: what a feature asks of a scan, a write or a commit. A closed set of frozen records.
+
+Plugins return rules from hooks; the core composes them once per scan, write or attempt. A rule that
+touches rows holds expressions, so that every engine can run it; functions over arrays touch file tables
+and descriptors only. Functions are module-level, so that rules pickle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Union
+
+import pyarrow as pa
+from msgspec import Struct
+
+from delta_core.expressions.ast import Expression
+from delta_core.kernels.row_set import RowSet
+from delta_core.protocol.types import DataType
+
+__all__ = [
+    "ActionColumn", "ChangeCapture", "CommitInfoField", "CommitRule", "CommitTimestamp", "EncodedRows", "EveryFile", "ExtraAction",
+    "FileReference", "FileRequirement", "FillColumn", "Function", "HiddenColumn", "MetadataColumn", "ReadCheck",
+    "ReadRule", "RemoveRows", "RowCheck", "RowFilter", "RowSelector", "VECTOR_LOCATION", "WriteRule",
+]  # fmt: skip
+
+#: What RowSelector.locate returns: one row a vector. ``file`` is the row in the file table; ``path`` is
+#: percent-decoded (relative to the table's root, or absolute), null where ``data`` holds the bytes themselves.
+VECTOR_LOCATION = pa.schema(
+    [
+        pa.field("file", pa.int32(), False),
+        pa.field("path", pa.string()),
+        pa.field("offset", pa.int64()),
+        pa.field("length", pa.int64()),
+        pa.field("data", pa.binary()),
+        pa.field("cardinality", pa.int64()),
+    ]
+)
+
+
+# --- reading -------------------------------------------------------------------------------
+
+
+class RowSelector(Struct, frozen=True):
+    """Drop rows of a file by position.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        The file table's columns that ``locate`` needs, e.g. ``("deletionVector",)``.
+    locate : function(pyarrow.Table) -> pyarrow.Table
+        From the file table, where each file's vector lies (`VECTOR_LOCATION`); files without one have no row.
+    decode : function(bytes-like, cardinality: int or None, where: str) -> RowSet
+        From the bytes of ``[offset, offset + length)`` (or ``data``), the rows that are *dropped*.
+    """
+
+    feature: str
+    columns: tuple[str, ...]
+    locate: Callable[[pa.Table], pa.Table]
+    decode: Callable[[Any, int | None, str], RowSet]
+
+
+class RowFilter(Struct, frozen=True):
+    """Keep only rows for which the expression is true (not null). May prune by statistics too."""
+
+    feature: str
+    expression: Expression
+
+
+class ReadCheck(Struct, frozen=True):
+    """Fail the scan on a row for which the expression is false; null passes.
+
+    The columns it needs are read even where the user did not ask for them, and no filter hides rows from it
+    (rows dropped by a RowSelector are not checked).
+    """
+
+    feature: str
+    name: str
+    expression: Expression
+    message: str
+
+
+class MetadataColumn(Struct, frozen=True):
+    """A column that users may ask for by name in ``metadata=``; it never shadows a column of the table."""
+
+    feature: str
+    name: str
+    type: DataType
+    expression: Expression
+
+
+ReadRule = Union[RowSelector, RowFilter, ReadCheck, MetadataColumn]
+
+
+class CommitTimestamp(Struct, frozen=True):
+    """Commit times come from a field of ``commitInfo`` at and above a version, from file times below.
+
+    ``enablement_version`` 0 and ``enablement_timestamp_ms`` None: for the table's whole life.
+    """
+
+    feature: str
+    field: str
+    enablement_version: int = 0
+    enablement_timestamp_ms: int | None = None
+
+
+class Function(Struct, frozen=True):
+    """A function for expressions.
+
+    Parameters
+    ----------
+    name : str
+        Lower-case, as it is called.
+    result : function(list of pyarrow.DataType) -> pyarrow.DataType
+        The result's type, or raises.
+    arrays : function(*arrays: pyarrow.Array) -> pyarrow.Array
+        All arguments are arrays of one length.
+    spark : str
+        The SQL template for Spark: ``"xxhash64({0}, {1})"``, with ``{arguments}`` for all of them, joined by commas; empty
+        if Spark knows it by its name.
+    """
+
+    feature: str
+    name: str
+    result: Callable[[list[pa.DataType]], pa.DataType]
+    arrays: Callable[..., pa.Array]
+    spark: str = ""
+
+
+# --- writing -------------------------------------------------------------------------------
+
+
+class FillColumn(Struct, frozen=True):
+    """Compute a column that the written rows lack (or only its nulls, or every row).
+
+    Parameters
+    ----------
+    report_bounds : bool
+        Whether attempts are told the least and the greatest value that was generated.
+    sole : bool
+        Whether values come from here alone: rows of users that bring the column are refused.
+    """
+
+    feature: str
+    column: tuple[str, ...]
+    expression: Expression
+    when: Literal["absent", "null", "always"] = "absent"
+    report_bounds: bool = False
+    sole: bool = False
+
+
+class HiddenColumn(Struct, frozen=True):
+    """A physical column that is not in the schema; files of which no row has a value of it lack it.
+
+    Parameters
+    ----------
+    on_rewrite : str
+        Of rows that are moved to another file: ``carry`` their values along, or ``recompute`` them.
+    carries : str
+        With ``carry``: the metadata column that gives the values; rows that are moved without it are refused.
+    """
+
+    feature: str
+    name: str
+    type: DataType
+    expression: Expression
+    on_rewrite: Literal["carry", "recompute"] = "carry"
+    field_id: int | None = None
+    carries: str = ""
+
+
+class RowCheck(Struct, frozen=True):
+    """Refuse rows for which the expression is not true.
+
+    Parameters
+    ----------
+    null_passes : bool
+        Whether null is let through.
+    sql : str
+        The condition as its author wrote it, for messages.
+    given : tuple of str, optional
+        Check only where the written rows bring this column: it was not filled.
+    """
+
+    feature: str
+    name: str
+    expression: Expression
+    null_passes: bool = False
+    sql: str = ""
+    given: tuple[str, ...] | None = None
+
+
+class FileRequirement(Struct, frozen=True):
+    """What each written file must be; requirements of several features unite."""
+
+    feature: str
+    statistics_columns: tuple[tuple[str, ...], ...] = ()
+    materialize_partition_columns: bool = False
+    num_records: bool = False
+    random_prefix: bool = False
+    field_ids: bool = False
+
+
+class EncodedRows(Struct, frozen=True):
+    """Dropped rows as they will lie on disk.
+
+    Parameters
+    ----------
+    path : str or None
+        The file that holds them, from the table's root; None where the descriptors hold them.
+    data : bytes
+        The file's content; empty without a file.
+    descriptors : pyarrow.Array
+        `actions.DELETION_VECTOR`, one per row set.
+    """
+
+    path: str | None
+    data: bytes
+    descriptors: pa.Array
+
+
+class RemoveRows(Struct, frozen=True):
+    """Drop rows without rewriting files: ``encode(rows: Sequence[RowSet], prefix: str) -> EncodedRows``.
+
+    ``prefix`` is the random directory that the table's files go into, empty for none. The core writes the bytes, and
+    lists the files of lost attempts for deletion.
+    """
+
+    feature: str
+    encode: Callable[[Sequence[RowSet], str], EncodedRows]
+
+
+class ChangeCapture(Struct, frozen=True):
+    """Write change rows beside the data, with the given column naming the kind of change."""
+
+    feature: str
+    change_column: str
+
+
+WriteRule = Union[FillColumn, HiddenColumn, RowCheck, FileRequirement, RemoveRows, ChangeCapture]
+
+
+# --- committing ----------------------------------------------------------------------------
+
+
+class ActionColumn(Struct, frozen=True):
+    """Set a field of every added file: ``values(files: pyarrow.Table) -> pyarrow.Array``."""
+
+    feature: str
+    action: str
+    field: str
+    values: pa.Array
+
+
+class ExtraAction(Struct, frozen=True):
+    """Add one action to the commit."""
+
+    feature: str
+    kind: str
+    value: dict[str, Any]
+
+
+class CommitInfoField(Struct, frozen=True):
+    """Set a field of ``commitInfo``; ``first`` asks that commitInfo be the first action."""
+
+    feature: str
+    name: str
+    value: Any
+    first: bool = False
+
+
+class EveryFile(Struct, frozen=True):
+    """Refuse the commit while a file that stays in the table lacks a field of ``add``.
+
+    For commits that switch a guarantee on: it costs a pass over that field of every file. Files that the commit removes
+    or adds again are not asked.
+
+    Parameters
+    ----------
+    field : str
+        Empty: no file may stay at all.
+    message : str
+        What is missing and what to do; the number of files goes before it.
+    """
+
+    feature: str
+    field: str
+    message: str
+
+
+CommitRule = Union[ActionColumn, ExtraAction, CommitInfoField, EveryFile]
+
+
+class FileReference(Struct, frozen=True):
+    """Files that an action names beside its own path: vacuum, clone and verify must know them."""
+
+    feature: str
+    column: str
+    paths: Callable[[pa.Array], pa.Array]
+    absolute: Callable[[pa.Array], pa.Array]

@@ -1,0 +1,86 @@
+package delta_core_driver;
+import java.util.*;
+import org.apache.hadoop.fs.*;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.expressions.objects.*;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.ExpressionUtils;
+import org.apache.spark.sql.execution.datasources.*;
+import org.apache.spark.sql.functions;
+import org.apache.spark.sql.types.*;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * What Python calls. Each call from there takes a fifth of a millisecond, and a read would need two hundred of the small
+ * ones: so a relation, a selection or a test of vectors is made in one.
+ */
+public class Driver {
+  private static StructType struct(String json) { return (StructType) DataType$.MODULE$.fromJson(json); }
+  // the rows of files, as Spark's own Parquet reader gives them; stored: the columns under the names that files have for
+  // the fields within them, empty where these are the same
+  public Object relation(org.apache.spark.sql.classic.SparkSession session, String root, String columns, String stored,
+                         String constants, int vectorColumns, boolean byFieldId, String identity, long tableWidth,
+                         java.util.function.Function python) {
+    PlanFiles.install(session);
+    StructType schema = struct(constants), shown = struct(columns);
+    TableFiles files = new TableFiles(new Path(root), schema, vectorColumns, byFieldId, identity, tableWidth, python);
+    // a file that is missing or broken is never passed over, whatever the session says
+    HashMap options = new HashMap();
+    options.put("ignoreMissingFiles", "false");
+    options.put("ignoreCorruptFiles", "false");
+    HadoopFsRelation relation = new HadoopFsRelation(files, schema, shown, scala.Option.apply(null),
+      stored.isEmpty() ? new org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat()
+        : new RenamedParquet(shown, struct(stored)),
+      org.apache.spark.api.python.PythonUtils.toScalaMap(options), session);
+    return session.baseRelationToDataFrame(relation);
+  }
+  // columns under other names: of each, its name and the new one, escaped as in a URL
+  public Object select(org.apache.spark.sql.Dataset rows, String names) throws java.io.IOException {
+    String[] parts = names.split("&", -1);
+    Column[] out = new Column[parts.length / 2];
+    for (int i = 0; i < out.length; i++) {
+      String name = java.net.URLDecoder.decode(parts[2 * i], "UTF-8");
+      String wanted = java.net.URLDecoder.decode(parts[2 * i + 1], "UTF-8");
+      Column column = functions.col("`" + name.replace("`", "``") + "`");
+      out[i] = name.equals(wanted) ? column : column.as(wanted);
+    }
+    return rows.select(out);
+  }
+  // names have no line's end: they are encoded
+  public String inputFiles(org.apache.spark.sql.Dataset rows) { return String.join("\n", (CharSequence[]) rows.inputFiles()); }
+  public Replay replay(InternalRow[] rows, String schema, String kinds) { return new Replay(rows, struct(schema), kinds); }
+  // Whether a row's bit is set, least significant bit first; false beyond the end. The class reads memory without a look
+  // at its bounds: the comparison before it is what keeps it within them.
+  public Column bitTest(Column bitmap, Column row) {
+    Column offset = functions.lit(new Long((long) org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET));
+    Column test = called(org.apache.spark.unsafe.bitset.BitSetMethods.class, DataTypes.BooleanType, "isSet",
+      new Column[]{bitmap, offset, row.cast("int")});
+    Column inside = row.geq(new Integer(0)).and(row.lt(functions.octet_length(bitmap).cast("long").multiply(new Integer(8))));
+    return functions.when(inside, test).otherwise(Boolean.FALSE);
+  }
+  // whether a row is in a 32-bit portable roaring bitmap; false from row 2^31 on
+  public Column roaringTest(Column bitmap, Column row) {
+    Class kind = org.roaringbitmap.buffer.ImmutableRoaringBitmap.class;
+    Column wrapped = called(java.nio.ByteBuffer.class, new ObjectType(java.nio.ByteBuffer.class), "wrap", new Column[]{bitmap});
+    Expression made = NewInstance$.MODULE$.apply(kind, expressions(new Column[]{wrapped}), none(), false, new ObjectType(kind),
+      scala.Option.apply(null));
+    Expression test = new Invoke(made, "contains", DataTypes.BooleanType, expressions(new Column[]{row.cast("int")}), none(),
+      false, false, true);
+    Column inside = row.geq(new Integer(0)).and(row.lt(new Long(2147483648L)));
+    return functions.when(inside, ExpressionUtils.column(test)).otherwise(Boolean.FALSE);
+  }
+  private static Column called(Class kind, DataType type, String method, Column[] arguments) {
+    return ExpressionUtils.column(new StaticInvoke(kind, type, method, expressions(arguments), none(), true, false, true,
+      scala.Option.apply(null)));
+  }
+  private static scala.collection.immutable.Seq expressions(Column[] columns) {
+    ArrayList out = new ArrayList();
+    for (int i = 0; i < columns.length; i++) out.add(ExpressionUtils.expression(columns[i]));
+    return TableFiles.seq(out);
+  }
+  private static scala.collection.immutable.Seq none() { return TableFiles.seq(new ArrayList()); }
+}

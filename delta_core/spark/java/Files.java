@@ -1,0 +1,35 @@
+package delta_core_driver;
+import java.util.*;
+import org.apache.hadoop.fs.*;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.expressions.objects.*;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.ExpressionUtils;
+import org.apache.spark.sql.execution.datasources.*;
+import org.apache.spark.sql.functions;
+import org.apache.spark.sql.types.*;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.jdk.javaapi.CollectionConverters;
+
+public class Files extends scala.collection.immutable.AbstractSeq {
+  private final Found from;
+  private final int[] numbers;
+  private final int count;
+  public Files(Found from, int[] numbers, int count) { this.from = from; this.numbers = numbers; this.count = count; }
+  public int length() { return count; }
+  // named since two superclasses have one: javac asks which
+  public scala.collection.SeqFactory iterableFactory() { return scala.collection.immutable.Seq$.MODULE$; }
+  public int knownSize() { return count; }
+  public Object apply(int i) {
+    if (i < 0 || i >= count) throw new IndexOutOfBoundsException(String.valueOf(i));
+    return new FileStatusWithMetadata(new Status(from, numbers[i]),
+      (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty());
+  }
+  public Object apply(Object i) { return apply(((Integer) i).intValue()); }
+  public boolean isDefinedAt(int i) { return i >= 0 && i < count; }
+  public boolean isDefinedAt(Object i) { return isDefinedAt(((Integer) i).intValue()); }
+  public scala.collection.Iterator iterator() { return new FilesIterator(this); }
+}

@@ -1,0 +1,50 @@
+package delta_core_driver;
+import java.util.*;
+import org.apache.hadoop.fs.*;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.expressions.objects.*;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.ExpressionUtils;
+import org.apache.spark.sql.execution.datasources.*;
+import org.apache.spark.sql.functions;
+import org.apache.spark.sql.types.*;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Files as they are handed over, each with the number by which Python knows it.
+ */
+public abstract class Found {
+  int count;
+  long[] lengths;
+  boolean[] hasVector;
+  int[] numbers;
+  java.lang.ref.SoftReference[] vectors;
+  private long bytes = -1L;
+  // where a file lies, as Hadoop spells it
+  abstract String place(int f);
+  // one of its constants
+  abstract Object constant(int f, int column);
+  // all of them, to be compared
+  abstract List constants(int f);
+  Integer number(int f) { return new Integer(numbers[f]); }
+  // adds what Python is to be told of a file whose vector is wanted
+  void ask(int f, StringBuilder wanted) { wanted.append(" ").append(numbers[f]); }
+  synchronized long bytes() {
+    if (bytes < 0L) {
+      bytes = 0L;
+      for (int f = 0; f < count; f++) bytes += lengths[f];
+    }
+    return bytes;
+  }
+  // whether these are the same files of one version, where a file's place tells all else of it
+  boolean sameFiles(Found other) {
+    if (other == this) return true;
+    if (other == null || other.count != count || other.bytes() != bytes()) return false;
+    for (int f = 0; f < count; f++) if (!place(f).equals(other.place(f))) return false;
+    return true;
+  }
+}

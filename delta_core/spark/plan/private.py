@@ -1,0 +1,354 @@
+"""Every use of Spark's private interfaces, on the versions on which they were tried.
+
+Whoever can't have them (Spark Connect, other versions) takes the route of plain DataFrames.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+from urllib.parse import quote
+
+import pyspark
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
+from delta_core.spark.failures import names_root, remembering
+from delta_core.spark.java.driver_classes import class_loader
+from delta_core.spark.java.sources import PACKAGE
+from delta_core.spark.plan.files import hadoop_path
+
+__all__ = [
+    "NEWEST",
+    "OLDEST",
+    "ReplayedRows",
+    "bit_test",
+    "check_version",
+    "file_relation",
+    "heap_bytes",
+    "is_available",
+    "num_tasks",
+    "own_python",
+    "register_table_function",
+    "roaring_test",
+    "run_sink",
+    "select",
+    "with_names",
+]
+
+#: Versions of PySpark that these interfaces were tried on: from the first up to, not including, the second.
+OLDEST, NEWEST = (4, 0, 1), (4, 4, 0)
+_made: dict[tuple[int, str], tuple[Any, Any]] = {}
+_lock = threading.RLock()
+
+
+def _version() -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"\d+", pyspark.__version__)[:3])
+
+
+def check_version() -> None:
+    """Refuse a PySpark that is too old for any route; raises UnsupportedOperationError."""
+    if _version() < OLDEST:
+        raise UnsupportedOperationError(
+            f"Found pyspark {pyspark.__version__}, expected {'.'.join(map(str, OLDEST))} or newer. Upgrade pyspark.",
+            version=pyspark.__version__,
+        )
+
+
+def is_available(spark: SparkSession) -> bool:
+    """Whether the session's driver is at hand, and of a version whose interfaces are known."""
+    return OLDEST <= _version() < NEWEST and getattr(spark, "_jsparkSession", None) is not None
+
+
+def _once(spark: Any, what: str, make: Callable[[], Any]) -> Any:
+    """Return what is made once in each driver's JVM.
+
+    Never twice, for two threads either: py4j finds methods by the name of their class, whoever loaded it.
+    """
+    gateway = spark._sc._gateway
+    with _lock:
+        held, found = _made.get((id(gateway), what), (None, None))
+        if held is not gateway:
+            found = make()
+            _made[id(gateway), what] = gateway, found
+    return found
+
+
+def _driver(spark: Any) -> Any:
+    """Return the Java class Driver, which makes things of Spark in one call each."""
+
+    return _instance(spark, "Driver")
+
+
+def _instance(spark: Any, name: str) -> Any:
+    """Return the only object of a Java class of ours."""
+
+    def make() -> Any:
+        loader = _once(spark, "classes", lambda: class_loader(spark))
+        return loader.loadClass(f"{PACKAGE}.{name}").getConstructors()[0].newInstance(None)
+
+    return _once(spark, name, make)
+
+
+class _Function:
+    """A Python function that the driver calls."""
+
+    def __init__(self, function: Callable[[str], Any]) -> None:
+        self._function = function
+
+    def apply(self, request: Any) -> Any:
+        with remembering():
+            return self._function(request)
+
+    class Java:
+        implements = ("java.util.function.Function",)
+
+
+def file_relation(
+    spark: Any,
+    root: str,
+    columns: T.StructType,
+    stored: T.StructType,
+    constants: T.StructType,
+    *,
+    vector_columns: int,
+    by_field_id: bool,
+    identity: str,
+    table_width: int,
+    ask: Callable[[str], Any],
+) -> DataFrame:
+    """Return the rows of files by Spark's own Parquet reader, each with its file's constants as partition columns.
+
+    Parameters
+    ----------
+    columns, stored : StructType
+        The columns as plans name them, and in parallel as files do: they differ in the fields within columns only.
+    constants : StructType
+        Of the partition columns; the last ``vector_columns`` of them are binary.
+    identity : str
+        The same for relations of the same rows, so that Spark reuses what it computed or cached of them; empty: unique.
+    table_width : int
+        Bytes that Spark would count for a row of all columns that the files hold.
+    ask : function(str) -> object
+        Asked when a query is planned: ``files <filters as JSON>`` for the name of a file by `write_files`, or the object of
+        `ReplayedRows`, or None where the filters tell nothing of files; ``size`` for the bytes of all files, as text; and
+        ``vectors <numbers>`` (for `ReplayedRows`: a line for each file, of its number and descriptor) for the name of a
+        file of vectors.
+    """
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    ensure_callback_server_started(spark._sc._gateway)
+    names_root(hadoop_path(root))
+    other_names = "" if columns == stored else stored.json()
+    made = _driver(spark).relation(
+        spark._jsparkSession,
+        root,
+        columns.json(),
+        other_names,
+        constants.json(),
+        vector_columns,
+        by_field_id,
+        identity,
+        table_width,
+        _Function(ask),
+    )
+    return DataFrame(made, spark)
+
+
+def select(rows: DataFrame, columns: Sequence[tuple[str, str]]) -> DataFrame:
+    """Return columns of a DataFrame, each found by the first name and given the second one."""
+    text = "&".join(quote(name, safe="") for pair in columns for name in pair)
+    return DataFrame(_driver(rows.sparkSession).select(rows._jdf, text), rows.sparkSession)
+
+
+@cache
+def _table_frame() -> Any:
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+    class TableFrame(ClassicDataFrame):  # type: ignore[misc, valid-type, unused-ignore]  # where pyspark is not there
+        """A DataFrame whose files are named in one call: py4j hands over an array name by name."""
+
+        def inputFiles(self) -> list[str]:  # noqa: N802 (PySpark's name)
+            names = _driver(self.sparkSession).inputFiles(self._jdf)
+            return str(names).split("\n") if names else []
+
+        def filter(self, condition: Any) -> DataFrame:
+            return with_names(super().filter(condition))
+
+    return TableFrame
+
+
+def with_names(frame: DataFrame) -> DataFrame:
+    """Return a DataFrame that names its files in one call, and so does what is filtered of it."""
+    return _table_frame()(frame._jdf, frame.sparkSession)
+
+
+class ReplayedRows:
+    """The files that a job over the log left, in the driver's JVM: no row of it passes Python.
+
+    Parameters
+    ----------
+    files : DataFrame
+        path, size, descriptor of a vector as JSON, then the constants.
+    kinds : str
+        A letter a constant: ``v``: the value is at hand; ``t``: the text of a partition value; ``p``: the file's place.
+    constants : StructType
+        What the constants are to become.
+    """
+
+    def __init__(self, spark: Any, files: DataFrame, kinds: str, constants: T.StructType) -> None:
+        rows = files._jdf.queryExecution().executedPlan().executeCollect()
+        #: The object that the file index takes.
+        self.java = _driver(spark).replay(rows, constants.json(), kinds)
+
+    def texts(self, column: int) -> list[str]:
+        """Return the distinct texts of a constant."""
+        return list(json.loads(self.java.texts(column)))
+
+    def type(self, column: int, values: DataFrame) -> None:
+        """Say what the texts of a constant mean, in the order of `texts`."""
+        self.java.type(column, values._jdf.queryExecution().executedPlan().executeCollect())
+
+    def odd(self) -> list[str]:
+        """Return the paths that the log spells as more than names, and those of `unsized`."""
+        return list(json.loads(self.java.odd()))
+
+    def unsized(self) -> list[str]:
+        """Return the paths of files whose size the log does not tell."""
+        return list(json.loads(self.java.unsized()))
+
+    def place(self, path: str, place: str, hadoop: str, size: int) -> None:
+        """Say where a file lies, here and as Hadoop spells it."""
+        self.java.place(path, place, hadoop, str(size))
+
+    def finish(self, root: str, hadoop_root: str) -> Any:
+        """Make the files; other paths are names below a root."""
+        self.java.finish(root, hadoop_root)
+        return self.java
+
+
+def heap_bytes(spark: Any) -> int:
+    """Return the most memory that the driver may use."""
+    return int(_once(spark, "heap", lambda: spark._jvm.java.lang.Runtime.getRuntime().maxMemory()))
+
+
+# --- tests within generated code -----------------------------------------------------------
+
+
+def bit_test(spark: Any, bitmap: Column, row: Column) -> Column:
+    """Whether a row's bit is set in a bitmap, least significant bit first; false beyond its end."""
+    return _column(_driver(spark).bitTest(bitmap._jc, row._jc))
+
+
+def roaring_test(spark: Any, bitmap: Column, row: Column) -> Column:
+    """Whether a row is in a 32-bit portable roaring bitmap; false from row 2**31 on."""
+    return _column(_driver(spark).roaringTest(bitmap._jc, row._jc))
+
+
+def _column(made: Any) -> Column:
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    return ClassicColumn(made)
+
+
+# --- writing -------------------------------------------------------------------------------
+
+
+def run_sink(spark: Any, sinks: Sequence[str], arguments: Sequence[Any], rows: DataFrame) -> None:
+    """Write rows through a sink as a query of its own: with an execution id, the session's settings and listeners.
+
+    Parameters
+    ----------
+    sinks : sequence of str
+        Names that the sink's class has in known versions: the first that exists is made of the arguments.
+    """
+    values = spark._jvm.java.util.ArrayList()
+    for value in arguments:
+        values.add(value)
+    _instance(spark, "Writer").run("\n".join(sinks), values, rows._jdf)
+
+
+def num_tasks(spark: Any) -> Column:
+    """Return how many tasks the stage has that evaluates this: each has a ``spark_partition_id()`` below it."""
+    return _column(_instance(spark, "Writer").numTasks())
+
+
+# --- Python workers ------------------------------------------------------------------------
+
+
+@contextmanager
+def own_python(spark: Any) -> Iterator[None]:
+    """Have functions that are made within run under this interpreter, where nobody chose another one.
+
+    Spark takes ``python3`` from PATH for its workers. In local mode these run on this machine: what runs here serves there.
+    """
+    context = getattr(spark, "sparkContext", None) if is_available(spark) else None
+    if context is None or not sys.executable or "PYSPARK_PYTHON" in os.environ or not _is_local(context):
+        yield
+        return
+    paths = os.pathsep.join(p for p in sys.path if p)
+    with _lock:
+        before = context.pythonExec, context.environment
+        context.pythonExec, context.environment = sys.executable, {**context.environment, "PYTHONPATH": paths}
+        try:
+            yield
+        finally:
+            context.pythonExec, context.environment = before
+
+
+def _is_local(context: Any) -> bool:
+    return re.fullmatch(r"local(\[.*\])?", str(context.master)) is not None
+
+
+# --- SQL -----------------------------------------------------------------------------------
+
+
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+
+
+class _TableFunction:
+    """A table function of SQL: from its constant arguments (texts and whole numbers) to a DataFrame."""
+
+    def __init__(self, name: str, function: Callable[..., DataFrame]) -> None:
+        self._name = name
+        self._function = function
+
+    def apply(self, expressions: Any) -> Any:
+        with remembering():
+            values = []
+            while not expressions.isEmpty():
+                values.append(self._value(expressions.head()))
+                expressions = expressions.tail()
+            return self._function(*values)._jdf.queryExecution().analyzed()
+
+    def _value(self, expression: Any) -> str | int:
+        try:
+            kind = str(expression.dataType().simpleString())
+            value = expression.eval(None) if kind == "string" or kind in _WHOLE else None
+        except Exception:  # noqa: BLE001 (a column has no value, and each version of Spark says so in its own way)
+            value = None
+        if value is None:
+            raise InvalidArgumentError(
+                f"Found {expression.sql()} in a call of {self._name}, expected text or a whole number."
+            )
+        return value if isinstance(value, int) else str(value.toString())
+
+    class Java:
+        implements = ("scala.Function1",)
+
+
+def register_table_function(spark: Any, name: str, function: Callable[..., DataFrame]) -> None:
+    """Make a function known to the session's SQL: ``SELECT * FROM name('...')``."""
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    ensure_callback_server_started(spark._sc._gateway)
+    registry = spark._jsparkSession.sessionState().tableFunctionRegistry()
+    registry.createOrReplaceTempFunction(name, _TableFunction(name, function), "scala_udf")

@@ -1,0 +1,134 @@
+"""DataFrames into tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pyspark.sql import Column, DataFrame
+
+from delta_core.commit.options import MAX_COMMIT_RETRIES
+from delta_core.errors import InvalidArgumentError
+from delta_core.operations.write import WriteOptions
+from delta_core.snapshot import open_context
+from delta_core.spark.failures import convert_failures
+from delta_core.spark.plan.private import check_version, is_available
+from delta_core.spark.write.files import FrameOptions
+from delta_core.spark.write.modes import FrameWriteOptions, write_rows
+
+__all__ = ["write"]
+
+
+def write(
+    df: DataFrame,
+    uri: str | os.PathLike[str],
+    mode: Literal["error", "append", "overwrite", "ignore"] = "error",
+    *,
+    partition_by: Sequence[str] | str | None = None,
+    cluster_by: Sequence[str] = (),
+    schema_mode: Literal["merge", "overwrite"] | None = None,
+    replace_where: Any = None,
+    replace_using: Sequence[str] | str = (),
+    replace_on: str | Column | None = None,
+    partition_overwrite_mode: Literal["static", "dynamic"] = "static",
+    properties: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    txn: tuple[str, int] | None = None,
+    user_metadata: str | None = None,
+    custom_metadata: Mapping[str, Any] | None = None,
+    data_change: bool = True,
+    max_records_per_file: int | None = None,
+    optimize_write: bool | None = None,
+    parquet_options: Mapping[str, str] | None = None,
+    max_commit_retries: int = MAX_COMMIT_RETRIES,
+    storage_options: Mapping[str, Any] | None = None,
+    commits: Any = None,
+    plugins: Any = None,
+    route: Literal["auto", "plain"] = "auto",
+    allow_external: Sequence[str] | Literal[False] | None = None,
+) -> int | None:
+    """Write a DataFrame's rows into a table, creating it where there is none.
+
+    Parameters
+    ----------
+    mode : str
+        ``error``, ``append``, ``overwrite`` or ``ignore``, by what to do with a table that exists.
+    schema_mode : str, optional
+        ``merge`` adds columns that only the rows have; ``overwrite``, with mode overwrite, takes the rows' schema.
+    replace_where : str or Expression, optional
+        With overwrite: replace only the rows that it selects; the new rows must fit it.
+    replace_using : sequence of str
+        With overwrite: replace the rows that are equal to a new row in these columns; null equals nothing.
+    replace_on : str or Column, optional
+        With overwrite: replace the rows for which the condition holds with a new row. The table's columns are those of
+        ``t``, the new rows' those of ``s``: ``t.id <=> s.id``.
+    partition_overwrite_mode : str
+        ``dynamic``, with overwrite: replace only the partitions that the new rows are in.
+    properties : Mapping, optional
+        Of a table that is created.
+    txn : (str, int), optional
+        An application's id and version: rows of a version that the table has already are not written again.
+    data_change : bool
+        False, with overwrite: the rows are those that they replace, arranged otherwise.
+    optimize_write : bool, optional
+        Bring rows into tasks of the size of a file first; ``delta.autoOptimize.optimizeWrite`` unless given.
+    parquet_options : Mapping, optional
+        Of Spark's Parquet writer, as ``parquet.block.size``.
+    storage_options : Mapping, optional
+        For the log, which Python writes; data files are written with what Hadoop is configured for.
+    route : "auto" or "plain"
+        ``plain`` goes without Spark's private interfaces, as Spark Connect always does.
+    allow_external : sequence of str or False, optional
+        As for `read`: of files whose rows are kept.
+
+    Returns
+    -------
+    int or None
+        The version; None where there was nothing to do.
+
+    Raises
+    ------
+    TableExistsError, SchemaMismatchError, ConstraintViolationError, CommitConflictError
+        The table is as it was, and nothing that was written is left.
+    EngineError
+        The Spark job failed; Spark's own error is its cause.
+
+    Notes
+    -----
+    One Spark job fills, checks and writes rows; statistics come from the footers. ``replace_*`` read the rows that they
+    keep with Spark too.
+    """
+    check_version()
+    if not hasattr(df, "sparkSession"):
+        raise InvalidArgumentError(
+            f"Found {type(df).__name__} for df, expected a DataFrame of PySpark. Use delta_core.write_deltalake for other rows."
+        )
+    if max_records_per_file is not None and (type(max_records_per_file) is not int or max_records_per_file < 1):
+        raise InvalidArgumentError(f"Found max_records_per_file={max_records_per_file!r}, expected a number above 0.")
+    if is_available(df.sparkSession):
+        convert_failures()
+    options = WriteOptions(
+        mode=mode,
+        replace_where=replace_where,
+        partition_overwrite=partition_overwrite_mode,
+        schema_mode=schema_mode,
+        partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
+        cluster_by=cluster_by,
+        properties=properties,
+        name=name,
+        description=description,
+        transactions=dict([txn]) if txn else {},
+        data_change=data_change,
+        user_metadata=user_metadata,
+        custom_metadata=custom_metadata or {},
+        max_commit_retries=max_commit_retries,
+    )
+    files = FrameOptions(max_records_per_file, optimize_write, parquet_options or {}, route == "plain")
+    using = (replace_using,) if isinstance(replace_using, str) else tuple(replace_using)
+    context = open_context(
+        os.fspath(uri), storage_options, commits=commits, plugins=plugins, allow_external=allow_external
+    )
+    result = write_rows(context, df, options, FrameWriteOptions(using, replace_on, files))
+    return None if result is None else result.version

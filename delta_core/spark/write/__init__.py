@@ -1,0 +1,1 @@
+"""How DataFrames become data files and a commit."""

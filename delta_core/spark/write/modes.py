@@ -1,0 +1,232 @@
+"""Writing a table with Spark: the modes, definition, conflicts and commit of `operations.write`, rows by DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from msgspec import Struct, field
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from delta_core.commit.intents import REMOVED_FILE
+from delta_core.commit.transaction import CommitResult
+from delta_core.errors import DeltaError, InvalidArgumentError, SchemaMismatchError, did_you_mean
+from delta_core.expressions.ast import Expression
+from delta_core.expressions.printing import quote_name
+from delta_core.log.files import FileSet
+from delta_core.operations.write import Replaced, TableWrite, WriteOptions, live_rows, run_write
+from delta_core.protocol.types import StructType
+from delta_core.scan.scan import Scan, decode_paths
+from delta_core.snapshot import Snapshot, TableContext
+from delta_core.spark.failures import failing_as, reason
+from delta_core.spark.plan.frame import frame
+from delta_core.spark.types import spark_schema
+from delta_core.spark.write.files import FrameOptions, write_frame
+from delta_core.spark.write.rows import given_schema
+from delta_core.write.files import Written
+from delta_core.write.plan import WritePlan
+
+__all__ = ["FrameWriteOptions", "write_rows"]
+
+_PLACE = "_file_path"
+
+
+class FrameWriteOptions(Struct, frozen=True):
+    """What a write with Spark may ask beside `WriteOptions`.
+
+    Parameters
+    ----------
+    replace_using : sequence of str
+        With ``overwrite``: rows of the table that are equal to a new row in these columns are replaced; null equals
+        nothing.
+    replace_on : str or Column, optional
+        With ``overwrite``: rows of the table for which the condition holds with a new row are replaced. The table's
+        columns are those of ``t``, the new rows' those of ``s``.
+    """
+
+    replace_using: Sequence[str] = ()
+    replace_on: str | Column | None = None
+    files: FrameOptions = field(default_factory=FrameOptions)
+
+    @property
+    def replaces(self) -> bool:
+        """Whether new rows choose what they replace."""
+        return bool(self.replace_using) or self.replace_on is not None
+
+
+def write_rows(
+    context: TableContext, rows: DataFrame, options: WriteOptions, own: FrameWriteOptions
+) -> CommitResult | None:
+    """Write a DataFrame's rows and commit them; as `operations.write.write_table`."""
+    _check(options, own)
+    with failing_as(f"Spark failed to write {context.log.uri}", path=context.log.uri):
+        return run_write(context, options, lambda base: _FrameWrite(context, base, rows, options, own))
+
+
+def _check(options: WriteOptions, own: FrameWriteOptions) -> None:
+    if not own.replaces:
+        return
+    if own.replace_using and own.replace_on is not None:
+        raise InvalidArgumentError("replace_using and replace_on exclude each other.")
+    if options.mode != "overwrite":
+        raise InvalidArgumentError(
+            "replace_using and replace_on say which rows are replaced: they need mode='overwrite'."
+        )
+    if (
+        options.replace_where is not None
+        or options.partition_overwrite == "dynamic"
+        or options.schema_mode == "overwrite"
+    ):
+        raise InvalidArgumentError(
+            "replace_using and replace_on exclude replace_where, dynamic partition overwrite and schema_mode='overwrite'."
+        )
+
+
+class _FrameWrite(TableWrite):
+    def __init__(
+        self,
+        context: TableContext,
+        base: Snapshot | None,
+        source: DataFrame,
+        options: WriteOptions,
+        own: FrameWriteOptions,
+    ) -> None:
+        self.own = own
+        self.spark = source.sparkSession
+        super().__init__(context, base, source, options)
+
+    def _parameters(self) -> dict[str, Any]:
+        found = super()._parameters()
+        if self.own.replace_using:
+            found["replaceUsingCols"] = f"({', '.join(self.own.replace_using)})"
+        if self.own.replace_on is not None:
+            found["replaceOnCond"] = str(self.own.replace_on)
+        return found
+
+    def moved_to(self, base: Snapshot) -> TableWrite:
+        """Return the same write for a table that another writer created meanwhile."""
+        return _FrameWrite(self.context, base, self.source, self.options, self.own)
+
+    # --- rows ---
+
+    def given_schema(self) -> StructType:
+        """Return the DataFrame's schema, every part nullable."""
+        return given_schema(self.source)
+
+    def write_new(self, plan: WritePlan) -> Written:
+        """Write the DataFrame's rows."""
+        return self._write(plan, self.source, data_change=self.options.data_change)
+
+    def write_kept(self, plan: WritePlan, rows: Scan, carried: Mapping[str, str]) -> Written:
+        """Write rows of the table anew, read and written by Spark."""
+        found = frame(self.spark, rows)
+        return self._write(plan, _renamed(found, carried), kept=True)
+
+    def write_changes(self, plan: WritePlan, changes: Sequence[tuple[Scan, str]]) -> Written:
+        """Write change files."""
+        assert plan.capture is not None
+        column = plan.capture.change_column
+        parts = [frame(self.spark, scan).withColumn(column, F.lit(kind)) for scan, kind in changes]
+        return self._write_changes(plan, parts)
+
+    def _write_changes(self, plan: WritePlan, parts: Sequence[DataFrame]) -> Written:
+        rows = parts[0]
+        for part in parts[1:]:
+            rows = rows.unionByName(part)
+        return self._write(plan, rows, changes=True)
+
+    def _write(self, plan: WritePlan, rows: DataFrame, **how: bool) -> Written:
+        return write_frame(self.spark, self.engine, plan, rows, self.own.files, **how)
+
+    # --- what new rows replace ---
+
+    def _write_rows(self, predicate: Expression | None) -> None:
+        if self.own.replaces and self.base is not None:
+            self._check_condition()
+        super()._write_rows(predicate)
+
+    def _check_condition(self) -> None:
+        """Refuse a condition that Spark can't resolve, before rows are written."""
+        table = self.transaction.table
+        rows = self.spark.createDataFrame([], spark_schema(table.schema, table.types))
+        try:
+            rows.alias("t").join(rows.alias("s"), self._condition(table.schema), "left_semi").schema  # noqa: B018 (Connect analyses it here)
+        except DeltaError:
+            raise
+        except Exception as e:
+            raise InvalidArgumentError(
+                f"replace_on={self.own.replace_on!s} is no condition on t, the table, and s, the new rows: {reason(e)}"
+            ) from e
+
+    def _replace(self, base: Snapshot, predicate: Expression | None) -> None:
+        if self.own.replaces:
+            self._replace_matching(base)
+        else:
+            super()._replace(base, predicate)
+
+    def _replace_matching(self, base: Snapshot) -> None:
+        """Remove what matches a new row: files that hold such rows are written anew without them.
+
+        The new rows are read from the files just written: computed twice, a query may give others.
+        """
+        plan = self.transaction.plan
+        new = FileSet.of(self.written[0].adds)
+        self.replaced = Replaced(0)
+        # a match may turn up in any file, and in one that comes meanwhile
+        self.transaction.read(None)
+        if not new.count:
+            return
+        target = frame(self.spark, base.scan(metadata=(_PLACE,)))
+        source = frame(self.spark, base.scan(files=new)).alias("s")
+        hit = target.alias("t").join(source, self._condition(base.schema), "left_semi")
+        places = [r[0] for r in hit.select(_PLACE).distinct().collect()]
+        if not places:
+            return
+        removed = self._of_places(base, places)
+        touched = FileSet.of(removed)
+        self.replaced = Replaced(live_rows(touched, removed))
+        carried = {h.carries: h.name for h in plan.hidden if h.on_rewrite == "carry" and h.carries}
+        old = frame(self.spark, base.scan(metadata=tuple(carried), files=touched)).alias("t")
+        kept = old.join(source, self._condition(base.schema), "left_anti")
+        self._stage_kept(self._write(plan, _renamed(kept, carried), kept=True))
+        if plan.capture is not None:
+            every = frame(self.spark, base.scan(files=touched)).alias("t")
+            gone = every.join(source, self._condition(base.schema), "left_semi")
+            column = plan.capture.change_column
+            parts = [(gone, "delete"), (frame(self.spark, base.scan(files=new)), "insert")]
+            written = self._write_changes(plan, [rows.withColumn(column, F.lit(kind)) for rows, kind in parts])
+            self._stage_changes(written)
+        self._remove(removed)
+
+    def _of_places(self, base: Snapshot, places: Sequence[str]) -> pa.Table:
+        """Return the files that lie at these places, as they are removed."""
+        table = base.files.columns([n for n in REMOVED_FILE.names if n != "dataChange"])
+        wanted = set(places)
+        uris = map(self.engine.storage.uri_for_engine, decode_paths(table.column("path")))
+        return table.filter(pa.array([u in wanted for u in uris], pa.bool_()))
+
+    def _condition(self, schema: StructType) -> Column:
+        on = self.own.replace_on
+        if on is not None:
+            return F.expr(on) if isinstance(on, str) else on
+        found: Column | None = None
+        for name in self.own.replace_using:
+            column = schema.get(name)
+            if column is None:
+                names = schema.names
+                raise SchemaMismatchError(
+                    f"Column {name!r} of replace_using is not in the table; its columns are: {', '.join(names)}."
+                    f"{did_you_mean(name, names)}",
+                    column=name,
+                )
+            quoted = quote_name(column.name)
+            part = F.col(f"t.{quoted}") == F.col(f"s.{quoted}")
+            found = part if found is None else found & part
+        assert found is not None
+        return found
+
+
+def _renamed(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
+    return rows.withColumnsRenamed(dict(names)) if names else rows

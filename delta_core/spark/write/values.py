@@ -1,0 +1,148 @@
+"""Columns as users give them, brought to a table's types without losing a value: `write.convert` for Spark.
+
+What may be turned into what is decided there, from the types alone; here a value that does not fit fails its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from delta_core.expressions.coercion import common_type
+from delta_core.protocol.schema import Path, format_path
+from delta_core.protocol.types import (
+    ArrayType,
+    DataType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    TypeDef,
+    parse_decimal,
+)
+from delta_core.spark.types import spark_type
+
+__all__ = ["BAD_VALUE", "converted", "loose", "without_void"]
+
+#: What the message of a value that does not fit begins with.
+BAD_VALUE = "delta_core value: "
+_VOID = PrimitiveType("void")
+#: The start of counting, as an instant and as a wall clock.
+_EPOCH, _NTZ_EPOCH = "TIMESTAMP '1970-01-01 00:00:00Z'", "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+
+
+def loose(t: DataType) -> DataType:
+    """Return a type with every part nullable and no metadata but what physical fields carry."""
+    if isinstance(t, StructType):
+        return StructType(Field(f.name, loose(f.type), True, f.metadata) for f in t.fields)
+    if isinstance(t, ArrayType):
+        return ArrayType(loose(t.element_type))
+    return MapType(loose(t.key_type), loose(t.value_type)) if isinstance(t, MapType) else t
+
+
+def without_void(t: DataType) -> DataType:
+    """Return a type without the fields that no file can hold."""
+    if isinstance(t, StructType):
+        return StructType(
+            Field(f.name, without_void(f.type), f.nullable, f.metadata) for f in t.fields if f.type != _VOID
+        )
+    if isinstance(t, ArrayType):
+        return ArrayType(without_void(t.element_type), t.contains_null)
+    return MapType(without_void(t.key_type), without_void(t.value_type)) if isinstance(t, MapType) else t
+
+
+def bare(t: DataType) -> DataType:
+    """Return a type by names and types alone."""
+    if isinstance(t, StructType):
+        return StructType(Field(f.name, bare(f.type)) for f in t.fields)
+    if isinstance(t, ArrayType):
+        return ArrayType(bare(t.element_type))
+    return MapType(bare(t.key_type), bare(t.value_type)) if isinstance(t, MapType) else t
+
+
+def converted(column: Column, have: DataType, want: DataType, types: Mapping[str, TypeDef], path: Path) -> Column:
+    """Return a column as the table's type; the types are known to fit."""
+    if bare(have) == bare(want):
+        return column
+    if have == _VOID:
+        return F.lit(None).cast(spark_type(loose(want), types))
+    if isinstance(have, StructType) and isinstance(want, StructType):
+        return _struct(column, have, want, types, path)
+    if isinstance(have, ArrayType) and isinstance(want, ArrayType):
+        return F.transform(column, _inner(have.element_type, want.element_type, types, (*path, "element")))
+    if isinstance(have, ArrayType) and isinstance(want, MapType):
+        assert isinstance(have.element_type, StructType)
+        key, value = have.element_type.fields
+        entries = MapType(key.type, value.type)
+        return converted(F.map_from_entries(column), entries, want, types, path)
+    if isinstance(have, MapType) and isinstance(want, MapType):
+        return _map(column, have, want, types, path)
+    return _primitive(column, have, want, types, path)
+
+
+def _inner(have: DataType, want: DataType, types: Mapping[str, TypeDef], path: Path) -> Callable[[Column], Column]:
+    return lambda x: converted(x, have, want, types, path)
+
+
+def _struct(column: Column, have: StructType, want: StructType, types: Mapping[str, TypeDef], path: Path) -> Column:
+    given = {f.name.lower(): f for f in have.fields}
+    parts = []
+    for f in want.fields:
+        found = given.get(f.name.lower())
+        if found is None:
+            part = F.lit(None).cast(spark_type(loose(f.type), types))
+        else:
+            part = converted(column.getField(found.name), found.type, f.type, types, (*path, f.name))
+        parts.append(part.alias(f.name))
+    return F.when(column.isNotNull(), F.struct(*parts))
+
+
+def _map(column: Column, have: MapType, want: MapType, types: Mapping[str, TypeDef], path: Path) -> Column:
+    if bare(have.value_type) != bare(want.value_type):
+        change = _inner(have.value_type, want.value_type, types, (*path, "value"))
+        column = F.transform_values(column, lambda _, v: change(v))
+    if bare(have.key_type) != bare(want.key_type):
+        other = _inner(have.key_type, want.key_type, types, (*path, "key"))
+        column = F.transform_keys(column, lambda k, _: other(k))
+    return column
+
+
+def _primitive(column: Column, have: DataType, want: DataType, types: Mapping[str, TypeDef], path: Path) -> Column:
+    target = spark_type(want, types)
+    pair = have.type, want.type
+    if pair == ("timestamp_ntz", "timestamp"):
+        # a wall clock is one in UTC, whatever the session's zone
+        return F.expr(_EPOCH) + (column - F.expr(_NTZ_EPOCH))
+    if pair == ("double", "float"):
+        made = column.cast(target)
+        infinite = (F.abs(made) == float("inf")) & (F.abs(column) != float("inf"))
+        return F.when(infinite, _fail(column, want, path, types)).otherwise(made)
+    if _is_wider(have, want):
+        return column.cast(target)
+    made = column.try_cast(target)
+    same = made.cast(spark_type(have, types)).eqNullSafe(column)
+    return F.when(same, made).otherwise(_fail(column, want, path, types))
+
+
+def _is_wider(have: DataType, want: DataType) -> bool:
+    """Whether every value fits: whole numbers into doubles do not, though Spark widens so."""
+    whole = have.type in ("byte", "short", "integer", "long")
+    if whole and want.type in ("float", "double"):
+        return want.type == "double" and have.type != "long" or have.type in ("byte", "short")
+    if parse_decimal(have.type) is not None and parse_decimal(want.type) is None:
+        return False
+    return common_type(have, want) == want
+
+
+def _fail(column: Column, want: DataType, path: Path, types: Mapping[str, TypeDef]) -> Column:
+    name = format_path(path)
+    text = F.concat(
+        F.lit(f"{BAD_VALUE}Column {name} holds "),
+        column.cast("string"),
+        F.lit(
+            f", which the table's type {want.type} can't hold exactly. Correct it, or cast the column before writing."
+        ),
+    )
+    return F.raise_error(text).cast(spark_type(want, types))

@@ -1,0 +1,7 @@
+"""The installed release: importlib.metadata is loaded for those who ask only."""
+
+from importlib.metadata import version
+
+__all__ = ["__version__"]
+
+__version__ = version("delta-core-lake")
