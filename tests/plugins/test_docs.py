@@ -40,7 +40,7 @@ def test_rule_is_documented(rule: str) -> None:
 
 
 def test_feature_record_is_documented_field_by_field() -> None:
-    table = PLUGINS.partition("## What `FEATURE` says")[2].partition("\n## ")[0]
+    table = PLUGINS.partition("## Fields of `FEATURE`")[2].partition("\n## ")[0]
     assert {f for f in TableFeature.__struct_fields__ if f"`{f}`" not in table} == set()
 
 
