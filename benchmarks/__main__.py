@@ -7,9 +7,13 @@ import json
 import os
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.cases import CASES, Case
+from benchmarks.matrix import ASK, Cell, format_cells, format_slow, format_summary, run_matrix
+from benchmarks.matrix_reads import READS
+from benchmarks.matrix_tables import SHAPES
 from benchmarks.report import format_markdown, machine, write_readme
 from benchmarks.run import prepare, run_case
 from benchmarks.spark_cases import SPARK_CASES
@@ -36,7 +40,19 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--write-readme", action="store_true", help="put the table into benchmarks/README.md")
     run.add_argument("--check", action="store_true", help="exit 1 where a case misses what it asks")
     _add_spark(verbs.add_parser("spark", help="measure on Spark, beside delta-spark"))
+    _add_matrix(verbs.add_parser("matrix", help="measure reads x shapes of tables, beside three peers"))
     return parser
+
+
+def _add_matrix(matrix: argparse.ArgumentParser) -> None:
+    matrix.add_argument("--shape", action="append", choices=SHAPES, help="which tables (default: all)")
+    matrix.add_argument("--read", action="append", choices=READS, help="which reads (default: all)")
+    matrix.add_argument("--repeat", type=int, default=5, help="runs a side and cell (default: %(default)s)")
+    matrix.add_argument("--cores", type=int, default=2, help="cores to run on (default: %(default)s)")
+    matrix.add_argument("--cpu", action="store_true", help="compare processor time, on a machine that does other work")
+    matrix.add_argument("--json", type=Path, help="write the figures to this file")
+    matrix.add_argument("--write-readme", action="store_true", help="put the table into benchmarks/README.md")
+    matrix.add_argument("--check", action="store_true", help="exit 1 where a cell misses what is asked")
 
 
 def _add_spark(spark: argparse.ArgumentParser) -> None:
@@ -61,9 +77,39 @@ def _chosen(names: list[str], big: bool) -> list[Case]:
     return [c for c in CASES if (c.key in names if names else big or not c.big)]
 
 
-def _run(options: argparse.Namespace) -> int:
+def _pin(cores: int) -> None:
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+
+
+def _run_matrix(options: argparse.Namespace) -> int:
+    _pin(options.cores)
+    prepare()
+    shapes, reads, cpu = options.shape or list(SHAPES), options.read or list(READS), options.cpu
+    cells: list[Cell] = []
+    for cell in run_matrix(
+        options.tables, Sizes(options.scale), shapes, reads, options.repeat, lambda t: print(t, file=sys.stderr)
+    ):
+        cells.append(cell)
+        ratio = cell.ratio(cpu)
+        print(f"{cell.shape} {cell.read}: {'' if ratio is None else f'{ratio:.2f}'}", flush=True)
+    clock = "processor time" if cpu else "time"
+    note = (
+        f"Our {clock} over that of the fastest peer with the right rows. Scale {options.scale:g}, medians of "
+        f"{options.repeat}; {format_summary(cells, cpu)}; {machine()}."
+    )
+    table = format_cells(cells, cpu)
+    print(f"\n{note}\n\n{table}\n\n{format_slow(cells, cpu)}")
+    if options.json:
+        figures = {"machine": machine(), "scale": options.scale, "cells": [asdict(c) for c in cells]}
+        options.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
+    if options.write_readme:
+        write_readme(table, note, "matrix")
+    return int(options.check and not all((c.ratio(cpu) or 0) <= ASK and "ours" not in c.errors for c in cells))
+
+
+def _run(options: argparse.Namespace) -> int:
+    _pin(options.cores)
     prepare()
     results = []
     for case in _chosen(options.case, options.big):
@@ -137,6 +183,8 @@ def main() -> int:
     options.tables.mkdir(parents=True, exist_ok=True)
     if options.verb == "run":
         return _run(options)
+    if options.verb == "matrix":
+        return _run_matrix(options)
     if options.verb == "spark":
         return _run_spark(options)
     if options.verb == "list":

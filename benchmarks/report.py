@@ -21,7 +21,7 @@ HEAD = ("work", "peer", "delta_core", "ratio", "MB peer / ours", "ask", "reached
 def machine() -> str:
     """Say what the figures were measured on."""
     packages = []
-    for name in ("delta-core-lake", "deltalake", "pyroaring", "pyarrow", "numpy"):
+    for name in ("delta-core-lake", "deltalake", "polars", "duckdb", "pyroaring", "pyarrow", "numpy"):
         try:
             packages.append(f"{name} {version(name)}")
         except PackageNotFoundError:

@@ -1,0 +1,54 @@
+"""The matrix: every shape is a sound table, every read the same rows on all sides, and figures are compared rightly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+
+from benchmarks.matrix import Cell, format_cells, format_slow, format_summary, run_matrix
+from benchmarks.matrix_reads import READS
+from benchmarks.matrix_tables import COLUMNS, SHAPES
+from benchmarks.tables import Sizes
+from delta_core import DeltaTable
+
+TINY = Sizes(0.0005)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shape_holds_what_the_reads_look_for(name: str, tmp_path: Path) -> None:
+    shape = SHAPES[name]
+    (tmp_path / "_delta_log").mkdir()
+    shape.make(tmp_path, TINY)
+    rows = DeltaTable(tmp_path).scan(COLUMNS).to_table()
+    kept = rows.num_rows / (20 * (shape.rows if shape.few_files else max(100, int(shape.rows * TINY.scale))))
+    assert kept == pytest.approx(1 - shape.deleted, abs=0.01)
+    assert pc.count_distinct(rows["id"]).as_py() == rows.num_rows
+    filtered = {n: DeltaTable(tmp_path).scan(["id"], r.where).to_table().num_rows for n, r in READS.items() if r.where}
+    assert 0.4 < filtered["50%"] / rows.num_rows < 0.6
+    assert filtered["string"]
+    assert filtered["in"]
+
+
+@pytest.mark.peer
+def test_all_sides_give_the_same_rows(tmp_path: Path) -> None:
+    pytest.importorskip("deltalake")
+    pytest.importorskip("duckdb")
+    pytest.importorskip("polars")
+    cells = list(run_matrix(tmp_path, TINY, ["mapped", "partitioned"], ["all", "count"], 1, lambda _: None))
+    assert [c.errors for c in cells] == [{}] * 4
+    assert all(set(c.seconds) == {"ours", "deltalake", "polars", "duckdb"} for c in cells)
+
+
+def test_cell_compares_with_the_fastest_side_that_is_right() -> None:
+    right = Cell(
+        "plain", "all", {"ours": 3.0, "polars": 2.0, "duckdb": 6.0}, {"ours": 1.0, "polars": 2.0, "duckdb": 6.0}
+    )
+    wrong = Cell("zstd", "all", {"ours": 3.0, "duckdb": 6.0}, {}, {"polars": "answers differ"})
+    alone = Cell("wide", "all", {"ours": 3.0}, {}, {})
+    assert [c.ratio(cpu=False) for c in (right, wrong, alone)] == [1.5, 0.5, None]
+    assert right.ratio(cpu=True) == 0.5
+    assert format_slow([right, wrong, alone], cpu=False).startswith("plain all: 1.50")
+    assert "| 1.50 |" in format_cells([right, wrong], cpu=False)
+    assert format_summary([right, wrong], cpu=False).startswith("1 of 2 cells")
