@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from delta_core.query import QueryBuilder
     from delta_core.table import DeltaTable, Metadata, ProtocolVersions, open_table
     from delta_core.transaction import CommitProperties, PostCommitHookProperties, Transaction
+    from delta_core.version import __version__
     from delta_core.writer import convert_to_deltalake, write_deltalake
-
-    __version__: str
 
 __all__ = [
     "ArrayType", "BloomFilterProperties", "ColumnProperties", "CommitProperties", "DataType", "DeltaTable", "Field",

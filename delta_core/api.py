@@ -24,10 +24,10 @@ if TYPE_CHECKING:
         Metadata as Metadata,
         Protocol as Protocol,
     )
-    from delta_core.log.catalog import CommitSource as CommitSource, StagedCommit as StagedCommit
-    from delta_core.commit.attempt import AttemptView as AttemptView
+    from delta_core.plugins.catalog import CommitSource as CommitSource, StagedCommit as StagedCommit
+    from delta_core.plugins.attempt import AttemptView as AttemptView
     from delta_core.commit.conflict import IsolationLevel as IsolationLevel
-    from delta_core.commit.outcome import (
+    from delta_core.plugins.committer import (
         Committed as Committed,
         Committer as Committer,
         Conflict as Conflict,
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         same_type as same_type,
         spark_name as spark_name,
     )
+    from delta_core.expressions.plugin_functions import Function as Function
     from delta_core.expressions.printing import format_sql as format_sql
     from delta_core.expressions.sql import parse_sql as parse_sql
     from delta_core.plugins.features import (
@@ -81,7 +82,7 @@ if TYPE_CHECKING:
         supported_features as supported_features,
     )
     from delta_core.plugins.hookspecs import hookimpl as hookimpl
-    from delta_core.log.checkpoint_plan import SIDECAR_ACTIONS as SIDECAR_ACTIONS, CheckpointPlan as CheckpointPlan
+    from delta_core.plugins.checkpoint_plan import SIDECAR_ACTIONS as SIDECAR_ACTIONS, CheckpointPlan as CheckpointPlan
     from delta_core.engines.interface import RangeRequest as RangeRequest, Storage as Storage
     from delta_core.log.commits import Commit as Commit
     from delta_core.log.files import FileSet as FileSet
@@ -96,13 +97,23 @@ if TYPE_CHECKING:
     from delta_core.protocol.properties import parse_columns as parse_columns, read_property as read_property
     from delta_core.plugins.rules import (
         VECTOR_LOCATION as VECTOR_LOCATION, ActionColumn as ActionColumn, ChangeCapture as ChangeCapture,
-        CommitInfoField as CommitInfoField, CommitTimestamp as CommitTimestamp, EncodedRows as EncodedRows,
+        CommitInfoField as CommitInfoField, CommitRule as CommitRule, CommitTimestamp as CommitTimestamp, EncodedRows as EncodedRows,
         EveryFile as EveryFile, ExtraAction as ExtraAction,
         FileReference as FileReference, FileRequirement as FileRequirement, FillColumn as FillColumn,
-        Function as Function, HiddenColumn as HiddenColumn, MetadataColumn as MetadataColumn,
+        HiddenColumn as HiddenColumn, MetadataColumn as MetadataColumn,
         ReadCheck as ReadCheck, ReadRule as ReadRule, RemoveRows as RemoveRows, RowCheck as RowCheck,
         RowFilter as RowFilter, RowSelector as RowSelector, WriteRule as WriteRule,
     )  # fmt: skip
+    from delta_core.plugins.steps import (
+        AwaitRetention as AwaitRetention,
+        ChangeProtocol as ChangeProtocol,
+        FeatureStep as FeatureStep,
+        ReAddFiles as ReAddFiles,
+        RewriteFiles as RewriteFiles,
+        SetProperties as SetProperties,
+        TruncateHistory as TruncateHistory,
+        WriteCheckpoint as WriteCheckpoint,
+    )
     from delta_core.scan.scan import Scan as Scan
     from delta_core.protocol.schema import (
         FIELD_ID as FIELD_ID,
@@ -130,7 +141,7 @@ if TYPE_CHECKING:
         parse_decimal as parse_decimal,
     )
     from delta_core.commit.committer import holds_transaction as holds_transaction
-    from delta_core.commit.outcome import Outcome as Outcome
+    from delta_core.plugins.committer import Outcome as Outcome
     from delta_core.errors import MissingDependencyError as MissingDependencyError
     from delta_core.runtime.json_text import decode_json as decode_json
     from delta_core.runtime.processes import PerProcess as PerProcess
@@ -138,11 +149,11 @@ if TYPE_CHECKING:
 #: The names that each module holds.
 _HOMES = {
     "delta_core.protocol.actions": "ADD DELETION_VECTOR FILE_COLUMNS ActionField ActionKind DomainMetadata Metadata Protocol",
-    "delta_core.log.catalog": "CommitSource StagedCommit",
-    "delta_core.commit.attempt": "AttemptView",
+    "delta_core.plugins.catalog": "CommitSource StagedCommit",
+    "delta_core.plugins.attempt": "AttemptView",
     "delta_core.commit.conflict": "IsolationLevel",
     "delta_core.commit.committer": "holds_transaction",
-    "delta_core.commit.outcome": "Committed Committer Conflict Outcome Proposal",
+    "delta_core.plugins.committer": "Committed Committer Conflict Outcome Proposal",
     "delta_core.commit.intents": "REMOVED_FILE",
     "delta_core.commit.transaction": "Transaction",
     "delta_core.errors": (
@@ -160,11 +171,12 @@ _HOMES = {
     ),
     "delta_core.expressions.binding": "bind bind_typed",
     "delta_core.expressions.coercion": "common_type same_type spark_name",
+    "delta_core.expressions.plugin_functions": "Function",
     "delta_core.expressions.printing": "format_sql",
     "delta_core.expressions.sql": "parse_sql",
     "delta_core.plugins.features": "API_VERSION TableFeature supported_features",
     "delta_core.plugins.hookspecs": "hookimpl",
-    "delta_core.log.checkpoint_plan": "SIDECAR_ACTIONS CheckpointPlan",
+    "delta_core.plugins.checkpoint_plan": "SIDECAR_ACTIONS CheckpointPlan",
     "delta_core.log.commits": "Commit",
     "delta_core.log.files": "FileSet",
     "delta_core.log.names": "LOG_DIRECTORY STAGED_DIRECTORY commit_name",
@@ -173,9 +185,12 @@ _HOMES = {
     "delta_core.plugins.plans": "ReadRequest",
     "delta_core.protocol.properties": "parse_columns read_property",
     "delta_core.plugins.rules": (
-        "VECTOR_LOCATION ActionColumn ChangeCapture CommitInfoField CommitTimestamp EncodedRows EveryFile ExtraAction "
-        "FileReference FileRequirement FillColumn Function HiddenColumn MetadataColumn ReadCheck "
+        "VECTOR_LOCATION ActionColumn ChangeCapture CommitInfoField CommitRule CommitTimestamp EncodedRows EveryFile ExtraAction "
+        "FileReference FileRequirement FillColumn HiddenColumn MetadataColumn ReadCheck "
         "ReadRule RemoveRows RowCheck RowFilter RowSelector WriteRule"
+    ),
+    "delta_core.plugins.steps": (
+        "AwaitRetention ChangeProtocol FeatureStep ReAddFiles RewriteFiles SetProperties TruncateHistory WriteCheckpoint"
     ),
     "delta_core.scan.scan": "Scan",
     "delta_core.protocol.schema": "FIELD_ID ColumnMap Path Schema find format_path leaf_fields walk",

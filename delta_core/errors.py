@@ -314,7 +314,7 @@ class ExternalPathError(EngineError):
 
 
 class PluginError(DeltaError):
-    """A plugin breaks the rules of the door."""
+    """A plugin breaks the rules of the plugin API."""
 
 
 class HookContractError(PluginError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import time
@@ -12,12 +11,14 @@ from datetime import datetime
 from functools import partial
 from itertools import count
 from time import perf_counter
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from delta_core import commit as committing
+from delta_core import handles
 from delta_core import scan as scanning
 from delta_core.engines.interface import ActionQuery, CheckpointHandle, Engine
 from delta_core.errors import (
@@ -37,8 +38,8 @@ from delta_core.handles.opening import Opening, Pickled
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.kernels.row_set import RowSet
-from delta_core.log.catalog import CommitSource
 from delta_core.log.checkpoint import CheckpointReader, read_removes
+from delta_core.log.checksum import Checksum
 from delta_core.log.chunks import BASE_COLUMNS, CommitChunk
 from delta_core.log.commits import Commit
 from delta_core.log.committers import find_committer
@@ -48,6 +49,8 @@ from delta_core.log.partition_values import time_zone
 from delta_core.log.reconcile import reconcile
 from delta_core.log.source import LogContents, LogMark, TableLog, concat_actions, newest_definition
 from delta_core.log.timestamps import parse_ms, parse_version
+from delta_core.plugins.catalog import CommitSource
+from delta_core.plugins.committer import Committer
 from delta_core.plugins.definition import declared_domains, define_table, resolve_plugins
 from delta_core.plugins.entry_points import entry_points
 from delta_core.plugins.features import supported_features
@@ -58,6 +61,9 @@ from delta_core.plugins.state import TableState, advance
 from delta_core.protocol.actions import ActionField, DomainMetadata, Metadata, Protocol, SetTransaction
 from delta_core.protocol.schema import Path, Schema
 from delta_core.runtime.processes import cached_property
+
+if TYPE_CHECKING:
+    from delta_core.write.plan import WritePlan
 
 __all__ = ["ENGINES_GROUP", "Snapshot", "TableContext", "open_context", "open_snapshot"]
 
@@ -80,7 +86,7 @@ def open_snapshot(
     commits: CommitSource | None = None,
     plugins: PluginRegistry | None = None,
     timezone: str = "UTC",
-    committer: Any = None,
+    committer: Committer | None = None,
     allow_external: Sequence[str] | Literal[False] | None = None,
     pickle_secrets: bool = False,
 ) -> Snapshot:
@@ -150,7 +156,7 @@ def open_context(
     commits: CommitSource | None = None,
     plugins: PluginRegistry | None = None,
     timezone: str = "UTC",
-    committer: Any = None,
+    committer: Committer | None = None,
     allow_external: Sequence[str] | Literal[False] | None = None,
     pickle_secrets: bool = False,
 ) -> TableContext:
@@ -204,8 +210,8 @@ class TableContext(Struct, frozen=True):
     log: TableLog
     registry: PluginRegistry
     timezone: str
-    committer: Any = None
-    store_committer: Any = None
+    committer: Committer | None = None
+    store_committer: Committer | None = None
     opening: Opening | None = None
 
     def read(self, version: int | None = None, segment: LogSegment | None = None) -> Snapshot:
@@ -256,8 +262,11 @@ class TableContext(Struct, frozen=True):
         self._check_catalog(plugins)
         return define_table(protocol, metadata, version, supported, plugins, domains, prepared), plugins
 
-    def created(self, file: LogFile) -> Snapshot:
-        """Return the snapshot of a table whose first commit is at hand; lists nothing."""
+    def created(self, file: LogFile, write_plan: WritePlan | None = None) -> Snapshot:
+        """Return the snapshot of a table whose first commit is at hand; lists nothing.
+
+        ``write_plan``: how this process wrote its files.
+        """
         tail = self.log.engine.logs.read_commits([file], _TAIL)
         protocol, metadata = newest_definition(tail.others, self.log.uri)
         assert protocol is not None and metadata is not None
@@ -265,7 +274,7 @@ class TableContext(Struct, frozen=True):
         segment = LogSegment(file.version, None, (kept,), (kept,))
         contents = LogContents(segment, tail, None, protocol, metadata, mark=self.log.mark_of(segment))
         state, plugins = self.state(contents)
-        return Snapshot(self, contents, state, plugins)
+        return Snapshot(self, contents, state, plugins, write_plan=write_plan)
 
     def _check_catalog(self, plugins: PluginSet) -> None:
         needs = plugins.sole("requires_catalog", False, features=frozenset(plugins.features))
@@ -335,6 +344,10 @@ def _touched(contents: LogContents) -> pa.Table:
     return pa.concat_tables([t.select(["path", "dvId"]) for t in (contents.tail.adds, contents.tail.removes)])
 
 
+def _fields_of(plugins: PluginSet) -> tuple[ActionField, ...]:
+    return tuple(f for feature in plugins.features.values() for f in feature.fields)
+
+
 class _FileListing(Struct, frozen=True):
     """Makes the live files of a version. They hold it, and so not the snapshot, which holds them."""
 
@@ -376,22 +389,50 @@ class Snapshot:
         The plugins that serve its features.
     engine : Engine
     timezone : str
+    checksum : Mapping or None
+        The version's checksum, where this process wrote it: the next one is computed from it.
+    write_plan : WritePlan or None
+        How this process wrote the version's files: the next write reuses it where it still fits.
+
+    Parameters
+    ----------
+    seen : (LogMark or None, float), optional
+        A file by which the table is known, and when the log was seen to have it, by the monotonic clock; as ``contents`` was
+        read just now unless given.
+    later : _Later, optional
+        Commits above an earlier version whose files are loaded.
+    files : FileSet, optional
+        The version's files, where they are loaded already.
+    commit_timestamp_ms : int, optional
+        The version's own commit time, where it is known.
     """
 
-    def __init__(self, context: TableContext, contents: LogContents, state: TableState, plugins: PluginSet) -> None:
+    def __init__(
+        self,
+        context: TableContext,
+        contents: LogContents,
+        state: TableState,
+        plugins: PluginSet,
+        *,
+        seen: tuple[LogMark | None, float] | None = None,
+        later: _Later | None = None,
+        files: FileSet | None = None,
+        commit_timestamp_ms: int | None = None,
+        checksum: Checksum | None = None,
+        write_plan: WritePlan | None = None,
+    ) -> None:
         self.context = context
         self._contents = contents
-        self.state = state
-        self.plugins = plugins
-        #: A file by which the table is known, and when the log was seen to have it.
-        self._mark = contents.mark
-        self._seen_at = time.monotonic()
-        #: Commits above an earlier version whose files are loaded.
-        self._later: _Later | None = None
-        #: The version's checksum, where this process wrote it: the next one is computed from it.
-        self.checksum: Mapping[str, Any] | None = None
-        #: How this process wrote the version's files: the next write asks whether that serves it too.
-        self.write_plan: Any = None
+        self.state: TableState = state
+        self.plugins: PluginSet = plugins
+        #: The columns that features add to file actions.
+        self.action_fields: tuple[ActionField, ...] = _fields_of(plugins)
+        self.checksum: Checksum | None = checksum
+        self.write_plan: WritePlan | None = write_plan
+        self._mark, self._seen_at = seen or (contents.mark, time.monotonic())
+        self._later = later
+        self._files = files
+        self._commit_timestamp_ms = commit_timestamp_ms
 
     def __repr__(self) -> str:
         return f"Snapshot({shown_uri(self.uri)!r}, version={self.version})"
@@ -412,10 +453,7 @@ class Snapshot:
             "features": tuple(sorted(self.state.features)),
             "properties": tuple(f"{k} = {v}" for k, v in sorted(m.configuration.items())),
         }
-        # whoever is not in a notebook loads none of it
-        made = importlib.import_module("delta_core.handles.notebooks")
-        text: str = made.page(title, described, made.schema_table(self.schema, by))
-        return text
+        return handles.page(title, described, handles.schema_table(self.schema, by))
 
     def pickled(self) -> Pickled:
         """Return what a pickle of this version holds."""
@@ -481,19 +519,19 @@ class Snapshot:
     def nbytes(self) -> int:
         """The bytes of what it keeps of what was read of the log, about."""
         tail = self._contents.tail
-        loaded = self.__dict__.get("files")
-        return int(tail.adds.nbytes + tail.removes.nbytes) + (0 if loaded is None else loaded.nbytes)
+        return int(tail.adds.nbytes + tail.removes.nbytes) + (0 if self._files is None else self._files.nbytes)
 
     # --- files and other reconciled actions ---
 
-    @cached_property
-    def action_fields(self) -> tuple[ActionField, ...]:
-        """What features add to file actions."""
-        return tuple(f for feature in self.plugins.features.values() for f in feature.fields)
-
-    @cached_property
+    @property
     def files(self) -> FileSet:
         """The live files. Reads the footers of the checkpoint; columns only when they are asked for."""
+        files = self._files
+        if files is None:
+            files = self._files = self._list_files()
+        return files
+
+    def _list_files(self) -> FileSet:
         listing = self._listing
         if self._later is not None:
             # what is kept of the earlier version may stand on files that are replaced by now
@@ -513,7 +551,7 @@ class Snapshot:
         """
         self._contents = self.context.log.again(self._contents)
         self._later = None
-        self.__dict__.pop("files", None)
+        self._files = None
 
     def _reading(self, read: Callable[[LogContents], T]) -> T:
         """Run what reads the log's files; where it fails on a checkpoint, again on what stands in for that."""
@@ -592,13 +630,15 @@ class Snapshot:
         """When the version was committed, ms since the epoch."""
         return self._history.times.of([self.version])[self.version]
 
-    @cached_property
+    @property
     def commit_timestamp_ms(self) -> int | None:
         """The version's own commit time, as `timestamp_ms` but read from its commit alone; None where that is gone.
 
         A file time is as the store has it, not made monotone.
         """
-        return self._history.own_time()
+        if self._commit_timestamp_ms is None:
+            self._commit_timestamp_ms = self._history.own_time()
+        return self._commit_timestamp_ms
 
     def version_at(self, timestamp_ms: int) -> int:
         """Return the last version, up to this one, that was committed at or before a time."""
@@ -647,6 +687,10 @@ class Snapshot:
     def _is_fresh(self) -> bool:
         return time.monotonic() - self._seen_at < _FRESH
 
+    @property
+    def _last_seen(self) -> tuple[LogMark | None, float]:
+        return self._mark, self._seen_at
+
     def _seen(self, mark: LogMark | None) -> None:
         self._mark, self._seen_at = mark, time.monotonic()
 
@@ -693,7 +737,11 @@ class Snapshot:
             )
 
     def with_commits(
-        self, newer: Sequence[LogFile], timestamp_ms: int | None = None, actions: ParsedActions | None = None
+        self,
+        newer: Sequence[LogFile],
+        timestamp_ms: int | None = None,
+        actions: ParsedActions | None = None,
+        write_plan: WritePlan | None = None,
     ) -> Snapshot:
         """Return the snapshot after the next commits; lists nothing, and reads nothing whose content is at hand.
 
@@ -703,6 +751,8 @@ class Snapshot:
             The last one's commit time, where the caller knows it.
         actions : ParsedActions, optional
             What the commits say, where the caller knows it; at least the columns that opening a table reads.
+        write_plan : WritePlan, optional
+            How this process wrote the last one's files.
         """
         fresh = self.engine.logs.read_commits(newer, _TAIL) if actions is None else _narrowed(actions)
         kept = tuple(_without_data(f) for f in newer)
@@ -724,16 +774,37 @@ class Snapshot:
             )
         else:
             state, plugins = self.context.state(contents)
-        snapshot = Snapshot(self.context, contents, state, plugins)
-        snapshot._mark, snapshot._seen_at = self._mark, self._seen_at
-        if timestamp_ms is not None:
-            snapshot.__dict__["commit_timestamp_ms"] = timestamp_ms
-        if snapshot.action_fields == self.action_fields:
-            if "files" in self.__dict__:
-                snapshot._later = _Later(self.files, fresh, kept)
+        later = None
+        if _fields_of(plugins) == self.action_fields:
+            if self._files is not None:
+                later = _Later(self._files, fresh, kept)
             elif self._later is not None:
-                snapshot._later = self._later.then(fresh, kept)
-        return snapshot
+                later = self._later.then(fresh, kept)
+        return Snapshot(
+            self.context,
+            contents,
+            state,
+            plugins,
+            seen=self._last_seen,
+            later=later,
+            commit_timestamp_ms=timestamp_ms,
+            write_plan=write_plan,
+        )
+
+    def with_checksum(self, checksum: Checksum | None) -> Snapshot:
+        """Return this version with the checksum that this process wrote of it, None where it wrote none."""
+        return Snapshot(
+            self.context,
+            self._contents,
+            self.state,
+            self.plugins,
+            seen=self._last_seen,
+            later=self._later,
+            files=self._files,
+            commit_timestamp_ms=self._commit_timestamp_ms,
+            checksum=checksum,
+            write_plan=self.write_plan,
+        )
 
     def anchored(self, checkpoint: Sequence[LogFile]) -> Snapshot:
         """Return this version built from a checkpoint of it that was just written; lists nothing.
@@ -747,12 +818,16 @@ class Snapshot:
         logs = self.engine.logs
         tail = logs.read_commits([], _TAIL)
         contents = LogContents(segment, tail, CheckpointReader(logs, found), self.protocol, self.metadata)
-        snapshot = Snapshot(self.context, contents, self.state, self.plugins)
-        snapshot._mark, snapshot._seen_at = self._mark, self._seen_at
-        snapshot.checksum, snapshot.write_plan = self.checksum, self.write_plan
-        if "commit_timestamp_ms" in self.__dict__:
-            snapshot.__dict__["commit_timestamp_ms"] = self.commit_timestamp_ms
-        return snapshot
+        return Snapshot(
+            self.context,
+            contents,
+            self.state,
+            self.plugins,
+            seen=self._last_seen,
+            commit_timestamp_ms=self._commit_timestamp_ms,
+            checksum=self.checksum,
+            write_plan=self.write_plan,
+        )
 
     # --- reading rows ---
 
@@ -760,15 +835,25 @@ class Snapshot:
         """Return this version's files as another definition reads them: that of a transaction on it."""
         if state is self.state:
             return self
-        snapshot = Snapshot(self.context, self._contents, state, plugins)
-        snapshot._mark, snapshot._seen_at = self._mark, self._seen_at
-        if snapshot.action_fields == self.action_fields:
-            snapshot._later = self._later
-            if "files" in self.__dict__:
-                snapshot.__dict__["files"] = self.files
-        return snapshot
+        same = _fields_of(plugins) == self.action_fields
+        return Snapshot(
+            self.context,
+            self._contents,
+            state,
+            plugins,
+            seen=self._last_seen,
+            later=self._later if same else None,
+            files=self._files if same else None,
+        )
 
-    def begin(self, operation: str, parameters: Mapping[str, Any] | None = None, **options: Any) -> Any:
+    def begin(
+        self,
+        operation: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        isolation: committing.IsolationLevel | None = None,
+        committer: Committer | None = None,
+    ) -> committing.Transaction[Snapshot]:
         """Begin a transaction on this version.
 
         Parameters
@@ -777,19 +862,24 @@ class Snapshot:
             The name that goes into history: WRITE, DELETE, ...
         parameters : Mapping, optional
             Its ``operationParameters``.
-        **options
-            ``isolation`` and ``committer``, as of `commit.transaction.Transaction`.
+        isolation : IsolationLevel, optional
+            What it may miss of commits that land meanwhile; the table's property decides unless given.
+        committer : Committer, optional
+            What publishes the commit; the table's own unless given.
 
         Returns
         -------
         Transaction
             Stages intents; its ``commit`` makes them a version.
 
-        Raises UnsupportedFeatureError, UnsupportedVersionError where the table can't be written.
+        Raises
+        ------
+        UnsupportedFeatureError, UnsupportedVersionError
+            The table can't be written.
         """
-        # commits stand on snapshots, and whoever only reads loads none of them
-        made = importlib.import_module("delta_core.commit.transaction").Transaction
-        return made(self.context, self, operation, parameters, **options)
+        return committing.Transaction(
+            self.context, self, operation, parameters, isolation=isolation, committer=committer
+        )
 
     def row_sets(self, files: pa.Table) -> dict[int, RowSet]:
         """Return the rows that vectors drop, by row number in a file table; files without a vector are left out."""

@@ -6,7 +6,6 @@ A table holds one snapshot and moves it; everything that is computed is computed
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -40,6 +39,7 @@ from delta_core.plugins.features import TableFeature
 from delta_core.plugins.registry import default_registry
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import StructType
+from delta_core.runtime.lazy import load_object
 from delta_core.snapshot import Snapshot, open_context, open_snapshot
 
 if TYPE_CHECKING:
@@ -590,8 +590,7 @@ class DeltaTable(UnavailableCalls):
             if name not in enabling:
                 raise _no_verb(name, {**served, **enabling}, everything)
             served = enabling
-        module, _, function = served[name].partition(":")
-        operation = getattr(importlib.import_module(module), function)
+        operation = load_object(served[name])
         return lambda *args, **kwargs: operation(self._snapshot, *args, **kwargs)
 
 

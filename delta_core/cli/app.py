@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
+from delta_core.cli import commands
 from delta_core.errors import DeltaError, ExpressionError, InternalError, InvalidArgumentError, did_you_mean
 
 __all__ = ["cli", "main"]
@@ -21,25 +21,22 @@ PROGRAM = "delta-core"
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 
 
-#: The module and the one line of each command: what lists them loads none, and with it neither Arrow nor the table.
+#: The one line of each command: what lists them loads none, and with it neither Arrow nor the table.
 COMMANDS = {
-    "info": ("inspect", "Show what a table is: version, size, protocol, properties."),
-    "schema": ("inspect", "Show the columns."),
-    "history": ("inspect", "Show the commits, newest first."),
-    "files": ("inspect", "Show the data files of a version, and which of them a predicate leaves."),
-    "features": (
-        "inspect",
-        "Show the table's features and the plugins that serve them; without TABLE, all that are installed.",
-    ),
-    "head": ("rows", "Show some rows."),
-    "cat": ("rows", "Write rows as CSV, JSON lines, Parquet or Arrow, streaming."),
-    "count": ("rows", "Count the rows, exactly."),
-    "sql": ("rows", "Run a SQL query over tables, with DataFusion or DuckDB."),
-    "changes": ("rows", "Show or write the rows that changed, commit by commit."),
-    "log": ("inspect", "Show which log files a version is built from, and why these."),
-    "create": ("change", "Create a table without rows."),
-    "write": ("change", "Write rows of Parquet, CSV, JSON lines or Arrow files into a table; - reads standard input."),
-    "checkpoint": ("change", "Write a checkpoint of the latest version."),
+    "info": "Show what a table is: version, size, protocol, properties.",
+    "schema": "Show the columns.",
+    "history": "Show the commits, newest first.",
+    "files": "Show the data files of a version, and which of them a predicate leaves.",
+    "features": "Show the table's features and the plugins that serve them; without TABLE, all that are installed.",
+    "head": "Show some rows.",
+    "cat": "Write rows as CSV, JSON lines, Parquet or Arrow, streaming.",
+    "count": "Count the rows, exactly.",
+    "sql": "Run a SQL query over tables, with DataFusion or DuckDB.",
+    "changes": "Show or write the rows that changed, commit by commit.",
+    "log": "Show which log files a version is built from, and why these.",
+    "create": "Create a table without rows.",
+    "write": "Write rows of Parquet, CSV, JSON lines or Arrow files into a table; - reads standard input.",
+    "checkpoint": "Write a checkpoint of the latest version.",
 }
 
 
@@ -55,8 +52,7 @@ class _Program(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in COMMANDS and cmd_name not in self.commands:
-            module = importlib.import_module(f"delta_core.cli.{COMMANDS[cmd_name][0]}")
-            self.add_command(getattr(module, cmd_name))
+            self.add_command(getattr(commands, cmd_name))
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(
@@ -69,7 +65,7 @@ class _Program(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         names = self.list_commands(ctx)
-        known: dict[str, click.Command] = {n: click.Command(n, help=text) for n, (_, text) in COMMANDS.items()}
+        known: dict[str, click.Command] = {n: click.Command(n, help=text) for n, text in COMMANDS.items()}
         known |= self.commands
         limit = formatter.width - 6 - max(map(len, names))
         with formatter.section("Commands"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from delta_core.commit.base import TableBase
 from delta_core.commit.intents import REMOVED_FILE, Intents, changes_data
 from delta_core.commit.lines import SmallAction, as_parsed, format_commit, small_action, stamped
 from delta_core.errors import (
@@ -27,69 +28,16 @@ from delta_core.errors import (
 )
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
 from delta_core.log.checksum import CommitContent
+from delta_core.plugins.attempt import AttemptView, no_actions
 from delta_core.plugins.registry import PluginSet
-from delta_core.plugins.rules import ActionColumn, CommitInfoField, EveryFile, ExtraAction
+from delta_core.plugins.rules import ActionColumn, CommitInfoField, CommitRule, EveryFile, ExtraAction
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import ADDED_FILE, CDC, CHANGE_FILE, COMMIT_INFO, DOMAIN_METADATA, Metadata
 from delta_core.protocol.schema import Path, Schema, walk
 from delta_core.runtime.processes import cached_property
-from delta_core.snapshot import Snapshot
 from delta_core.write import compute as pc
 
-__all__ = ["Attempt", "AttemptView", "CommitHeader", "build_attempt"]
-
-
-def _nothing(kind: str) -> Sequence[Mapping[str, Any]]:
-    return ()
-
-
-class AttemptView(Struct, frozen=True):
-    """One attempt at a commit, as hooks see it.
-
-    Parameters
-    ----------
-    table : TableState
-        The state after the commit: the latest one with this transaction's protocol and metadata on top.
-    previous : TableState or None
-        The latest state, which the attempt builds on; None for a new table.
-    version : int
-        The version that the attempt would write.
-    adds : pyarrow.Table
-        Columns of `actions.ADDED_FILE`, and plugins' fields.
-    removes, cdcs : pyarrow.Table
-        Columns of `intents.REMOVED_FILE` and `actions.CHANGE_FILE`.
-    domains : Mapping
-        Domains that the user edits: configuration, None for a removal.
-    data_change : bool
-        Whether any file action changes rows.
-    now_ms : int
-        The clock.
-    previous_timestamp_ms : int or None
-        The latest version's commit time, where it is known.
-    reported : Mapping
-        Column path to the (min, max) of what a FillColumn with ``report_bounds`` generated.
-    lost : int
-        How many attempts were lost before this one.
-    others : function(kind) -> list of actions
-        The latest version's live actions of a kind that a feature declares; asking may read the log.
-    """
-
-    table: TableState
-    previous: TableState | None
-    version: int
-    operation: str
-    adds: pa.Table
-    removes: pa.Table
-    cdcs: pa.Table
-    domains: Mapping[str, str | None]
-    metadata_changed: bool
-    protocol_changed: bool
-    data_change: bool
-    now_ms: int
-    previous_timestamp_ms: int | None = None
-    reported: Mapping[Path, tuple[Any, Any]] = {}
-    lost: int = 0
-    others: Callable[[str], Sequence[Mapping[str, Any]]] = _nothing
+__all__ = ["Attempt", "CommitHeader", "build_attempt"]
 
 
 class CommitHeader(Struct, frozen=True):
@@ -143,7 +91,7 @@ def build_attempt(
     now_ms: int,
     previous_timestamp_ms: int | None,
     lost: int,
-    base: Snapshot | None = None,
+    base: TableBase | None = None,
 ) -> Attempt:
     """Make the actions of one attempt: rules, then metadata, then checks, then lines.
 
@@ -171,9 +119,9 @@ def build_attempt(
         previous_timestamp_ms,
         intents.reported,
         lost,
-        _nothing if base is None else base.others,
+        no_actions if base is None else base.others,
     )
-    rules = plugins.collect("commit_rules", attempt=view)
+    rules: list[CommitRule] = plugins.collect("commit_rules", attempt=view)
     if any(isinstance(r, ActionColumn) for r in rules):
         adds, removes = (_with_columns(adds, "add", rules, plugins), _with_columns(removes, "remove", rules, plugins))
         view = replace(view, adds=adds, removes=removes)
@@ -216,7 +164,7 @@ def _check_paths(adds: pa.Table, removes: pa.Table) -> None:
         )
 
 
-def _check_files(rules: Sequence[EveryFile], view: AttemptView, base: Snapshot | None) -> None:
+def _check_files(rules: Sequence[EveryFile], view: AttemptView, base: TableBase | None) -> None:
     if not rules or base is None:
         return
     touched = pa.concat_arrays([t.column("path").combine_chunks() for t in (view.adds, view.removes)])
@@ -229,7 +177,7 @@ def _check_files(rules: Sequence[EveryFile], view: AttemptView, base: Snapshot |
             raise UnsupportedOperationError(message, feature=rule.feature, count=count)
 
 
-def _with_columns(files: pa.Table, action: str, rules: Sequence[Any], plugins: PluginSet) -> pa.Table:
+def _with_columns(files: pa.Table, action: str, rules: Sequence[CommitRule], plugins: PluginSet) -> pa.Table:
     types = {f.name: f.type for feature in plugins.features.values() for f in feature.fields if f.action == action}
     claimed: dict[str, str] = {}
     for rule in rules:
@@ -277,7 +225,7 @@ def _shape(metadata: Metadata) -> list[tuple[Path, str, bool]]:
     return [(path, f.type.type, f.nullable) for path, f in walk(Schema.from_json(metadata.schema_string))]
 
 
-def _check_permitted(intents: Intents, rules: Sequence[Any], plugins: PluginSet) -> None:
+def _check_permitted(intents: Intents, rules: Sequence[CommitRule], plugins: PluginSet) -> None:
     """Refuse kinds of action that no feature of the table brings or permits."""
     extra = {r.kind: r.feature for r in rules if isinstance(r, ExtraAction)}
     kinds = {kind for kind, _ in intents.actions} | extra.keys()
@@ -303,7 +251,7 @@ def _check_permitted(intents: Intents, rules: Sequence[Any], plugins: PluginSet)
         )
 
 
-def _commit_info(header: CommitHeader, rules: Sequence[Any], now_ms: int) -> dict[str, Any]:
+def _commit_info(header: CommitHeader, rules: Sequence[CommitRule], now_ms: int) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     claimed: dict[str, str] = {}
     for rule in rules:
@@ -330,7 +278,7 @@ def _commit_info(header: CommitHeader, rules: Sequence[Any], now_ms: int) -> dic
 
 
 def _small_actions(
-    view: AttemptView, info: dict[str, Any], intents: Intents, rules: Sequence[Any], metadata: Metadata
+    view: AttemptView, info: dict[str, Any], intents: Intents, rules: Sequence[CommitRule], metadata: Metadata
 ) -> list[SmallAction]:
     found: list[tuple[str, Any]] = [(COMMIT_INFO.name, info)]
     if intents.protocol is not None:

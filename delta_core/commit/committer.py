@@ -11,10 +11,10 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from delta_core.commit.outcome import Committed, Conflict, Outcome, Proposal
 from delta_core.engines.interface import PutResult, RangeRequest, Storage
 from delta_core.errors import CommitError, CommitStateUnknownError, EngineError
 from delta_core.log.names import LOG_DIRECTORY, commit_name
+from delta_core.plugins.committer import Committed, Conflict, Outcome, Proposal
 from delta_core.runtime.processes import PerProcess
 
 __all__ = ["StoreCommitter", "holds_transaction", "is_refusal", "prove_exclusive"]

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from delta_core.commit.outcome import Committed, Conflict, Outcome
 from delta_core.errors import TooManyAttemptsError
+from delta_core.plugins.committer import Committed, Conflict, Outcome
 
 __all__ = ["commit_loop", "longest_pause"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 
+from delta_core.commit.base import Base
 from delta_core.commit.options import PostCommit
 from delta_core.errors import DeltaError
-from delta_core.log.catalog import allows
 from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.log.checksum import CommitContent, write_checksum
 from delta_core.log.names import parse_name
+from delta_core.plugins.catalog import CommitSource, allows
 from delta_core.protocol.properties import read_property
-from delta_core.snapshot import Snapshot
 
 __all__ = ["follow_up"]
 
@@ -19,22 +19,23 @@ _log = logging.getLogger(__name__)
 
 
 def follow_up(
-    snapshot: Snapshot, commit: CommitContent | None, before: Snapshot | None, wanted: PostCommit
-) -> Snapshot:
+    snapshot: Base, commit: CommitContent | None, before: Base | None, wanted: PostCommit, catalog: CommitSource | None
+) -> Base:
     """Write what the table's properties ask after a commit; never raises what a store or the table raises.
 
     Parameters
     ----------
     commit : CommitContent or None
         What the commit says; read from the log where it is None.
+    catalog : CommitSource or None
+        The table's catalog, which may forbid either.
 
     Returns the snapshot, built from the checkpoint where one was written.
     """
-    catalog = snapshot.context.log.catalog
     checksum = wanted.write_checksum and allows(catalog, "checksum")
     if checksum:
         previous = None if before is None else before.checksum
-        snapshot.checksum = write_checksum(snapshot, previous, commit=commit)
+        snapshot = snapshot.with_checksum(write_checksum(snapshot, previous, commit=commit))
     try:
         interval: int = read_property(snapshot.state.configuration, "delta.checkpointInterval")
         due = snapshot.version > 0 and snapshot.version % interval == 0

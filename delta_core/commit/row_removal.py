@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 from msgspec import Struct
 
+from delta_core.commit.base import TableBase
 from delta_core.commit.intents import REMOVED_FILE, RowRemoval
 from delta_core.errors import ConcurrentDeleteDeleteError, InvalidArgumentError, plugin_errors
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.commits import Commit
 from delta_core.plugins.rules import EncodedRows, RemoveRows
 from delta_core.protocol.actions import ADDED_FILE
-from delta_core.snapshot import Snapshot
 
 __all__ = ["Resolved", "rebase", "resolve"]
 
@@ -35,7 +35,7 @@ class Resolved(Struct, frozen=True):
     encoded: EncodedRows | None
 
 
-def resolve(removals: Sequence[RowRemoval], snapshot: Snapshot, rule: RemoveRows, prefix: str) -> Resolved:
+def resolve(removals: Sequence[RowRemoval], snapshot: TableBase, rule: RemoveRows, prefix: str) -> Resolved:
     """Unite the rows to drop with those that vectors drop already, and encode them.
 
     Files of which no further row is dropped stay as they are. Raises InvalidArgumentError for a position beyond the
@@ -65,7 +65,7 @@ def _check_fits(rows: RowSet, count: int, path: str) -> None:
         raise InvalidArgumentError(f"Row {last} of {path} is to be dropped, which has {count} rows.", path=path)
 
 
-def _plain(file: pa.Table, snapshot: Snapshot) -> pa.Table:
+def _plain(file: pa.Table, snapshot: TableBase) -> pa.Table:
     """Return what an add may hold: files come from scans and from winners' commits, with columns of their own."""
     wanted = {*ADDED_FILE.names, *REMOVED_FILE.names, *(f.name for f in snapshot.action_fields if f.action == "add")}
     return file.select([n for n in file.column_names if n in wanted])
@@ -102,7 +102,7 @@ def _num_records(files: pa.Table, row: int) -> int:
     return found
 
 
-def rebase(winner: Commit, removals: Sequence[RowRemoval], snapshot: Snapshot) -> list[RowRemoval]:
+def rebase(winner: Commit, removals: Sequence[RowRemoval], snapshot: TableBase) -> list[RowRemoval]:
     """Carry row removals over a winner: files that it changed are taken as it left them.
 
     Raises ConcurrentDeleteDeleteError where the winner removed a file whole, dropped rows that are to be dropped too, or
@@ -114,7 +114,11 @@ def rebase(winner: Commit, removals: Sequence[RowRemoval], snapshot: Snapshot) -
 
 
 def _rebased(
-    winner: Commit, removal: RowRemoval, gone: set[tuple[str, str | None]], added: Mapping[str, int], snapshot: Snapshot
+    winner: Commit,
+    removal: RowRemoval,
+    gone: set[tuple[str, str | None]],
+    added: Mapping[str, int],
+    snapshot: TableBase,
 ) -> RowRemoval:
     ((path, dv_id),) = _keys(removal.file)
     if path not in added:

@@ -8,13 +8,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from importlib import metadata as installed
-from typing import Any
+from typing import Any, Generic
 
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.commit.attempt import Attempt, CommitHeader, build_attempt
+from delta_core.commit.base import Base, TableHandle
 from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.conflict import IsolationLevel, check_conflicts
 from delta_core.commit.definition_checks import (
@@ -27,7 +28,6 @@ from delta_core.commit.definition_checks import (
 from delta_core.commit.intents import READ_FILE, Intents, Reads, RowRemoval, changes_data, counted
 from delta_core.commit.loop import commit_loop
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
-from delta_core.commit.outcome import Committed, Committer, Conflict, Proposal
 from delta_core.commit.post import follow_up
 from delta_core.commit.requested import requested
 from delta_core.commit.row_removal import Resolved, rebase, resolve
@@ -49,16 +49,16 @@ from delta_core.kernels.row_set import RowSet
 from delta_core.log.files import FileSet
 from delta_core.log.names import commit_name
 from delta_core.log.timestamps import parse_version
+from delta_core.plugins.committer import Committed, Committer, Conflict, Proposal
 from delta_core.plugins.plans import LogFile
 from delta_core.plugins.registry import PluginSet
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import DOMAIN_METADATA, DomainMetadata, Metadata, Protocol
 from delta_core.protocol.properties import read_property
-from delta_core.snapshot import Snapshot, TableContext
 from delta_core.write.names import random_prefix
 from delta_core.write.plan import WritePlan, plan_write
 
-__all__ = ["CommitResult", "Transaction", "begin_create"]
+__all__ = ["CommitResult", "Transaction"]
 
 _log = logging.getLogger(__name__)
 _LEAST_LONG = -(2**63)
@@ -66,7 +66,7 @@ _LEAST_LONG = -(2**63)
 ENGINE_INFO = f"delta_core/{installed.version('delta-core-lake')}"
 
 
-class CommitResult(Struct, frozen=True):
+class CommitResult(Struct, Generic[Base], frozen=True):
     """What a commit came to.
 
     Parameters
@@ -78,11 +78,11 @@ class CommitResult(Struct, frozen=True):
     """
 
     version: int
-    snapshot: Snapshot
+    snapshot: Base
     attempts: int
 
 
-class Transaction:
+class Transaction(Generic[Base]):
     """Stages intents against one snapshot; `commit` makes them a version.
 
     Parameters
@@ -99,8 +99,8 @@ class Transaction:
 
     def __init__(
         self,
-        context: TableContext,
-        base: Snapshot | None,
+        context: TableHandle[Base],
+        base: Base | None,
         operation: str,
         parameters: Mapping[str, Any] | None = None,
         *,
@@ -325,7 +325,7 @@ class Transaction:
         max_retries: int = MAX_COMMIT_RETRIES,
         clock: Callable[[], int] | None = None,
         post: PostCommit | None = None,
-    ) -> CommitResult:
+    ) -> CommitResult[Base]:
         """Commit what is staged.
 
         Parameters
@@ -349,9 +349,9 @@ class Transaction:
         committer = self._choose_committer()
         header = self._header(user_metadata, custom_metadata or {})
 
-        latest: Snapshot | None = None
+        latest: Base | None = None
 
-        def build(base: Snapshot | None, lost: int) -> Attempt:
+        def build(base: Base | None, lost: int) -> Attempt:
             nonlocal latest
             latest = base
             state = None if base is None else base.state
@@ -389,10 +389,12 @@ class Transaction:
             self.operation,
             (time.perf_counter() - start) * 1000,
         )
-        followed = follow_up(result.snapshot, won.attempt.content, won.base, post or PostCommit())
+        followed = follow_up(
+            result.snapshot, won.attempt.content, won.base, post or PostCommit(), self.context.log.catalog
+        )
         return replace(result, snapshot=followed)
 
-    def _target_on(self, base: Snapshot | None) -> tuple[TableState, PluginSet]:
+    def _target_on(self, base: Base | None) -> tuple[TableState, PluginSet]:
         """Return the target with the domains of the version that an attempt builds on."""
         target, plugins = self._definition
         if base is self.base or base is None:
@@ -400,7 +402,7 @@ class Transaction:
         domains = self.intents.domains_on({**target.domains, **base.state.domains})
         return replace(target, domains={d: domains[d] for d in target.domains if d in domains}), plugins
 
-    def _resolved(self, base: Snapshot | None) -> Intents:
+    def _resolved(self, base: Base | None) -> Intents:
         """Return the intents with row removals as actions; their vectors are written before the commit is proposed."""
         removals = self.intents.row_removals
         if not removals:
@@ -454,7 +456,7 @@ class Transaction:
         )
         return chosen or self.context.store_committer or StoreCommitter(storage)
 
-    def _advance(self, base: Snapshot | None, conflict: Conflict) -> Snapshot:
+    def _advance(self, base: Base | None, conflict: Conflict) -> Base:
         """Return the latest snapshot, after every winner was checked, from the last attempted version on."""
         if base is None:
             raise ConcurrentAppendError(
@@ -477,7 +479,7 @@ class Transaction:
             self.intents.take_row_ids(winner.adds)
         return latest
 
-    def _matching(self, latest: Snapshot) -> Callable[[pa.Table, Expression | None], pa.Table]:
+    def _matching(self, latest: Base) -> Callable[[pa.Table, Expression | None], pa.Table]:
         def matches(files: pa.Table, predicate: Expression | None) -> pa.Table:
             if predicate is None:
                 return files
@@ -490,8 +492,8 @@ class Transaction:
         return matches
 
     def _finish(
-        self, base: Snapshot | None, attempt: Attempt, committed: Committed, committer: Committer
-    ) -> CommitResult:
+        self, base: Base | None, attempt: Attempt, committed: Committed, committer: Committer
+    ) -> CommitResult[Base]:
         version = committed.version
         if self._resolution is not None and self._resolution[1].encoded is not None:
             kept = self._resolution[1].encoded.path
@@ -501,11 +503,10 @@ class Transaction:
         kind: Any = "commit" if committed.path == name else "staged"
         file = LogFile(committed.path or name, kind, version, version, data=attempt.data)
         if base is None:
-            snapshot = self.context.created(file)
+            snapshot = self.context.created(file, self._plan)
         else:
             actions = None if attempt.content is None else attempt.content.actions
-            snapshot = base.with_commits([file], attempt.timestamp_ms, actions)
-        snapshot.write_plan = self._plan
+            snapshot = base.with_commits([file], attempt.timestamp_ms, actions, self._plan)
         try:
             self.plugins.check("after_commit", table=snapshot.state, committed=committed, committer=committer)
         except Exception as e:  # noqa: BLE001  (the commit is there, whatever a plugin's follow-up does)
@@ -530,10 +531,3 @@ def _declared_domains(domains: Iterable[DomainMetadata], plugins: PluginSet) -> 
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
-
-
-def begin_create(
-    context: TableContext, operation: str = "CREATE TABLE", parameters: Mapping[str, Any] | None = None
-) -> Transaction:
-    """Begin a transaction that creates a table."""
-    return Transaction(context, None, operation, parameters)

@@ -14,8 +14,8 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from delta_core.expressions.ast import Expression, FileStatistic, Leaf
+from delta_core.expressions.plugin_functions import Function
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.plugins.rules import Function
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Path
 from delta_core.protocol.types import BASE_TYPES, StructType, TypeDef

@@ -19,7 +19,6 @@ from delta_core.engines.interface import CheckpointHandle, Engine, ParquetForm
 from delta_core.errors import (
     DeltaError,
     EngineError,
-    HookContractError,
     InvalidArgumentError,
     LogChangedError,
     UnsupportedFeatureError,
@@ -29,7 +28,6 @@ from delta_core.errors import (
 from delta_core.handles.secrets import shown_uri
 from delta_core.kernels.json_lines import format_actions
 from delta_core.log.checkpoint_adds import ROW_GROUP, AddReader
-from delta_core.log.checkpoint_plan import CheckpointPlan
 from delta_core.log.checkpoint_schema import Action, CheckpointColumns, format_action, json_value, rows_table
 from delta_core.log.checksum import write_checksum
 from delta_core.log.existing_checkpoint import find_checkpoint
@@ -38,6 +36,7 @@ from delta_core.log.hint import EMBEDDED, write_hint
 from delta_core.log.names import LOG_DIRECTORY, SIDECAR_DIRECTORY, checkpoint_name, commit_name
 from delta_core.log.sidecars import Sidecar, reusable_sidecars
 from delta_core.log.tombstones import remove_groups, retained
+from delta_core.plugins.checkpoint_plan import CheckpointPlan
 from delta_core.plugins.plans import LogSegment
 from delta_core.plugins.registry import PluginSet
 from delta_core.plugins.state import TableState
@@ -229,11 +228,7 @@ def _check_published(snapshot: CheckpointSource) -> None:
 
 
 def _choose_plan(snapshot: CheckpointSource, given: CheckpointPlan | None) -> CheckpointPlan:
-    answer = snapshot.plugins.sole("plan_checkpoint", CheckpointPlan(), table=snapshot.state)
-    if not isinstance(answer, CheckpointPlan):
-        raise HookContractError(
-            f"Hook plan_checkpoint returned {answer!r}, not a CheckpointPlan.", hook="plan_checkpoint"
-        )
+    answer: CheckpointPlan = snapshot.plugins.sole("plan_checkpoint", CheckpointPlan(), table=snapshot.state)
     if given is None:
         return answer
     if given.spec == "v2" and answer.spec != "v2":

@@ -1,4 +1,4 @@
-"""The door for committers of stores: what makes commits safe where a store itself does not.
+"""Committers of stores, by entry point: what makes commits safe where a store itself does not.
 
 An entry point of the group ``delta_core.committers``, named after a URI's scheme, is a function of a storage and the
 options that the table was opened with. It returns a committer where it is configured for this store, else None. The

@@ -16,7 +16,6 @@ from delta_core.engines.interface import ActionQuery, Engine, FileIdentity
 from delta_core.errors import CheckpointError, LogChangedError, LogError, TableNotFoundError, VersionNotFoundError
 from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.log.catalog import CommitSource, StagedCommit
 from delta_core.log.checkpoint import CheckpointReader
 from delta_core.log.checksum import read_checksum
 from delta_core.log.chunks import BASE_COLUMNS, extra_fields
@@ -27,6 +26,7 @@ from delta_core.log.missing import why_no_table
 from delta_core.log.names import LOG_DIRECTORY, STAGED_DIRECTORY, commit_name
 from delta_core.log.reconcile import Reconciled, reconcile
 from delta_core.log.segment import choose_segment
+from delta_core.plugins.catalog import CommitSource, StagedCommit
 from delta_core.plugins.plans import LogFile, LogSegment
 from delta_core.protocol.actions import ActionField, Metadata, Protocol, parse_action
 from delta_core.runtime.processes import cached_property

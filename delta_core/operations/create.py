@@ -112,7 +112,7 @@ def _texts(properties: Mapping[str, Any]) -> dict[str, str]:
 
 
 def stage_definition(
-    transaction: Transaction,
+    transaction: Transaction[Snapshot],
     schema: StructType,
     *,
     partition_by: Sequence[str] = (),
@@ -150,7 +150,7 @@ def create_table(
     custom_metadata: Mapping[str, Any] | None = None,
     max_commit_retries: int = MAX_COMMIT_RETRIES,
     post: PostCommit | None = None,
-) -> CommitResult:
+) -> CommitResult[Snapshot]:
     """Create a table without rows, or replace one by an empty one.
 
     Parameters

@@ -40,8 +40,8 @@ def register_files(
     max_commit_retries: int = MAX_COMMIT_RETRIES,
     transactions: Mapping[str, int] | None = None,
     post: PostCommit | None = None,
-    transaction: Transaction | None = None,
-) -> CommitResult:
+    transaction: Transaction[Snapshot] | None = None,
+) -> CommitResult[Snapshot]:
     """Commit files that exist already.
 
     Parameters
@@ -96,7 +96,7 @@ def _check_stats(add: AddAction) -> None:
         )
 
 
-def _check_partitions(txn: Transaction, adds: Sequence[AddAction]) -> None:
+def _check_partitions(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> None:
     """Refuse partition values that are none of their column's type: no reader could open the table."""
     table = txn.table
     for column in table.partition_columns:
@@ -124,7 +124,7 @@ def _check_partitions(txn: Transaction, adds: Sequence[AddAction]) -> None:
             ) from e
 
 
-def _described(txn: Transaction, adds: Sequence[AddAction]) -> pa.Table:
+def _described(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> pa.Table:
     """Return the files' facts; statistics that are missing come from the footers."""
     columns = {c.lower(): c for c in txn.table.partition_columns}
     for a in adds:
@@ -195,7 +195,9 @@ def _check_whole(predicate: Expression | None, base: Snapshot) -> None:
         )
 
 
-def _stage_removes(txn: Transaction, base: Snapshot, removes: Sequence[RemoveAction], mode: str, filters: Any) -> None:
+def _stage_removes(
+    txn: Transaction[Snapshot], base: Snapshot, removes: Sequence[RemoveAction], mode: str, filters: Any
+) -> None:
     names = [n for n in REMOVED_FILE.names if n != "dataChange"]
     if mode == "overwrite":
         predicate = None if not filters else to_expression(filters, base.schema)

@@ -92,7 +92,7 @@ class WriteOptions(Struct, frozen=True):
 
 def write_table(
     context: TableContext, data: Any, options: WriteOptions, known: Snapshot | None = None
-) -> CommitResult | None:
+) -> CommitResult[Snapshot] | None:
     """Write rows and commit them; returns None where mode ``ignore`` or a known application version left nothing to do.
 
     Parameters
@@ -125,7 +125,7 @@ def run_write(
     options: WriteOptions,
     begin: Callable[[Snapshot | None], TableWrite],
     known: Snapshot | None = None,
-) -> CommitResult | None:
+) -> CommitResult[Snapshot] | None:
     """Run a write of any engine, where the mode and the application's version leave something to do.
 
     Parameters
@@ -170,7 +170,7 @@ def _created_meanwhile(context: TableContext) -> Snapshot | None:
     return None
 
 
-def _run_on(created: Snapshot, lost: TableWrite, options: WriteOptions) -> CommitResult | None:
+def _run_on(created: Snapshot, lost: TableWrite, options: WriteOptions) -> CommitResult[Snapshot] | None:
     """Write the rows of a write that was to create a table into the one that another writer created first."""
     try:
         if options.mode == "ignore" or _is_known(created, options.transactions):
@@ -259,7 +259,7 @@ class TableWrite:
         self.changes: list[Written] = []
         self.replaced: Replaced | None = None
 
-    def run(self) -> CommitResult:
+    def run(self) -> CommitResult[Snapshot]:
         transaction, options = self.transaction, self.options
         self._define()
         predicate = self._predicate()

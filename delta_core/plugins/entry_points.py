@@ -11,9 +11,10 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import Any, NamedTuple
+
+from delta_core.runtime.lazy import load_object
 
 __all__ = ["EntryPoint", "entry_groups", "entry_points"]
 
@@ -41,11 +42,7 @@ class EntryPoint(NamedTuple):
 
     def load(self) -> Any:
         """Import and return the object."""
-        module, _, attributes = self.value.partition("[")[0].strip().partition(":")
-        found: Any = import_module(module.strip())
-        for attribute in filter(None, attributes.strip().split(".")):
-            found = getattr(found, attribute)
-        return found
+        return load_object(self.value.partition("[")[0])
 
     @property
     def dist(self) -> Any:

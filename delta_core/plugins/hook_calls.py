@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_args
 
 from delta_core.errors import HookContractError, did_you_mean, plugin_errors
+from delta_core.expressions.plugin_functions import Function
 from delta_core.plugins import hookspecs
+from delta_core.plugins.checkpoint_plan import CheckpointPlan
 from delta_core.plugins.hookspecs import PROJECT, RESULTS
-from delta_core.plugins.rules import CommitRule, CommitTimestamp, FileReference, Function, ReadRule, WriteRule
+from delta_core.plugins.rules import CommitRule, CommitTimestamp, FileReference, ReadRule, WriteRule
+from delta_core.plugins.steps import FeatureStep
 from delta_core.protocol.actions import DomainMetadata, Metadata
 from delta_core.protocol.schema import ColumnMap
 from delta_core.protocol.types import TypeDef
@@ -33,6 +36,8 @@ _ANSWERS: Mapping[str, tuple[type, ...]] = {
     "commit_rules": get_args(CommitRule),
     "finish_metadata": (Metadata,),
     "file_references": (FileReference,),
+    "feature_steps": get_args(FeatureStep),
+    "plan_checkpoint": (CheckpointPlan,),
     "retention_limits": (int,),
     "requires_catalog": (bool,),
 }

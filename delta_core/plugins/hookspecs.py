@@ -1,4 +1,4 @@
-"""Every hook of the plugin door, on one page.
+"""Every hook of the plugin API, on one page.
 
 A hook is called once per snapshot, scan, transaction or attempt, never per file, batch or row. It returns
 fragments (rules, names, a map); the core composes them. *Set* says whom it asks: ``table`` = the installed
@@ -10,17 +10,23 @@ sees the former's output; ``check`` = returns nothing or raises. Plugins do no I
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import pluggy
 import pyarrow as pa
 
+from delta_core.engines.interface import Storage
+from delta_core.expressions.plugin_functions import Function
+from delta_core.plugins.attempt import AttemptView
+from delta_core.plugins.catalog import CommitSource
+from delta_core.plugins.checkpoint_plan import CheckpointPlan
+from delta_core.plugins.committer import Committed, Committer
 from delta_core.plugins.plans import ReadRequest
-from delta_core.plugins.rules import CommitTimestamp, FileReference, Function, ReadRule
+from delta_core.plugins.rules import CommitRule, CommitTimestamp, FileReference, ReadRule, WriteRule
 from delta_core.plugins.state import TableState
+from delta_core.plugins.steps import FeatureStep
 from delta_core.protocol.actions import DomainMetadata, Metadata
 from delta_core.protocol.schema import ColumnMap
-from delta_core.protocol.types import TypeDef
+from delta_core.protocol.types import DataType, TypeDef
 
 __all__ = ["PROJECT", "RESULTS", "hookimpl", "hookspec"]
 
@@ -89,7 +95,7 @@ def check_metadata(table: TableState, metadata: Metadata, previous: TableState |
 
 
 @hookspec
-def accept_type_change(table: TableState, path: tuple[str, ...], old: Any, new: Any) -> bool:
+def accept_type_change(table: TableState, path: tuple[str, ...], old: DataType, new: DataType) -> bool:
     """Return True where the feature allows a column to change its type so.
 
     Set: table. When: per changed field. Result: sole; default refuse.
@@ -149,7 +155,7 @@ def checkpoint_sidecars(table: TableState | None, checkpoint: str, actions: pa.T
 
 
 @hookspec
-def plan_checkpoint(table: TableState) -> Any:
+def plan_checkpoint(table: TableState) -> CheckpointPlan:
     """Return how checkpoints of the table are written, a CheckpointPlan.
 
     Set: table. When: per checkpoint written. Result: sole; default classic V1.
@@ -157,7 +163,7 @@ def plan_checkpoint(table: TableState) -> Any:
 
 
 @hookspec
-def write_rules(table: TableState, operation: str) -> Iterable[Any]:
+def write_rules(table: TableState, operation: str) -> Iterable[WriteRule]:
     """Return FillColumn, HiddenColumn, RowCheck, FileRequirement, RemoveRows and ChangeCapture rules.
 
     Set: table. When: once per transaction. Result: list; default none.
@@ -165,15 +171,15 @@ def write_rules(table: TableState, operation: str) -> Iterable[Any]:
 
 
 @hookspec
-def commit_rules(attempt: Any) -> Iterable[Any]:
-    """Return ActionColumn, ExtraAction and CommitInfoField rules.
+def commit_rules(attempt: AttemptView) -> Iterable[CommitRule]:
+    """Return ActionColumn, ExtraAction, CommitInfoField and EveryFile rules.
 
     Set: table. When: per attempt. Result: list; default none.
     """
 
 
 @hookspec
-def finish_metadata(attempt: Any, metadata: Metadata) -> Metadata:
+def finish_metadata(attempt: AttemptView, metadata: Metadata) -> Metadata:
     """Return the metadata with values of this attempt: configuration and identity marks only.
 
     ``metadata`` is the former plugin's answer; ``attempt.table`` still has what the transaction began with.
@@ -183,7 +189,7 @@ def finish_metadata(attempt: Any, metadata: Metadata) -> Metadata:
 
 
 @hookspec
-def check_commit(attempt: Any) -> None:
+def check_commit(attempt: AttemptView) -> None:
     """Refuse a commit that breaks the feature's rules.
 
     Set: table. When: per attempt, after all rules. Result: check.
@@ -194,7 +200,7 @@ def check_commit(attempt: Any) -> None:
 def file_references(table: TableState) -> Iterable[FileReference]:
     """Return which files actions name beside their own path.
 
-    Set: table. When: per vacuum, clone and verify. Result: list; default none.
+    Set: table. When: per vacuum, clone and verify; no operation calls it yet. Result: list; default none.
     """
 
 
@@ -202,20 +208,21 @@ def file_references(table: TableState) -> Iterable[FileReference]:
 def retention_limits(table: TableState, cutoff: int) -> Iterable[int]:
     """Return versions from which on cleanup keeps everything; ``cutoff`` is the first that it would like to keep.
 
-    Set: table. When: per cleanup. Result: list, the strictest wins; default none.
+    Set: table. When: per cleanup; no operation calls it yet. Result: list, the strictest wins; default none.
     """
 
 
 @hookspec
-def feature_steps(table: TableState, change: str) -> Iterable[Any]:
+def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
     """Return the steps that enable or drop the feature (``change`` is ``enable`` or ``drop``).
 
-    Set: the feature's plugin alone. Result: list.
+    Set: the feature's plugin alone. When: per feature that is enabled or dropped; no operation calls it yet.
+    Result: list.
     """
 
 
 @hookspec
-def committer(table: TableState, commits: Any, storage: Any) -> Any:
+def committer(table: TableState, commits: CommitSource | None, storage: Storage) -> Committer | None:
     """Return what commits for the table; ``commits`` is the CommitSource that it was opened with, ``storage`` its store.
 
     Set: table. When: per transaction. Result: sole; default the store's own.
@@ -231,7 +238,7 @@ def requires_catalog(features: frozenset[str]) -> bool:
 
 
 @hookspec
-def after_commit(table: TableState, committed: Any, committer: Any) -> None:
+def after_commit(table: TableState, committed: Committed, committer: Committer) -> None:
     """Act on a commit that landed, made by ``committer``; errors are logged, never raised.
 
     Set: table. When: once per commit. Result: none.

@@ -1,4 +1,4 @@
-"""The plugin door: which plugins are installed, and the set of them that serves one table.
+"""The plugin API: which plugins are installed, and the set of them that serves one table.
 
 A plugin is a module with a ``FEATURE`` and hook implementations, found by an entry point of the group
 ``delta_core.features`` whose name is the feature's. Only what a table's protocol names is imported.
@@ -18,12 +18,12 @@ from delta_core.errors import (
     PluginError,
     UnsupportedFeatureError,
 )
+from delta_core.expressions.plugin_functions import Function
 from delta_core.plugins import hookspecs
 from delta_core.plugins.entry_points import entry_groups
 from delta_core.plugins.features import API_VERSION, SupportedFeatures, TableFeature
 from delta_core.plugins.hook_calls import guarded_hooks
 from delta_core.plugins.hookspecs import PROJECT, RESULTS
-from delta_core.plugins.rules import Function
 from delta_core.protocol.types import BASE_TYPES, TypeDef
 from delta_core.runtime.processes import cached_property
 

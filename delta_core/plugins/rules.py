@@ -19,7 +19,7 @@ from delta_core.protocol.types import DataType
 
 __all__ = [
     "ActionColumn", "ChangeCapture", "CommitInfoField", "CommitRule", "CommitTimestamp", "EncodedRows", "EveryFile", "ExtraAction",
-    "FileReference", "FileRequirement", "FillColumn", "Function", "HiddenColumn", "MetadataColumn", "ReadCheck",
+    "FileReference", "FileRequirement", "FillColumn", "HiddenColumn", "MetadataColumn", "ReadCheck",
     "ReadRule", "RemoveRows", "RowCheck", "RowFilter", "RowSelector", "VECTOR_LOCATION", "WriteRule",
 ]  # fmt: skip
 
@@ -101,29 +101,6 @@ class CommitTimestamp(Struct, frozen=True):
     field: str
     enablement_version: int = 0
     enablement_timestamp_ms: int | None = None
-
-
-class Function(Struct, frozen=True):
-    """A function for expressions.
-
-    Parameters
-    ----------
-    name : str
-        Lower-case, as it is called.
-    result : function(list of pyarrow.DataType) -> pyarrow.DataType
-        The result's type, or raises.
-    arrays : function(*arrays: pyarrow.Array) -> pyarrow.Array
-        All arguments are arrays of one length.
-    spark : str
-        The SQL template for Spark: ``"xxhash64({0}, {1})"``, with ``{arguments}`` for all of them, joined by commas; empty
-        if Spark knows it by its name.
-    """
-
-    feature: str
-    name: str
-    result: Callable[[list[pa.DataType]], pa.DataType]
-    arrays: Callable[..., pa.Array]
-    spark: str = ""
 
 
 # --- writing -------------------------------------------------------------------------------

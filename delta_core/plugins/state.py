@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
-from delta_core.plugins.rules import Function
+from delta_core.expressions.plugin_functions import Function
 from delta_core.protocol.actions import Metadata, Protocol
 from delta_core.protocol.schema import ColumnMap, Schema
 from delta_core.protocol.types import BASE_TYPES, TypeDef

@@ -1,4 +1,4 @@
-"""Names of a package that are loaded from their modules when they are first asked for."""
+"""Names that are loaded from their modules on first use: the only place that imports modules by text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["lazy_names"]
+__all__ = ["lazy_names", "load_object"]
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -38,3 +38,23 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
         return value
 
     return load, lambda: sorted({*vars(sys.modules[package]), *home_of})
+
+
+def load_object(reference: str) -> Any:
+    """Import an object by the text that a plugin or an entry point has for it.
+
+    Parameters
+    ----------
+    reference : str
+        ``module:attribute``, the attribute with dots in it or left out: then the module itself.
+
+    Raises
+    ------
+    ImportError, AttributeError
+        There is no such module, or nothing of that name in it.
+    """
+    module, _, attributes = reference.partition(":")
+    found: Any = importlib.import_module(module.strip())
+    for attribute in filter(None, attributes.strip().split(".")):
+        found = getattr(found, attribute)
+    return found

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from delta_core.engines.interface import Compiled, Evaluator, RowTest
 from delta_core.errors import DataFileError
 from delta_core.expressions.ast import Expression, Leaf, leaves
+from delta_core.expressions.plugin_functions import Function
 from delta_core.kernels.arrow_buffers import is_valid, scalar_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.gather import Picks, gather, gather_column
 from delta_core.kernels.nested import empty_rows, narrow, reach, relabel
-from delta_core.plugins.rules import Function, ReadCheck
+from delta_core.plugins.rules import ReadCheck
 from delta_core.scan.file_context import FileContext, OneFile, RowOrigin, WholeFiles
 from delta_core.scan.order import test_order
 from delta_core.scan.plan import ConstantSource, Output, PhysicalSource, PositionSource, ReadPlan

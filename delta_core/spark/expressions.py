@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from delta_core.errors import UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Cast, Column, Expression, Leaf, Literal, Values, all_parts, leaves
 from delta_core.expressions.functions import is_builtin
+from delta_core.expressions.plugin_functions import Function
 from delta_core.expressions.printing import format_sql
-from delta_core.plugins.rules import Function
 from delta_core.protocol.types import PrimitiveType
 from delta_core.runtime.recursion import Steps, each, run
 

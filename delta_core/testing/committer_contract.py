@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
 
-from delta_core.commit.outcome import Committed, Committer, Conflict, Outcome, Proposal
+from delta_core.plugins.committer import Committed, Committer, Conflict, Outcome, Proposal
 
 __all__ = ["CommitterContract", "proposal"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import inspect
 import json
 import os
@@ -19,10 +18,10 @@ from typing import Any, NoReturn
 import pytest
 from msgspec.structs import replace
 
-from delta_core.commit.attempt import AttemptView
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.upgrade import upgraded
 from delta_core.errors import ConstraintViolationError, DataFileError, DeltaError, did_you_mean
+from delta_core.plugins.attempt import AttemptView
 from delta_core.plugins.features import API_VERSION, READER_VERSIONS, WRITER_VERSIONS, SupportedFeatures, TableFeature
 from delta_core.plugins.hook_calls import hook_name, marked_hooks
 from delta_core.plugins.hookspecs import RESULTS
@@ -32,6 +31,7 @@ from delta_core.plugins.rules import ActionColumn, FillColumn, ReadCheck, Remove
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import ADDED_FILE, CHANGE_FILE, FILE_COLUMNS, Metadata, Protocol
 from delta_core.protocol.schema import Schema
+from delta_core.runtime.lazy import load_object
 from delta_core.testing.feature_tables import ExampleTable, MadeTable, as_values, tamper
 
 __all__ = ["ExampleTable", "FeatureContract", "attempt_view", "table_state"]
@@ -296,9 +296,8 @@ class FeatureContract:
 
     def test_verbs_lead_to_functions(self) -> None:
         for verb, target in self.feature.verbs.items():
-            module, _, function = target.partition(":")
             with self.step(f"importing its operation {verb!r} from {target}"):
-                found = getattr(importlib.import_module(module), function, None)
+                found = load_object(target)
             assert callable(found), (
                 f"Plugin {self.name!r}: FEATURE.verbs leads {verb!r} to {target}, which is no function"
             )

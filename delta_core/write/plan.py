@@ -12,6 +12,7 @@ from delta_core.errors import ColumnNotFoundError, HookContractError, PluginConf
 from delta_core.expressions.ast import Cast, Column, Expression, PhysicalColumn, leaves
 from delta_core.expressions.binding import bind_rule, bind_typed
 from delta_core.expressions.coercion import same_type, spark_name
+from delta_core.expressions.plugin_functions import Function
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.plugins.plans import ReadRequest
 from delta_core.plugins.registry import PluginSet
@@ -19,7 +20,6 @@ from delta_core.plugins.rules import (
     ChangeCapture,
     FileRequirement,
     FillColumn,
-    Function,
     HiddenColumn,
     MetadataColumn,
     ReadRule,

@@ -49,7 +49,7 @@ def cluster_by(source: Any, columns: Sequence[str]) -> int:
     return transaction.commit().version
 
 
-def _check_statistics(transaction: Transaction, snapshot: Snapshot) -> None:
+def _check_statistics(transaction: Transaction[Snapshot], snapshot: Snapshot) -> None:
     new = [p for p in clustering_columns(transaction.table) if p not in clustering_columns(snapshot.state)]
     if not new or not snapshot.files.count:
         return

@@ -10,16 +10,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("delta_core", "delta_plugins")
-#: Modules that give their names on first use (PEP 562): what they import for type checkers is no import.
-LAZY = {
-    "delta_core",
-    "delta_core.api",
-    "delta_core.engines.arrow",
-    "delta_core.expressions",
-    "delta_core.interop",
-    "delta_core.operations",
-    "delta_core.scan",
-}
 
 
 @dataclass(frozen=True)
@@ -71,17 +61,16 @@ def imports_of(module: str) -> Iterator[Import]:
 
 
 def _walk(node: ast.AST, module: str, function: str | None) -> Iterator[Import]:
-    if isinstance(node, ast.If) and module in LAZY and ast.unparse(node.test) == "TYPE_CHECKING":
-        return
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         function = node.name
-    for name in _names(node, module):
+    for name in names_of(node, module):
         yield Import(module, name, node.lineno, function)  # type: ignore[attr-defined]
     for child in ast.iter_child_nodes(node):
         yield from _walk(child, module, function)
 
 
-def _names(node: ast.AST, module: str) -> Iterator[str]:
+def names_of(node: ast.AST, module: str) -> Iterator[str]:
+    """Give the modules that a statement imports."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):

@@ -1,4 +1,4 @@
-"""Table features live behind the plugin door: the core names none of them."""
+"""Table features live behind the plugin API: the core names none of them."""
 
 from __future__ import annotations
 

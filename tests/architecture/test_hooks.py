@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Iterator
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
+from delta_core import api
 from delta_core.plugins import hookspecs
 from tests.architecture.source import ROOT
 
@@ -34,6 +37,31 @@ def test_hooks_are_found() -> None:
 @pytest.mark.parametrize("hook", sorted(HOOKS))
 def test_hook_has_a_test_of_its_name(hook: str) -> None:
     assert any(name == f"test_hook_{hook}" or name.startswith(f"test_hook_{hook}_") for name in _tests())
+
+
+def _types(hint: Any) -> Iterator[Any]:
+    """Give a type and those that it is made of."""
+    yield hint
+    for part in get_args(hint):
+        yield from _types(part)
+
+
+@pytest.mark.parametrize("hook", sorted(HOOKS))
+def test_hook_names_its_types_and_the_plugin_api_has_them(hook: str) -> None:
+    hints = get_type_hints(getattr(hookspecs, hook))
+    assert set(hints) == {*HOOKS[hook], "return"}
+    found = [t for hint in hints.values() for t in _types(hint)]
+    assert Any not in found
+    assert object not in found
+    ours = {t for t in found if getattr(t, "__module__", "").startswith("delta_core.")}
+    assert {t for t in ours if getattr(api, t.__name__, None) is not t} == set()
+
+
+def test_unions_of_rules_are_part_of_the_plugin_api() -> None:
+    for union in ("ReadRule", "WriteRule", "CommitRule", "FeatureStep"):
+        members = get_args(getattr(api, union))
+        assert members
+        assert [m for m in members if getattr(api, m.__name__, None) is not m] == []
 
 
 @pytest.mark.parametrize("hook", sorted(HOOKS))

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.source import LAZY, ROOT, imports, is_ours, modules
+from tests.architecture.source import ROOT, imports, is_ours, modules, names_of, texts, tree
 
 #: From top to bottom: a module imports only what stands above it. A folder stands as a whole (of `engines` its
-#: interface by itself); inside it only cycles are forbidden. The lazy faces stand where the last thing that they give
-#: stands.
+#: interface by itself); inside it only cycles are forbidden. Names that a package loads on first use count as imported.
 LAYOUT = (
-    "errors", "exceptions", "runtime", "protocol", "kernels", "types", "schema", "expressions", "plugins",
-    "engines.interface", "handles", "log", "scan", "snapshot", "write", "commit", "operations", "api", "interop",
-    "transaction", "table", "writer", "query", "version", "", "cli", "testing", "engines", "spark",
+    "errors", "exceptions", "runtime", "protocol", "kernels", "types", "schema", "expressions", "engines.interface",
+    "plugins", "handles", "log", "scan", "write", "commit", "snapshot", "operations", "api", "interop", "transaction",
+    "table", "writer", "query", "version", "", "cli", "testing", "engines", "spark",
 )  # fmt: skip
+#: The only module that imports by text.
+BY_TEXT = {"delta_core.runtime.lazy": "the helper", "delta_core.plugins.entry_points": "what installed packages offer"}
 #: What reaches for files or another process's engine, and who may: engines, and the faces whose task it is.
 OUTWARD = ("fsspec", "pyarrow.fs", "pyarrow.json", "pyarrow.parquet", "pyarrow.dataset", "pyspark")
 OUTWARD_FACES = {
@@ -52,15 +53,48 @@ def test_modules_form_no_import_cycle() -> None:
 
 
 def test_own_packages_are_imported_at_module_level_only() -> None:
-    inside = [str(i) for i in imports() if i.function and is_ours(i.imported) and i.importer not in LAZY]
+    inside = [str(i) for i in imports() if i.function and is_ours(i.imported)]
     assert not inside, "\n".join(inside)
+
+
+def _calls(module: str) -> list[tuple[str, ast.Call]]:
+    """Return the calls of a module, each with the function's own name; methods by the name behind the last dot."""
+    calls = [node for node in ast.walk(tree(module)) if isinstance(node, ast.Call)]
+    return [(ast.unparse(node.func).rpartition(".")[2], node) for node in calls]
+
+
+def test_modules_import_by_text_in_one_place() -> None:
+    importing = {"import_module", "__import__", "spec_from_file_location", "resolve_name", "run_module"}
+    wrong = [f"{m}:{c.lineno}" for m in modules() if m not in BY_TEXT for name, c in _calls(m) if name in importing]
+    assert wrong == []
+
+
+def test_only_plugins_texts_are_loaded_as_objects() -> None:
+    found = [(m, c) for m in modules() for name, c in _calls(m) if name == "load_object"]
+    assert found
+    assert [f"{m}:{c.lineno}" for m, c in found if isinstance(c.args[0], (ast.Constant, ast.JoinedStr))] == []
+
+
+def _late_imports(module: str) -> set[str]:
+    """Return the modules that type checkers see a module import."""
+    blocks = [n for n in tree(module).body if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
+    return {i for block in blocks for node in ast.walk(block) for i in names_of(node, module)}
+
+
+def test_names_that_load_late_are_seen_as_imports() -> None:
+    faces = [m for m in modules() if any(name == "lazy_names" for name, _ in _calls(m))]
+    assert len(faces) > 5
+    for face in faces:
+        homes = {text for _, text in texts(face) if text in modules()}
+        assert homes
+        assert homes <= _late_imports(face), face
 
 
 def test_core_imports_only_what_stands_above() -> None:
     wrong = [
         str(i)
         for i in imports()
-        if _under(i.importer, "delta_core") and _under(i.imported, "delta_core") and i.importer not in LAZY
+        if _under(i.importer, "delta_core") and _under(i.imported, "delta_core")
         if _place(i.imported) > _place(i.importer)
     ]
     assert not wrong, "\n".join(wrong)
@@ -71,7 +105,7 @@ def test_core_imports_no_plugin() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_plugins_import_the_door_the_kernels_and_themselves_only() -> None:
+def test_plugins_import_the_api_the_kernels_and_themselves_only() -> None:
     wrong = []
     for i in imports():
         if _under(i.importer, "delta_plugins") and is_ours(i.imported):

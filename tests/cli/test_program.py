@@ -114,7 +114,7 @@ def test_help_states_the_exit_codes_and_every_command(run: Any) -> None:
 def test_commands_are_listed_by_their_own_first_line(name: str) -> None:
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
-    assert command.get_short_help_str(1000) == COMMANDS[name][1]
+    assert command.get_short_help_str(1000) == COMMANDS[name]
 
 
 def test_page_of_the_command_line_has_every_command() -> None:

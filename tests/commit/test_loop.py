@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from delta_core.commit.loop import commit_loop, longest_pause
-from delta_core.commit.outcome import Committed, Conflict
 from delta_core.errors import TooManyAttemptsError
+from delta_core.plugins.committer import Committed, Conflict
 
 
 def test_pauses_grow_and_who_lost_often_goes_first() -> None:

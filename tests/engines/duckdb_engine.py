@@ -15,7 +15,7 @@ from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.engines.interface import Apply, Engine, FileRead, Storage
 from delta_core.errors import DataFileError, DataFileNotFoundError, UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Cast, Expression, Leaf, Literal, leaves
-from delta_core.plugins.rules import Function
+from delta_core.expressions.plugin_functions import Function
 
 #: Functions whose meaning in DuckDB is Spark's; every other one is refused by name.
 _OPERATORS = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "+": "+", "-": "-", "*": "*"}

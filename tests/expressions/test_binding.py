@@ -13,7 +13,7 @@ from delta_core.errors import ColumnNotFoundError, ExpressionError, PluginError,
 from delta_core.expressions import bind, format_sql, parse_sql
 from delta_core.expressions.ast import Call, Column, Expression, Literal
 from delta_core.expressions.binding import bind_typed
-from delta_core.plugins.rules import Function
+from delta_core.expressions.plugin_functions import Function
 from delta_core.protocol.types import ArrayType, Field, MapType, PrimitiveType, StructType
 
 SCHEMA = StructType(

@@ -9,12 +9,14 @@ import pytest
 from msgspec.structs import replace
 
 from delta_core.api import (
+    CheckpointPlan,
     CommitInfoField,
     DomainMetadata,
     FileReference,
     InvalidArgumentError,
     Metadata,
     Protocol,
+    RewriteFiles,
     RowCheck,
     Schema,
     TableState,
@@ -129,8 +131,9 @@ def test_hook_check_type_changes_sees_what_changes_while_rows_stay(tmp_path: Pat
 
 
 def test_hook_feature_steps_come_from_the_feature_alone() -> None:
-    plan = Stranger("one", feature_steps=lambda table, change: ["step"] if change == "drop" else [])
-    assert plugin_set(plan).collect("feature_steps", table=STATE, change="drop") == ["step"]
+    step = RewriteFiles("one")
+    plan = Stranger("one", feature_steps=lambda table, change: [step] if change == "drop" else [])
+    assert plugin_set(plan).collect("feature_steps", table=STATE, change="drop") == [step]
     assert plugin_set(plan).collect("feature_steps", table=STATE, change="enable") == []
 
 
@@ -192,8 +195,8 @@ def test_hook_after_commit_is_told_once_and_answers_nothing() -> None:
 
 
 def test_hook_plan_checkpoint_has_one_answer_or_the_default() -> None:
-    planned = Stranger("one", plan_checkpoint=lambda table: ("v2", table.version))
-    assert plugin_set(planned).sole("plan_checkpoint", table=STATE) == ("v2", 3)
+    planned = Stranger("one", plan_checkpoint=lambda table: CheckpointPlan("v2", sidecar_actions=table.version))
+    assert plugin_set(planned).sole("plan_checkpoint", table=STATE) == CheckpointPlan("v2", sidecar_actions=3)
     assert plugin_set(Stranger("one")).sole("plan_checkpoint", table=STATE) is None
 
 

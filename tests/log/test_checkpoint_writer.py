@@ -21,9 +21,9 @@ from delta_core.errors import (
     UnsupportedOperationError,
     VersionNotFoundError,
 )
-from delta_core.log.checkpoint_plan import CheckpointPlan
 from delta_core.log.checkpoint_writer import CheckpointResult, write_checkpoint
 from delta_core.log.hint import canonical_checksum
+from delta_core.plugins.checkpoint_plan import CheckpointPlan
 from delta_core.plugins.registry import PluginRegistry
 from delta_core.protocol.actions import ActionField, ActionKind
 from delta_core.snapshot import Snapshot, open_snapshot
@@ -626,7 +626,7 @@ class Catalog:
         self.version, self.content = version, content
 
     def latest(self, since: int | None = None) -> Any:
-        from delta_core.log.catalog import StagedCommit
+        from delta_core.plugins.catalog import StagedCommit
 
         return self.version, [StagedCommit(self.version, self.content)]
 

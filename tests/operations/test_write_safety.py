@@ -14,7 +14,6 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 from delta_core.commit import transaction as transactions
 from delta_core.commit.committer import StoreCommitter
-from delta_core.commit.outcome import Outcome, Proposal
 from delta_core.errors import (
     ConcurrentAppendError,
     InvalidArgumentError,
@@ -25,6 +24,7 @@ from delta_core.errors import (
 )
 from delta_core.operations.create import create_table
 from delta_core.operations.write import TableWrite, WriteOptions, run_write
+from delta_core.plugins.committer import Outcome, Proposal
 from delta_core.protocol.schema import Schema
 from delta_core.snapshot import Snapshot, open_context, open_snapshot
 from delta_core.transaction import AddAction

@@ -1,4 +1,4 @@
-"""The door itself: what plugins may import, and what they do import."""
+"""The plugin API itself: what plugins may import, and what they do import."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ from delta_core.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from delta_core.log.catalog import StagedCommit, allows
 from delta_core.operations.create import create_table
 from delta_core.operations.write import WriteOptions, write_table
+from delta_core.plugins.catalog import StagedCommit, allows
 from delta_core.protocol.schema import Schema
 from delta_core.snapshot import Snapshot, TableContext, open_context, open_snapshot
 from delta_core.testing.memory_catalog import MemoryCatalog

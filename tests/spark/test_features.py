@@ -135,7 +135,7 @@ def test_functions_of_plugins_take_their_template(spark: Any, golden: Path) -> N
 
 
 def test_template_nests_and_quotes_names() -> None:
-    from delta_core.plugins.rules import Function
+    from delta_core.expressions.plugin_functions import Function
 
     functions = {"twice": Function("f", "twice", lambda t: t[0], lambda a: a, spark="concat({0}, {0})")}
     inner = Call("twice", (Column(("a b",)),))

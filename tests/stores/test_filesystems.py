@@ -15,7 +15,6 @@ from benchmarks.latency import LatencyFileSystem
 from benchmarks.latency import register as register_latency
 from delta_core import DeltaTable, write_deltalake
 from delta_core.commit.committer import StoreCommitter, prove_exclusive
-from delta_core.commit.outcome import Committed, Conflict, Proposal
 from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.engines.interface import RangeRequest, Storage
 from delta_core.errors import (
@@ -25,6 +24,7 @@ from delta_core.errors import (
     InvalidArgumentError,
     UnsupportedOperationError,
 )
+from delta_core.plugins.committer import Committed, Conflict, Proposal
 from delta_core.testing.storage_contract import StorageContract
 from delta_core.testing.table_builder import TableBuilder
 from tests.stores.filesystems import register

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from delta_core.engines.arrow import parts
 from delta_core.engines.arrow.storage.boundary import AllowExternal
 from delta_core.engines.arrow.storage.log_files import ArrowLogFiles
 from delta_core.engines.arrow.storage.stores import open_storage
@@ -27,24 +28,11 @@ def engine(uri: str, storage_options: Mapping[str, Any] | None = None, allow_ext
     storage = open_storage(uri, storage_options, allow_external)
     run = map_threads if storage.local_path("") is not None else map_threads_wide
 
-    def data() -> Any:
-        from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
-
-        return ArrowDataFiles(storage, evaluating)
-
-    def evaluator() -> Any:
-        from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
-
-        return ArrowEvaluator()
-
-    def relations() -> Any:
-        from delta_core.engines.arrow.relations import ArrowRelations
-
-        return ArrowRelations(evaluating)
-
-    evaluating: Any = _Late(evaluator)
+    evaluating: Any = _Late(lambda: parts.ArrowEvaluator())  # noqa: PLW0108 (the name is loaded when it is called)
+    data: Any = _Late(lambda: parts.ArrowDataFiles(storage, evaluating))
+    relations: Any = _Late(lambda: parts.ArrowRelations(evaluating))
     logs: Any = ArrowLogFiles(storage, run)
-    return Engine("arrow", storage, logs, _Late(data), evaluating, _Late(relations), map=run)
+    return Engine("arrow", storage, logs, data, evaluating, relations, map=run)
 
 
 class _Late:

@@ -58,7 +58,7 @@ class FrameWriteOptions(Struct, frozen=True):
 
 def write_rows(
     context: TableContext, rows: DataFrame, options: WriteOptions, own: FrameWriteOptions
-) -> CommitResult | None:
+) -> CommitResult[Snapshot] | None:
     """Write a DataFrame's rows and commit them; as `operations.write.write_table`."""
     _check(options, own)
     with failing_as(f"Spark failed to write {context.log.uri}", path=context.log.uri):

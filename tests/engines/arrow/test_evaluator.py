@@ -21,7 +21,7 @@ from delta_core.errors import ExpressionError, PluginError, UnsupportedExpressio
 from delta_core.expressions import bind, format_sql, parse_sql
 from delta_core.expressions.ast import Call, Column, PartitionValue, PhysicalColumn, literal
 from delta_core.expressions.functions import REWRITES, function_names
-from delta_core.plugins.rules import Function
+from delta_core.expressions.plugin_functions import Function
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import PrimitiveType
 

@@ -40,7 +40,7 @@ from delta_core.protocol.types import DataType, PrimitiveType, arrow_to_type
 from delta_core.runtime.recursion import Steps, each, run
 
 if TYPE_CHECKING:
-    from delta_core.plugins.rules import Function
+    from delta_core.expressions.plugin_functions import Function
 
 __all__ = ["ArrowEvaluator", "CompiledExpression", "compile_expression", "keep_mask", "read_column"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -50,10 +50,10 @@ class CommitSource(Protocol):
         """
         ...
 
-    def propose(self, version: int, commit: StagedCommit) -> Any:
+    def propose(self, version: int, commit: StagedCommit) -> object:
         """Ask the catalog to ratify a commit.
 
-        Returns `commit.outcome.Conflict` where another one became this version, anything else where this one did. A
+        Returns `plugins.committer.Conflict` where another one became this version, anything else where this one did. A
         version is ratified once, and behind the one before it. Raises where that is not known.
         """
         ...

@@ -1,0 +1,38 @@
+"""The commands, each loaded on first use: listing them loads neither Arrow nor the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from delta_core.runtime.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from delta_core.cli.change import checkpoint, create, write
+    from delta_core.cli.inspect import features, files, history, info, log, schema
+    from delta_core.cli.rows import cat, changes, count, head, sql
+
+__all__ = [
+    "cat",
+    "changes",
+    "checkpoint",
+    "count",
+    "create",
+    "features",
+    "files",
+    "head",
+    "history",
+    "info",
+    "log",
+    "schema",
+    "sql",
+    "write",
+]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "delta_core.cli.change": "checkpoint create write",
+        "delta_core.cli.inspect": "features files history info log schema",
+        "delta_core.cli.rows": "cat changes count head sql",
+    },
+)

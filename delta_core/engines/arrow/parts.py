@@ -1,0 +1,23 @@
+"""The engine's parts that read data and evaluate, each loaded on first use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from delta_core.runtime.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
+    from delta_core.engines.arrow.parquet.data_files import ArrowDataFiles
+    from delta_core.engines.arrow.relations import ArrowRelations
+
+__all__ = ["ArrowDataFiles", "ArrowEvaluator", "ArrowRelations"]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "delta_core.engines.arrow.evaluate.evaluator": "ArrowEvaluator",
+        "delta_core.engines.arrow.parquet.data_files": "ArrowDataFiles",
+        "delta_core.engines.arrow.relations": "ArrowRelations",
+    },
+)
