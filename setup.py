@@ -23,7 +23,7 @@ EXTENSIONS = [
     for source in SOURCES
 ]
 
-# Kernels check every offset by hand, where it is read; Cython's own checks would raise IndexError inside nogil loops.
+# Kernels check every offset by hand, if it is read; Cython's own checks would raise IndexError inside nogil loops.
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": False,

@@ -1,4 +1,4 @@
-"""What is measured: each case, the table it reads, what it is asked to reach, and who is beside us."""
+"""What is measured: each case, the table it reads, what it is queried to reach, and who is beside us."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["CASES", "Ask", "Case"]
 
 @dataclass(frozen=True)
 class Ask:
-    """What a case should reach; None where nothing is asked.
+    """What a case should reach; None if nothing is queried.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ class Ask:
     memory : float or None
         The share of the peer's peak memory that it may take.
     at_most, at_least : float or None
-        Bounds of the case's own figure: seconds, calls or MB, as its unit says.
+        Bounds of the case's own figure: seconds, calls or MB, as its unit specifies.
     """
 
     faster: float | None = None
@@ -45,7 +45,7 @@ class Case:
     shrink : float
         The table's size relative to the run's scale.
     big : bool
-        Run only when asked for.
+        Run only when requested.
     beside : str or None
         A second table that the work reads, of the same size, made beside the first.
     """

@@ -14,7 +14,7 @@ from pathlib import Path
 def peak_mb() -> float:
     """Return this process's peak resident memory in MB.
 
-    ``ru_maxrss`` keeps the parent's peak over fork and exec; the kernel's VmHWM does not, where there is one.
+    ``ru_maxrss`` keeps the parent's peak over fork and exec; the kernel's VmHWM does not, if there is one.
     """
     status = Path("/proc/self/status")
     if status.exists():

@@ -1,4 +1,4 @@
-"""The work of each case through the deltalake package: its call of the same result, the fastest where there are two."""
+"""The work of each case through the deltalake package: its call of the same result, the fastest if there are two."""
 
 from __future__ import annotations
 

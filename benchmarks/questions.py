@@ -1,4 +1,4 @@
-"""What every side is asked, and the bytes that every side decodes."""
+"""What every side is queried, and the bytes that every side decodes."""
 
 from __future__ import annotations
 

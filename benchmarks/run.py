@@ -41,7 +41,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Result:
-    """One case's figures; ``error`` says why there are none."""
+    """One case's figures; ``error`` specifies why there are none."""
 
     case: Case
     ours: Side | None
@@ -60,7 +60,7 @@ class Result:
 
     @property
     def met(self) -> bool:
-        """Whether everything that the case asks is reached."""
+        """Whether everything that the case requires is reached."""
         ask, own = self.case.ask, self.ours
         if own is None or self.error:
             return False

@@ -1,4 +1,4 @@
-"""What is measured on Spark: each case, its table, what it is asked to reach."""
+"""What is measured on Spark: each case, its table, what it is queried to reach."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SparkCase:
     warm, cold : float or None
         How many times faster than delta-spark: the median of the runs but the first in a JVM, and the first.
     plain : bool
-        Whether Spark's own Parquet source does the same work on the bare files.
+        Whether Spark's own Parquet source does the same work on the plain files.
     plain_most : float or None
         At most how many times as long as that it may take, warm.
     """

@@ -20,7 +20,7 @@ from benchmarks.tables import Sizes
 
 __all__ = ["PEER_PYTHON", "SparkResult", "SparkRun", "format_spark_markdown", "peer_missing"]
 
-#: Names the interpreter that has delta-spark, where ``--peer-python`` does not.
+#: Names the interpreter that has delta-spark, if ``--peer-python`` does not.
 PEER_PYTHON = "DELTA_SPARK_PYTHON"
 HEAD = ("work", "plain Parquet", "delta-spark", "delta_core", "ratio", "ask", "reached")
 
@@ -37,7 +37,7 @@ class SparkSide:
 
 @dataclass(frozen=True)
 class SparkResult:
-    """One case's figures by side; ``error`` says why there are none, or which answers differ."""
+    """One case's figures by side; ``error`` specifies why there are none, or which answers differ."""
 
     case: SparkCase
     sides: dict[str, SparkSide] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class SparkResult:
 
     @property
     def met(self) -> bool:
-        """Whether everything that the case asks is reached."""
+        """Whether everything that the case requires is reached."""
         asks = (("warm", self.case.warm), ("cold", self.case.cold))
         reached = all((self.faster(k) or 0) >= a for k, a in asks if a is not None)
         most = self.case.plain_most
@@ -78,7 +78,7 @@ class SparkResult:
 
 
 def peer_missing(python: str) -> str | None:
-    """Say why an interpreter can't run delta-spark; None where it can."""
+    """Say why an interpreter can't run delta-spark; None if it can."""
     if shutil.which(python) is None:
         return f"there is no interpreter {python}"
     done = subprocess.run([python, "-c", "import delta, pyspark"], capture_output=True, text=True, check=False)

@@ -46,7 +46,7 @@ SEVEN = (
 
 
 def spark_table(root: Path, name: str, sizes: Sizes) -> Path:
-    """Return the folder of a table, making it first where it is not there whole."""
+    """Return the folder of a table, making it first if it is not there whole."""
     return table_path(root, name, sizes, {**GENERATORS, **SPARK_GENERATORS})
 
 
@@ -149,7 +149,7 @@ def make_hundred_thousand(table: Path, sizes: Sizes) -> None:
 
 
 def _with_true_sizes(adds: pa.StructArray, first: Path) -> pa.StructArray:
-    """Lay one file at each path of the asked partition, and say its size."""
+    """Lay one file at each path of the requested partition, and specify its size."""
     places = pc.starts_with(adds.field("path"), f"event_date={DAY}/")
     for path in adds.field("path").filter(places).to_pylist():
         target = first.parent / path

@@ -17,14 +17,14 @@ __all__ = ["SIDES", "Work"]
 
 @dataclass(frozen=True)
 class Work:
-    """What the clock holds, and what is asked of its result when the clock has stopped."""
+    """What the clock holds, and what is requested of its result when the clock has stopped."""
 
     action: Callable[[], Any]
     answer: Callable[[Any], Any] = lambda result: result
 
 
 class Side:
-    """Who reads and writes; this one is Spark's own Parquet source on the bare files."""
+    """Who reads and writes; this one is Spark's own Parquet source on the plain files."""
 
     settings: Mapping[str, str] = MappingProxyType({})
 

@@ -49,7 +49,7 @@ Generators = Mapping[str, Callable[[Path, Sizes], None]]
 
 
 def table_path(root: Path, name: str, sizes: Sizes, generators: Generators | None = None) -> Path:
-    """Return the folder of a table, making it first where it is not there whole."""
+    """Return the folder of a table, making it first if it is not there whole."""
     target = root / f"{name}-{sizes.scale:g}"
     if not target.exists():
         building = root / f"{target.name}.building"

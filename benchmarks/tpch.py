@@ -18,7 +18,7 @@ __all__ = ["SCALE", "make_tpch", "tpch_table"]
 #: Rows at scale 1, of the tables that grow.
 _ROWS = {"supplier": 10_000, "customer": 150_000, "part": 200_000, "orders": 1_500_000}
 _FILES = 4
-#: TPC-H's scale where that of the benchmarks is 1.
+#: TPC-H's scale if that of the benchmarks is 1.
 SCALE = 0.3
 _NATIONS = (
     "ALGERIA", "ARGENTINA", "BRAZIL", "CANADA", "EGYPT", "ETHIOPIA", "FRANCE", "GERMANY", "INDIA", "INDONESIA", "IRAN", "IRAQ",

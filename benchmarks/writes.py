@@ -24,7 +24,7 @@ __all__ = ["appending_at_once", "checkpointing", "writing"]
 
 ROWS = 10_000_000
 PROCESSES, COMMITS_EACH = 8, 50
-#: What one process does: it says that it is ready, waits for a line, and appends.
+#: What one process does: it specifies that it is ready, waits for a line, and appends.
 APPENDER = """
 import sys
 import pyarrow as pa

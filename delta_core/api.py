@@ -1,10 +1,10 @@
-"""What plugins import: names of the core, each loaded when it is first asked for.
+"""What plugins import: names of the core, each loaded when it is first requested.
 
-A plugin imports this module and `delta_core.kernels` only, its tests `delta_core.testing` too. What stands here keeps its meaning while
+A plugin imports this module and `delta_core.kernels` only, its tests `delta_core.testing` too. What is here keeps its meaning while
 `API_VERSION` stays the same.
 """
 
-# `X as X` says that the name is exported; each import is a line of names, as in _HOMES below
+# `X as X` specifies that the name is exported; each import is a line of names, as in _HOMES below
 # ruff: noqa: I001, PLC0414
 
 from __future__ import annotations

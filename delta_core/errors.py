@@ -1,6 +1,6 @@
 """Every exception that delta_core raises.
 
-A message says what was found, what was expected, where, and what to do. The facts behind it
+A message states what was found, what was expected, where, and what to do. The facts behind it
 (``path``, ``version``, ``feature`` ...) are attributes, and they survive pickling.
 """
 
@@ -110,7 +110,7 @@ def _rebuild(kind: type[DeltaError], message: str, facts: dict[str, Any]) -> Del
     return kind(message, **facts)
 
 
-# --- the caller asked for something that is not there, or not possible ---------------------
+# --- the caller requested something that is not there, or not possible ---------------------
 
 
 class TableNotFoundError(DeltaError, FileNotFoundError):
@@ -118,7 +118,7 @@ class TableNotFoundError(DeltaError, FileNotFoundError):
 
 
 class TableExistsError(DeltaError, FileExistsError):
-    """There is a table where one was to be created."""
+    """There is a table if one was to be created."""
 
 
 class VersionNotFoundError(DeltaError, LookupError):
@@ -134,18 +134,18 @@ class InvalidArgumentError(DeltaError, ValueError):
 
 
 class UnsupportedOperationError(DeltaError, NotImplementedError):
-    """The call can't be served for this table; the message says what serves instead."""
+    """The call can't be served for this table; the message states what serves instead."""
 
 
 class MissingDependencyError(DeltaError, ImportError):
-    """An optional package is needed; the message says what to install."""
+    """An optional package is needed; the message states what to install."""
 
 
-# --- what the table's protocol asks for ----------------------------------------------------
+# --- what the table's protocol requires ----------------------------------------------------
 
 
 class ProtocolError(DeltaError):
-    """The table's protocol asks for something that can't be met."""
+    """The table's protocol requires something that can't be met."""
 
 
 class UnsupportedVersionError(ProtocolError):
@@ -189,9 +189,9 @@ class CheckpointError(CorruptTableError):
 
     @classmethod
     def of_unreadable(cls, path: str, why: object) -> CheckpointError:
-        """Return the error of a checkpoint file that an engine can't read; ``why`` is what the engine says."""
+        """Return the error of a checkpoint file that an engine can't read; ``why`` is what the engine specifies."""
         text = (
-            f"Checkpoint file {path} can't be read: {why}. No older files stand in for it. If a writer was replacing it, "
+            f"Checkpoint file {path} can't be read: {why}. No older files replace it. If a writer was replacing it, "
             "open the table again; otherwise restore the file from a backup."
         )
         return cls(text, path=path)
@@ -207,7 +207,7 @@ class LogChangedError(CheckpointError, LogError):
 
 
 class DataFileError(CorruptTableError):
-    """A data file holds something that can't be read as the table's schema says."""
+    """A data file holds something that can't be read as the table's schema specifies."""
 
 
 class DataFileNotFoundError(DataFileError, FileNotFoundError):
@@ -302,7 +302,7 @@ class AccessDeniedError(EngineError, PermissionError):
 
     @classmethod
     def of(cls, path: str, cause: object) -> AccessDeniedError:
-        """Return the error of a file that may not be read; ``cause`` is what the store says."""
+        """Return the error of a file that may not be read; ``cause`` is what the store specifies."""
         return cls(
             f"{path!r} may not be read: {cause}. Let this user read it, or use the credentials of one who may.",
             path=path,

@@ -1,4 +1,4 @@
-"""Snapshot: one version of a table. Opening one costs protocol and metadata; files come when asked for."""
+"""Snapshot: one version of a table. Opening one costs protocol and metadata; files come when requested."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def open_snapshot(
     Parameters
     ----------
     version, timestamp : optional
-        Which version, or the last one at a time (ISO 8601 text or datetime); the latest where neither is given.
+        Which version, or the last one at a time (ISO 8601 text or datetime); the latest if neither is given.
     engine : str or Engine
         The name of an entry point of the group ``delta_core.engines``, or an engine.
     commits : CommitSource, optional
@@ -105,7 +105,7 @@ def open_snapshot(
     timezone : str
         The zone of partition timestamps that name none.
     committer : Committer, optional
-        What makes commits into versions, where neither a feature's nor the store's own way is wanted.
+        What makes commits into versions, if neither a feature's nor the store's own way is requested.
     allow_external : sequence of str or False, optional
         Prefixes, such as ``s3://bucket/shared``, of places outside the table's root that its log may name. By default files
         on the table's own kind of store are read, and credentials go to its own host and bucket only; False reads nothing
@@ -118,7 +118,7 @@ def open_snapshot(
     TableNotFoundError, VersionNotFoundError
         There is no table, or not this version of it.
     UnsupportedFeatureError, UnsupportedVersionError, CatalogRequiredError
-        The table needs what is not here; the message says what to install or give.
+        The table needs what is not here; the message states what to install or pass.
     LogError, CheckpointError
         The log is not whole.
     ExternalPathError
@@ -162,7 +162,7 @@ def open_context(
 ) -> TableContext:
     """Return a table's context, whether there is a table or not; does no I/O. Arguments as of `open_snapshot`."""
     if timezone != "UTC":
-        time_zone(timezone)  # refused here, not at the first column that needs it
+        time_zone(timezone)  # rejected here, not at the first column that needs it
     if isinstance(engine, Engine) and allow_external is not None:
         raise InvalidArgumentError(
             "Found both an Engine and allow_external; expected it to be given to what made the engine."
@@ -215,7 +215,7 @@ class TableContext(Struct, frozen=True):
     opening: Opening | None = None
 
     def read(self, version: int | None = None, segment: LogSegment | None = None) -> Snapshot:
-        """Open a version, None for the latest; ``segment``: its log files, where they were chosen already."""
+        """Open a version, None for the latest; ``segment``: its log files, if they were chosen already."""
         start = perf_counter()
         contents = self.log.read(version, segment=segment)
         for attempt in count(1):
@@ -255,7 +255,7 @@ class TableContext(Struct, frozen=True):
     ) -> tuple[TableState, PluginSet]:
         """Build a state from protocol and metadata, as `define_table`, and find the plugins that serve it.
 
-        Raises CatalogRequiredError where a catalog decides the versions and none was given.
+        Raises CatalogRequiredError if a catalog decides the versions and none was given.
         """
         supported = supported_features(protocol, self.registry.legacy)
         plugins = resolve_plugins(supported, metadata, self.registry)
@@ -277,7 +277,7 @@ class TableContext(Struct, frozen=True):
         return Snapshot(self, contents, state, plugins, write_plan=write_plan)
 
     def _check_catalog(self, plugins: PluginSet) -> None:
-        needs = plugins.sole("requires_catalog", False, features=frozenset(plugins.features))
+        needs = plugins.single("requires_catalog", False, features=frozenset(plugins.features))
         if needs and self.log.catalog is None:
             raise CatalogRequiredError(
                 f"The versions of {self.log.uri} are decided by a catalog: its log alone may hold commits that were never "
@@ -291,7 +291,7 @@ def _ms_since(start: float) -> float:
 
 
 def _without_data(file: LogFile) -> LogFile:
-    """Drop a commit's content where it can be read again; a catalog's inline commit lies nowhere else."""
+    """Drop a commit's content if it can be read again; a catalog's inline commit lies nowhere else."""
     inline = file.kind == "staged" and "/" not in file.name
     return file if inline else file._replace(data=None)
 
@@ -315,7 +315,7 @@ def _domains(contents: LogContents) -> dict[str, str]:
 
 
 class _Later(Struct, frozen=True):
-    """Commits on top of files that are loaded, oldest first; looked at when the files are asked for."""
+    """Commits on top of files that are loaded, oldest first; looked at when the files are requested."""
 
     files: FileSet
     actions: ParsedActions
@@ -331,7 +331,7 @@ class _Later(Struct, frozen=True):
 
 
 def _read_of(log: TableLog, contents: LogContents, read: Callable[[LogContents], T]) -> tuple[T, LogContents]:
-    """Run what reads the log's files; where it fails on a checkpoint, again on what stands in for that."""
+    """Run what reads the log's files; if it fails on a checkpoint, again on what replaces that."""
     for attempt in count(1):
         try:
             return read(contents), contents
@@ -373,7 +373,7 @@ class _FileListing(Struct, frozen=True):
         return _read_of(self.log, self.log.again(contents), self.of)[0]
 
     def sidecars(self, checkpoint: str, actions: pa.Table) -> Any:
-        return self.plugins.sole("checkpoint_sidecars", table=self.state, checkpoint=checkpoint, actions=actions)
+        return self.plugins.single("checkpoint_sidecars", table=self.state, checkpoint=checkpoint, actions=actions)
 
 
 class Snapshot:
@@ -390,9 +390,9 @@ class Snapshot:
     engine : Engine
     timezone : str
     checksum : Mapping or None
-        The version's checksum, where this process wrote it: the next one is computed from it.
+        The version's checksum, if this process wrote it: the next one is computed from it.
     write_plan : WritePlan or None
-        How this process wrote the version's files: the next write reuses it where it still fits.
+        How this process wrote the version's files: the next write reuses it if it still fits.
 
     Parameters
     ----------
@@ -402,9 +402,9 @@ class Snapshot:
     later : _Later, optional
         Commits above an earlier version whose files are loaded.
     files : FileSet, optional
-        The version's files, where they are loaded already.
+        The version's files, if they are loaded already.
     commit_timestamp_ms : int, optional
-        The version's own commit time, where it is known.
+        The version's own commit time, if it is known.
     """
 
     def __init__(
@@ -525,7 +525,7 @@ class Snapshot:
 
     @property
     def files(self) -> FileSet:
-        """The live files. Reads the footers of the checkpoint; columns only when they are asked for."""
+        """The live files. Reads the footers of the checkpoint; columns only when they are requested."""
         files = self._files
         if files is None:
             files = self._files = self._list_files()
@@ -534,7 +534,7 @@ class Snapshot:
     def _list_files(self) -> FileSet:
         listing = self._listing
         if self._later is not None:
-            # what is kept of the earlier version may stand on files that are replaced by now
+            # what is kept of the earlier version may be on files that are replaced by now
             with suppress(LogChangedError):
                 files = self._later.files_after(self.engine, self.action_fields)
                 return files.renewable(partial(listing.renewed, self._contents), _touched(self._contents))
@@ -545,16 +545,16 @@ class Snapshot:
         return _FileListing(self.context.log, self.state, self.plugins, self.action_fields)
 
     def reload(self) -> None:
-        """Read the version anew from a fresh listing, for engines whose own readers found files of its log changed.
+        """Read the version again from a fresh listing, for engines whose own readers found files of its log changed.
 
-        Raises LogError where another table has been made at its place, VersionNotFoundError where the version is gone.
+        Raises LogError if another table has been made at its place, VersionNotFoundError if the version is gone.
         """
         self._contents = self.context.log.again(self._contents)
         self._later = None
         self._files = None
 
     def _reading(self, read: Callable[[LogContents], T]) -> T:
-        """Run what reads the log's files; where it fails on a checkpoint, again on what stands in for that."""
+        """Run what reads the log's files; if it fails on a checkpoint, again on what replaces that."""
         found, self._contents = _read_of(self.context.log, self._contents, read)
         return found
 
@@ -566,7 +566,7 @@ class Snapshot:
         return self.files.touched
 
     def tombstones(self, columns: Sequence[str] = ("deletionTimestamp",)) -> pa.Table:
-        """Return the removed files that readers of older versions may still need: path, dvId and the columns asked for."""
+        """Return the removed files that readers of older versions may still need: path, dvId and the columns requested."""
 
         def read(contents: LogContents) -> pa.Table:
             return pa.concat_tables([table for _, table in self._tombstones_of(contents, columns)])
@@ -574,9 +574,9 @@ class Snapshot:
         return self._reading(read)
 
     def tombstone_tables(self, columns: Sequence[str]) -> Iterator[tuple[CheckpointHandle | None, pa.Table]]:
-        """Yield the tombstones piece by piece, each with the checkpoint file that it stands in: what bounds memory.
+        """Yield the tombstones piece by piece, each with the checkpoint file that it is in: what bounds memory.
 
-        Raises LogChangedError where files of the log are replaced meanwhile.
+        Raises LogChangedError if files of the log are replaced meanwhile.
         """
         yield from self._tombstones_of(self._contents, columns)
 
@@ -620,7 +620,7 @@ class Snapshot:
     @cached_property
     def _history(self) -> CommitHistory:
         def rule() -> CommitTimestamp | None:
-            found: CommitTimestamp | None = self.plugins.sole("commit_timestamps", table=self.state)
+            found: CommitTimestamp | None = self.plugins.single("commit_timestamps", table=self.state)
             return found
 
         return CommitHistory(self.context.log, self.segment, rule, self.action_fields)
@@ -632,7 +632,7 @@ class Snapshot:
 
     @property
     def commit_timestamp_ms(self) -> int | None:
-        """The version's own commit time, as `timestamp_ms` but read from its commit alone; None where that is gone.
+        """The version's own commit time, as `timestamp_ms` but read from its commit alone; None if that is gone.
 
         A file time is as the store has it, not made monotone.
         """
@@ -651,7 +651,7 @@ class Snapshot:
     def commits(self, start: int, end: int | None = None) -> Iterator[Commit]:
         """Yield the commits of versions ``start`` to ``end`` (this one unless given), oldest first.
 
-        Raises VersionNotFoundError where a commit of the range was cleaned up.
+        Raises VersionNotFoundError if a commit of the range was cleaned up.
         """
         return self._history.read(start, self.version if end is None else end)
 
@@ -663,7 +663,7 @@ class Snapshot:
     def update(self) -> Snapshot:
         """Return the latest version; reads only the commits that this one lacks.
 
-        Where the log was cleaned up below it, so that this version can no longer be built, all is read anew.
+        If the log was cleaned up below it, so that this version can no longer be built, all is read again.
         """
         log = self.context.log
         if log.is_latest(self.version) and log.is_there(self._mark):
@@ -671,7 +671,7 @@ class Snapshot:
         newer = log.commits_above(self.segment, self._mark, self._is_fresh)
         if newer is None:
             found = self.context.read(None)
-            # a listing that lags does not have this version yet; a table that was made anew has another id
+            # a listing that lags does not have this version yet; a table that was made again has another id
             lags = found.version < self.version and found.metadata.id == self.metadata.id
             return self if lags else found
         self._seen(newer.mark)
@@ -695,14 +695,14 @@ class Snapshot:
         self._mark, self._seen_at = mark, time.monotonic()
 
     def check_same_table(self) -> None:
-        """Check that the table was not deleted, nor made anew at its place, since it was opened.
+        """Check that the table was not deleted, nor made again at its place, since it was opened.
 
-        Raises TableNotFoundError, or MetadataChangedError where the table's id is another one.
+        Raises TableNotFoundError, or MetadataChangedError if the table's id is another one.
 
         Notes
         -----
-        A look at one file on a local disk. On other stores a listing, unless one was made in the last seconds. Where these
-        don't tell, the table is opened again. A catalog knows its tables itself.
+        A look at one file on a local disk. On other stores a listing, unless one was made in the last seconds. If these
+        don't report, the table is opened again. A catalog has its tables itself.
         """
         log = self.context.log
         if log.catalog is not None or log.is_there(self._mark):
@@ -727,7 +727,7 @@ class Snapshot:
         self._seen(found._mark)
 
     def check_id_of(self, latest: Snapshot) -> None:
-        """Raise MetadataChangedError where a later version is one of another table."""
+        """Raise MetadataChangedError if a later version is one of another table."""
         if latest.metadata.id != self.metadata.id:
             raise MetadataChangedError(
                 f"The table at {self.uri} is another one by now: its id is {latest.metadata.id}, and that of the table which "
@@ -748,9 +748,9 @@ class Snapshot:
         Parameters
         ----------
         timestamp_ms : int, optional
-            The last one's commit time, where the caller knows it.
+            The last one's commit time, if the caller has it.
         actions : ParsedActions, optional
-            What the commits say, where the caller knows it; at least the columns that opening a table reads.
+            What the commits specify, if the caller has it; at least the columns that opening a table reads.
         write_plan : WritePlan, optional
             How this process wrote the last one's files.
         """
@@ -792,7 +792,7 @@ class Snapshot:
         )
 
     def with_checksum(self, checksum: Checksum | None) -> Snapshot:
-        """Return this version with the checksum that this process wrote of it, None where it wrote none."""
+        """Return this version with the checksum that this process wrote of it, None if it wrote none."""
         return Snapshot(
             self.context,
             self._contents,
@@ -895,5 +895,5 @@ class Snapshot:
         limit: int | None = None,
         **options: Any,
     ) -> scanning.Scan:
-        """Plan a scan; see `Scan` for the arguments and what it gives."""
+        """Plan a scan; see `Scan` for the arguments and what it returns."""
         return scanning.Scan(self, columns, metadata, predicate, limit, **options)

@@ -1,4 +1,4 @@
-"""The face: DeltaTable, with the names and call forms of `deltalake`, over Snapshot and Scan.
+"""The public API: DeltaTable, with the names and call forms of `deltalake`, over Snapshot and Scan.
 
 A table holds one snapshot and moves it; everything that is computed is computed below.
 """
@@ -63,7 +63,7 @@ FORMATS_GROUP = "delta_core.formats"
 
 
 class ProtocolVersions(NamedTuple):
-    """The table's protocol; a list is None where no feature is listed."""
+    """The table's protocol; a list is None if no feature is listed."""
 
     min_reader_version: int
     min_writer_version: int
@@ -100,7 +100,7 @@ class DeltaTable(UnavailableCalls):
     Parameters
     ----------
     table_uri : str or path
-        A local path or the URI of any file system that fsspec knows.
+        A local path or the URI of any file system that fsspec supports.
     version : int, optional
         The version to load; the latest if not given.
     storage_options : Mapping, optional
@@ -220,7 +220,7 @@ class DeltaTable(UnavailableCalls):
         **options
             As of `DeltaTable`.
 
-        Raises TableExistsError, and what features refuse.
+        Raises TableExistsError, and what features reject.
         """
         if mode not in ("error", "append", "overwrite", "ignore"):
             raise InvalidArgumentError(f"Found mode {mode!r}, expected error, append, overwrite or ignore.")
@@ -334,7 +334,7 @@ class DeltaTable(UnavailableCalls):
         version : int, str or datetime
             A version; or ISO 8601 text or a datetime, in the table's ``timezone`` if they name no zone.
 
-        Raises VersionNotFoundError where there is none.
+        Raises VersionNotFoundError if there is none.
         """
         if isinstance(version, bool) or not isinstance(version, (SupportsIndex, str, datetime)):
             raise TypeError(f"Found a version of type {type(version).__name__}, expected int, str or datetime.")
@@ -409,7 +409,7 @@ class DeltaTable(UnavailableCalls):
         ----------
         file_pruning_predicate : str or filters
             SQL, or tuples such as ``[("year", "=", "2021")]`` (a list of lists is OR over AND). It chooses files by
-            partition exactly and by statistics as far as they tell: rows are not filtered. ``("year", "=", "")``
+            partition exactly and by statistics as far as they report: rows are not filtered. ``("year", "=", "")``
             matches null.
         partition_filters
             The older name of the same.
@@ -426,12 +426,12 @@ class DeltaTable(UnavailableCalls):
         Parameters
         ----------
         flatten : bool
-            Columns ``null_count.a``, ``min.a``, ``max.a`` and ``partition.p`` in place of four structs.
+            Columns ``null_count.a``, ``min.a``, ``max.a`` and ``partition.p`` instead of four structs.
         """
         return interop.add_actions(self._snapshot, flatten)
 
     def count(self) -> int:
-        """Return the rows as far as statistics tell them; files without statistics and deleted rows are not seen."""
+        """Return the rows as far as statistics report them; files without statistics and deleted rows are not seen."""
         return interop.row_count(self._snapshot)
 
     def deletion_vectors(self) -> pa.RecordBatchReader:
@@ -470,9 +470,9 @@ class DeltaTable(UnavailableCalls):
         partitions : filters, optional
             Filters on partition columns; the same as putting them into ``filters``.
         columns : sequence of str, optional
-            In this order; a name may stand twice.
+            In this order; a name may be twice.
         filesystem : pyarrow.fs.FileSystem, optional
-            Reads the data files in place of the table's own storage; its root is the table's. Only for tables that
+            Reads the data files instead of the table's own storage; its root is the table's. Only for tables that
             `to_pyarrow_dataset` serves.
         filters : filters, SQL text, or a pyarrow expression
             Rows for which it is true are returned. A pyarrow expression keeps pyarrow's semantics.
@@ -495,7 +495,7 @@ class DeltaTable(UnavailableCalls):
     ) -> Any:
         """Return a pyarrow dataset of the data files, with each file's partition values and bounds as guarantees.
 
-        Raises UnsupportedOperationError for a table whose files alone don't tell its rows (deletion vectors, column
+        Raises UnsupportedOperationError for a table whose files alone don't report its rows (deletion vectors, column
         mapping, hidden rows ...): `dataset` serves those.
 
         Filters are pyarrow's own from then on. It takes NaN for no number: in a row group that holds NaN and one other
@@ -559,7 +559,7 @@ class DeltaTable(UnavailableCalls):
         predicate : str, filters or Expression
             Over the columns of the table and of the feed.
         allow_out_of_range : bool
-            Return no rows for a range above the latest version in place of an error.
+            Return no rows for a range above the latest version instead of an error.
         """
         by_time = starting_timestamp is not None and starting_version == 0
         if ending_version is not None:
@@ -581,7 +581,7 @@ class DeltaTable(UnavailableCalls):
 
         An operation that adds its feature to the table, such as ``add_constraint``, is there for every table.
 
-        Raises UnsupportedOperationError naming the feature that would bring it, where the table has none.
+        Raises UnsupportedOperationError naming the feature that would provide it, if the table has none.
         """
         served = {verb: target for f in self._snapshot.plugins.features.values() for verb, target in f.verbs.items()}
         if name not in served:
@@ -625,7 +625,7 @@ def open_table(table_uri: str | os.PathLike[str], **options: Any) -> Any:
     """Open whatever table lies at a place and return the class of its format.
 
     A format is an entry point of the group ``delta_core.formats``: a class with ``is_table(uri, storage_options)``
-    that is called with the URI and the options. Delta itself is built in and asked first.
+    that is called with the URI and the options. Delta itself is built in and requested first.
 
     Raises TableNotFoundError naming the formats that were tried.
     """

@@ -1,4 +1,4 @@
-"""The installed release: importlib.metadata is loaded for those who ask only."""
+"""The installed release: importlib.metadata is loaded for those who require only."""
 
 from importlib.metadata import version
 

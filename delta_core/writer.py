@@ -1,4 +1,4 @@
-"""The face of writing, in the call forms of ``deltalake``: `write_deltalake` and what it takes."""
+"""The public API of writing, in the call forms of ``deltalake``: `write_deltalake` and what it takes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def write_deltalake(
     cluster_by: Sequence[str] = (),
     allow_external: Sequence[str] | Literal[False] | None = None,
 ) -> None:
-    """Write rows into a table, creating it where there is none.
+    """Write rows into a table, creating it if there is none.
 
     Parameters
     ----------

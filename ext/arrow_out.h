@@ -247,7 +247,7 @@ class BoolColumn final : public Column {
 
 class StringColumn final : public Column {
    public:
-    // Write up to `most` bytes at what this returns, then say how many with `close`.
+    // Write up to `most` bytes at what this returns, then specify how many with `close`.
     char *open(size_t row, size_t most) {
         if (most > INT32_MAX - text_.size()) throw std::length_error("a string column holds at most 2 GiB");
         skip_to(row);
@@ -396,7 +396,7 @@ inline void release_capsule(PyObject *capsule) {
     delete array;
 }
 
-// Give an array to Python, as the Arrow PyCapsule interface wants it. Moves out of `array`.
+// Return an array to Python, as the Arrow PyCapsule interface wants it. Moves out of `array`.
 inline PyObject *array_capsule(ArrowArray &array) {
     ArrowArray *moved = new ArrowArray(array);
     array.release = nullptr;

@@ -201,7 +201,7 @@ __attribute__((target("bmi2")))
 static inline uint64_t deposit_hardware(uint64_t word, uint64_t mask) { return _pdep_u64(word, mask); }
 #endif
 
-// Narrows a mask of n values: of those that it keeps, the k-th stays where bit k of `inner` is set. `inner` has `count` bits.
+// Narrows a mask of n values: of those that it keeps, the k-th stays if bit k of `inner` is set. `inner` has `count` bits.
 // Returns how many stay; out, of as many words, may be the mask itself.
 static inline int64_t mask_narrow(const uint64_t *keep, int64_t n, const uint64_t *inner, int64_t count, uint64_t *out) {
     int64_t at = 0, total = 0;

@@ -61,7 +61,7 @@ static inline int64_t popcount_plain(const uint8_t *p, int64_t words) {
     return total;
 }
 
-/* x86 compilers may not assume the popcnt instruction; asking the processor is cheaper than the table they use. */
+/* x86 compilers may not assume the popcnt instruction; querying the processor is cheaper than the table they use. */
 #if defined(__x86_64__) && defined(__GNUC__)
 __attribute__((target("avx512vpopcntdq,avx512f,popcnt,avx2")))
 static int64_t popcount_avx512(const uint8_t *p, int64_t words) { return popcount_plain(p, words); }
@@ -425,7 +425,7 @@ static inline uint64_t spread_byte(uint64_t byte) {
     return ((one_bit_each + UINT64_C(0x7f7f7f7f7f7f7f7f)) >> 7) & UINT64_C(0x0101010101010101);
 }
 
-/* Values of a bitmap container in [low, high) to out[value + shift]; `fill` = 0x0101..01 where a value writes 0. */
+/* Values of a bitmap container in [low, high) to out[value + shift]; `fill` = 0x0101..01 if a value writes 0. */
 static void fill_bytes_bitmap(const uint8_t *p, int64_t low, int64_t high, uint8_t *out, int64_t shift, uint64_t fill) {
     while (low < high) {
         uint64_t word = load64(p + 8 * (low >> 6));

@@ -1,4 +1,4 @@
-"""The seen set of log replay; `delta_core.kernels.dedup` is its face."""
+"""The seen set of log replay; `delta_core.kernels.dedup` is its public API."""
 
 import os
 

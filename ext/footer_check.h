@@ -1,7 +1,7 @@
 // A Parquet file's footer: whether each column chunk's metadata is such that PyArrow can hand it out.
 //
-// PyArrow parses a footer with care, but looks at a column chunk's metadata only when it is asked for it, and ends the process
-// where that is damaged: no exception leads from there to Python. So it is asked for sound ones only.
+// PyArrow parses a footer with care, but looks at a column chunk's metadata only when it is requested it, and ends the process
+// if that is damaged: no exception leads from there to Python. So it is requested sound ones only.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
 # distutils: depends = ext/footer_check.h ext/parquet_pages.h ext/compact.h
-"""Footers of Parquet files; `delta_core.kernels.footer_check` is its face."""
+"""Footers of Parquet files; `delta_core.kernels.footer_check` is its public API."""
 
 from libc.stdint cimport int64_t, uint8_t
 

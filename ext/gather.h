@@ -61,7 +61,7 @@ static int text_is_sound(const text_column *t) {
     return !bad;
 }
 
-// Which string stands in row i, -1 for none: by code and row, with nulls where `valid` says so.
+// Which string is in row i, -1 for none: by code and row, with nulls if `valid` reports it.
 typedef struct {
     const int32_t *codes;   // NULL: a row is its own code
     const int32_t *rows;    // NULL: all, in order
@@ -108,7 +108,7 @@ static int64_t text_offsets(const text_column *t, const picks_t *p, int32_t *out
     return total > INT32_MAX ? -2 : total;
 }
 
-// Copies the strings to where their offsets say.
+// Copies the strings to where their offsets specify.
 static void text_copy(const text_column *t, const picks_t *p, const int32_t *at, uint8_t *out) {
     for (int64_t i = 0; i < p->n; i++) {
         int64_t code = pick(p, i);

@@ -1,4 +1,4 @@
-"""Rows of columns picked by index; `delta_core.kernels.gather` is its face."""
+"""Rows of columns picked by index; `delta_core.kernels.gather` is its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -102,7 +102,7 @@ def fixed(source, int64_t offset, int64_t length, int width, const int32_t[::1] 
 
 
 def bits(source, int64_t offset, int64_t length, const int32_t[::1] rows, out):
-    """Pick bits (all of `length` where rows is None) and return how many of them are set."""
+    """Pick bits (all of `length` if rows is None) and return how many of them are set."""
     cdef View values = View(source), target = View(out, True)
     cdef int64_t n = length if rows is None else rows.shape[0], found
     cdef const int32_t* chosen = row_pointer(rows)
@@ -191,7 +191,7 @@ def text(offsets, data, int64_t first, int64_t length, codes, int64_t codes_firs
     valid, valid_offset
         Validity of the rows; None: no nulls.
     num_rows, rows
-        Rows there are, and indices of those wanted (checked); None: all.
+        Rows there are, and indices of those requested (checked); None: all.
     """
     cdef View ends = View(offsets), content = View(data), numbers = View(codes), validity = View(valid)
     cdef View out_ends, out_content

@@ -1,6 +1,6 @@
 // Commits (sequences of JSON values, one object an action) to columns, one builder pass per commit.
 //
-// What the kinds of actions and their fields are is told from outside (`Schema`); this file only knows the
+// What the kinds of actions and their fields are is distinguished from outside (`Schema`); this file only has the
 // shapes: scalars, text, string maps and one level of nested objects.
 #pragma once
 
@@ -611,7 +611,7 @@ inline bool read_files(const std::shared_ptr<const Schema> &schema, const std::v
                 failed[run] = 1;
                 faults[run].memory = true;
             }
-            if (failed[run]) stop = true;  // runs that began earlier go on: of several faults the first is told
+            if (failed[run]) stop = true;  // runs that began earlier go on: of several faults the first is reported
         }
     };
     std::vector<std::thread> pool;

@@ -199,7 +199,7 @@ cdef class Parser:
         return None
 
     def take(self, schemas):
-        """Return a list of batches for every kind, and one for all other kinds; the parser starts anew."""
+        """Return a list of batches for every kind, and one for all other kinds; the parser starts again."""
         if self.failed:
             raise ValueError("this parser met a fault; what it had parsed is gone")
         cdef size_t kinds = self.builder.get().kinds.size()

@@ -17,7 +17,7 @@ enum class Trouble { None, Utf8, Key, Number, Space };
 struct Node {
     Shape shape = Shape::Null;
     int width = 0;                   // bytes of a value, or of an offset
-    std::string label;               // "name": as it stands in the line
+    std::string label;               // "name": as it is in the line
     const uint8_t *valid = nullptr;  // null: every value is there
     const char *values = nullptr;    // numbers, bits, or offsets (of digits: numbers as text)
     const char *text = nullptr;
@@ -71,7 +71,7 @@ inline uint64_t escapes(uint64_t word) {
     return high & ~(not_quote & not_slash & printable);
 }
 
-// The length of the UTF-8 sequence at p, 0 where there is none.
+// The length of the UTF-8 sequence at p, 0 if there is none.
 inline int sequence(const unsigned char *p, const unsigned char *end) {
     auto tail = [&](int i) { return p + i < end && (p[i] & 0xc0) == 0x80; };
     if (p[0] < 0x80) return 1;
@@ -287,7 +287,7 @@ class Lines {
         return trouble == Trouble::None ? put("]", 1) : trouble;
     }
 
-    // An object too, but a null value stays: partitionValues say so that a file has the null partition.
+    // An object too, but a null value stays: partitionValues report it that a file has the null partition.
     Trouble map(const Node &node, int64_t row) {
         Trouble trouble = put("{", 1);
         for (int64_t i = node.place(row), end = node.place(row + 1), start = i; i < end && trouble == Trouble::None; ++i) {
@@ -306,13 +306,13 @@ class Lines {
     const Node *where_ = nullptr;
 };
 
-// How many bytes the lines take; -1 and a failure where a value can't be written.
+// How many bytes the lines take; -1 and a failure if a value can't be written.
 inline int64_t measure_lines(const std::string &head, const std::string &tail, const Node &table, Failure &failure) {
     Counter counter;
     return Lines<Counter>(head, tail, table, counter).run(failure) ? counter.size : -1;
 }
 
-// Write lines that were measured; false where they don't fill the memory exactly.
+// Write lines that were measured; false if they don't fill the memory exactly.
 inline bool write_lines(
     const std::string &head, const std::string &tail, const Node &table, char *out, int64_t size, Failure &failure) {
     Writer writer(out, out + size);

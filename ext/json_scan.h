@@ -1,6 +1,6 @@
 // A strict, allocation-free JSON scanner over one block of memory.
 //
-// The text is [p, end). Loads may reach up to `readable`, never beyond it: the caller says how far the
+// The text is [p, end). Loads may reach up to `readable`, never beyond it: the caller specifies how far the
 // memory around the text goes, so that text in the middle of a larger buffer is scanned 16 bytes at a time
 // to its very end and text at the end of a buffer falls back to single bytes. No copy, no padding needed.
 #pragma once
@@ -346,7 +346,7 @@ inline char *put_utf8(uint32_t c, char *out) {
 constexpr size_t kUnescapeSlack = 16;
 
 // Write the text of a scanned string; `out` has room for its size + kUnescapeSlack. Returns the end of what was
-// written, or null on half a surrogate pair, which no UTF-8 can say; `s.begin` then is the place.
+// written, or null on half a surrogate pair, which no UTF-8 can represent; `s.begin` then is the place.
 inline char *unescape(Slice &s, char *out, const char *readable) {
     const char *p = s.begin;
     while (p < s.end) {
@@ -485,7 +485,7 @@ struct Decimal {
         return p == end;
     }
 
-    // The value times 10^scale, where that is a whole number below 10^precision.
+    // The value times 10^scale, if that is a whole number below 10^precision.
     bool scaled(int precision, int scale, __int128 &out) const {
         unsigned __int128 value = magnitude, limit = 1;
         for (int i = 0; i < precision; ++i) limit *= 10;

@@ -1,6 +1,6 @@
-// JSON statistics to typed columns: one pass over each row's text for all fields asked for.
+// JSON statistics to typed columns: one pass over each row's text for all fields requested.
 //
-// A bound that can't be read is absent, and so is everything of a row whose structure is broken. What is not asked
+// A bound that can't be read is absent, and so is everything of a row whose structure is broken. What is not requested
 // for is passed over by its quotes and brackets alone.
 #pragma once
 
@@ -31,7 +31,7 @@ struct StatNode {
     std::vector<int> children;
 };
 
-// The paths asked for, as a tree. Node 0 is the statistics object itself.
+// The paths requested, as a tree. Node 0 is the statistics object itself.
 struct StatTree {
     std::vector<StatNode> nodes = std::vector<StatNode>(1);
     std::vector<StatField> fields;
@@ -44,7 +44,7 @@ struct StatTree {
         nodes[static_cast<size_t>(parent)].children.push_back(made);
         return made;
     }
-    // False where the node has a field already.
+    // False if the node has a field already.
     bool set_field(int node, char type, int precision, int scale) {
         if (nodes[static_cast<size_t>(node)].field >= 0) return false;
         nodes[static_cast<size_t>(node)].field = static_cast<int>(fields.size());
@@ -146,7 +146,7 @@ inline bool parse_timestamp(Span s, bool zoned, int64_t &us) {
     }
     if (hour > 23 || minute > 59 || second > 59) return false;
     if (s.p < s.end && (!parse_zone(s, zone) || s.p < s.end)) return false;
-    if (zone && !zoned) return false;  // which local time it stands for can't be known
+    if (zone && !zoned) return false;  // which local time it represents can't be known
     int64_t seconds = days * 86400 + hour * 3600 + (minute - zone) * 60 + second;
     return !__builtin_mul_overflow(seconds, int64_t{1000000}, &us) && !__builtin_add_overflow(us, fraction, &us);
 }
@@ -287,7 +287,7 @@ class StatReader {
     // order, so that a key is mostly recognised by comparing bytes with the one expected.
     struct Link {
         std::string text;  // the key with its quotes and the colon
-        int child = 0;     // 0, the root, is nobody's child: not asked for
+        int child = 0;     // 0, the root, is nobody's child: not requested
         int next = 0;      // 0, the root's head, follows nothing
         uint32_t mask = 0;
         char head[kHead] = {};
@@ -384,7 +384,7 @@ class StatReader {
         return value(s, static_cast<size_t>(node.field));
     }
 
-    // A key came twice: the last one counts, so what the first one gave goes.
+    // A key came twice: the last one counts, so what the first one returned goes.
     void forget(int index) {
         const StatNode &node = tree_.nodes[static_cast<size_t>(index)];
         if (node.field >= 0) columns_.set_null(static_cast<size_t>(node.field), row_);

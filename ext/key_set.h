@@ -19,7 +19,7 @@ typedef struct {
     int64_t n, capacity;
     uint8_t *bytes;
     int64_t used, room;
-    uint8_t *tags;         /* 0 = free slot; asked first, and small enough to stay in cache */
+    uint8_t *tags;         /* 0 = free slot; requested first, and small enough to stay in cache */
     uint32_t *index;       /* slot -> entry */
     int64_t slots;         /* a power of two, at least twice n */
 } keys_t;
@@ -86,7 +86,7 @@ static inline int is_localhost(const uint8_t *p) {
     return 1;
 }
 
-/* file:/x, file:///x and file://localhost/x are /x, and %XX is its byte; an escape that isn't one stands for itself. 0 = no memory. */
+/* file:/x, file:///x and file://localhost/x are /x, and %XX is its byte; an escape that isn't one represents itself. 0 = no memory. */
 static inline int canonical_path(text_t *path, scratch_t *scratch) {
     const uint8_t *p = path->data;
     int64_t size = path->size;
@@ -121,7 +121,7 @@ static inline int key_equal(const keys_t *keys, const key_entry_t *entry, text_t
            (id.size <= 0 || !memcmp(p + path.size, id.data, (size_t)id.size));
 }
 
-/* Slot of the key, or the free slot where it belongs. */
+/* Slot of the key, or the free slot if it belongs. */
 static inline int64_t key_slot(const keys_t *keys, uint64_t hash, text_t path, text_t id) {
     int64_t slot = (int64_t)(hash & (uint64_t)(keys->slots - 1));
     for (; keys->tags[slot]; slot = (slot + 1) & (keys->slots - 1)) {
@@ -207,7 +207,7 @@ static int keys_insert(keys_t *keys, const strings_t *paths, const strings_t *id
     return status;
 }
 
-/* out[i] = the key of row i is there; 0 where the path is null. */
+/* out[i] = the key of row i is there; 0 if the path is null. */
 static int keys_contain(const keys_t *keys, const strings_t *paths, const strings_t *ids, uint8_t *out) {
     scratch_t scratch = {NULL, 0};
     int status = KEYS_OK;

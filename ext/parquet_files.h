@@ -70,7 +70,7 @@ class FileRun {
     int64_t rows() const { return rows_; }
     RunColumn &column(int64_t i) { return *columns_[i]; }
 
-    // Read one file behind those before it; false where it is left to a complete reader.
+    // Read one file behind those before it; false if it is left to a complete reader.
     bool read(const char *path, int64_t size) {
         if (is_ended_) return false;
         is_ended_ = true;
@@ -110,7 +110,7 @@ class FileRun {
 
     const uint8_t *content(int file, int64_t size) {
         struct stat facts;
-        // a file of another size than the log says is looked at by a complete reader
+        // a file of another size than the log specifies is looked at by a complete reader
         if (size < MAGIC_BYTES + TAIL_BYTES || fstat(file, &facts) || facts.st_size != size) return nullptr;
         return read_file(files_, file, 0, size);
     }

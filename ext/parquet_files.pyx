@@ -1,7 +1,7 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
 # distutils: depends = ext/parquet_files.h ext/parquet_footer.h ext/parquet_pages.h ext/compact.h
-"""Runs of small Parquet files; `delta_core.kernels.parquet_files` is its face."""
+"""Runs of small Parquet files; `delta_core.kernels.parquet_files` is its public API."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -110,5 +110,5 @@ cdef class Run:
         return valid, column.nulls, [ends, self._buffer(column.data.data, column.text)]
 
     cdef object _buffer(self, uint8_t* data, int64_t size):
-        # an address is needed even where there are no bytes
+        # an address is needed even if there are no bytes
         return pa.foreign_buffer(<size_t>data, size, self) if data is not NULL else pa.py_buffer(b"")

@@ -1,7 +1,7 @@
 // The footer of a Parquet file (parquet.thrift, Thrift's compact protocol): what it takes to find its column chunks.
 //
-// A footer that holds what this reader does not know (encryption, columns in other files), or that is damaged, is not parsed:
-// a complete reader then says what is wrong, if anything. No Python, and nothing is read behind the footer's end.
+// A footer that holds what this reader does not support (encryption, columns in other files), or that is damaged, is not parsed:
+// a complete reader then specifies what is wrong, if anything. No Python, and nothing is read behind the footer's end.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace delta_parquet {
 
-// One column chunk; numbers are -1 where the footer does not have them.
+// One column chunk; numbers are -1 if the footer does not have them.
 struct ChunkFacts {
     int64_t type = -1, codec = -1, encodings = 0;  // encodings: bit e is set for encoding e
     int64_t num_values = -1, uncompressed = -1, compressed = -1;

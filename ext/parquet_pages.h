@@ -1,7 +1,7 @@
 // Pages of one Parquet column chunk that is not repeated: headers, Snappy, levels, PLAIN and dictionary values.
 //
 // Whatever is not exactly as expected (another encoding, a length that does not fit, a code outside the dictionary)
-// ends in `unsupported`: the caller then reads the column by a complete reader, which says what is wrong, if anything.
+// ends in `unsupported`: the caller then reads the column by a complete reader, which specifies what is wrong, if anything.
 // Every buffer that is read from has SLACK readable bytes behind its end, every one that is written to has SLACK
 // writable ones, so that short copies may be made in blocks.
 //
@@ -59,7 +59,7 @@ struct Workspace {
     }
 };
 
-// Read `size` bytes of a file into the workspace; nullptr where there are fewer, or no memory.
+// Read `size` bytes of a file into the workspace; nullptr if there are fewer, or no memory.
 inline const uint8_t *read_file(Workspace &space, int file, int64_t offset, int64_t size) {
     uint8_t *const out = space.chunk.room(size);
     int64_t done = 0;
@@ -301,7 +301,7 @@ inline Unpack unpack_of(int width, std::integer_sequence<int, widths...>) {
     return of[width];
 }
 
-// Decode `n` numbers; false where there are fewer. `out` has room for 7 more.
+// Decode `n` numbers; false if there are fewer. `out` has room for 7 more.
 inline bool decode_runs(const uint8_t *in, const uint8_t *end, int width, int64_t n, uint32_t *out) {
     const int bytes = (width + 7) / 8;
     const Unpack unpack_groups = unpack_of(width, std::make_integer_sequence<int, 33>());
@@ -341,7 +341,7 @@ inline bool is_one_run(const uint8_t *in, const uint8_t *end, int width, int64_t
     return true;
 }
 
-// Give dense values their rows: those without one become 0.
+// Return dense values their rows: those without one become 0.
 template <class T>
 inline void spread(T *values, int64_t num_values, const uint32_t *levels, uint32_t most, int64_t n) {
     int64_t from = num_values;
@@ -415,7 +415,7 @@ class ChunkReader {
     bool append_codes(uint8_t *out) { return append_rows<uint32_t>(code_scratch_, out); }
 
     // Write the page's strings to `data + used`, and the end of each row's to `offsets[1 ...]`; return where the last one
-    // ends, -1 where the page is damaged.
+    // ends, -1 if the page is damaged.
     int64_t append_text(int32_t *offsets, uint8_t *data, int64_t used) {
         uint8_t *const end = codes_ ? coded_text(offsets + 1, data, data + used) : plain_text(offsets + 1, data, data + used);
         return end ? end - data : -1;
@@ -485,7 +485,7 @@ class ChunkReader {
         for (int64_t i = 0; i < n; i++) values[i] = dictionary[code[i]];
     }
 
-    // Write the strings of the kept rows, of which `next(text, size)` gives one value after the other; nullptr where it fails.
+    // Write the strings of the kept rows, of which `next(text, size)` returns one value after the other; nullptr if it fails.
     template <class Next>
     uint8_t *append_strings(Next next, int32_t *ends, uint8_t *data, uint8_t *out) {
         const bool all = kept_ == rows_;
@@ -564,7 +564,7 @@ class ChunkReader {
         return PAGE;
     }
 
-    // Return the plain bytes of (a part of) a page's body, nullptr where they can't be had.
+    // Return the plain bytes of (a part of) a page's body, nullptr if they can't be had.
     const uint8_t *plain(const uint8_t *body, int64_t size, int64_t uncompressed, bool compressed, Scratch &scratch) {
         if (!compressed || codec_ == UNCOMPRESSED) return size == uncompressed ? body : nullptr;
         if (!size && !uncompressed) return body;  // a page of nulls alone
@@ -708,7 +708,7 @@ inline void count_page(ChunkReader &reader, uint8_t *bits, int64_t num_rows, Row
     rows.kept += reader.kept();
 }
 
-// Read every page of a chunk of numbers. `bits`, for all rows, may be nullptr where nothing is null.
+// Read every page of a chunk of numbers. `bits`, for all rows, may be nullptr if nothing is null.
 inline Status read_values(ChunkReader &reader, int width, int64_t num_rows, uint8_t *out, uint8_t *bits, Rows &rows) {
     Status status;
     while ((status = reader.next_page()) == PAGE) {
@@ -730,7 +730,7 @@ inline Status read_codes(ChunkReader &reader, int64_t num_rows, uint8_t *out, ui
     return status;
 }
 
-// Read pages of strings while there is room; PAGE where the page at hand, of `more` bytes, needs some.
+// Read pages of strings while there is room; PAGE if the page at hand, of `more` bytes, needs some.
 inline Status read_text(ChunkReader &reader, int64_t num_rows, int32_t *ends, uint8_t *data, int64_t room, uint8_t *bits,
                         Rows &rows, int64_t &used, int64_t &more, bool has_page) {
     Status status = PAGE;

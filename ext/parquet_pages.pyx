@@ -1,7 +1,7 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
 # distutils: depends = ext/parquet_pages.h ext/compact.h
-"""Pages of Parquet column chunks as Arrow buffers; `delta_core.kernels.parquet_pages` is its face."""
+"""Pages of Parquet column chunks as Arrow buffers; `delta_core.kernels.parquet_pages` is its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -61,7 +61,7 @@ cdef size_t MOST_KEPT = 16 << 20
 
 
 class UnsupportedPagesError(Exception):
-    """The chunk holds what this reader does not decode, or what is damaged: a complete reader tells which."""
+    """The chunk holds what this reader does not decode, or what is damaged: a complete reader reports which."""
 
 
 cdef class Block:
@@ -115,7 +115,7 @@ cdef class Column:
     Parameters
     ----------
     source : int or buffer
-        A file descriptor, or bytes that start where the file does.
+        A file descriptor, or bytes that start if the file does.
     offset, size
         Where the chunk lies.
     keep : uint64[n], optional
@@ -285,7 +285,7 @@ cdef class Column:
 
 
 def decompress_snappy(const uint8_t[::1] data, int64_t size):
-    """Return the `size` plain bytes of a Snappy block; None where it does not have as many. For tests."""
+    """Return the `size` plain bytes of a Snappy block; None if it does not have as many. For tests."""
     cdef Block source = Block(data.shape[0]), out = Block(size)
     cdef bint good
     if data.shape[0]:

@@ -1,4 +1,4 @@
-"""Sets of row positions and the portable roaring formats; `delta_core.kernels.row_set` and `.roaring` are its face."""
+"""Sets of row positions and the portable roaring formats; `delta_core.kernels.row_set` and `.roaring` are its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize

@@ -1,4 +1,4 @@
-"""Row id arithmetic that can't overflow unseen; `delta_core.kernels.row_ids` is its face."""
+"""Row id arithmetic that can't overflow unseen; `delta_core.kernels.row_ids` is its public API."""
 
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 
@@ -18,7 +18,7 @@ def assign(const int64_t[::1] num_records, const uint8_t[::1] valid, int64_t mar
 
 
 def materialise(int64_t first, const int64_t[::1] stored, const uint8_t[::1] valid, int64_t[::1] out):
-    """Write stored[i] where there is one, else first + i, which the caller has checked to fit."""
+    """Write stored[i] if there is one, else first + i, which the caller has checked to fit."""
     cdef int64_t i, n = out.shape[0]
     with nogil:
         for i in range(n):

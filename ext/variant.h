@@ -1,7 +1,7 @@
 // Parquet's variant: its binary form to JSON text, and shredded columns back to the binary form.
 //
-// Every length and offset is checked where it is read. What breaks the format throws std::invalid_argument. A value
-// of n bytes costs time and nesting in proportion to n: parts that overlap are refused, since they could make a few
+// Every length and offset is checked if it is read. What breaks the format throws std::invalid_argument. A value
+// of n bytes costs time and nesting in proportion to n: parts that overlap are rejected, since they could make a few
 // bytes grow without bound.
 #pragma once
 
@@ -79,7 +79,7 @@ class Dictionary {
 
 // --- values ------------------------------------------------------------------------------------------------------------
 
-// An object or array: where its parts stand.
+// An object or array: if its parts are.
 struct Container {
     bool object;
     uint32_t count;
@@ -188,7 +188,7 @@ class JsonWriter {
         char buffer[24];
         out_.append(buffer, std::to_chars(buffer, buffer + 24, value).ptr);
     }
-    // As Java writes it: shortest digits, with an exponent outside [1e-3, 1e7); in quotes where JSON has no number.
+    // As Java writes it: shortest digits, with an exponent outside [1e-3, 1e7); in quotes if JSON has no number.
     template <class T>
     void floating(T value) {
         if (!std::isfinite(value)) {
@@ -393,7 +393,7 @@ class Unshredder {
    private:
     using Part = std::pair<uint32_t, std::string>;  // field id and value
 
-    // Append the value; false where it is missing.
+    // Append the value; false if it is missing.
     bool build(int slot_index, int64_t row, std::string &out) {
         const Slot &slot = slots.at(slot_index);
         if (row < 0 || row >= slot.rows) corrupt("a list's offsets lie outside its elements");

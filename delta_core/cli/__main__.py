@@ -1,4 +1,4 @@
-"""``python -m delta_core.cli``: the program where its script is not on PATH."""
+"""``python -m delta_core.cli``: the program if its script is not on PATH."""
 
 from __future__ import annotations
 

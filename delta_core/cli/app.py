@@ -45,7 +45,7 @@ class _ReaderGoneError(Exception):
 
 
 class _Program(click.Group):
-    """Loads a command when it is asked for, and keeps a closed pipe from click, which would exit with 1."""
+    """Loads a command when it is requested, and keeps a closed pipe from click, which would exit with 1."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*self.commands, *COMMANDS})
@@ -80,11 +80,11 @@ class _Program(click.Group):
 
 @click.group(cls=_Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="delta-core-lake", prog_name=PROGRAM)
-@click.option("--debug", is_flag=True, help="Show the traceback of an error; may stand anywhere.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error; may be anywhere.")
 def cli(debug: bool) -> None:
     """Read and write Delta Lake tables: what they are, what is in them, what changed.
 
-    TABLE is a local path or the URI of any file system that fsspec knows (s3://, gs://, abfs:// ...).
+    TABLE is a local path or the URI of any file system that fsspec supports (s3://, gs://, abfs:// ...).
 
     Exit codes: 0 done, 1 the table or its data is at fault, 2 the command line is.
     """

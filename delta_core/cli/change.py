@@ -123,7 +123,7 @@ def create(
     help="What to do with a table that exists.",
 )
 @click.option(
-    "--format", "-f", "kind", type=click.Choice(FORMATS), help="The sources' format; else their ending says it."
+    "--format", "-f", "kind", type=click.Choice(FORMATS), help="The sources' format; else their ending specifies it."
 )
 @click.option(
     "--replace-where", metavar="SQL", help="With --mode overwrite: replace only the rows that a predicate selects."
@@ -157,7 +157,7 @@ def write(
 ) -> None:
     """Write rows of Parquet, CSV, JSON lines or Arrow files into a table; - reads standard input.
 
-    The table is created where there is none. CSV and JSON are read as the table's types where it exists.
+    The table is created if there is none. CSV and JSON are read as the table's types if it exists.
 
     \b
     Examples:
@@ -246,7 +246,7 @@ def _counted(reader: pa.RecordBatchReader, advance: Callable[[int], None] | None
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int], None] | None]:
-    """Count rows on stderr, where someone can see it."""
+    """Count rows on stderr, if someone can see it."""
     if not sys.stderr.isatty():
         yield None
         return

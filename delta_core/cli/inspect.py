@@ -1,4 +1,4 @@
-"""Commands that say what a table is: info, schema, history, files, features, log."""
+"""Commands that specify what a table is: info, schema, history, files, features, log."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _note_refused(refused: str | None) -> None:
 
 def _describe(snapshot: Snapshot, refused: str | None) -> dict[str, Any]:
     metadata, protocol = snapshot.metadata, snapshot.protocol
-    # which files count, and which of their rows, is for features to say
+    # which files count, and which of their rows, is for features to specify
     counted = interop.Sizes(None, None, None, None) if refused else interop.sizes(snapshot)
     return {
         "uri": interop.root_uri(snapshot),
@@ -302,7 +302,7 @@ _MISSING = {True: "none: reading needs it", False: "none: reading ignores it"}
 
 
 def _needed(target: Target, registry: PluginRegistry) -> tuple[Protocol, list[dict[str, Any]]]:
-    """Return a version's protocol and its features, of which nobody can say whether they are active."""
+    """Return a version's protocol and its features, of which it is unknown whether they are active."""
     context = open_context(target.uri, target.storage_options or None, allow_external=target.allow_external)
     protocol = context.log.read(target.version).protocol
     supported = supported_features(protocol, registry.legacy)
@@ -399,12 +399,12 @@ def _checked(log: TableLog, version: int | None) -> tuple[LogSegment, dict[str, 
                 log.engine.logs.read_commits([file], ActionQuery(BASE_COLUMNS))
             except CorruptTableError as why:
                 problems[file.name] = str(why)
-        # what is wrong with a checkpoint, or with all of them together, is told by the whole
+        # what is wrong with a checkpoint, or with all of them together, is determined by the whole
         return segment, problems or {"": str(e)}
 
 
 def _measured(segment: LogSegment, storage: Storage) -> LogSegment:
-    """Return the segment with sizes and times where the listing did not tell them."""
+    """Return the segment with sizes and times if the listing did not report them."""
     files = [*(segment.checkpoint.files if segment.checkpoint else ()), *segment.deltas]
     unknown = [f for f in files if f.size is None and f.data is None]
     stats = storage.stat([f"_delta_log/{f.name}" for f in unknown])

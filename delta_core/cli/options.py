@@ -37,7 +37,7 @@ class Target(Struct):
         return self._open(None)
 
     def snapshot(self) -> Snapshot:
-        """Open the version that is asked for."""
+        """Open the version that is requested."""
         if self.timestamp is not None:
             return self.table().snapshot(timestamp=self.timestamp)
         return self._open(self.version).snapshot()
@@ -48,7 +48,7 @@ class Target(Struct):
         )
 
     def described(self) -> tuple[Snapshot, str | None]:
-        """Open the requested version for what its log says of it, although its rows may need features that are not installed.
+        """Open the requested version for what its log specifies for it, although its rows may need features that are not installed.
 
         Returns the snapshot, and why its rows can't be read; None if they can.
         """
@@ -170,7 +170,7 @@ def table_command(required: bool = True, versioned: bool = True) -> Callable[[Co
 
 def as_json(command: Command) -> Command:
     """Give a command ``--json``."""
-    return click.option("--json", "json_output", is_flag=True, help="Print JSON in place of text.")(command)
+    return click.option("--json", "json_output", is_flag=True, help="Print JSON instead of text.")(command)
 
 
 def selection(command: Command) -> Command:

@@ -47,7 +47,7 @@ def console(stderr: bool = False) -> Console:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON can say it.
+    """Return a value as JSON can represent it.
 
     Times become ISO 8601 text, decimals text, bytes base64, maps objects, NaN and the infinities text.
     """
@@ -71,7 +71,7 @@ def plain(value: Any) -> Any:
 
 
 def row_dicts(batch: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
-    """Return rows as JSON can say them."""
+    """Return rows as JSON can represent them."""
     names, columns = batch.schema.names, [[plain(v) for v in values(c)] for c in batch.columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
@@ -120,7 +120,7 @@ def _number(text: str) -> float | str:
 
 
 def _with_objects(value: Any, kind: pa.DataType) -> Any:
-    """Return a value with dicts for maps that are lists of pairs, where the keys allow it, and values for JSON text."""
+    """Return a value with dicts for maps that are lists of pairs, if the keys allow it, and values for JSON text."""
     if value is None:
         return None
     if isinstance(kind, pa.JsonType):
@@ -136,7 +136,7 @@ def _with_objects(value: Any, kind: pa.DataType) -> Any:
 
 
 def _numbers(kind: pa.DataType) -> pa.DataType:
-    """Return a type with numbers in place of times."""
+    """Return a type with numbers instead of times."""
     if pa.types.is_temporal(kind):
         return pa.int32() if pa.types.is_date32(kind) else pa.int64()
     if pa.types.is_struct(kind):
@@ -185,7 +185,7 @@ def print_table(
 
 
 def print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], numeric: Sequence[str] = ()) -> None:
-    """Print rows of data: as a table where the terminal is wide enough for one, else field by field."""
+    """Print rows of data: as a table if the terminal is wide enough for one, else field by field."""
     from rich.text import Text
 
     out = console()

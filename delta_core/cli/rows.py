@@ -159,7 +159,7 @@ def changes(
     """Show or write the rows that changed, commit by commit.
 
     Rows carry _change_type, _commit_version and _commit_timestamp. They are shown as a table unless --format
-    or --output say otherwise.
+    or --output specify otherwise.
 
     \b
     Examples:
@@ -292,7 +292,7 @@ def _export(reader: pa.RecordBatchReader, kind: str, output: str | None, schema:
 
 @contextmanager
 def _progress(output: str | None) -> Iterator[Callable[[int], None] | None]:
-    """Count rows on stderr while a file is written, where someone can see it."""
+    """Count rows on stderr while a file is written, if someone can see it."""
     if output in (None, STDOUT) or not sys.stderr.isatty():
         yield None
         return

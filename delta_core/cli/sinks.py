@@ -61,7 +61,7 @@ def format_of(output: str | None, given: str | None, default: str) -> str:
     suffix = Path(output).suffix.lower()
     if suffix not in _SUFFIXES:
         raise InvalidArgumentError(
-            f"The ending of {output!r} says no format; expected one of {', '.join(_SUFFIXES)}, or --format.",
+            f"The ending of {output!r} specifies no format; expected one of {', '.join(_SUFFIXES)}, or --format.",
             path=output,
         )
     return _SUFFIXES[suffix]
@@ -199,7 +199,7 @@ def _check_year(column: pa.Array, name: str) -> None:
     unit = _DAY_US if is_date else 1
     if low is not None and not (low * unit >= _LEAST_US and high * unit <= _GREATEST_US):
         raise UnsupportedOperationError(
-            f"Column {name} holds a time whose year CSV can't say; use another --format, or leave it out by --columns.",
+            f"Column {name} holds a time whose year CSV cannot represent; use another --format, or leave it out by --columns.",
             column=name,
         )
 

@@ -22,7 +22,7 @@ from delta_core.kernels.decimals import read_decimals
 __all__ = ["open_rows", "read_schema"]
 
 STDIN = "-"
-#: What is looked at to know which columns JSON lines have.
+#: What is looked at to find which columns JSON lines have.
 _HEAD = 1 << 20
 
 
@@ -34,11 +34,11 @@ def open_rows(
     Parameters
     ----------
     kind : str, optional
-        The format of every source; otherwise the ending of its name says it, and standard input is Arrow.
+        The format of every source; otherwise the ending of its name specifies it, and standard input is Arrow.
     columns : pyarrow.Schema, optional
-        The table's columns: CSV and JSON, which say no types, are read as these.
+        The table's columns: CSV and JSON, which specify no types, are read as these.
     filled : collection of str
-        Those that the table fills where rows lack them: they are not brought as nulls.
+        Those that the table fills if rows lack them: they are not passed as nulls.
 
     Raises InvalidArgumentError for a source that can't be read, also while it is read.
     """
@@ -68,7 +68,7 @@ def open_rows(
 
 
 class _Rows:
-    """A source's schema and batches; what goes wrong later is told as what goes wrong at once."""
+    """A source's schema and batches; what goes wrong later is reported as what goes wrong at once."""
 
     def __init__(self, source: str, kind: str, columns: pa.Schema | None, filled: Collection[str] = ()) -> None:
         self._source, self._kind = source, kind
@@ -113,7 +113,7 @@ class _Rows:
 
     def _error(self, error: Exception) -> InvalidArgumentError:
         what = "Standard input" if self._source == STDIN else repr(self._source)
-        hint = " Say with --format what it is." if self._source == STDIN else ""
+        hint = " Specify its format with --format." if self._source == STDIN else ""
         return InvalidArgumentError(f"{what} can't be read as {self._kind}: {error}.{hint}", path=self._source)
 
 
@@ -137,7 +137,7 @@ def _as_text(t: pa.DataType) -> pa.DataType:
 
 
 def _as_table(found: pa.Schema, columns: pa.Schema | None) -> tuple[pa.Schema, list[Callable[[Any], Any] | None]]:
-    """Return the schema with the table's types where text stands for them, and what makes values of the text."""
+    """Return the schema with the table's types if text represents them, and what makes values of the text."""
     wanted = {} if columns is None else {f.name.lower(): f.type for f in columns}
     types = [wanted.get(f.name.lower(), f.type) for f in found]
     given = [_stands_for(f.type, t) for f, t in zip(found, types, strict=True)]
@@ -228,7 +228,7 @@ def _begin(source: BinaryIO) -> bytes:
 def _keys(line: bytes) -> Sequence[str]:
     try:
         found = json.loads(line)
-    except ValueError:  # cut, or broken: whoever parses all of it says so
+    except ValueError:  # cut, or broken: whoever parses all of it reports it
         return ()
     return list(found) if isinstance(found, dict) else ()
 

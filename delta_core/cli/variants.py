@@ -16,7 +16,7 @@ _VARIANT = PrimitiveType("variant")
 
 
 def variants_as_json(reader: pa.RecordBatchReader, schema: StructType) -> pa.RecordBatchReader:
-    """Return a stream with Arrow's JSON type in place of variants, at any depth; ``schema`` is the table's."""
+    """Return a stream with Arrow's JSON type instead of variants, at any depth; ``schema`` is the table's."""
     fields = [schema.get(f.name) for f in reader.schema]
     types = [f.type if f is not None and _has_variant(f.type) else None for f in fields]
     if not any(types):

@@ -1,6 +1,6 @@
 """One attempt: from staged intents and the latest state to the lines of a commit.
 
-Everything that belongs to an attempt (row ids, in-commit timestamp, identity marks) is made anew from the intents;
+Everything that belongs to an attempt (row ids, in-commit timestamp, identity marks) is made again from the intents;
 names, ids and types never change between attempts.
 """
 
@@ -76,7 +76,7 @@ class Attempt(Struct, frozen=True, dict=True):
 
     @cached_property
     def content(self) -> CommitContent | None:
-        """What a reader of the lines would find; None where only parsing them tells."""
+        """What a reader of the lines would find; None if only parsing them reports."""
         view = self.view
         found = as_parsed(view.version, self.small, view.removes, view.adds, skip=frozenset({COMMIT_INFO.name}))
         return None if found is None else CommitContent(found, self.info)
@@ -95,8 +95,8 @@ def build_attempt(
 ) -> Attempt:
     """Make the actions of one attempt: rules, then metadata, then checks, then lines.
 
-    ``base`` is the latest version, for rules that ask more of it than its state. Raises what ``check_commit`` hooks raise,
-    PluginConflictError where two features claim one field.
+    ``base`` is the latest version, for rules that require more of it than its state. Raises what ``check_commit`` hooks raise,
+    PluginConflictError if two features claim one field.
     """
     version = 0 if latest is None else latest.version + 1
     adds = intents.table(intents.adds, ADDED_FILE, _fields(plugins, "add"))
@@ -226,7 +226,7 @@ def _shape(metadata: Metadata) -> list[tuple[Path, str, bool]]:
 
 
 def _check_permitted(intents: Intents, rules: Sequence[CommitRule], plugins: PluginSet) -> None:
-    """Refuse kinds of action that no feature of the table brings or permits."""
+    """Refuse kinds of action that no feature of the table provides or permits."""
     extra = {r.kind: r.feature for r in rules if isinstance(r, ExtraAction)}
     kinds = {kind for kind, _ in intents.actions} | extra.keys()
     kinds |= {DOMAIN_METADATA.name} if intents.domains or intents.system_domains else set()

@@ -1,4 +1,4 @@
-"""The committer of stores that can create a file only where there is none. Protocol: Delta Log Entries."""
+"""The committer of stores that can create a file only if there is none. Protocol: Delta Log Entries."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class StoreCommitter:
 
 
 def is_refusal(error: EngineError) -> bool:
-    """Whether a failed put was certainly refused: the disk is full, the store forbids it or can't do it."""
+    """Whether a failed put was certainly rejected: the disk is full, the store forbids it or can't do it."""
     cause = error.__cause__
     if isinstance(cause, (PermissionError, NotImplementedError)):
         return True
@@ -87,7 +87,7 @@ def _refused(proposal: Proposal, cause: EngineError) -> CommitError:
 
 
 def _unknown(proposal: Proposal, path: str, failures: list[EngineError]) -> CommitStateUnknownError:
-    found = f"{failures[-1]}" if failures else "the store says that it exists and that it does not."
+    found = f"{failures[-1]}" if failures else "the store specifies that it exists and that it does not."
     error = CommitStateUnknownError(
         f"Whether version {proposal.version} was committed is not known after {PUTS} tries: {found} The store may still "
         f"finish one of them. Look for txnId {proposal.txn_id} in {path} before trying again; nothing was deleted.",
@@ -119,7 +119,7 @@ def holds_transaction(data: bytes, txn_id: str) -> bool:
 def prove_exclusive(storage: Storage) -> None:
     """Prove, once a process and store, that the store creates a file once: among puts at once, and afterwards.
 
-    Does nothing for local disks. Raises CommitError where two puts succeed: writers on such a store would overwrite
+    Does nothing for local disks. Raises CommitError if two puts succeed: writers on such a store would overwrite
     each other's commits. Leaves nothing behind.
     """
     if storage.store is None or storage.store in _proven:
@@ -132,13 +132,13 @@ def prove_exclusive(storage: Storage) -> None:
                 problem = _find_problem(storage, path)
             except EngineError as e:
                 raise CommitError(
-                    f"{storage.root} can't create a file only where there is none: {e} Give a committer=, such as the one "
+                    f"{storage.root} can't create a file only if there is none: {e} Pass a committer=, such as the one "
                     "on DynamoDB.",
                     path=storage.root,
                 ) from e
         if problem:
             raise CommitError(
-                f"{storage.root} let {problem}: concurrent writers would lose commits there. Writing is refused; give a "
+                f"{storage.root} let {problem}: concurrent writers would lose commits there. Writing is rejected; pass a "
                 "committer=, such as the one on DynamoDB.",
                 path=storage.root,
             )
@@ -157,7 +157,7 @@ def _probe(storage: Storage) -> Iterator[str]:
 
 
 def _find_problem(storage: Storage, path: str) -> str:
-    """Return what the store let happen that it should not have; empty where it behaves."""
+    """Return what the store let happen that it should not have; empty if it behaves."""
     barrier = threading.Barrier(RACERS)
 
     def put(number: int) -> PutResult | EngineError:
@@ -172,11 +172,11 @@ def _find_problem(storage: Storage, path: str) -> str:
     winners = [i for i, r in enumerate(results) if r == "created"]
     if len(winners) > 1:
         return f"{len(winners)} of {RACERS} conditional puts at once succeed"
-    # also where all failed: by then the store tells why
+    # also if all failed: by then the store reports why
     again = storage.put_if_absent(path, b"again")
     if winners and again == "created":
         return "a second conditional put succeed"
     (found,) = storage.read([RangeRequest(path)])
     if winners and bytes(found) != b"%d" % winners[0]:
-        return "a refused conditional put change the file"
+        return "a rejected conditional put change the file"
     return ""

@@ -1,7 +1,7 @@
 """Whether a commit that won the race contradicts a transaction. Rules on effects, not on operations.
 
 Checked per winner, oldest first: protocol, metadata, application ids, domains, appended files that match what was
-read, removed files that were read, files that both remove. Row-level: where a winner changed the vector of a file
+read, removed files that were read, files that both remove. Row-level: if a winner changed the vector of a file
 of which this transaction drops rows, disjoint rows rebase.
 """
 
@@ -116,7 +116,7 @@ def _check_keys(winner: Commit, intents: Intents) -> None:
 
 
 def _check_declared(winner: Commit, intents: Intents, kinds: Iterable[ActionKind]) -> None:
-    """Two commits that write one key of a feature's action conflict, unless it says that they don't."""
+    """Two commits that write one key of a feature's action conflict, unless it specifies that they don't."""
     keys = {k.name: k.key for k in kinds if not k.rebasable}
     mine = {(kind, _key(value, keys[kind])) for kind, value in intents.actions if kind in keys}
     for kind, value in winner.others:
@@ -157,7 +157,7 @@ def _check_appends(winner: Commit, check: _Check) -> None:
 
 
 def _check_removed_reads(winner: Commit, check: _Check) -> None:
-    # a file that comes back with fewer rows is judged row by row, where rows of it are to be dropped
+    # a file that comes back with fewer rows is judged row by row, if rows of it are to be dropped
     mine = {path for r in check.intents.row_removals for path in r.file.column("path").to_pylist()}
     removed = _without(winner.removes, mine & _paths(winner.adds))
     if not removed.num_rows:

@@ -1,4 +1,4 @@
-"""What the core itself asks of a table's definition, whatever its features: names, partition columns, nullability."""
+"""What the core itself requires of a table's definition, whatever its features: names, partition columns, nullability."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from delta_core.protocol.schema import ColumnMap, Schema, format_path, walk
 
 __all__ = ["check_names", "check_partition_columns", "check_required", "check_statistics_columns", "check_texts"]
 
-#: What Spark lets no column's name hold where files have columns under the same names.
+#: Characters that Spark allows in no column name if files have columns under the same names.
 _SPECIAL = " ,;{}()\n\t="
 _STATISTICS_COLUMNS = "delta.dataSkippingStatsColumns"
 
@@ -51,9 +51,9 @@ def check_partition_columns(metadata: Metadata) -> None:
 
 
 def check_names(previous: TableState | None, table: TableState, registry: PluginRegistry) -> None:
-    """Refuse new columns whose names Spark would refuse: empty, or with a special character.
+    """Refuse new columns whose names Spark would reject: empty, or with a special character.
 
-    Only where files have them under the same names: mapped columns may be named at will. Columns that are there already
+    Only if files have them under the same names: mapped columns may be named at will. Columns that are there already
     stay. Raises SchemaError.
     """
     if table.column_map != ColumnMap.identity(table.schema):
@@ -67,7 +67,7 @@ def check_names(previous: TableState | None, table: TableState, registry: Plugin
             continue
         what = "has an empty name" if not f.name else f"has {found!r} in its name"
         raise SchemaError(
-            f"Column {format_path(path)!r} {what}, which Delta on Spark refuses; not allowed are empty names and any of "
+            f"Column {format_path(path)!r} {what}, which Delta on Spark rejects; not allowed are empty names and any of "
             f"{_SPECIAL!r}. Name it otherwise{registry.remedies('column_names')}.",
             column=format_path(path),
         )
@@ -76,12 +76,12 @@ def check_names(previous: TableState | None, table: TableState, registry: Plugin
 def check_required(previous: TableState, table: TableState) -> None:
     """Refuse parts of the schema that may no longer be null, or are new and may not: rows that stay hold nulls there.
 
-    Parts are the same where files hold them under one physical path. Raises SchemaError.
+    Parts are the same if files hold them under one physical path. Raises SchemaError.
     """
     before = {physical: f.nullable for physical, f in walk(previous.column_map.physical)}
     pairs = zip(walk(table.schema), walk(table.column_map.physical), strict=True)
     for (logical, f), (physical, _) in pairs:
-        # what stands in a part that is new is absent where that part is
+        # what is in a part that is new is absent if that part is
         if f.nullable or physical[:-1] and physical[:-1] not in before:
             continue
         was = before.get(physical)

@@ -119,7 +119,7 @@ class Intents(Struct):
         return replace(self, removes=[*self.removes, removes], adds=[*self.adds, adds], row_removals=[])
 
     def take_row_ids(self, winners: pa.Table) -> None:
-        """Give staged files the row ids that a winner gave them: by its add of the same path. Protocol: Row Tracking."""
+        """Give staged files the row ids that a winner assigned to them: by its add of the same path. Protocol: Row Tracking."""
         base, version = (winners.column(n).to_pylist() for n in ("baseRowId", "defaultRowCommitVersion"))
         paths = winners.column("path").to_pylist()
         known = {p: (b, v) for p, b, v in zip(paths, base, version, strict=True) if b is not None}
@@ -160,7 +160,7 @@ def changes_data(files: pa.Table) -> bool:
 
 
 def counted(files: pa.Table) -> pa.Table:
-    """Return files to add with ``numRecords``: from the statistics where it is not given, null where these lack it."""
+    """Return files to add with ``numRecords``: from the statistics if it is not given, null if these lack it."""
     given = files.column("numRecords") if "numRecords" in files.column_names else pa.nulls(files.num_rows, pa.int64())
     if not given.null_count or "stats" not in files.column_names:
         return files

@@ -29,7 +29,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=
 
 
 def small_action(kind: str, value: Any) -> SmallAction:
-    """Return an action that is no file's, as it will stand in its line.
+    """Return an action that is no file's, as it will be in its line.
 
     Raises InvalidArgumentError for a value that JSON has no text for.
     """
@@ -37,7 +37,7 @@ def small_action(kind: str, value: Any) -> SmallAction:
         return kind, _encode(value)
     except (TypeError, ValueError) as e:
         raise InvalidArgumentError(
-            f"The action {kind} holds a value that JSON has no text for: {e}. Give it as text.", action=kind
+            f"The action {kind} holds a value that JSON has no text for: {e}. Pass it as text.", action=kind
         ) from e
 
 
@@ -63,7 +63,7 @@ def format_commit(small: Sequence[SmallAction], removes: pa.Table, adds: pa.Tabl
 
 
 def _without_nulls(files: pa.Table) -> pa.Table:
-    """Leave out columns that say nothing of any file: describing them to the formatter costs more than all the rest."""
+    """Leave out columns that do not specify any file: describing them to the formatter costs more than all the rest."""
     count = files.num_rows
     return files.select([i for i, column in enumerate(files.itercolumns()) if column.null_count < count])
 
@@ -82,7 +82,7 @@ def as_parsed(
     -------
     ParsedActions or None
         With the columns ``size``, ``modificationTime``, ``dataChange`` and ``dvCardinality`` (removes: no
-        ``modificationTime``). None where a file's action was staged as a small one, so that only parsing tells.
+        ``modificationTime``). None if a file's action was staged as a small one, so that only parsing reports.
     """
     if any(kind in _FILE_ACTIONS for kind, _ in small):
         return None
@@ -98,7 +98,7 @@ def as_parsed(
 
 @functools.cache
 def _nothing() -> ParsedActions:
-    """What parsing no commit gives: the schemas."""
+    """What parsing no commit returns: the schemas."""
     return ActionParser(_COLUMNS).finish()
 
 

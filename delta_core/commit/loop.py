@@ -29,7 +29,7 @@ class Won(Generic[Base, Built]):
 
 
 def longest_pause(lost: int, took: float) -> float:
-    """Return the most seconds to wait after a lost race, of which ``lost`` came before, where an attempt took so long.
+    """Return the most seconds to wait after a lost race, of which ``lost`` came before, if an attempt took so long.
 
     The first retry is at once: most races have two runners, and a lost one means that somebody got on. Then pauses grow, so
     that fewer run at a time, and shrink again: who lost again and again goes before those who just came.
@@ -52,9 +52,9 @@ def commit_loop(
     build : function(base, lost attempts)
         Makes an attempt on a base.
     publish : function(attempt)
-        Returns `Committed` or `Conflict`; raises where its fate is unknown.
+        Returns `Committed` or `Conflict`; raises if its fate is unknown.
     advance : function(base, conflict)
-        Returns the base with the winners on top; raises where they contradict.
+        Returns the base with the winners on top; raises if they contradict.
     max_attempts : int
         How often to try.
 

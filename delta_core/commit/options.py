@@ -1,4 +1,4 @@
-"""How a commit is made and what follows it: what callers may ask. Light, so that the face can name it."""
+"""How a commit is made and what follows it: what callers may request. Light, so that the public API can name it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ MAX_COMMIT_RETRIES = 15
 
 
 class PostCommit(Struct, frozen=True):
-    """Which follow-ups are wanted.
+    """Which follow-ups are requested.
 
     Parameters
     ----------
     create_checkpoint : bool
         Write one at each multiple of ``delta.checkpointInterval``.
     write_checksum : bool
-        Write ``<version>.crc`` where the version before has one.
+        Write ``<version>.crc`` if the version before has one.
     """
 
     create_checkpoint: bool = True

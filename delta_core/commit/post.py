@@ -21,16 +21,16 @@ _log = logging.getLogger(__name__)
 def follow_up(
     snapshot: Base, commit: CommitContent | None, before: Base | None, wanted: PostCommit, catalog: CommitSource | None
 ) -> Base:
-    """Write what the table's properties ask after a commit; never raises what a store or the table raises.
+    """Write what the table's properties require after a commit; never raises what a store or the table raises.
 
     Parameters
     ----------
     commit : CommitContent or None
-        What the commit says; read from the log where it is None.
+        What the commit specifies; read from the log if it is None.
     catalog : CommitSource or None
         The table's catalog, which may forbid either.
 
-    Returns the snapshot, built from the checkpoint where one was written.
+    Returns the snapshot, built from the checkpoint if one was written.
     """
     checksum = wanted.write_checksum and allows(catalog, "checksum")
     if checksum:

@@ -1,4 +1,4 @@
-"""What callers ask for by table properties: names as they are declared, values checked, requests told from properties."""
+"""What callers request by table properties: names as they are declared, values checked, requests distinguished from properties."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from delta_core.protocol.properties import PROPERTIES, normalize_properties
 
 __all__ = ["Requested", "requested"]
 
-#: ``delta.feature.X=supported`` asks for the feature X and is never stored; so are protocol versions.
+#: ``delta.feature.X=supported`` requires the feature X and is never stored; so are protocol versions.
 _FEATURE = "delta.feature."
 _WORDS = ("supported", "enabled")
 _VERSIONS = ("delta.minReaderVersion", "delta.minWriterVersion")
@@ -30,7 +30,7 @@ class Requested(Struct, frozen=True):
 def requested(
     configuration: Mapping[str, str], known: Iterable[Mapping[str, str]], registry: PluginRegistry
 ) -> Requested:
-    """Tell what a change of metadata asks for.
+    """Tell what a change of metadata requires.
 
     Parameters
     ----------
@@ -67,11 +67,11 @@ def requested(
 
 
 def _features_of_versions(properties: Mapping[str, str], registry: PluginRegistry) -> list[str]:
-    """Return what the least versions that are asked for bring; versions with lists bring nothing by themselves."""
+    """Return what the least versions that are requested provide; versions with lists provide nothing by themselves."""
     reader, writer = (int(properties.get(name, least)) for name, least in zip(_VERSIONS, ("1", "2"), strict=True))
     if writer > WRITER_VERSIONS[-1] or reader > READER_VERSIONS[-1]:
         raise UnsupportedVersionError(
-            f"The properties ask for reader version {reader} and writer version {writer}; this release knows them up to "
+            f"The properties request reader version {reader} and writer version {writer}; this release supports them up to "
             f"{READER_VERSIONS[-1]} and {WRITER_VERSIONS[-1]}.",
             min_reader_version=reader,
             min_writer_version=writer,
@@ -82,7 +82,7 @@ def _features_of_versions(properties: Mapping[str, str], registry: PluginRegistr
 
 
 def _declared(plugins: PluginSet) -> list[str]:
-    """Return the names of properties that features declare; those that stand for many begin with a prefix only."""
+    """Return the names of properties that features declare; those that represent many begin with a prefix only."""
     names = {name for feature in plugins.features.values() for name in (*feature.properties, *feature.kept)}
     return sorted(n for n in names - PROPERTIES.keys() if "<" not in n)
 

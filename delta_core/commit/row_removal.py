@@ -1,4 +1,4 @@
-"""Rows dropped without rewriting files: staged positions to removes, adds and vector bytes, anew for each base."""
+"""Rows dropped without rewriting files: staged positions to removes, adds and vector bytes, again for each base."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _added(files: pa.Table, encoded: EncodedRows, counts: Sequence[int]) -> pa.T
 
 
 def _loosened(stats: str) -> str:
-    """Return statistics that say their bounds are no longer tight; counts stay physical."""
+    """Return statistics that specify their bounds are no longer tight; counts stay physical."""
     return json.dumps({**json.loads(stats), "tightBounds": False}, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -105,8 +105,8 @@ def _num_records(files: pa.Table, row: int) -> int:
 def rebase(winner: Commit, removals: Sequence[RowRemoval], snapshot: TableBase) -> list[RowRemoval]:
     """Carry row removals over a winner: files that it changed are taken as it left them.
 
-    Raises ConcurrentDeleteDeleteError where the winner removed a file whole, dropped rows that are to be dropped too, or
-    brought dropped rows back.
+    Raises ConcurrentDeleteDeleteError if the winner removed a file whole, dropped rows that are to be dropped too, or
+    restored dropped rows.
     """
     gone = set(_keys(winner.removes))
     added = {p: i for i, (p, _) in enumerate(_keys(winner.adds))}

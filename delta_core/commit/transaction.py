@@ -154,18 +154,18 @@ class Transaction(Generic[Base]):
         replaces: bool = False,
         requests: Mapping[str, str] | None = None,
     ) -> TableState:
-        """Stage new metadata, with every feature that it switches on, and those asked for.
+        """Stage new metadata, with every feature that it switches on, and those requested.
 
         Parameters
         ----------
         replaces : bool
             Whether every file of the table is removed: columns may then take any type, and be NOT NULL.
         requests : Mapping of str to str, optional
-            What is asked of the features that the table has, beside its properties, and never stored.
+            What is requested of the features that the table has, beside its properties, and never stored.
 
         Raises what features' checks raise, TypeChangeError for a column whose type may not change so, SchemaError for
         one that may not be named so, be NOT NULL or be dropped, InvalidArgumentError for a property that can't be set.
-        The plan of the write is made anew.
+        The plan of the write is made again.
         """
         registry = self.context.registry
         previous = None if self.base is None else self.base.state
@@ -241,7 +241,7 @@ class Transaction(Generic[Base]):
         rows : RowSet
             Physical positions.
 
-        Raises InvalidArgumentError where the table drops no rows without rewriting files, or has no such file.
+        Raises InvalidArgumentError if the table drops no rows without rewriting files, or has no such file.
         """
         if not isinstance(rows, RowSet) or not isinstance(file, (str, pa.Table)):
             raise InvalidArgumentError(
@@ -303,7 +303,7 @@ class Transaction(Generic[Base]):
 
     @property
     def isolation(self) -> IsolationLevel:
-        """The isolation level in force: asked for, else the table's property, else WriteSerializable.
+        """The isolation level in force: requested, else the table's property, else WriteSerializable.
 
         A transaction that changes no rows needs no more than SnapshotIsolation.
         """
@@ -331,16 +331,16 @@ class Transaction(Generic[Base]):
         Parameters
         ----------
         post : PostCommit, optional
-            Which checkpoints and checksums follow; what the table's properties say unless given.
+            Which checkpoints and checksums follow; what the table's properties specify unless given.
 
         Raises
         ------
         CommitConflictError
-            A commit that landed meanwhile contradicts this one; each kind says what to do.
+            A commit that landed meanwhile contradicts this one; each kind specifies what to do.
         TooManyAttemptsError
             Every attempt lost its race.
         CommitStateUnknownError
-            The store did not say whether the commit landed, and looking for it did not tell.
+            The store did not specify whether the commit landed, and looking for it did not report.
         """
         if self.in_doubt:
             raise InvalidArgumentError("This transaction was committed already, or may have been; begin another one.")
@@ -357,12 +357,12 @@ class Transaction(Generic[Base]):
             state = None if base is None else base.state
             target, plugins = self._target_on(base)
             intents = self._resolved(base)
-            timed = base is not None and plugins.sole("commit_timestamps", table=target) is not None
+            timed = base is not None and plugins.single("commit_timestamps", table=target) is not None
             previous = base.commit_timestamp_ms if timed and base is not None else None
             return build_attempt(intents, header, state, target, plugins, now(), previous, lost, base)
 
         def publish(attempt: Attempt) -> Committed | Conflict:
-            # a version that is free may be that of a table which was made anew at this place
+            # a version that is free may be that of a table which was made again at this place
             if latest is not None:
                 latest.check_same_table()
             proposal = Proposal(attempt.view.version, attempt.data, self.txn_id, attempt.timestamp_ms)
@@ -422,7 +422,7 @@ class Transaction(Generic[Base]):
         return self.intents.with_rows_removed(found.removes, found.adds)
 
     def _delete_vectors(self, paths: list[str]) -> None:
-        """Delete vectors that no commit names; a store that refuses leaves them to vacuum."""
+        """Delete vectors that no commit names; a store that rejects leaves them to vacuum."""
         if paths:
             with contextlib.suppress(EngineError, OSError):
                 self.context.log.engine.storage.delete(paths)
@@ -451,7 +451,7 @@ class Transaction(Generic[Base]):
             return given
         state, plugins = self._definition
         storage = self.context.log.engine.storage
-        chosen: Committer | None = plugins.sole(
+        chosen: Committer | None = plugins.single(
             "committer", table=state, commits=self.context.log.catalog, storage=storage
         )
         return chosen or self.context.store_committer or StoreCommitter(storage)
@@ -466,7 +466,7 @@ class Transaction(Generic[Base]):
         latest = base.update()
         base.check_id_of(latest)
         if latest.version < conflict.version and self.context.log.catalog is None:
-            # the listing lags behind: the store has said that these are there
+            # the listing lags behind: the store has reported that these are there
             missing = range(latest.version + 1, conflict.version + 1)
             latest = latest.with_commits([LogFile(commit_name(v), "commit", v, v) for v in missing])
         if latest.version <= base.version:
@@ -522,7 +522,7 @@ def _declared_domains(domains: Iterable[DomainMetadata], plugins: PluginSet) -> 
     for d in domains:
         if d.domain not in declared or d.domain in found:
             raise HookContractError(
-                f"Hook prepare_domains gave the domain {d.domain!r}; expected each once, of those that features declare.",
+                f"Hook prepare_domains returned the domain {d.domain!r}; expected each once, of those that features declare.",
                 hook="prepare_domains",
             )
         found[d.domain] = None if d.removed else d.configuration

@@ -1,4 +1,4 @@
-"""Which columns a change of metadata gives another type: each such change is asked of the features."""
+"""Which columns a change of metadata assigns another type: each such change is evaluated for the features."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Both = tuple[DataType, DataType]
 def check_type_changes(previous: TableState, table: TableState, plugins: PluginSet) -> None:
     """Refuse a column whose type changes, unless a feature accepts it and none depends on it; ``void`` may become anything.
 
-    Columns are the same where files hold them under one physical name. Raises TypeChangeError.
+    Columns are the same if files hold them under one physical name. Raises TypeChangeError.
     """
     old, new = ((s.schema, s.column_map.physical) for s in (previous, table))
     changed: list[Path] = []
@@ -29,7 +29,7 @@ def check_type_changes(previous: TableState, table: TableState, plugins: PluginS
         if before[0] == _VOID:
             changed.append(path)
         elif isinstance(before[1], PrimitiveType) and isinstance(after[1], PrimitiveType):
-            if not plugins.sole("accept_type_change", False, table=table, path=path, old=before[0], new=after[0]):
+            if not plugins.single("accept_type_change", False, table=table, path=path, old=before[0], new=after[0]):
                 _refuse(path, before[0], after[0])
             changed.append(path)
         elif type(before[1]) is not type(after[1]) and not _are_structs(before[1], after[1]):

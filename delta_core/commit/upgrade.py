@@ -11,14 +11,14 @@ from delta_core.protocol.actions import Protocol
 
 __all__ = ["NEW_TABLE", "check_writable", "features_that_permit", "upgraded"]
 
-#: What a table is created with when nothing asks for more.
+#: What a table is created with when nothing requires more.
 NEW_TABLE = Protocol(1, 2)
 
 
 def upgraded(protocol: Protocol, wanted: Iterable[str], registry: PluginRegistry) -> Protocol:
     """Return the protocol with further features, in its weakest equal form.
 
-    Every feature that the old versions implied is named where lists are needed; what a feature requires comes with it.
+    Every feature that the old versions implied is named if lists are needed; what a feature requires comes with it.
     Raises UnsupportedFeatureError for a feature that no plugin provides, FeatureRequirementError for features that
     exclude each other.
     """
@@ -36,7 +36,7 @@ def upgraded(protocol: Protocol, wanted: Iterable[str], registry: PluginRegistry
 
 
 def features_that_permit(kind: str, protocol: Protocol, registry: PluginRegistry) -> list[str]:
-    """Return the features to add to a table before it can have a kind of action: none where it can have it already."""
+    """Return the features to add to a table before it can have a kind of action: none if it can have it already."""
     have = supported_features(protocol, registry.legacy)
     present = [plugin.FEATURE for n in have.all if (plugin := registry.load(n)) is not None]
     if any(kind in f.permits for f in present):
@@ -83,7 +83,7 @@ def _check_exclusions(features: dict[str, TableFeature]) -> None:
 
 
 def _normalised(reader: set[str], names: set[str], registry: PluginRegistry) -> Protocol:
-    """Return the weakest versions: (2,3) becomes (1,3) where nothing of reader version 2 is there."""
+    """Return the weakest versions: (2,3) becomes (1,3) if nothing of reader version 2 is there."""
     for version in range(1, 7):
         plain = Protocol(1, version)
         implied = supported_features(plain, registry.legacy)
@@ -93,7 +93,7 @@ def _normalised(reader: set[str], names: set[str], registry: PluginRegistry) -> 
     for version in range(1, 7):
         plain = Protocol(2, version)
         implied = supported_features(plain, registry.legacy)
-        # the writer's list tells all: reader version 2 says nothing of what writers know
+        # the writer's list reports all: reader version 2 does not specify what writers know
         if implied.writer == names and set(implied.reader) == reader:
             return plain
     writers = tuple(sorted(names))
@@ -105,7 +105,7 @@ def _normalised(reader: set[str], names: set[str], registry: PluginRegistry) -> 
 
 
 def check_writable(protocol: Protocol, registry: PluginRegistry) -> None:
-    """Refuse to write a table whose protocol asks for more than the installed plugins know.
+    """Refuse to write a table whose protocol requires more than the installed plugins support.
 
     Raises UnsupportedVersionError, UnsupportedFeatureError.
     """

@@ -1,4 +1,4 @@
-"""The engine seam: what does I/O and evaluates. The core says what; an engine says how.
+"""The engine seam: what does I/O and evaluates. The core specifies what; an engine specifies how.
 
 Results are pyarrow objects throughout. Paths of the log are relative to the table's root or absolute URIs;
 they are percent-decoded before they reach an engine.
@@ -45,9 +45,9 @@ class Listing(Struct, frozen=True):
     names : list of str
         Relative to the directory that was listed.
     sizes, modified_ms : list of int, or None
-        Parallel to ``names``; None where the store's cheap listing does not tell (ask `Storage.stat`).
+        Parallel to ``names``; None if the store's cheap listing does not report (require `Storage.stat`).
     tags : list of str, or None
-        Entity tags, parallel to ``names``; None where the listing has none.
+        Entity tags, parallel to ``names``; None if the listing has none.
     """
 
     names: list[str]
@@ -68,16 +68,16 @@ PutResult = Literal["created", "exists"]
 
 
 class FileIdentity(NamedTuple):
-    """Which content a name stands for: equal for two looks at one content, different for different contents.
+    """Which content a name represents: equal for two looks at one content, different for different contents.
 
     Parameters
     ----------
     size : int
         Bytes.
     tag : str
-        The store's entity tag; on disks the file's number and the time of its last change. Empty where a listing has none.
+        The store's entity tag; on disks the file's number and the time of its last change. Empty if a listing has none.
     modified_ms : int, optional
-        Modification time, where the tag does not say it.
+        Modification time, if the tag does not specify it.
     """
 
     size: int
@@ -85,7 +85,7 @@ class FileIdentity(NamedTuple):
     modified_ms: int | None = None
 
     def is_as_listed(self, listed: FileIdentity) -> bool:
-        """Whether this is what a listing showed, as far as that tells."""
+        """Whether this is what a listing showed, as far as that reports."""
         same = self.tag == listed.tag if listed.tag else self.modified_ms == listed.modified_ms
         return same and self.size == listed.size
 
@@ -97,12 +97,12 @@ class Storage(Protocol):
     FileNotFoundError; any other failure of the backend raises EngineError with the backend's as cause.
 
     Paths come from the log, which others wrote. Those that lead out of the root are read only as ``allow_external`` of
-    `open_snapshot` says; nothing is written or deleted there. Every method raises ExternalPathError for the others.
+    `open_snapshot` specifies; nothing is written or deleted there. Every method raises ExternalPathError for the others.
 
     Attributes
     ----------
     store : str or None
-        Names the store of which it has to be proven, once a process, that a second `put_if_absent` fails; None where
+        Names the store of which it has to be proven, once a process, that a second `put_if_absent` fails; None if
         that is so by contract, as on local disks.
     """
 
@@ -112,12 +112,12 @@ class Storage(Protocol):
     def list_from(self, directory: str, start: str = "") -> Listing:
         """List a directory's files whose name is ``>= start``, sorted, without descending.
 
-        A missing directory gives an empty listing. A store that lists in pages fetches no page below ``start``.
+        A missing directory returns an empty listing. A store that lists in pages fetches no page below ``start``.
         """
         ...
 
     def stat(self, paths: Sequence[str]) -> list[tuple[int, int]]:
-        """Return (size, modification time in ms) of each file, asked concurrently."""
+        """Return (size, modification time in ms) of each file, requested concurrently."""
         ...
 
     def identify(self, paths: Sequence[str]) -> list[FileIdentity]:
@@ -125,14 +125,14 @@ class Storage(Protocol):
         ...
 
     def read(self, requests: Sequence[RangeRequest]) -> list[bytes | memoryview]:
-        """Read ranges, in the order asked.
+        """Read ranges, in the order requested.
 
         At least 32 calls are in flight on a remote store. Ranges of one file that lie close are fetched by one call.
         """
         ...
 
     def open(self, path: str, size: int | None = None) -> pa.NativeFile:
-        """Open a file for random access; ``size``, where known, saves a call."""
+        """Open a file for random access; ``size``, if known, saves a call."""
         ...
 
     def local_path(self, path: str) -> str | None:
@@ -172,7 +172,7 @@ class Storage(Protocol):
     def put_stream(self, path: str, *, replace: bool = True) -> AbstractContextManager[IO[bytes]]:
         """Write a file piece by piece.
 
-        It stands there whole when the context ends; when that ends by an exception, nothing of it is to be seen.
+        It is there whole when the context ends; when that ends by an exception, nothing of it is to be seen.
         Unless ``replace``, an existing file stays as it is and the end of the context raises FileExistsError. A store
         that creates no large file exclusively looks for the file right before it is written.
         """
@@ -192,9 +192,9 @@ class ActionQuery(Struct, frozen=True):
         The columns of file actions: names of `actions.FILE_COLUMNS`. ``path``, ``dvId``,
         ``version`` and ``line`` are always there.
     partition_keys : tuple of str
-        Physical names of partition columns wanted as columns ``partition:<name>``.
+        Physical names of partition columns requested as columns ``partition:<name>``.
     kinds : frozenset of str or None
-        The kinds of action wanted; None for all.
+        The kinds of action requested; None for all.
     skip : frozenset of str
         Kinds passed over.
     extra_fields : Mapping of str to tuple of str
@@ -221,7 +221,7 @@ class CheckpointHandle(Protocol):
     fields: Mapping[str, list[str]]
 
     def arrow_type(self, path: tuple[str, ...]) -> pa.DataType | None:
-        """Return the type of a nested field as the file stores it, None where it has none."""
+        """Return the type of a nested field as the file stores it, None if it has none."""
         ...
 
     def may_hold(self, group: int, action: str) -> bool:
@@ -233,7 +233,7 @@ class CheckpointHandle(Protocol):
         ...
 
     def group_bounds(self, wanted: Sequence[FileStatistic]) -> list[pa.Array]:
-        """Return what the footer says of nested fields, one value a group; null where it says nothing.
+        """Return what the footer specifies for nested fields, one value a group; null if it specifies nothing.
 
         The path of a statistic is that of a field, such as ``("add", "stats_parsed", "minValues", "id")``; its kind is
         ``min``, ``max``, ``nullCount`` or ``numRecords`` (the group's rows). Bounds hold for every value of the group.
@@ -245,7 +245,7 @@ class CheckpointHandle(Protocol):
     ) -> list[pa.Array]:
         """Read paths such as ``("add", "path")`` of one group, an array each with one row per row of the group.
 
-        A row that is not of the action is null. Absent paths give null columns of their `FILE_COLUMNS` type.
+        A row that is not of the action is null. Absent paths return null columns of their `FILE_COLUMNS` type.
         Columns in ``dictionary`` come with their strings (a map's keys and values) dictionary-encoded.
         """
         ...
@@ -253,7 +253,7 @@ class CheckpointHandle(Protocol):
     def batches(self, group: int, columns: Sequence[tuple[str, ...]]) -> Generator[list[pa.Array]]:
         """Read as `read` does, a few thousand rows at a time: for what is too large to be in memory whole.
 
-        Closing it early raises LogChangedError too, where the file was replaced meanwhile.
+        Closing it early raises LogChangedError too, if the file was replaced meanwhile.
         """
         ...
 
@@ -291,7 +291,7 @@ class LogFiles(Protocol):
     ) -> list[CheckpointHandle]:
         """Open checkpoint parts or sidecars (paths relative to the root), footers fetched concurrently.
 
-        ``listed`` is what a listing told of each file, if anything.
+        ``listed`` is what a listing reported of each file, if anything.
 
         Raises CheckpointError naming the file if one can't be read, LogChangedError if it is gone. Every later read of a
         handle is of the very content that was opened, or raises LogChangedError.
@@ -303,8 +303,8 @@ class LogFiles(Protocol):
     ) -> int:
         """Write a checkpoint or sidecar, a row group per table, as they come; return its size in bytes.
 
-        Footers carry min, max and null counts. The file is to be seen whole or not at all. Raises EngineError where
-        the store fails, FileExistsError where there is a file that is not to be replaced.
+        Footers carry min, max and null counts. The file is to be seen whole or not at all. Raises EngineError if
+        the store fails, FileExistsError if there is a file that is not to be replaced.
         """
         ...
 
@@ -318,7 +318,7 @@ class Compiled(Protocol):
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
-        """What the columns handed in stand for, in order."""
+        """What the columns handed in represent, in order."""
         ...
 
     @property
@@ -356,7 +356,7 @@ class Apply(Protocol):
         first : int
             The physical position of the batch's first row.
         picked : Picks, optional
-            From an engine that left rows out, as `FileRead.wanted` says: which of the rows from ``first`` on the batch has.
+            From an engine that left rows out, as `FileRead.wanted` specifies: which of the rows from ``first`` on the batch has.
         is_tested : bool
             Whether the engine has run `FileRead.tests`.
         """
@@ -388,15 +388,15 @@ class FileRead(Struct, frozen=True):
     paths : list of str
         One per file, percent-decoded.
     sizes : list of int or None
-        Bytes, as the log says.
+        Bytes, as the log specifies.
     columns : StructType
-        The physical columns wanted, in order; nested projection by leaving out fields. A field's Parquet id
-        stands in its metadata under `schema.FIELD_ID`.
+        The physical columns requested, in order; nested projection by leaving out fields. A field's Parquet id
+        is in its metadata under `schema.FIELD_ID`.
     match : "name" or "id"
         How columns are found in a file.
     schema : pyarrow.Schema
         The Arrow type that each physical column has when it reaches ``apply``: the engine casts what the file
-        stores (narrower ints, INT96, millis, legacy decimals) or refuses with DataFileError, and fills columns
+        stores (narrower ints, INT96, millis, legacy decimals) or rejects with DataFileError, and fills columns
         and nested fields that the file lacks with nulls.
     prune : Expression or None
         Over FileStatistic leaves: a row group for which it is false (not null) is skipped. Positions stay true.
@@ -409,16 +409,16 @@ class FileRead(Struct, frozen=True):
         What the primitive types' names mean; one with a ``decode`` is read whole and decoded.
     opened : function(int, int), optional
         Called on the worker thread with a file's number and its physical rows, before its first batch.
-    wanted : function(int, int, int), optional
-        From a file's number, a row's position and a number of rows, a mask of those that are wanted at all (None: all). For
+    requested : function(int, int, int), optional
+        From a file's number, a row's position and a number of rows, a mask of those that are requested at all (None: all). For
         an engine that can leave out rows as it decodes; ``apply`` drops them for one that can't.
     tests : tuple of RowTest
-        Conditions on the rows that are wanted, in the order in which they are to run: each sees those rows alone that passed the
-        ones before. An engine that runs them says so to ``apply``, which otherwise runs them itself.
+        Conditions on the rows that are requested, in the order in which they are to run: each sees those rows alone that passed the
+        ones before. An engine that runs them reports it to ``apply``, which otherwise runs them itself.
     tested_only : frozenset of int
         Physical columns that nothing but ``tests`` looks at: whoever runs those may hand over nulls in their place.
     apply_files : function(int, NDArray[int64], RecordBatch) -> RecordBatch or None, optional
-        Stands in for ``apply`` where an engine reads whole small files together: takes the first file's number, where the rows
+        Replaces ``apply`` if an engine reads whole small files together: takes the first file's number, if the rows
         of each of them end in the batch, and a batch of all their rows. It makes ``opened`` needless for these files.
     """
 
@@ -439,7 +439,7 @@ class FileRead(Struct, frozen=True):
 
 
 #: Called by the engine, on its worker threads, with the number of the batch's first row in the whole write and a batch
-#: as the user gave it; returns physical batches (`FileWrite.schema`), each with its partition's number.
+#: as the user passed it; returns physical batches (`FileWrite.schema`), each with its partition's number.
 Split = Callable[[int, pa.RecordBatch], "Sequence[tuple[int, pa.RecordBatch]]"]
 
 
@@ -475,9 +475,9 @@ class ColumnStatistics(Struct, frozen=True):
     Parameters
     ----------
     null_count : int or None
-        Rows where it is null, rows with a null parent counted.
+        Rows if it is null, rows with a null parent counted.
     low, high : int, float, bytes or None
-        Bounds as Parquet stores them: days, microseconds, unscaled decimals, UTF-8 bytes in byte order. None where
+        Bounds as Parquet stores them: days, microseconds, unscaled decimals, UTF-8 bytes in byte order. None if
         there is no value, or a NaN among them, or the type has no order.
     """
 
@@ -515,15 +515,15 @@ class DataFiles(Protocol):
     def write(self, write: FileWrite, source: pa.Table | pa.RecordBatchReader, apply: Split) -> list[WrittenFile]:
         """Write rows as data files, several at once, in bounded memory.
 
-        Files are synced where the store is a disk. Rows keep their order within a file; those of a table without
+        Files are synced if the store is a disk. Rows keep their order within a file; those of a table without
         partitions lie in consecutive runs. Whatever goes wrong, every file that was begun is deleted before it is raised.
         """
         ...
 
     def describe(self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path]) -> list[WrittenFile]:
-        """Return what the footers of files from elsewhere tell, in the order given.
+        """Return what the footers of files from elsewhere report, in the order given.
 
-        Bounds of floating-point columns are left out: a footer does not say whether there is a NaN. Raises
+        Bounds of floating-point columns are left out: a footer does not specify whether there is a NaN. Raises
         SchemaMismatchError for a file whose columns are not those of ``schema``.
         """
         ...
@@ -573,7 +573,7 @@ class Relations(Protocol):
 class Engine(Struct, frozen=True):
     """What an entry point of the group ``delta_core.engines`` makes of ``(uri, storage_options)``.
 
-    ``allow_external`` is handed over by its name if the user gave it: see `open_snapshot`.
+    ``allow_external`` is handed over by its name if the user passed it: see `open_snapshot`.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """Expressions: what touches rows, as frozen values that any engine can evaluate.
 
-An expression is a tree of `Call` and `Cast` over leaves. A leaf says where a value comes from; whoever
+An expression is a tree of `Call` and `Cast` over leaves. A leaf specifies where a value comes from; whoever
 evaluates hands in one array (or scalar) a leaf. Semantics are Spark SQL's: three-valued logic, its casts,
 its functions by lower-case name.
 """
@@ -81,7 +81,7 @@ class Column(Struct, frozen=True):
 
 
 class PhysicalColumn(Struct, frozen=True):
-    """A top-level column of the data file, by physical name; null where a file lacks it."""
+    """A top-level column of the data file, by physical name; null if a file lacks it."""
 
     name: str
     type: DataType
@@ -141,7 +141,7 @@ class Call(Struct, frozen=True):
     Parameters
     ----------
     sql : str
-        The text it was parsed from, where known: another engine gets it as written. Not compared.
+        The text it was parsed from, if known: another engine gets it as written. Not compared.
     """
 
     function: str
@@ -159,7 +159,7 @@ class Call(Struct, frozen=True):
 
 
 class Cast(Struct, frozen=True):
-    """A cast with Spark's rules; ``safe`` gives null where the plain one would raise (``try_cast``)."""
+    """A cast with Spark's rules; ``safe`` returns null if the plain one would raise (``try_cast``)."""
 
     arg: Expression
     type: DataType
@@ -248,14 +248,14 @@ def literal(value: Any, type: DataType | None = None) -> Literal:
 
 
 def all_of(parts: list[Expression] | tuple[Expression, ...]) -> Expression | None:
-    """Join expressions by AND; None where there are none."""
+    """Join expressions by AND; None if there are none."""
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else Call("and", tuple(parts))
 
 
 def any_of(parts: list[Expression] | tuple[Expression, ...]) -> Expression | None:
-    """Join expressions by OR; None where there are none."""
+    """Join expressions by OR; None if there are none."""
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else Call("or", tuple(parts))

@@ -1,6 +1,6 @@
 """Bind an expression: columns found in a schema, constants typed, Spark's implicit casts put in.
 
-A bound expression binds again to itself. What can't be typed is refused by name here, before data moves.
+A bound expression binds again to itself. What can't be typed is rejected by name here, before data moves.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def bind_rule(
     ----------
     what : str
         The rule, for messages.
-    wanted : DataType, optional
+    requested : DataType, optional
         The type that the expression must have.
 
     Raises what `bind` raises, HookContractError for another type.
@@ -249,5 +249,5 @@ def _foreign(name: str, args: list[Typed], functions: Mapping[str, ResultOf]) ->
         raise
     except Exception as e:
         types = ", ".join(spark_name(a.type) for a in args)
-        raise PluginError(f"Function {name!r} of a plugin refused ({types}): {e}", function=name) from e
+        raise PluginError(f"Function {name!r} of a plugin rejected ({types}): {e}", function=name) from e
     return Typed(Call(name, tuple(a.expression for a in args)), canonical(arrow_to_type(result)))

@@ -40,7 +40,7 @@ def to_expression(
     Raises
     ------
     ColumnNotFoundError, ExpressionError, UnsupportedExpressionError
-        See `binding.bind`; ExpressionError too where the predicate is not BOOLEAN.
+        See `binding.bind`; ExpressionError too if the predicate is not BOOLEAN.
     """
     found = _read(predicate, schema)
     if found is None:

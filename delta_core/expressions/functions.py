@@ -268,7 +268,7 @@ def function_names() -> tuple[str, ...]:
 
 
 def refuse_name(name: str) -> UnsupportedExpressionError:
-    """Return the error for a function that expressions can't call, saying why."""
+    """Return the error for a function that expressions can't call, specifying why."""
     for reason, names in _REFUSED.items():
         if name in names.split():
             return UnsupportedExpressionError(
@@ -281,7 +281,7 @@ def refuse_name(name: str) -> UnsupportedExpressionError:
 
 
 def rewrite(name: str, args: tuple[Expression, ...]) -> Expression | None:
-    """Return what a synonym stands for, None for a function of the table."""
+    """Return what a synonym represents, None for a function of the table."""
     if name in _OPTIONAL_FORMAT and len(args) == 1:
         return Cast(args[0], _OPTIONAL_FORMAT[name])
     if name not in REWRITES:

@@ -1,7 +1,7 @@
 """Constants: the type of a Python value, Spark's reading of text, and casts of single values.
 
 The same readers serve ``DATE '...'`` in SQL text, a literal that meets a column of another type, and the odd
-forms of ``cast(string column as ...)`` that Arrow's own parsers don't know.
+forms of ``cast(string column as ...)`` that Arrow's own parsers do not support.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _TRUE, _FALSE = frozenset(("t", "true", "y", "yes", "1")), frozenset(("f", "fals
 
 
 def literal_type(value: Any) -> DataType:
-    """Return the type that a Python value has on its own; ExpressionError where it has none."""
+    """Return the type that a Python value has on its own; ExpressionError if it has none."""
     if value is None:
         return PrimitiveType("void")
     if isinstance(value, bool):
@@ -117,7 +117,7 @@ def typed(value: Literal) -> Literal:
 
 
 def cast_literal(value: Literal, target: DataType) -> Expression:
-    """Cast a typed constant, at once where the cast is one of Spark's usual ones, else as a `Cast`.
+    """Cast a typed constant, at once if the cast is one of Spark's usual ones, else as a `Cast`.
 
     Raises ExpressionError for text that does not read as the target type, and for a number that overflows it.
     """

@@ -18,7 +18,7 @@ from delta_core.protocol.types import DataType, PrimitiveType, arrow_to_type
 
 __all__ = ["MANY", "cast_values", "expand", "from_arrow", "from_literals", "from_python", "from_text", "look_up"]
 
-#: Lists of more values are kept as `Values`; shorter ones as constants, which every engine knows.
+#: Lists of more values are kept as `Values`; shorter ones as constants, which every engine supports.
 MANY = 24
 #: Python types whose lists Arrow converts as their values are typed one by one.
 _PLAIN: dict[type, pa.DataType] = {
@@ -29,7 +29,7 @@ _PLAIN: dict[type, pa.DataType] = {
     bool: pa.bool_(),
     dt.date: pa.date32(),
 }
-#: Joins texts to be split again, at once where none of them holds it.
+#: Joins texts to be split again, at once if none of them holds it.
 _SEPARATOR = "\x1f"
 _KINDS = frozenset(
     (*INTEGRAL_RANGES, "float", "double", "string", "boolean", "date", "timestamp", "timestamp_ntz", "decimal")
@@ -56,7 +56,7 @@ def from_text(numbers: str | None, texts: str | None) -> Values | None:
 
     if texts is not None:
         parts = _split(texts, "'")
-        # between quotes stand the texts, at odd places; the rest are commas
+        # between quotes are the texts, at odd places; the rest are commas
         return from_arrow(parts.take(number_array(np.arange(1, len(parts), 2))))
     try:
         return from_arrow(pc.utf8_trim_whitespace(_split(numbers or "", ",")).cast(pa.int64()))
@@ -98,7 +98,7 @@ def _is_plain(t: pa.DataType) -> bool:
 
 
 def _integral(array: pa.Array) -> DataType:
-    """Return the type that SQL gives to the widest of some whole numbers."""
+    """Return the type that SQL returns to the widest of some whole numbers."""
     import pyarrow.compute as pc
 
     ends = pc.min_max(array).as_py()
@@ -107,7 +107,7 @@ def _integral(array: pa.Array) -> DataType:
 
 
 def from_literals(literals: Sequence[Literal]) -> Values | None:
-    """Return typed constants as values of one type; None where they have no common Arrow type."""
+    """Return typed constants as values of one type; None if they have no common Arrow type."""
     known = [e for e in literals if e.value is not None]
     kinds = {e.type for e in known}
     if len(kinds) > 1:
@@ -128,7 +128,7 @@ def from_literals(literals: Sequence[Literal]) -> Values | None:
 
 
 def _array(values: list[Any], arrow: pa.DataType) -> pa.Array | None:
-    """Return values of one type as an array; None where one of them does not fit."""
+    """Return values of one type as an array; None if one of them does not fit."""
     try:
         if pa.types.is_date32(arrow):
             return number_array(np.array(values, "datetime64[D]").astype(np.int32), arrow)
@@ -150,7 +150,7 @@ def expand(values: Values) -> list[Literal]:
 
 
 def cast_values(values: Values, target: DataType) -> Values | None:
-    """Cast values whose type Arrow casts as Spark casts constants; None where each has to be cast alone."""
+    """Cast values whose type Arrow casts as Spark casts constants; None if each has to be cast alone."""
     source, wanted = name_of(values.type), name_of(target)
     if values.type == target:
         return values

@@ -1,4 +1,4 @@
-"""LIKE patterns and Java's regular expressions, brought to RE2 where both mean the same, else refused by name."""
+"""LIKE patterns and Java's regular expressions, converted to RE2 if both mean the same, else rejected by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from delta_core.errors import ExpressionError, UnsupportedExpressionError
 
 __all__ = ["java_regex", "java_replacement", "like_regex", "parse_like"]
 
-#: What ends a line for Java: its dot matches none of them, its dollar may stand before the last.
+#: What ends a line for Java: its dot matches none of them, its dollar may precede the last.
 _LINE_ENDS = "\n\r\u0085\u2028\u2029"
 _SAME_ESCAPES = frozenset("dDwWtnrfa\\.^$|?*+()[]{}-/ \"'#&@!%,:;<=>_~`")
 
@@ -16,7 +16,7 @@ _SAME_ESCAPES = frozenset("dDwWtnrfa\\.^$|?*+()[]{}-/ \"'#&@!%,:;<=>_~`")
 def parse_like(pattern: str, escape: str = "\\") -> list[str | None]:
     """Split a LIKE pattern into single characters, ``""`` for ``_`` and None for ``%``.
 
-    Raises ExpressionError where the escape character stands before anything but ``%``, ``_`` or itself.
+    Raises ExpressionError if the escape character precedes anything but ``%``, ``_`` or itself.
     """
     if len(escape) != 1:
         raise ExpressionError(f"The ESCAPE of LIKE must be one character, found {escape!r}.")
@@ -27,7 +27,7 @@ def parse_like(pattern: str, escape: str = "\\") -> list[str | None]:
             following = next(rest, None)
             if following is None or following not in ("%", "_", escape):
                 raise ExpressionError(
-                    f"In the LIKE pattern {pattern!r} the escape character {escape!r} must stand before %, _ or itself."
+                    f"In the LIKE pattern {pattern!r} the escape character {escape!r} must precede %, _ or itself."
                 )
             out.append(following)
         else:
@@ -51,7 +51,7 @@ def java_regex(pattern: str, *, anchored_end: bool = True) -> str:
     Parameters
     ----------
     anchored_end : bool
-        Whether ``$`` may stand: only where the matched text itself does not matter.
+        Whether ``$`` may be: only if the matched text itself does not matter.
     """
     out: list[str] = []
     i, in_class = 0, False
@@ -98,7 +98,7 @@ def java_replacement(text: str) -> str:
         elif c == "$" and following is not None and following.isdigit():
             out.append("\\" + following)
         elif c in "\\$":
-            raise UnsupportedExpressionError(f"The replacement {text!r} holds {c!r} where no group number follows.")
+            raise UnsupportedExpressionError(f"The replacement {text!r} holds {c!r} if no group number follows.")
         else:
             out.append(c)
     return "".join(out)

@@ -1,6 +1,6 @@
 """Polars predicates, read through the JSON that Polars writes of them, for pushdown.
 
-Nothing is refused here: what does not translate is left out, and Polars filters by itself.
+Nothing is rejected here: what does not translate is left out, and Polars filters by itself.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _function(body: Any) -> Steps[Expression]:
     if family == "Boolean" and isinstance(function, str) and function in _BOOLEAN:
         return Call(_BOOLEAN[function], args)
     if family == "Boolean" and function == "IsNan":
-        return Call("=", (args[0], Literal(math.nan)))  # null for null, where Spark's isnan is false
+        return Call("=", (args[0], Literal(math.nan)))  # null for null, if Spark's isnan is false
     if family == "Boolean" and function == {"IsIn": {"nulls_equal": False}}:
         return _members(args[0], body["input"][1])
     if family == "Boolean" and "IsBetween" in function:

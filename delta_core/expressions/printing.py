@@ -29,11 +29,11 @@ from delta_core.runtime.recursion import Steps, each, run
 __all__ = ["format_sql", "quote_name"]
 
 _INFIX = frozenset(("=", "!=", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "div", "&", "|", "^", "and", "or"))
-#: Written with words or signs around their operands, so that these stand in parentheses.
+#: Written with words or signs around their operands, so that these are in parentheses.
 _LOOSE = frozenset(("not", "isnull", "isnotnull", "in", "like", "ilike", "rlike", "negative", "positive", "~"))
 _WORD = {"and": "AND", "or": "OR", "div": "DIV", "like": "LIKE", "ilike": "ILIKE", "rlike": "RLIKE"}
 _ESCAPED = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0", "\b": "\\b", "\x1a": "\\Z"}
-#: Words that a bare name may not be, lest Spark reads them as something else.
+#: Words that a plain name may not be, lest Spark reads them as something else.
 _RESERVED = frozenset((
     "and", "or", "not", "null", "true", "false", "case", "when", "then", "else", "end", "is", "in", "like", "ilike",
     "rlike", "between", "exists", "select", "from", "where", "cast", "interval", "distinct", "any", "all", "some",
@@ -45,7 +45,7 @@ _RESERVED = frozenset((
 def format_sql(expression: Expression) -> str:
     """Print an expression as Spark SQL that parses to the same tree.
 
-    Compound operands stand in parentheses. A leaf that no SQL names (a statistic, a row position) is printed as
+    Compound operands are in parentheses. A leaf that no SQL names (a statistic, a row position) is printed as
     a function of its name, for messages.
     """
     return run(_format(expression))

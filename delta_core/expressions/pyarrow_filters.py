@@ -56,7 +56,7 @@ def from_pyarrow(expression: Any, schema: StructType) -> Expression:
 
 
 def pyarrow_columns(expression: Any) -> set[str] | None:
-    """Return the top-level columns that a pyarrow expression names; None where that can't be told."""
+    """Return the top-level columns that a pyarrow expression names; None if that cannot be determined."""
     try:
         steps = _read(expression)[1]
     except UnsupportedExpressionError:
@@ -92,7 +92,7 @@ def _nested(count: str, rest: Iterator[tuple[str, str]]) -> tuple[str, ...]:
 
 
 class _Reader:
-    """Builds an expression step by step: calls that are not closed yet stand on a list."""
+    """Builds an expression step by step: calls that are not closed yet are on a list."""
 
     def __init__(self, batch: pa.RecordBatch, schema: StructType) -> None:
         self._batch, self._schema = batch, schema
@@ -152,7 +152,7 @@ def _call(name: str, args: list[Expression], options: dict[str, Any]) -> Express
                 f"{name} with {option}={options[option].as_py()!r} is not supported. {_ALTERNATIVES}", function=name
             )
     if name == "is_nan":
-        return Call("=", (args[0], Literal(math.nan)))  # null for null, where Spark's isnan is false
+        return Call("=", (args[0], Literal(math.nan)))  # null for null, if Spark's isnan is false
     if name == "is_in":
         return _members(args[0], options["value_set"])
     if "pattern" in options:

@@ -26,7 +26,7 @@ RESERVED = frozenset([
     "show", "tablesample", "then", "true", "uncache", "union", "using", "vacuum", "values", "when", "where", "with",
     "xor",
 ])  # fmt: skip
-#: What the names of columns begin with that stand for long lists.
+#: What the names of columns begin with that represent long lists.
 STAND_IN = "\0"
 _MOST_CHARACTERS = 4096
 _MOST_NESTED = 32

@@ -1,16 +1,16 @@
 """From a predicate over rows, predicates over files: by partition values, and by statistics.
 
-Two different promises. The *partition* predicate is implied by the row predicate: where it is not true, no row
-of the file matches. The *statistics* predicate is false only where no row can match; true and null keep the
+Two different promises. The *partition* predicate is implied by the row predicate: if it is not true, no row
+of the file matches. The *statistics* predicate is false only if no row can match; true and null keep the
 file, so a missing statistic never prunes. Both hold for what writers really record:
 
 - bounds are bounds, not values: text may be cut, bounds may be wide (``tightBounds`` false), and NaN, the greatest
   of all values, is left out, so the maximum of floats bounds nothing unless the predicate shuts NaN out;
 - timestamps are floored to milliseconds, so the maximum is up to a millisecond larger;
 - a column that was FLOAT and is DOUBLE now has bounds in a float's shortest text, which as a double is another number;
-- ``nullCount`` tells something where it is 0 or equal to ``numRecords``; there, bounds mean nothing.
+- ``nullCount`` reports something if it is 0 or equal to ``numRecords``; there, bounds mean nothing.
 
-The same predicate serves Parquet row groups, with a group's bounds, null count and rows in place of a file's.
+The same predicate serves Parquet row groups, with a group's bounds, null count and rows instead of a file's.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _UNBOUNDED_TYPES = ("binary", "void", "variant")
 
 
 class SkippingPlan(Struct, frozen=True):
-    """How to choose files before reading them; None where nothing is to be tested.
+    """How to choose files before reading them; None if nothing is to be tested.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class SkippingPlan(Struct, frozen=True):
     def row_groups(self) -> Expression | None:
         """The statistics predicate over FileStatistic leaves alone, for the parts of one file.
 
-        What asks for partition values is unknown there: a null value in their place would make ``isnotnull`` false.
+        What requires partition values is unknown there: a null value in their place would make ``isnotnull`` false.
         """
         return None if self.statistics is None else run(_unpartitioned(self.statistics))
 
@@ -117,7 +117,7 @@ def plan_skipping(
         by_statistics.append(part)
     joined = all_of(by_statistics)
     statistics = None if joined is None else run(_may_match(joined, scope, frozenset()))
-    # Bounds drop far more files than null counts do, and what is asked later is asked of fewer files.
+    # Bounds drop far more files than null counts do, and what is requested later is evaluated for fewer files.
     ordered = sorted(conjuncts(statistics), key=_counts_nulls)
     return SkippingPlan(all_of(by_partition), all_of(ordered))
 
@@ -132,7 +132,7 @@ def _counts_nulls(test: Expression) -> bool:
 class _Bounds(Struct, frozen=True):
     """What holds for every non-null value of an expression in a file.
 
-    ``low`` and ``high`` are null where unknown; ``low`` holds for NaN too, ``high`` only where ``may_be_nan`` is
+    ``low`` and ``high`` are null if unknown; ``low`` holds for NaN too, ``high`` only if ``may_be_nan`` is
     false. ``late``: the true values may lie up to a millisecond above ``high``.
     """
 
@@ -159,7 +159,7 @@ class _Scope:
         )
 
     def as_partition(self, e: Expression) -> Expression | None:
-        """Return the expression over partition values, None where it has other leaves."""
+        """Return the expression over partition values, None if it has other leaves."""
         if not all(self.is_partition(leaf) for leaf in leaves(e)):
             return None
         return transform(e, self._partition_value)
@@ -171,7 +171,7 @@ class _Scope:
         return PartitionValue(self._map.physical_path(self._schema, path)[0], canonical(found.type))
 
     def type_of(self, e: Expression) -> DataType | None:
-        """Return the type of a bound expression, None where a plugin's function is in it."""
+        """Return the type of a bound expression, None if a plugin's function is in it."""
 
         def locate(leaf: Any) -> Typed:
             if isinstance(leaf, Column):
@@ -213,13 +213,13 @@ class _Scope:
         return not isinstance(find(self._schema, column.path)[1].type, StructType)
 
     def nulls(self, column: Column) -> Expression:
-        """Return what is false only where the column has no null."""
+        """Return what is false only if the column has no null."""
         if self.is_partition(column):
             return Call("isnull", (self._partition_value(column),))
         return Call(">", (self.statistic("nullCount", column, _LONG), Literal(0, _LONG)))
 
     def values(self, column: Column) -> Expression:
-        """Return what is false only where the column is all null."""
+        """Return what is false only if the column is all null."""
         if self.is_partition(column):
             return Call("isnotnull", (self._partition_value(column),))
         return Call("!=", (self.statistic("nullCount", column, _LONG), _NUM_RECORDS))
@@ -238,7 +238,7 @@ def _was_float(column: Field) -> bool:
 
 
 def _as_float(bound: Expression, t: DataType) -> Expression:
-    """Return the float that a bound stands for: writers give the float's shortest text, such as -0.1."""
+    """Return the float that a bound represents: writers return the float's shortest text, such as -0.1."""
     return Cast(Cast(bound, PrimitiveType("float")), t)
 
 
@@ -281,7 +281,7 @@ def _safely_cast(e: Expression) -> Steps[Expression]:
 def _may_match(
     e: Expression, scope: _Scope, no_nan: frozenset[Column], positive: bool = True
 ) -> Steps[Expression | None]:
-    """Return what is false only where no row makes the expression true (or false, if not ``positive``).
+    """Return what is false only if no row makes the expression true (or false, if not ``positive``).
 
     ``no_nan`` are the columns that are no NaN in any row that matches.
     """
@@ -324,7 +324,7 @@ def _junction(e: Call, scope: _Scope, no_nan: frozenset[Column], positive: bool)
 
 
 def _without_nan(e: Expression, positive: bool) -> frozenset[Column]:
-    """Return the columns that are not NaN where the expression is true (or false)."""
+    """Return the columns that are not NaN if the expression is true (or false)."""
     found: set[Column] = set()
     left = [(e, positive)]
     while left:
@@ -498,7 +498,7 @@ def _below(operator: str, low: Expression, bounds: _Bounds) -> Expression:
 
 
 def _raised(high: Expression) -> Expression:
-    """Return the bound plus a millisecond; unknown where that leaves the calendar."""
+    """Return the bound plus a millisecond; unknown if that leaves the calendar."""
     assert isinstance(high, FileStatistic)
     zone = dt.UTC if name_of(high.type) == "timestamp" else None
     last = Literal(dt.datetime(9999, 12, 31, tzinfo=zone), high.type)

@@ -1,7 +1,7 @@
 """Spark SQL text to expressions; `printing` goes the other way.
 
 sqlglot reads what `simple_sql` leaves to it; every function call is kept by name and place of its arguments, so that nothing but
-`functions` decides what a function means. Texts that Spark and sqlglot would group differently are refused.
+`functions` decides what a function means. Texts that Spark and sqlglot would group differently are rejected.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _parser() -> tuple[Any, Any]:
 
 
 def _parse(short: str, text: str, parts: dict[Any, Expression]) -> Expression:
-    """Parse a text through sqlglot; what stands deep in parentheses is parsed apart, and put into ``parts``."""
+    """Parse a text through sqlglot; what is deep in parentheses is parsed apart, and put into ``parts``."""
     from sqlglot import errors
 
     dialect, _ = _parser()
@@ -151,7 +151,7 @@ _NO_CALLS = frozenset((
 def _without_depth(tokens: list[Any], short: str, text: str, parts: dict[Any, Expression]) -> list[Any]:
     """Put a column in the place of each deep part in parentheses, with the function that is called on it."""
     out: list[Any] = []
-    open_: list[tuple[int, int]] = []  # where a parenthesis stands, and the levels within it so far
+    open_: list[tuple[int, int]] = []  # the position of a parenthesis, and the levels within it so far
     for token in tokens:
         out.append(token)
         kind = token.token_type.name

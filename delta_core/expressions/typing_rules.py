@@ -1,7 +1,7 @@
 """How calls are typed: the casts that Spark (4, ANSI mode) puts around arguments, and the result's type.
 
 A rule takes a function's name and typed arguments and returns the cast arguments and the result's type.
-Pure, the same for every engine. `functions` says which function has which rule.
+Pure, the same for every engine. `functions` specifies which function has which rule.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def rounded(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
 
 
 def whole(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
-    """Take a number, give a whole one."""
+    """Take a number, return a whole one."""
     (value,), source = number(name, args)
     if name_of(source) == "decimal":
         precision, scale = as_decimal(source) or (38, 0)
@@ -303,7 +303,7 @@ def array_contains(name: str, args: list[Typed]) -> tuple[list[Expression], Data
 
 
 def map_part(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
-    """Take a map, give its keys or values."""
+    """Take a map, return its keys or values."""
     source = args[0].type
     if not isinstance(source, MapType):
         raise misfit(name, args, "a MAP")

@@ -1,4 +1,4 @@
-"""The change feed as `deltalake` gives it: any columns in any order, and predicates over the feed's own columns too."""
+"""The change feed as `deltalake` returns it: any columns in any order, and predicates over the feed's own columns too."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["read_changes"]
 def read_changes(
     changes: Callable[..., Any], snapshot: Snapshot, columns: Sequence[str] | None, predicate: Any, **versions: Any
 ) -> pa.RecordBatchReader:
-    """Stream what the operation ``changes`` gives for a range of versions.
+    """Stream what the operation ``changes`` returns for a range of versions.
 
     Parameters
     ----------
     columns : sequence of str, optional
-        Names of the table's columns and of the feed's own; all where not given.
+        Names of the table's columns and of the feed's own; all if not given.
     predicate : optional
-        What it says of the table's columns alone is pushed into the scans.
+        What it specifies for the table's columns alone is pushed into the scans.
     """
     rules = snapshot.plugins.collect("read_rules", table=snapshot.state, request=ReadRequest(purpose="changes"))
     own = [Field(r.name, r.type) for r in rules if isinstance(r, MetadataColumn)]

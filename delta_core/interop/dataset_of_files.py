@@ -1,7 +1,7 @@
-"""A table's data files as a real pyarrow dataset, for tables whose files alone tell the rows.
+"""A table's data files as a real pyarrow dataset, for tables whose files alone report the rows.
 
 Each fragment carries its partition values, and its statistics as guarantees that pyarrow prunes by. Whatever a
-plain Parquet reader would get wrong is refused by name.
+plain Parquet reader would get wrong is rejected by name.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def parquet_dataset(
 
 def _refusal(why: str, **facts: Any) -> UnsupportedOperationError:
     return UnsupportedOperationError(
-        f"A pyarrow dataset would give wrong rows for this table: {why}. Use to_pyarrow_table, scan, or dataset(), "
+        f"A pyarrow dataset would pass wrong rows for this table: {why}. Use to_pyarrow_table, scan, or dataset(), "
         "which DuckDB and DataFusion take in its place.",
         **facts,
     )
@@ -116,7 +116,7 @@ def _check_rules(snapshot: Snapshot, files: FileSet) -> None:
 
 
 def _check_calendar(snapshot: Snapshot, files: FileSet, table: pa.Table) -> None:
-    """Refuse files of old Spark with dates in the Julian calendar; footers are read only where bounds leave it open."""
+    """Refuse files of old Spark with dates in the Julian calendar; footers are read only if bounds leave it open."""
     partitioned = snapshot.state.partition_columns
     timed = [(path, f) for path, f in walk(snapshot.schema) if _is_time(f) and path[0] not in partitioned]
     if not timed:

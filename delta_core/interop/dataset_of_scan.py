@@ -47,11 +47,11 @@ def read_table(source: ds.Dataset, columns: Sequence[str] | None, filters: Any) 
 class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
     """A snapshot as a dataset.
 
-    Nothing of pyarrow's own dataset stands behind it: what would need one raises UnsupportedOperationError.
+    Nothing of pyarrow's own dataset follows it: what would need one raises UnsupportedOperationError.
     """
 
     def __init__(self, snapshot: Snapshot, predicate: Any = None) -> None:
-        # the base class holds no dataset, and its constructor refuses; every public method is defined here
+        # the base class holds no dataset, and its constructor rejects; every public method is defined here
         self._snapshot = snapshot
         self._predicate = predicate
         self._schema: pa.Schema | None = None

@@ -46,7 +46,7 @@ NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 
 
 class Sizes(NamedTuple):
-    """What a version holds; None for what is not known, such as rows where a file has no statistics."""
+    """What a version holds; None for what is not known, such as rows if a file has no statistics."""
 
     files: int | None
     size_bytes: int | None
@@ -61,7 +61,7 @@ def root_uri(snapshot: Snapshot) -> str:
 
 
 def _around_paths(snapshot: Snapshot) -> tuple[str, str]:
-    """Return what stands before and behind a relative path in its URI; of most stores nothing stands behind it."""
+    """Return what precedes and behind a relative path in its URI; of most stores nothing follows it."""
     before, _, behind = snapshot.engine.storage.uri("\1").partition("\1")
     return before, behind
 
@@ -78,7 +78,7 @@ def file_uris(snapshot: Snapshot, predicate: Any = None) -> list[str]:
     root, rest, nothing = (scalar_of(text, pa.string()) for text in (*_around_paths(snapshot), ""))
     found: list[str] = []
     for chunk in paths.chunks:
-        # a path with a colon may be a URI, one with a leading slash is absolute, one with dots may climb: the storage knows
+        # a path with a colon may be a URI, one with a leading slash is absolute, one with dots may climb: the storage resolves it
         if holds_bytes(chunk, b"%", b":", b"..", b"\0") or (first_bytes(chunk) == ord("/")).any():
             found += map(uri, decode_paths(pa.chunked_array([chunk])))
         else:
@@ -123,7 +123,7 @@ def typed_partitions(snapshot: Snapshot, files: FileSet) -> dict[str, pa.Array]:
 
 
 def row_count(snapshot: Snapshot) -> int:
-    """Return the sum of numRecords where files have it."""
+    """Return the sum of numRecords if files have it."""
     return _total(snapshot.files.statistics([NUM_RECORDS]).column(0))
 
 
@@ -175,7 +175,7 @@ def file_table(snapshot: Snapshot, predicate: Any = None, statistics: bool = Fal
 def add_actions(snapshot: Snapshot, flatten: bool = False) -> pa.Table:
     """Return a row per file, in the shape of `deltalake`'s ``get_add_actions``.
 
-    Statistics stand under logical names, for the columns that the table's properties say have them.
+    Statistics are under logical names, for the columns that the table's properties specify have them.
     """
     files = snapshot.files
     # one pass over the log for all columns; the file set keeps the partition columns for later
@@ -229,7 +229,7 @@ def _append(table: pa.Table, name: str, columns: dict[Path, pa.Array], flatten: 
             table = table.append_column(".".join((name, *path)), values)
         return table
     nested = _nest(columns, table.num_rows)
-    if name != "partition":  # a file that says nothing of them has none, and no struct of nulls
+    if name != "partition":  # a file that does not specify them has none, and no struct of nulls
         known = np.logical_or.reduce([is_valid(c) for c in columns.values()])
         nested = pa.StructArray.from_arrays(nested.flatten(), fields=list(nested.type), mask=bool_array(~known))
     return table.append_column(name, nested)

@@ -46,7 +46,7 @@ _FLOATING = ("float", "double")
 
 
 def plan_files(snapshot: Snapshot, predicate: Any = None) -> FileSet:
-    """Return the files that may hold rows for a predicate: exact for partitions, by statistics as far as they tell."""
+    """Return the files that may hold rows for a predicate: exact for partitions, by statistics as far as they report."""
     bound = file_filter(snapshot, predicate)
     if bound is None:
         return snapshot.files
@@ -57,7 +57,7 @@ def plan_files(snapshot: Snapshot, predicate: Any = None) -> FileSet:
 
 
 def file_filter(snapshot: Snapshot, predicate: Any) -> Expression | None:
-    """Return a filter on files as an expression; for partition columns the empty string stands for null."""
+    """Return a filter on files as an expression; for partition columns the empty string represents null."""
     return all_filters(snapshot, _empty_is_null(predicate, snapshot.state.partition_columns))
 
 
@@ -82,7 +82,7 @@ def _empty_is_null(predicate: Any, partition_columns: Sequence[str]) -> Any:
 
 
 def all_filters(snapshot: Snapshot, *predicates: Any) -> Expression | None:
-    """Join predicates of any kind that scans take by AND; None where there are none."""
+    """Join predicates of any kind that scans take by AND; None if there are none."""
     schema, functions = snapshot.state.schema, snapshot.plugins.functions
     bound = [to_expression(p, schema, functions=functions) for p in predicates]
     return all_of([b for b in bound if b is not None])
@@ -97,7 +97,7 @@ def prunable(snapshot: Snapshot, filter: ds.Expression) -> Expression | None:
 
 
 def compares_floats(snapshot: Snapshot, filter: ds.Expression) -> Expression | None:
-    """Return a pyarrow expression as one of ours if it asks float columns, None if it does not or can't be translated."""
+    """Return a pyarrow expression as one of ours if it requires float columns, None if it does not or can't be translated."""
     try:
         found = all_filters(snapshot, filter)
     except ExpressionError:
@@ -108,9 +108,9 @@ def compares_floats(snapshot: Snapshot, filter: ds.Expression) -> Expression | N
 
 
 def exact_parts(snapshot: Snapshot, expression: Expression | None) -> Expression | None:
-    """Keep the parts that AND joins whose meaning no engine disputes; None where none is left.
+    """Keep the parts that AND joins whose meaning no engine disputes; None if none is left.
 
-    Floats are left to whoever asked: engines differ about NaN.
+    Floats are left to the querying engine: engines differ about NaN.
     """
     parts = [p for p in conjuncts(expression) if _is_shared(snapshot, p)]
     try:
@@ -144,7 +144,7 @@ def _type_of(snapshot: Snapshot, expression: Expression) -> str | None:
 
 
 def referenced_columns(expressions: Iterable[ds.Expression], schema: pa.Schema) -> set[str]:
-    """Return the top-level columns that pyarrow expressions name; all where one can't be read."""
+    """Return the top-level columns that pyarrow expressions name; all if one can't be read."""
     used: set[str] = set()
     for expression in expressions:
         names = pyarrow_columns(expression)

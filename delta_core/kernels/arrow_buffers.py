@@ -1,7 +1,7 @@
-"""Arrow arrays as what the compiled kernels take and give, and as NumPy arrays: buffers.
+"""Arrow arrays as what the compiled kernels take and return, and as NumPy arrays: buffers.
 
 PyArrow's own ways between Python, NumPy and Arrow (``pa.array``, ``pa.scalar``, ``to_numpy``) import pandas on first
-use where it is installed: a fifth of a second and 40 MB. What opens, lists, plans and scans goes through here instead.
+use if it is installed: a fifth of a second and 40 MB. What opens, lists, plans and scans goes through here instead.
 """
 
 from __future__ import annotations
@@ -126,9 +126,9 @@ def mask_of(array: pa.Array[Any], null: bool = False) -> NDArray[np.bool_]:
 
 
 def values_of(array: pa.Array[Any]) -> NDArray[Any]:
-    """Return a view of numbers as they lie in memory, whatever stands where it is null.
+    """Return a view of numbers as they lie in memory, whatever is where it is null.
 
-    Dates and timestamps are the integers that they are stored as; a dictionary gives its codes.
+    Dates and timestamps are the integers that they are stored as; a dictionary returns its codes.
     """
     t = array.type
     if pa.types.is_dictionary(t):
@@ -161,7 +161,7 @@ def number_array(
 
 
 def bool_array(values: NDArray[np.bool_], valid: NDArray[np.bool_] | None = None) -> pa.BooleanArray:
-    """Build a boolean array, null where ``valid`` is false."""
+    """Build a boolean array, null if ``valid`` is false."""
     packed = pa.py_buffer(np.packbits(values, bitorder="little"))
     return pa.Array.from_buffers(pa.bool_(), len(values), [_bits(valid), packed])
 
@@ -173,7 +173,7 @@ def _bits(valid: NDArray[np.bool_] | None) -> pa.Buffer | None:
 def utf8_of(text: str, what: str) -> bytes:
     """Return the UTF-8 bytes of a text.
 
-    Raises InvalidArgumentError, naming ``what`` it is, for half of a surrogate pair, which stands for no character.
+    Raises InvalidArgumentError, naming ``what`` it is, for half of a surrogate pair, which represents no character.
     """
     try:
         return text.encode()
@@ -235,7 +235,7 @@ def scalar_of(value: Any, type: pa.DataType) -> pa.Scalar[Any]:
 
 
 def _stored(value: Any, type: pa.DataType) -> bytes | None:
-    """Return a value's bytes; None for what Arrow had better convert, and refuse, itself."""
+    """Return a value's bytes; None for what Arrow had better convert, and reject, itself."""
     if pa.types.is_decimal128(type):
         return _unscaled(Decimal(value), type) if isinstance(value, (Decimal, int)) else None
     if not pa.types.is_primitive(type) or isinstance(value, (bool, datetime)):
@@ -262,7 +262,7 @@ def _unscaled(value: Decimal, type: pa.DataType) -> bytes | None:
 
 
 def int64_values(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> NDArray[np.int64]:
-    """Return the values of an int32 or int64 array (or an all-null one), whatever stands where it is null."""
+    """Return the values of an int32 or int64 array (or an all-null one), whatever is where it is null."""
     if isinstance(array, pa.ChunkedArray):
         return np.concatenate([np.empty(0, np.int64), *(int64_values(c) for c in array.chunks)])
     if pa.types.is_null(array.type):
@@ -275,7 +275,7 @@ def int64_values(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> NDArray[np.int6
 def string_array(
     offsets: NDArray[np.int64], data: bytes | NDArray[np.uint8], valid: NDArray[np.bool_]
 ) -> pa.Array[Any]:
-    """Build a string array (large only where it must be) from its offsets, bytes and validity."""
+    """Build a string array (large only if it must be) from its offsets, bytes and validity."""
     wide = len(data) >= 2**31
     ends = offsets if wide else offsets.astype(np.int32)
     return pa.Array.from_buffers(

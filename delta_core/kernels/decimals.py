@@ -1,6 +1,6 @@
 """Casts and rounding of decimals in which every value that does not fit raises.
 
-Arrow's own miss some: a decimal of 128 bits that is brought to a larger scale may wrap around, text that is read as a
+Arrow's own miss some: a decimal of 128 bits that is converted to a larger scale may wrap around, text that is read as a
 decimal too, and what rounding makes too large becomes 0, unless it is the last value of its array.
 """
 
@@ -40,13 +40,13 @@ def checked_cast(x: Any, wanted: pa.DataType) -> Any:
         return x.cast(wanted)
     added = wanted.scale - x.type.scale
     if added > 0 and x.type.precision + added > _DIGITS:
-        # a value of more digits fits no type of the wanted scale
+        # a value of more digits fits no type of the requested scale
         x = x.cast(pa.decimal256(_WIDE_DIGITS - added, x.type.scale))
     return x.cast(wanted)
 
 
 def round_half_up(x: Any, wanted: pa.DataType) -> Any:
-    """Round decimals half away from zero to the scale of a decimal type; ArrowInvalid where the digits don't fit."""
+    """Round decimals half away from zero to the scale of a decimal type; ArrowInvalid if the digits don't fit."""
     if x.type.scale > wanted.scale:
         import pyarrow.compute as pc
 

@@ -29,13 +29,13 @@ class KeySet:
     """A set of (path, deletion vector id or null): the identity of a logical file.
 
     Keys are compared in full, never by hash alone. Paths are compared as what they name: percent-decoded once (an
-    escape that isn't one stands for itself), and ``file:/x``, ``file:///x``, ``file://localhost/x`` and ``/x`` are one
+    escape that isn't one represents itself), and ``file:/x``, ``file:///x``, ``file://localhost/x`` and ``/x`` are one
     path.
 
     Notes
     -----
-    Each call takes linear time and releases the GIL. Any number of threads may ask at once; adding keys while another
-    thread uses the set is refused.
+    Each call takes linear time and releases the GIL. Any number of threads may query it concurrently; adding keys while another
+    thread uses the set is rejected.
 
     Protocol
     --------
@@ -51,12 +51,12 @@ class KeySet:
         return len(self._keys)
 
     def insert(self, paths: Strings, dv_ids: Strings | None = None) -> NDArray[np.bool_]:
-        """Add keys and tell which of them are new.
+        """Add keys and return which of them are new.
 
         Parameters
         ----------
         paths : string array, **shape (n,)**
-            As they stand in the log. Null = no file here: nothing is added.
+            As they are in the log. Null = no file here: nothing is added.
         dv_ids : string array, **shape (n,)**, optional
             Unique ids of the deletion vectors, null = the file has none; None = all null.
 
@@ -85,7 +85,7 @@ def dv_unique_ids(
     Parameters
     ----------
     storage_types, paths_or_inline : string arrays, **shape (n,)**
-        Null = the file has no vector, which gives null.
+        Null = the file has no vector, which returns null.
     offsets : int32 or int64 array, **shape (n,)**
         Null = the descriptor has none, and the id none either.
 

@@ -1,6 +1,6 @@
-"""Footers of Parquet files: whether PyArrow can be asked what they say of each column.
+"""Footers of Parquet files: whether PyArrow can be queried what they specify for each column.
 
-It ends the process where a column chunk's metadata is damaged in some ways, since no exception leads out of its accessors.
+It ends the process if a column chunk's metadata is damaged in some ways, since no exception leads out of its accessors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PROBLEMS = (
 
 
 def check_footer(footer: bytes | memoryview) -> None:
-    """Raise ArrowInvalid, as PyArrow does for damage that it sees, where a footer's column metadata can't be asked for.
+    """Raise ArrowInvalid, as PyArrow does for damage that it sees, if a footer's column metadata can't be requested.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ Rows = NDArray[np.int32]
 
 
 class Picks:
-    """Which rows of a batch are wanted: those that a mask keeps, or those of an index, in its order.
+    """Which rows of a batch are requested: those that a mask keeps, or those of an index, in its order.
 
     Made by `of_mask`, `of_flags` and `of_indices`, each of which checks that the rows are rows of the batch. A mask that keeps most
     rows is several times faster.
@@ -35,9 +35,9 @@ class Picks:
     def __init__(self, num_rows: int, count: int, mask: NDArray[np.uint64] | None, indices: Rows | None) -> None:
         #: Rows of the batch.
         self.num_rows = num_rows
-        #: Rows that are wanted.
+        #: Rows that are requested.
         self.count = count
-        #: Which ones, by bits; None where they were given as indices.
+        #: Which ones, by bits; None if they were given as indices.
         self.mask = mask
         self._indices = indices
 
@@ -48,10 +48,10 @@ class Picks:
         Parameters
         ----------
         mask : uint64, **shape (n,)**
-            Bit ``i % 64``, least significant first, of word ``i // 64`` = row ``i`` is wanted; bits behind the last row
+            Bit ``i % 64``, least significant first, of word ``i // 64`` = row ``i`` is requested; bits behind the last row
             mean nothing.
         num_rows : int
-            Of the batch; InvalidArgumentError where the mask has fewer bits.
+            Of the batch; InvalidArgumentError if the mask has fewer bits.
         """
         return cls(num_rows, _gather.count_kept(mask, num_rows), mask, None)
 
@@ -151,7 +151,7 @@ def check_rows(rows: Rows, num_rows: int) -> None:
 
 
 def gather_column(array: pa.Array[Any], picks: Picks | Rows | None, decode: bool = True) -> pa.Array[Any]:
-    """Return rows of one column; indices that come as a bare array were checked (`check_rows`). See `gather`.
+    """Return rows of one column; indices that come as a plain array were checked (`check_rows`). See `gather`.
 
     ``decode`` false leaves dictionary encoded strings as they are.
     """

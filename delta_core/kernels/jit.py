@@ -53,7 +53,7 @@ def array_function(
     - A function may call other array functions and use constants of its own module. Take neither from another module: the
       cache is renewed when the file that contains the function changes, and does not see changes elsewhere.
     - Machine code is stored in ``__pycache__`` beside the function's file; if that is read-only, in the user's cache
-      folder or in ``NUMBA_CACHE_DIR``; if nothing can be written, each process compiles anew.
+      folder or in ``NUMBA_CACHE_DIR``; if nothing can be written, each process compiles again.
     """
 
     def decorate(function: Callable[..., Any]) -> ArrayFunction:
@@ -78,7 +78,7 @@ class ArrayFunction:
         parameters = list(inspect.signature(function).parameters)
         if not signatures:
             raise InvalidArgumentError(
-                f"{self.__qualname__} has no signature; give at least one, such as array_function('void(int64[::1])')."
+                f"{self.__qualname__} has no signature; pass at least one, such as array_function('void(int64[::1])')."
             )
         unknown = [name for name in out if name not in parameters]
         if unknown:
@@ -98,7 +98,7 @@ class ArrayFunction:
         arguments
             NumPy arrays and numbers. A pyarrow.Buffer arrives as ``uint8[::1]`` (a mutable one can be filled), None in place
             of a buffer as one without elements. A pyarrow.Array of numbers, dates or times arrives as the numbers in its
-            memory (undefined where it is null), a BooleanArray as ``boolean[::1]`` (false where it is null). For strings, pass
+            memory (undefined if it is null), a BooleanArray as ``boolean[::1]`` (false if it is null). For strings, pass
             the buffers that `delta_core.kernels.arrow_buffers.string_buffers` returns.
 
         Raises
@@ -181,5 +181,5 @@ def _as_numpy(argument: Any) -> Any:
     if not isinstance(argument, pa.Array):
         return argument
     view = mask_of(argument) if pa.types.is_boolean(argument.type) else values_of(argument)
-    view.flags.writeable = False  # arrays are immutable, even where their memory is not
+    view.flags.writeable = False  # arrays are immutable, even if their memory is not
     return view

@@ -59,7 +59,7 @@ class ParsedActions(Struct, frozen=True):
     ----------
     adds, removes, cdcs : pyarrow.Table
         A row per file action: ``version`` (int64), ``line`` (int32: which action of its commit, from 0) and the
-        columns asked for.
+        columns requested.
     others : pyarrow.Table
         ``version``, ``line``, ``kind`` and ``json``, the raw JSON text of the action's value, of every other action.
     """
@@ -122,7 +122,7 @@ def _plan(
         if code == "o":
             plan.vector(wanted)
         elif name in wanted or (name == "partitionValues" and partition_keys):
-            # without its map a file's partition is unknown, where a map without a key means null
+            # without its map a file's partition is unknown, if a map without a key means null
             required = name == "path" or (kind == "add" and name == "partitionValues" and bool(partition_keys))
             index = plan.field(name, code, name if name in wanted else None, required=required)
             if name == "partitionValues":
@@ -145,17 +145,17 @@ class ActionParser:
         The columns of the file tables to keep, by their protocol names; None keeps all. What is not kept is neither
         unescaped nor copied. ``path`` and ``dvId`` (storageType + pathOrInlineDv [+ "@" + offset], null without a
         vector) are always there. A deletion vector's parts are ``dvStorageType``, ``dvPathOrInline``, ``dvOffset``,
-        ``dvSizeInBytes``, ``dvCardinality``; asked for as ``deletionVector`` they come as one struct instead.
+        ``dvSizeInBytes``, ``dvCardinality``; requested as ``deletionVector`` they come as one struct instead.
     kinds : collection of str or None
         The kinds of action to keep, such as ``{"protocol", "metaData"}``; None keeps all, unknown ones too.
     skip_others : collection of str
         Kinds to pass over, such as ``{"commitInfo"}``.
     partition_keys : sequence of str
-        Keys of ``partitionValues`` that each become a column ``partition:<key>`` (dictionary of strings), null where
+        Keys of ``partitionValues`` that each become a column ``partition:<key>`` (dictionary of strings), null if
         the key is absent or its value null. An ``add`` must then have ``partitionValues``.
     extra_fields : mapping of str to sequence of str
         Further fields of ``add``, ``remove`` or ``cdc``; each becomes a column ``extra:<field>`` with the raw JSON
-        text of its value, null where it is absent or null.
+        text of its value, null if it is absent or null.
 
     Notes
     -----
@@ -196,7 +196,7 @@ class ActionParser:
         Raises
         ------
         LogError
-            The bytes are no sequence of actions; ``path``, ``version`` and ``offset`` (bytes) say where.
+            The bytes are no sequence of actions; ``path``, ``version`` and ``offset`` (bytes) specify where.
         """
         if fault := self._parser.feed(version, data):
             _raise_log_error(path, version, *fault[2:])
@@ -230,7 +230,7 @@ class ActionParser:
             _raise_log_error(path, int(numbers[file]), *fault[2:])
 
     def finish(self) -> ParsedActions:
-        """Return what was parsed; the columns take over the parser's memory, and the parser starts anew."""
+        """Return what was parsed; the columns take over the parser's memory, and the parser starts again."""
         schemas = [*(self._layouts[k].schema for k in self._kept), _OTHERS]
         taken = self._parser.take(schemas)
         batches = dict(zip((*self._kept, ""), taken, strict=True))
@@ -247,7 +247,7 @@ class ActionParser:
 
 
 def _nest_vector(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Put a vector's columns into one struct column; it is null where its required storageType is."""
+    """Put a vector's columns into one struct column; it is null if its required storageType is."""
     parts = [batch.column(name) for name in _VECTOR_COLUMNS.values()]
     nested = pa.Array.from_buffers(_VECTOR_TYPE, batch.num_rows, [parts[0].buffers()[0]], children=parts)
     rest = batch.drop_columns(list(_VECTOR_COLUMNS.values()))

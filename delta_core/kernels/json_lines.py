@@ -48,7 +48,7 @@ def format_actions(kind: str, table: pa.Table) -> bytes:
 
 
 def format_objects(struct: pa.StructArray) -> pa.Array:
-    """Return each struct as JSON text, null where it is null; the types and errors of `format_actions`."""
+    """Return each struct as JSON text, null if it is null; the types and errors of `format_actions`."""
     table = pa.Table.from_batches([pa.RecordBatch.from_struct_array(struct)])
     data = np.frombuffer(_format(b"", b"\n", table, "structs"), np.uint8)
     # an object has no line end in it

@@ -63,7 +63,7 @@ def rebuild_map(array: pa.Array, keys: pa.Array, items: pa.Array) -> pa.Array:
 
 
 def reach(array: pa.Array, path: Sequence[int]) -> pa.Array:
-    """Return a field of a struct by child numbers; null where a struct on the way is."""
+    """Return a field of a struct by child numbers; null if a struct on the way is."""
     if not path:
         return array
     import pyarrow.compute as pc
@@ -72,7 +72,7 @@ def reach(array: pa.Array, path: Sequence[int]) -> pa.Array:
 
 
 def narrow(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Return the part of a nested array that a type asks for: fields of structs are picked by name, at any depth."""
+    """Return the part of a nested array that a type requires: fields of structs are picked by name, at any depth."""
     found = array.type
     if not pa.types.is_nested(wanted) or found.equals(wanted):
         return array

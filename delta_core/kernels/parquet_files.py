@@ -1,7 +1,7 @@
 """Many small Parquet files to Arrow arrays in one call: opened, read whole and decoded behind one another, without the GIL.
 
 Flat columns of files that have the same schema, as `parquet_pages` decodes them. The call ends before the first file that is
-different, damaged or not there: PyArrow reads that one or says what is wrong.
+different, damaged or not there: PyArrow reads that one or specifies what is wrong.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ def read_files(
     paths : list of bytes
         On a local disk.
     sizes : int64, **shape (n_files,)**, bytes
-        As the log says; a file of another size ends the run.
+        As the log specifies; a file of another size ends the run.
     most_rows, most_bytes : int
         The run ends with the file that reaches either.
 
     Returns
     -------
     rows : int64, **shape (n_read,)**
-        Of each file that was read; none where the first one is to be read by PyArrow.
+        Of each file that was read; none if the first one is to be read by PyArrow.
     columns : list of pyarrow.Array, **sum(rows) values each**
         Parallel to ``layout.columns``. They own their memory.
     """

@@ -2,7 +2,7 @@
 
 PyArrow's reader stays the complete one. This one decodes what nearly every file of a table holds, and its checkpoints
 too, in half the time, which goes mostly into Snappy; and it decodes a column's strings page by page, while they are in a
-core's cache. What it does not know, or finds damaged, it gives back undone: `UnsupportedPagesError`.
+core's cache. What it does not support, or finds damaged, it returns undone: `UnsupportedPagesError`.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def read_chunk(
     coded : bool
         Return strings as ``dictionary<int32, string>``.
     keep : uint64, **shape (n,)**, optional
-        Bit ``i % 64``, least significant first, of word ``i // 64`` = row ``i`` is wanted; the others are left out as the
+        Bit ``i % 64``, least significant first, of word ``i // 64`` = row ``i`` is requested; the others are left out as the
         pages are decoded, which is cheaper than to drop them afterwards.
 
     Returns
     -------
     pyarrow.Array, **num_rows values**, or as many as are kept
-        Null where the value, or a struct around it, is.
+        Null if the value, or a struct around it, is.
 
     Raises
     ------

@@ -59,7 +59,7 @@ def decode_bits(
         Rows of the file.
     out : uint8[n_bytes], optional
         A contiguous buffer to reuse, with room for `num_rows` bits rounded up to 8 bytes; what lies behind these is
-        left as it is. Left undefined where an error is raised.
+        left as it is. Left undefined if an error is raised.
     keep : bool
         False: 1 = the row is in the set. True: 1 = the row is not.
 
@@ -182,7 +182,7 @@ def read_dv_block(block: Buffer, expected_size: int) -> memoryview:
     size = int.from_bytes(view[:4], "big", signed=True)
     if size != expected_size:
         raise CorruptTableError(
-            f"the deletion vector file says that the vector has {size} bytes, the descriptor's sizeInBytes {expected_size}"
+            f"the deletion vector file specifies that the vector has {size} bytes, the descriptor's sizeInBytes {expected_size}"
         )
     if size < 0 or len(view) < size + 8:
         raise CorruptTableError(
@@ -191,12 +191,14 @@ def read_dv_block(block: Buffer, expected_size: int) -> memoryview:
     payload = view[4 : 4 + size]
     stored, found = int.from_bytes(view[4 + size : 8 + size], "big"), zlib.crc32(payload)
     if stored != found:
-        raise CorruptTableError(f"the deletion vector's bytes have CRC-32 {found:#010x}, the file says {stored:#010x}")
+        raise CorruptTableError(
+            f"the deletion vector's bytes have CRC-32 {found:#010x}, the file specifies {stored:#010x}"
+        )
     return payload
 
 
 def format_dv_block(payload: bytes | memoryview) -> bytes:
-    """Return size, payload and CRC-32, as they stand in a deletion vector file behind its version byte.
+    """Return size, payload and CRC-32, as they are in a deletion vector file behind its version byte.
 
     Raises
     ------

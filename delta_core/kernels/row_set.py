@@ -31,7 +31,7 @@ class RowSet:
 
     Notes
     -----
-    A window (``start``, ``num_rows``) costs time in proportion to the window: a scan asks batch by batch.
+    A window (``start``, ``num_rows``) costs time in proportion to the window: a scan requires batch by batch.
     """
 
     __slots__ = ("_rows",)
@@ -111,7 +111,7 @@ class RowSet:
         ------
         CorruptTableError
             The bytes break the format: cut off, out of order, counts that don't add up, a key with its top bit set,
-            bytes left over. ``offset`` says where.
+            bytes left over. ``offset`` specifies where.
 
         Protocol
         --------
@@ -218,17 +218,17 @@ class RowSet:
     # --- windows: one byte a row ---------------------------------------------------------------
 
     def mask(self, num_rows: int, start: int = 0) -> NDArray[np.bool_]:
-        """Return a bool array of **shape (num_rows,)**: true where row ``start + i`` is in the set."""
+        """Return a bool array of **shape (num_rows,)**: true if row ``start + i`` is in the set."""
         out = np.empty(_position(num_rows), np.bool_)
         self.fill_mask(out, start)
         return out
 
     def fill_mask(self, out: NDArray[Any], start: int = 0) -> None:
-        """Write into `out` (bool or uint8, contiguous) 1 where row ``start + i`` is in the set, else 0."""
+        """Write into `out` (bool or uint8, contiguous) 1 if row ``start + i`` is in the set, else 0."""
         self._rows.fill_bytes(_bytes_of(out), _position(start), len(out), False)
 
     def fill_keep_mask(self, out: NDArray[Any], start: int = 0) -> None:
-        """Write into `out` (bool or uint8, contiguous) 0 where row ``start + i`` is in the set, else 1."""
+        """Write into `out` (bool or uint8, contiguous) 0 if row ``start + i`` is in the set, else 1."""
         self._rows.fill_bytes(_bytes_of(out), _position(start), len(out), True)
 
     # --- windows: one bit a row ----------------------------------------------------------------

@@ -54,7 +54,7 @@ def parse_stats(stats: Any, fields: Sequence[StatField], threads: int = 1) -> li
     Parameters
     ----------
     stats : pyarrow.Array or pyarrow.ChunkedArray
-        string, large_string, string_view, binary, large_binary, or a dictionary of one; null where a file has none.
+        string, large_string, string_view, binary, large_binary, or a dictionary of one; null if a file has none.
     fields : sequence of StatField
         What to read; no path twice.
     threads : int
@@ -63,24 +63,24 @@ def parse_stats(stats: Any, fields: Sequence[StatField], threads: int = 1) -> li
     Returns
     -------
     list of pyarrow.Array, or of pyarrow.ChunkedArray if that was given
-        A column per field, in the order asked: int64 for whole numbers, float32, float64, bool, string, date32,
-        timestamp[us, UTC], timestamp[us], decimal128(p, s). Null where the row is null, is not a whole JSON object,
+        A column per field, in the order requested: int64 for whole numbers, float32, float64, bool, string, date32,
+        timestamp[us, UTC], timestamp[us], decimal128(p, s). Null if the row is null, is not a whole JSON object,
         lacks the path, or has there what can't be read as the kind exactly (only floats round, timestamps are floored).
 
     Raises
     ------
     InvalidArgumentError
-        A kind that has no statistics, a path asked for twice, or an array that holds no strings. Statistics themselves
+        A kind that has no statistics, a path requested twice, or an array that holds no strings. Statistics themselves
         never raise.
 
     Notes
     -----
-    Of equal keys the last one counts. NaN and the infinities may be quoted or bare. A timestamp without a zone is
+    Of equal keys the last one counts. NaN and the infinities may be quoted or plain. A timestamp without a zone is
     UTC. Runs without the interpreter lock, does no I/O.
     """
     asked = [(field.path, *_code(field.kind)) for field in fields]
     if len({path for path, *_ in asked}) != len(asked):
-        raise InvalidArgumentError(f"A path of statistics is asked for twice: {[f.path for f in fields]}.")
+        raise InvalidArgumentError(f"A path of statistics is requested twice: {[f.path for f in fields]}.")
     if not all(path for path, *_ in asked):
         raise InvalidArgumentError("A field of statistics needs a path, such as ('numRecords',).")
     schema = pa.schema([(".".join(path), of_type) for path, _, _, _, of_type in asked])

@@ -77,7 +77,7 @@ def unshred(array: pa.Array[Any]) -> pa.StructArray:
     ----------
     array : struct, shape (n,)
         ``metadata`` (binary), and ``value`` (binary) or ``typed_value`` or both, in any order. ``typed_value`` is of any
-        type that shredding knows: a primitive, a list, or a struct with a group a field.
+        type that shredding supports: a primitive, a list, or a struct with a group a field.
 
     Raises
     ------

@@ -61,7 +61,7 @@ def decode_uuids(texts: pa.Array[Any]) -> NDArray[np.uint8]:
     Parameters
     ----------
     texts : string array, **shape (n,)**
-        What stands before the last 20 letters is the random prefix. Null gives zeros.
+        What precedes the last 20 letters is the random prefix. Null returns zeros.
 
     Returns
     -------

@@ -32,7 +32,7 @@ class CheckpointReader:
     Notes
     -----
     A JSON checkpoint is read whole, at once. Of a Parquet one the footers are read, then the row groups that may
-    hold what is asked. What ``_last_checkpoint`` embeds of a V2 checkpoint saves its main file.
+    hold what is requested. What ``_last_checkpoint`` embeds of a V2 checkpoint saves its main file.
     """
 
     def __init__(self, logs: LogFiles, checkpoint: Checkpoint) -> None:
@@ -119,7 +119,7 @@ class CheckpointReader:
     def chunks(self, fields: Sequence[ActionField], sidecars: Sidecars) -> list[Chunk]:
         """Return the chunks that may hold adds.
 
-        Raises CheckpointError where a sidecar is missing, or nobody says how sidecars are found.
+        Raises CheckpointError if a sidecar is missing, or nobody specifies how sidecars are found.
         """
         handles = self.file_handles(sidecars)
         if handles is None:
@@ -131,9 +131,9 @@ class CheckpointReader:
     def removes(
         self, columns: Sequence[str], fields: Sequence[ActionField], sidecars: Sidecars
     ) -> Iterator[tuple[CheckpointHandle | None, pa.Table]]:
-        """Yield the tombstones, a row group at a time, each with the file that it stands in.
+        """Yield the tombstones, a row group at a time, each with the file that it is in.
 
-        The columns are ``path``, ``dvId`` and those asked for.
+        The columns are ``path``, ``dvId`` and those requested.
         """
         names = ["path", "dvId", *(c for c in columns if c not in ("path", "dvId"))]
         handles = self.file_handles(sidecars)
@@ -160,7 +160,7 @@ class CheckpointReader:
         names = sidecars(main, listed)
         if names is None:
             raise CheckpointError(
-                f"Checkpoint {main} keeps its file actions in sidecars, but no feature of the table says how to find them.",
+                f"Checkpoint {main} keeps its file actions in sidecars, but no feature of the table specifies how to find them.",
                 path=main,
             )
         sizes = dict(zip(listed.column("path").to_pylist(), listed.column("sizeInBytes").to_pylist(), strict=True))

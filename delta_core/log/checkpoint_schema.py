@@ -84,10 +84,10 @@ class CheckpointColumns(Struct, frozen=True):
     def of(
         table: TableState, fields: Sequence[ActionField], kinds: Iterable[ActionKind], struct: bool = True
     ) -> CheckpointColumns:
-        """Return the columns that a table's properties ask for.
+        """Return the columns that a table's properties request.
 
-        ``delta.checkpoint.writeStatsAsJson`` and ``delta.checkpoint.writeStatsAsStruct`` are both on where the table
-        does not say, as Delta on Spark has it: readers skip row groups by the struct. Where both are off the text is
+        ``delta.checkpoint.writeStatsAsJson`` and ``delta.checkpoint.writeStatsAsStruct`` are both on if the table
+        does not specify, as Delta on Spark has it: readers skip row groups by the struct. If both are off the text is
         kept: statistics that no checkpoint has are lost. ``struct`` False, for JSON checkpoints, keeps the text alone.
         """
         struct = struct and table.flag("delta.checkpoint.writeStatsAsStruct", True)

@@ -118,9 +118,9 @@ def write_checkpoint(
     now_ms : int, optional
         The clock, by which tombstones and transactions expire; ms since the epoch.
     plan : CheckpointPlan, optional
-        How; what the table's features and properties say unless given. V2 needs a feature that answers with V2.
+        How; what the table's features and properties specify unless given. V2 needs a feature that answers with V2.
     checksum : bool
-        Whether to write the version's checksum too, where there is none.
+        Whether to write the version's checksum too, if there is none.
 
     Raises
     ------
@@ -214,7 +214,7 @@ def _check_writable(snapshot: CheckpointSource) -> None:
 
 
 def _check_published(snapshot: CheckpointSource) -> None:
-    """Refuse a version that only its catalog knows: whoever reads the log alone would find a gap below it."""
+    """Refuse a version that only its catalog has: whoever reads the log alone would find a gap below it."""
     if not any(f.kind == "staged" for f in snapshot.segment.deltas):
         return
     try:
@@ -228,12 +228,12 @@ def _check_published(snapshot: CheckpointSource) -> None:
 
 
 def _choose_plan(snapshot: CheckpointSource, given: CheckpointPlan | None) -> CheckpointPlan:
-    answer: CheckpointPlan = snapshot.plugins.sole("plan_checkpoint", CheckpointPlan(), table=snapshot.state)
+    answer: CheckpointPlan = snapshot.plugins.single("plan_checkpoint", CheckpointPlan(), table=snapshot.state)
     if given is None:
         return answer
     if given.spec == "v2" and answer.spec != "v2":
         raise InvalidArgumentError(
-            "A V2 checkpoint was asked for, but the table has no feature active that plans such; enable it "
+            "A V2 checkpoint was requested, but the table has no feature active that plans such; enable it "
             "(delta.checkpointPolicy=v2) or leave the plan out."
         )
     return given
@@ -381,7 +381,7 @@ class _Writer(Struct, dict=True):
         }
 
     def hint(self, result: CheckpointResult) -> dict[str, Any]:
-        """Return what ``_last_checkpoint`` says; a unique name is found through its embedded part."""
+        """Return what ``_last_checkpoint`` specifies; a unique name is found through its embedded part."""
         value = _hint(result)
         if self.plan.naming == "uuid":
             value[EMBEDDED] = {

@@ -51,14 +51,14 @@ Checksum = Mapping[str, Any]
 
 
 class CommitContent(Struct, frozen=True):
-    """What a commit says, as far as a checksum needs it.
+    """What a commit specifies, as far as a checksum needs it.
 
     Parameters
     ----------
     actions : ParsedActions
         File actions with ``path``, ``size``, ``dataChange`` and ``dvCardinality``, and the small ones.
     info : Mapping
-        ``commitInfo``; empty where there is none.
+        ``commitInfo``; empty if there is none.
     """
 
     actions: ParsedActions
@@ -85,7 +85,7 @@ class ChecksumSource(Protocol):
 
 
 def read_checksum(storage: Storage, file: LogFile) -> Checksum | None:
-    """Return the checksum's object, None where the file is gone, torn or lacks what every checksum has."""
+    """Return the checksum's object, None if the file is gone, torn or lacks what every checksum has."""
     return _read(storage, file.name)
 
 
@@ -113,9 +113,9 @@ def write_checksum(
     Parameters
     ----------
     previous : Mapping, optional
-        What this returned for the version before; read from the log where it is not given.
+        What this returned for the version before; read from the log if it is not given.
     commit : CommitContent, optional
-        What the version's commit says, which saves reading it.
+        What the version's commit specifies, which saves reading it.
     full : bool
         Compute it from the whole state, which takes time linear in the number of files, and not from the version
         before. For a commit that adds files again without removing them, no other way is right.
@@ -123,8 +123,8 @@ def write_checksum(
     Returns
     -------
     dict or None
-        The checksum, to be given for the next version; None where it was not written: the version before has none, a
-        remove does not tell its file's size, or the store failed. Failures are logged, never raised.
+        The checksum, to be given for the next version; None if it was not written: the version before has none, a
+        remove does not report its file's size, or the store failed. Failures are logged, never raised.
 
     Notes
     -----
@@ -158,7 +158,7 @@ def _is_there(storage: Storage, name: str) -> bool:
 
 
 def _next(snapshot: ChecksumSource, previous: Checksum | None, commit: CommitContent | None) -> dict[str, Any] | None:
-    """Return the checksum from the one before and the commit, None where they don't tell."""
+    """Return the checksum from the one before and the commit, None if they don't report."""
     version = snapshot.version
     if version == 0:
         previous = _empty(snapshot)
@@ -264,16 +264,16 @@ def _values(others: pa.Table, kind: str) -> list[dict[str, Any]]:
 
 
 def _commit_fields(snapshot: ChecksumSource, info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what ``commitInfo`` gives: the transaction's id, and its time where such times are in force."""
+    """Return what ``commitInfo`` returns: the transaction's id, and its time if such times are in force."""
     out = {"txnId": info["txnId"]} if isinstance(info.get("txnId"), str) else {}
-    rule: CommitTimestamp | None = snapshot.plugins.sole("commit_timestamps", table=snapshot.state)
+    rule: CommitTimestamp | None = snapshot.plugins.single("commit_timestamps", table=snapshot.state)
     if rule is not None and snapshot.version >= rule.enablement_version:
         out["inCommitTimestampOpt"] = info[rule.field]
     return out
 
 
 def _adds_again(adds: pa.Table, removes: pa.Table) -> bool:
-    """Whether files may be added that are live already: to change their statistics or tags, say."""
+    """Whether files may be added that are live already: to change their statistics or tags, specify."""
     return not removes.num_rows and any(c.true_count < len(c) for c in adds.column("dataChange").chunks)
 
 
@@ -306,7 +306,7 @@ def _empty_sizes(starts: Sequence[int]) -> dict[str, list[int]]:
 
 
 def _changed(previous: Checksum, adds: pa.Table, removes: pa.Table) -> dict[str, Any] | None:
-    """Return the numbers of files after a commit; None where they would be negative, so that something was wrong."""
+    """Return the numbers of files after a commit; None if they would be negative, so that something was wrong."""
     before: dict[str, Any] = {name: previous[name] for name in ("tableSizeBytes", "numFiles")}
     # the name under which Delta on Spark wrote it for long
     bins = previous.get("fileSizeHistogram") or previous.get("histogramOpt")
@@ -322,7 +322,7 @@ def _changed(previous: Checksum, adds: pa.Table, removes: pa.Table) -> dict[str,
 
 
 def _moved(before: Mapping[str, Any], files: pa.Table, sign: int) -> dict[str, Any] | None:
-    """Return numbers with files added, or removed by the sign -1; None where one is negative afterwards."""
+    """Return numbers with files added, or removed by the sign -1; None if one is negative afterwards."""
     sizes = _sizes(files)
     out = {
         **before,

@@ -45,7 +45,7 @@ def extra_fields(fields: Sequence[ActionField]) -> dict[str, tuple[str, ...]]:
 
 
 class CommitChunk:
-    """The adds of a run of commits; further columns are parsed when they are asked for.
+    """The adds of a run of commits; further columns are parsed when they are requested.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class CheckpointChunk:
         return [self._column(n, found, self.num_rows) for n in names]
 
     def _check_partitions(self, values: pa.Array) -> None:
-        """Reject an add without ``partitionValues``: a file's partition is unknown then, where a missing key means null."""
+        """Reject an add without ``partitionValues``: a file's partition is unknown then, if a missing key means null."""
         if not values.null_count:
             return
         (path,) = self._handle.read(self._group, [(self._action, "path")])
@@ -205,7 +205,7 @@ class CheckpointChunk:
             name = path[int(lacking[0])].as_py()
             raise CheckpointError(
                 f"Checkpoint {self._handle.path} names file {name!r} without 'partitionValues', which a partitioned table "
-                "needs. Whatever wrote it is wrong; read a version before it, or write the checkpoint anew.",
+                "needs. Whatever wrote it is wrong; read a version before it, or write the checkpoint again.",
                 path=self._handle.path,
             )
 
@@ -230,7 +230,7 @@ class CheckpointChunk:
     def _read_few(self, wanted: Sequence[tuple[str, ...]], rows: Mask, chosen: NDArray[np.int64]) -> list[pa.Array]:
         pieces = []
         first = 0
-        # closing it is when it says whether the file stayed the same
+        # closing it is when it specifies whether the file stayed the same
         with closing(self._handle.batches(self._group, wanted)) as batches:
             for columns in batches:
                 part = rows[first : first + len(columns[0])]
@@ -319,7 +319,7 @@ class CheckpointChunk:
     def statistics(
         self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
     ) -> list[pa.Array]:
-        """Return statistics from the struct where the checkpoint has it, else from the JSON text."""
+        """Return statistics from the struct if the checkpoint has it, else from the JSON text."""
         missing = [w for w in wanted if w not in self._bounds]
         # a few rows are no reason to parse all
         if rows is not None and (not keep or _FEW * int(rows.sum()) < len(rows)):
@@ -356,7 +356,7 @@ class CheckpointChunk:
         return [pa.concat_arrays(column) for column in zip(*pieces, strict=True)]
 
 
-#: Rows are few where so many times as many are there.
+#: Rows are few if so many times as many are there.
 _FEW = 4
 _TEXT, _PARSED = ("add", "stats"), ("add", "stats_parsed")
 #: Large texts, which are parsed as bytes.

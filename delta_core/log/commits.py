@@ -44,7 +44,7 @@ class Commit(Struct, frozen=True):
     Parameters
     ----------
     stamps : function()
-        Gives the commit times of a few versions, this one among them; asked when a time is.
+        Returns the commit times of a few versions, this one among them; requested when a time is.
     info : dict or None
         ``commitInfo``.
     adds, removes, cdcs : pyarrow.Table
@@ -65,7 +65,7 @@ class Commit(Struct, frozen=True):
 
     @property
     def timestamp_ms(self) -> int:
-        """Its commit time: in-commit timestamp where the table has them, else adjusted file time."""
+        """Its commit time: in-commit timestamp if the table has them, else adjusted file time."""
         return self.stamps()[self.version]
 
 
@@ -77,11 +77,11 @@ class CommitTimes:
     files : sequence of LogFile
         Every commit there is, oldest first.
     rule : CommitTimestamp or None
-        Where in-commit timestamps stand.
+        The field of in-commit timestamps.
 
     Notes
     -----
-    File times are made monotone: a commit's is at least one ms above its predecessor's. Those files are asked for
+    File times are made monotone: a commit's is at least one ms above its predecessor's. Those files are requested
     their times once, on first need; in-commit timestamps are read as few as a binary search takes.
     """
 
@@ -129,7 +129,7 @@ class CommitTimes:
         if not isinstance(value, int):
             raise LogError(
                 f"Version {version} of {self._where} has no {self._rule.field} in its commitInfo, which the table's "
-                "protocol asks for.",
+                "protocol requires.",
                 version=version,
             )
         return value
@@ -205,7 +205,7 @@ def read_commits(
     fields: Sequence[ActionField],
     where: str,
 ) -> Iterator[Commit]:
-    """Yield commits oldest first, read a batch at a time; their times are found out when one is asked for."""
+    """Yield commits oldest first, read a batch at a time; their times are found out when one is requested."""
     for start in range(0, len(files), _BATCH):
         batch = files[start : start + _BATCH]
         parsed = engine.logs.read_commits(batch, ActionQuery(_COLUMNS, extra_fields=extra_fields(fields)))

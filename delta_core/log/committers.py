@@ -1,8 +1,8 @@
-"""Committers of stores, by entry point: what makes commits safe where a store itself does not.
+"""Committers of stores, by entry point: what makes commits safe if a store itself does not.
 
 An entry point of the group ``delta_core.committers``, named after a URI's scheme, is a function of a storage and the
-options that the table was opened with. It returns a committer where it is configured for this store, else None. The
-committer may have a method ``recover()``, called before the log is listed: it brings to the log what was committed and
+options that the table was opened with. It returns a committer if it is configured for this store, else None. The
+committer may have a method ``recover()``, called before the log is listed: it publishes to the log what was committed and
 is not there yet.
 """
 
@@ -22,9 +22,9 @@ COMMITTERS_GROUP = "delta_core.committers"
 
 
 def find_committer(storage: Storage, options: Mapping[str, Any] | None) -> Any | None:
-    """Return the committer that is configured for a store, None where the store's own put-if-absent is to do.
+    """Return the committer that is configured for a store, None if the store's own put-if-absent is to do.
 
-    Does no I/O. Raises PluginConflictError where two are configured.
+    Does no I/O. Raises PluginConflictError if two are configured.
     """
     if storage.store is None:
         return None

@@ -33,7 +33,7 @@ class ExistingCheckpoint(Struct, frozen=True):
         Whether all of it can be read, it is of this table, and it has as many files as the version. One that other
         processes keep replacing is left to them.
     size_bytes, num_actions : int
-        Of the checkpoint and its sidecars, where it is sound and stayed the same; else 0.
+        Of the checkpoint and its sidecars, if it is sound and stayed the same; else 0.
     """
 
     is_sound: bool
@@ -75,7 +75,7 @@ def _examined(snapshot: _Source, reader: CheckpointReader, size: int) -> Existin
     state = snapshot.state
 
     def sidecars(checkpoint: str, actions: pa.Table) -> Any:
-        return snapshot.plugins.sole("checkpoint_sidecars", table=state, checkpoint=checkpoint, actions=actions)
+        return snapshot.plugins.single("checkpoint_sidecars", table=state, checkpoint=checkpoint, actions=actions)
 
     own = reader.actions("protocol", "metaData")
     ids = [(m.get("id"), m.get("schemaString")) for m in own["metaData"]]

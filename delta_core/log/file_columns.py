@@ -1,4 +1,4 @@
-"""Columns of file actions: the chunks that give them, and what the log's texts hold of partitions and statistics."""
+"""Columns of file actions: the chunks that return them, and what the log's texts hold of partitions and statistics."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Chunk(Protocol):
     #: What the rows come from: ``commits``, or a checkpoint part and its row group.
     source: str
     num_rows: int
-    #: The checkpoint file and its row group, where the rows come from one.
+    #: The checkpoint file and its row group, if the rows come from one.
     place: tuple[CheckpointHandle, int] | None
 
     @property
     def has_statistics_columns(self) -> bool:
-        """Whether each statistic is read alone: asking for some of them later costs no more than for all at once."""
+        """Whether each statistic is read alone: requesting some of them later costs no more than for all at once."""
         ...
 
     @property
@@ -62,15 +62,15 @@ class Chunk(Protocol):
         ...
 
     def pick(self, names: Sequence[str], rows: Mask) -> list[pa.Array]:
-        """Return columns of the rows where ``rows`` is true."""
+        """Return columns of the rows if ``rows`` is true."""
         ...
 
     def statistics(
         self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
     ) -> list[pa.Array]:
-        """Return statistics, of the rows where ``rows`` is true (None: all), null where they are not known.
+        """Return statistics, of the rows if ``rows`` is true (None: all), null if they are not known.
 
-        ``keep`` False: they are asked once only. ``beside`` are columns that will be asked for next: where statistics
+        ``keep`` False: they are queried once only. ``beside`` are columns that will be requested next: if statistics
         take a pass over text, it serves both.
         """
         ...
@@ -179,7 +179,7 @@ def _try_cast(value: Any, wanted: pa.DataType) -> Any:
 
 
 def partition_text(values: Any, key: str) -> pa.DictionaryArray:
-    """Return one key's values of a partitionValues column as dictionary<int32, string>, null where absent.
+    """Return one key's values of a partitionValues column as dictionary<int32, string>, null if absent.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def partition_text(values: Any, key: str) -> pa.DictionaryArray:
 
 
 def _rows_of(entries: NDArray[Any], offsets: NDArray[Any]) -> NDArray[Any] | slice:
-    """Return the rows of lists that entries stand in, ascending."""
+    """Return the rows of lists that entries are in, ascending."""
     # most often every row has each key once
     if len(entries) == len(offsets) - 1 and (entries >= offsets[:-1]).all() and (entries < offsets[1:]).all():
         return slice(None)

@@ -53,7 +53,7 @@ def _statistics_test(parts: list[Expression], evaluator: Evaluator, zone: str, e
 
 
 def _all_null_path(e: Expression) -> tuple[str, ...] | None:
-    """Return the column of a test that is false only where that is all null."""
+    """Return the column of a test that is false only if that is all null."""
     if isinstance(e, Call) and e.function == "!=" and all(isinstance(a, FileStatistic) for a in e.args):
         first, second = e.args
         if first.kind == "nullCount" and second.kind == "numRecords":  # type: ignore[union-attr]  # by `all`
@@ -79,7 +79,7 @@ class FileTest:
 
     @property
     def leaves(self) -> Sequence[Leaf]:
-        """What is asked of each file."""
+        """What is evaluated for each file."""
         return self._compiled.leaves
 
     @cached_property
@@ -164,9 +164,9 @@ class FileTest:
 
 
 class StagedTest(FileTest):
-    """A test over bounds, and whether all is null asked only of rows without bounds: a bound proves a value.
+    """A test over bounds, and whether all is null evaluated only for rows without bounds: a bound proves a value.
 
-    Where a checkpoint has statistics as columns, this reads half as many. Where they are text, one pass finds all.
+    If a checkpoint has statistics as columns, this reads half as many. If they are text, one pass finds all.
     """
 
     def __init__(self, whole: Expression, evaluator: Evaluator, zone: str, bounds: FileTest, nulls: FileTest) -> None:

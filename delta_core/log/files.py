@@ -1,7 +1,7 @@
 """FileSet: a snapshot's live files as Arrow columns, loaded on demand.
 
 A file set is a list of chunks (the adds of the commits, the row groups of a checkpoint) with a mask of the
-live rows each. Columns are read only when asked for; what hides a row is asked only where its chunk is needed.
+live rows each. Columns are read only when requested; what hides a row is queried only if its chunk is needed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Part:
         return self.alive
 
     def _resolve(self, path: pa.Array, dv: pa.Array) -> Mask:
-        """Find the live rows from the columns of all rows; what hides a row is asked of the candidates only."""
+        """Find the live rows from the columns of all rows; what hides a row is evaluated for the candidates only."""
         if self.candidates is None:
             self.alive = self._unhidden(path, dv)
         else:
@@ -98,7 +98,7 @@ class Part:
         return [found[n] for n in names], alive
 
     def load(self, names: Sequence[str]) -> list[pa.Array]:
-        """Return columns of the live rows; none where there are none."""
+        """Return columns of the live rows; none if there are none."""
         known = self.candidates if self.alive is None else self.alive
         if known is None:
             return pick_all(*self.load_all(names))
@@ -118,7 +118,7 @@ class Part:
         return pick_all([found[n] for n in names], unhidden)
 
     def where(self, tests: Sequence[FileTest]) -> Part | None:
-        """Return the part with the rows that pass; None where none does."""
+        """Return the part with the rows that pass; None if none does."""
         if self.chunk.place is not None and not all(test.keeps(*self.chunk.place) for test in tests):
             return None
         mask = self.candidates if self.alive is None else self.alive
@@ -145,7 +145,7 @@ class Part:
 
 
 class _Rows(NamedTuple):
-    """Chunks, and the order in which their rows are handed out, where it is not their own."""
+    """Chunks, and the order in which their rows are handed out, if it is not their own."""
 
     parts: tuple[Part, ...]
     order: pa.Array | None = None
@@ -163,15 +163,15 @@ class FileSet:
     parts : sequence
         Chunks with their masks, newest first.
     keep : dict of int to RowSet, optional
-        Row number in the file table to the rows of the file that are wanted at all.
+        Row number in the file table to the rows of the file that are requested at all.
     renew : function() -> FileSet, optional
-        Makes the set anew from a fresh listing of the log.
+        Makes the set again from a fresh listing of the log.
 
     Notes
     -----
-    Where files of the log are replaced while the set is in use, it is made anew, and nothing of the old files is joined
+    If files of the log are replaced while the set is in use, it is made again, and nothing of the old files is joined
     with the new ones: what was returned before is found again by path, so that the order of rows stays. Without
-    ``renew``, or where rows were returned without their paths, LogChangedError is raised.
+    ``renew``, or if rows were returned without their paths, LogChangedError is raised.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class FileSet:
         return FileSet([Part(*c) for c in chunks], run)
 
     def renewable(self, renew: Renew, touched: pa.Table) -> FileSet:
-        """Return the same set, which can be made anew.
+        """Return the same set, which can be made again.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class FileSet:
         return self._reading(lambda rows: sum(int(m.sum()) for m in self._run(lambda p: p.mask(), rows.parts)))
 
     def _reading(self, read: Callable[[_Rows], T]) -> T:
-        """Run what reads the log's files; where these changed, again on the set made anew."""
+        """Run what reads the log's files; if these changed, again on the set made again."""
         for _ in range(MOST_CHANGES):
             try:
                 return read(self._rows)
@@ -235,7 +235,7 @@ class FileSet:
         return read(self._rows)
 
     def _made_anew(self, error: LogChangedError) -> _Rows:
-        """Return the rows of the set made anew, in the order in which rows were returned already; else raise an error."""
+        """Return the rows of the set made again, in the order in which rows were returned already; else raise an error."""
         if self._renew is None or (self._is_ordered and "path" not in self._loaded):
             raise error
         made = self._renew()
@@ -274,7 +274,7 @@ class FileSet:
     def _load(self, rows: _Rows, names: Sequence[str]) -> list[pa.ChunkedArray]:
         loaded = [part for part in self._run(lambda p: p.load(names), rows.parts) if part]
         if not loaded and rows.parts:
-            # the chunk knows the columns' types
+            # the chunk has the columns' types
             loaded = [[c.slice(0, 0) for c in rows.parts[0].chunk.load(names)]]
         return [
             rows.ordered(_joined([part[i] for part in loaded], FILE_COLUMNS.get(name))) for i, name in enumerate(names)
@@ -287,17 +287,17 @@ class FileSet:
         return chunks + sum(int(column.nbytes) for column in list(self._loaded.values()))
 
     def statistics(self, wanted: Sequence[FileStatistic], beside: Sequence[str] = ()) -> pa.Table:
-        """Return statistics of the live files, a column per leaf in the order asked, null where not known.
+        """Return statistics of the live files, a column per leaf in the order requested, null if not known.
 
         Parameters
         ----------
         beside : sequence of str
-            Columns that will be asked for next: one pass over the commits serves both.
+            Columns that will be requested next: one pass over the commits serves both.
         """
 
         def load(part: Part) -> list[pa.Array]:
             mask = part.mask()
-            # one is asked for again and again: the number of rows
+            # one is requested again and again: the number of rows
             return part.chunk.statistics(wanted, None if mask.all() else mask, keep=len(wanted) == 1, beside=beside)
 
         def read(rows: _Rows) -> list[pa.ChunkedArray]:
@@ -320,12 +320,12 @@ class FileSet:
         expression : Expression
             Over PartitionValue, FileStatistic and FileConstant leaves.
         exact : bool
-            Drop files for which it is null too: right where it decides about rows, as over partition values alone.
+            Drop files for which it is null too: right if it decides about rows, as over partition values alone.
 
         Notes
         -----
-        The parts that AND joins are asked one after the other, cheap ones first, and each only where the former left
-        a file. Over one partition column alone each distinct value is asked once.
+        The parts that AND joins are queried one after the other, cheap ones first, and each only if the former left
+        a file. Over one partition column alone each distinct value is queried once.
         """
         if expression is None:
             return self

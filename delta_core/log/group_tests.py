@@ -1,6 +1,6 @@
-"""From a test of files to a test of checkpoint row groups: what the footer says may rule out a whole group.
+"""From a test of files to a test of checkpoint row groups: what the footer specifies may rule out a whole group.
 
-A group is ruled out only where its footer proves the test false for each of its rows: no value that the test looks at
+A group is ruled out only if its footer proves the test false for each of its rows: no value that the test looks at
 is null there, no count is below 0 (which means that it is unknown), and the least and greatest values decide it.
 """
 
@@ -32,12 +32,12 @@ from delta_core.protocol.types import Field, PrimitiveType, StructType
 __all__ = ["GroupTest", "plan_group_test", "statistic_path"]
 
 _LONG = PrimitiveType("long")
-#: Functions whose result is null only where an argument is.
+#: Functions whose result is null only if an argument is.
 _STRICT = frozenset({"and", "or", "not", "in", "=", "!=", "<", "<=", ">", ">="})
 
 
 def statistic_path(leaf: FileStatistic) -> Path:
-    """Return where a statistic stands in the statistics object."""
+    """Return where a statistic is in the statistics object."""
     top = {"min": "minValues", "max": "maxValues"}.get(leaf.kind, leaf.kind)
     return (top,) if leaf.kind in ("numRecords", "tightBounds") else (top, *leaf.path)
 
@@ -62,7 +62,7 @@ class GroupTest:
         self._kept: dict[int, tuple[CheckpointHandle, list[bool]]] = {}
 
     def keeps(self, handle: CheckpointHandle, group: int) -> bool:
-        """Whether a group may hold a file that passes. Each file's footer is asked once."""
+        """Whether a group may hold a file that passes. Each file's footer is queried once."""
         found = self._kept.get(id(handle))
         if found is None:
             found = self._kept[id(handle)] = (handle, self._ask(handle))
@@ -82,7 +82,7 @@ class GroupTest:
 
 
 def plan_group_test(expression: Expression, evaluator: Evaluator, exact: bool) -> GroupTest | None:
-    """Plan the test of groups that a test of files allows; None where it allows none.
+    """Plan the test of groups that a test of files allows; None if it allows none.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 
 class Hint(Struct, frozen=True):
-    """What ``_last_checkpoint`` says.
+    """What ``_last_checkpoint`` specifies.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Hint(Struct, frozen=True):
     embedded : dict or None
         The ``v2Checkpoint`` object: path, nonFileActions, sidecarFiles.
     trusted : bool
-        False where a checksum is there and fits neither way of computing it.
+        False if a checksum is there and fits neither way of computing it.
     """
 
     version: int
@@ -45,7 +45,7 @@ class Hint(Struct, frozen=True):
 
 
 def parse_hint(data: bytes) -> Hint | None:
-    """Return the hint, None where the bytes are not one."""
+    """Return the hint, None if the bytes are not one."""
     try:
         value = decode_json(data)
     except ValueError:
@@ -73,7 +73,7 @@ def _fits(value: dict[str, Any], checksum: str) -> bool:
 
 
 def read_hint(storage: Storage) -> Hint | None:
-    """Read ``_last_checkpoint``; None where it is missing, is not one or can't be read. One call."""
+    """Read ``_last_checkpoint``; None if it is missing, is not one or can't be read. One call."""
     try:
         (data,) = storage.read([RangeRequest(f"{LOG_DIRECTORY}/{LAST_CHECKPOINT}")])
     except (FileNotFoundError, EngineError):
@@ -93,7 +93,7 @@ def write_hint(storage: Storage, value: Mapping[str, Any], *, again: bool = True
 def format_hint(value: Mapping[str, Any]) -> bytes:
     """Return the hint's JSON: ``version``, ``size`` and ``parts`` first, long lists left out, its checksum last.
 
-    The checksum is left out too where readers compute it in two ways that differ here.
+    The checksum is left out too if readers compute it in two ways that differ here.
     """
     out = dict(value)
     embedded = out.get(EMBEDDED)
@@ -112,7 +112,7 @@ def canonical_checksum(value: dict[str, Any], sort_pairs: bool) -> str:
     Parameters
     ----------
     sort_pairs : bool
-        Sort whole ``path=value`` texts, as Spark does, and not paths alone, as the protocol says. They differ for
+        Sort whole ``path=value`` texts, as Spark does, and not paths alone, as the protocol specifies. They differ for
         arrays of more than ten scalars.
     """
     pairs: list[tuple[str, str]] = []

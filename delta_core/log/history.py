@@ -1,4 +1,4 @@
-"""The commits up to one version: when each was made, what it says, and which was the last at a time."""
+"""The commits up to one version: when each was made, what it specifies, and which was the last at a time."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["CommitHistory"]
 
 
 class CommitHistory:
-    """The commits of a table's log up to one version; nothing is listed or read before it is asked for.
+    """The commits of a table's log up to one version; nothing is listed or read before it is requested.
 
     Parameters
     ----------
     segment : LogSegment
         The version's own files: commits that it has need no listing.
     rule : function()
-        Gives where in-commit timestamps stand, None where the table has none.
+        Returns where in-commit timestamps are, None if the table has none.
     fields : sequence of ActionField
         What plugins add to file actions.
     """
@@ -55,7 +55,7 @@ class CommitHistory:
         return CommitTimes(self._log.engine, files, self._rule(), self._log.uri)
 
     def own_time(self) -> int | None:
-        """Return the version's own commit time, ms since the epoch, from its commit alone; None where that is gone."""
+        """Return the version's own commit time, ms since the epoch, from its commit alone; None if that is gone."""
         version = self._segment.version
         last = [f for f in self._segment.commits[-1:] if f.version == version]
         return self._times_of(last).of([version])[version] if last else None
@@ -73,7 +73,7 @@ class CommitHistory:
     def read(self, start: int, end: int) -> Iterator[Commit]:
         """Yield the commits of versions ``start`` to ``end``, oldest first.
 
-        Raises VersionNotFoundError where a commit of the range was cleaned up.
+        Raises VersionNotFoundError if a commit of the range was cleaned up.
         """
         wanted = range(start, end + 1)
         files = {f.version: f for f in self._segment.commits}

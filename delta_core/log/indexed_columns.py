@@ -17,7 +17,7 @@ _VOID = PrimitiveType("void")
 def statistics_leaves(table: TableState, required: Sequence[Path] = ()) -> Iterator[tuple[Path, DataType]]:
     """Yield the physical leaves that have statistics, and their types.
 
-    ``delta.dataSkippingStatsColumns`` names them (a struct stands for its leaves), else the first
+    ``delta.dataSkippingStatsColumns`` names them (a struct represents its leaves), else the first
     ``delta.dataSkippingNumIndexedCols`` leaves; ``required`` ones (logical or physical) always.
     """
     named = read_property(table.configuration, "delta.dataSkippingStatsColumns")

@@ -12,14 +12,14 @@ from delta_core.log.names import LOG_DIRECTORY
 
 __all__ = ["why_no_table"]
 
-#: Of how many entries a folder's content is told by.
+#: Of how many entries a folder's content is determined by.
 _MOST = 10_000
 
 
 def why_no_table(place: str) -> str:
-    """Return what is at a local path in place of a table, as a sentence; empty if that can't be told.
+    """Return what is at a local path instead of a table, as a sentence; empty if that cannot be determined.
 
-    A wrong path, a file, a part of a table and a folder without a log are told apart.
+    A wrong path, a file, a part of a table and a folder without a log are distinguished.
     """
     path = Path(place)
     with contextlib.suppress(OSError):

@@ -60,7 +60,7 @@ def checkpoint_prefix(version: int) -> str:
 
 
 def parse_name(name: str, size: int | None = None, modified_ms: int | None = None) -> LogFile | None:
-    """Return what a name says, None for a name that is not of the log."""
+    """Return what a name specifies, None for a name that is not of the log."""
     if len(name) == 25 and name.endswith(".json") and name[:20].isdecimal() and name.isascii():
         version = int(name[:20])
         return LogFile(name, "commit", version, version, size=size, modified_ms=modified_ms)

@@ -1,6 +1,6 @@
 """Partition values: the log's text to typed Arrow columns.
 
-Each distinct text is parsed once: by Arrow's own parsers where they take it, else one by one for the rarer
+Each distinct text is parsed once: by Arrow's own parsers if they take it, else one by one for the rarer
 forms (offsets of a day, years beyond 9999, zone-less times in a zone with gaps). The empty string is null for
 every type. Protocol: Partition Value Serialization.
 """
@@ -52,7 +52,7 @@ def parse_partition_values(
     Parameters
     ----------
     text : pyarrow string array, **length n**
-        Plain or dictionary encoded, as the log says; null and the empty string are null.
+        Plain or dictionary encoded, as the log specifies; null and the empty string are null.
     type : DataType
         The column's type; it must be primitive.
     zone : str
@@ -68,7 +68,7 @@ def parse_partition_values(
     Raises
     ------
     LogError
-        A text that is no value of the type; ``column`` and ``value`` tell which.
+        A text that is no value of the type; ``column`` and ``value`` return which.
     SchemaError
         A type that can't partition a table.
     """
@@ -96,7 +96,7 @@ def parse_dictionary(
     Returns
     -------
     pyarrow.Array, **as long as the dictionary**
-        Null where no row that counts has the value: a dictionary may hold another column's texts.
+        Null if no row that counts has the value: a dictionary may hold another column's texts.
     """
     import pyarrow.compute as pc
 
@@ -119,7 +119,7 @@ def time_zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as e:
         raise InvalidArgumentError(
-            f"Time zone {name!r} is not known; give a name such as 'UTC' or 'Europe/Paris'."
+            f"Time zone {name!r} is not known; pass a name such as 'UTC' or 'Europe/Paris'."
         ) from e
 
 

@@ -1,7 +1,7 @@
 """Action reconciliation over a run of commits: which file actions are the newest for their key.
 
 Protocol: Action Reconciliation. The key of a logical file is (path, deletion vector id). Newer commits win; within a
-commit the later line. Checkpoints never enter here: their rows only ask the keys of the commits above them.
+commit the later line. Checkpoints never enter here: their rows only query the keys of the commits above them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def reconcile(actions: ParsedActions, compacted: Collection[int] = ()) -> Reconc
     Parameters
     ----------
     compacted : collection of int
-        End versions of compacted files. Such a file should hold each key once; where one does not, its writer put
+        End versions of compacted files. Such a file should hold each key once; if one does not, its writer put
         the newest first.
     """
     adds, removes = actions.adds, actions.removes

@@ -29,16 +29,16 @@ def choose_segment(
     Parameters
     ----------
     files : sequence of LogFile
-        The listing in name order; staged or inline commits already stand in place of published ones.
+        The listing in name order; staged or inline commits already replace published ones.
     target : int or None
-        The version asked for; None for the latest.
+        The version requested; None for the latest.
     from_version : int or None
         The listing began at this version: a choice that needs older files fails.
     rejected : names
         Checkpoint files that turned out to be unreadable.
 
-    Raises TableNotFoundError where there is no log at all, VersionNotFoundError where the version does not
-    exist or can no longer be built, LogError where commits are missing in the middle.
+    Raises TableNotFoundError if there is no log at all, VersionNotFoundError if the version does not
+    exist or can no longer be built, LogError if commits are missing in the middle.
     """
     commits = [f for f in files if f.kind in ("commit", "staged")]
     rejected = set(rejected)
@@ -123,8 +123,8 @@ def _cover(
 ) -> tuple[LogFile, ...]:
     """Return files that cover every version of (base, target] once.
 
-    Known writers of compacted files drop expired tombstones from them, which brings removed files back, and some
-    do not reconcile them at all. So a compacted file serves only where a commit that it covers is gone.
+    Known writers of compacted files drop expired tombstones from them, which restores removed files, and some
+    do not reconcile them at all. So a compacted file serves only if a commit that it covers is gone.
     """
     by_version = {f.version: f for f in commits if base < f.version <= target}
     compacted: dict[int, LogFile] = {}
@@ -137,7 +137,7 @@ def _cover(
         wide = compacted.get(version)
         if wide is not None and any(v not in by_version for v in range(version, wide.end_version + 1)):
             out.append(wide)
-            notes.append(f"{wide.name} stands for versions {wide.version} to {wide.end_version}.")
+            notes.append(f"{wide.name} represents versions {wide.version} to {wide.end_version}.")
             version = wide.end_version + 1
         elif version in by_version:
             if wide is not None:
@@ -155,7 +155,7 @@ def _gap(version: int, base: int, target: int, have: dict[int, LogFile], where: 
         begin = "no commit is there" if first is None else f"its commits begin at {first}"
         return VersionNotFoundError(
             f"Version {target} of {where} can't be built: {begin}, and no complete checkpoint at or below {target} is. "
-            "Older commits were cleaned up; ask for a version that a checkpoint covers.",
+            "Older commits were cleaned up; request a version that a checkpoint covers.",
             version=target,
             path=where,
         )

@@ -62,11 +62,11 @@ def reusable_sidecars(snapshot: _Source, columns: CheckpointColumns, oldest_ms: 
     Parameters
     ----------
     columns : CheckpointColumns
-        What a sidecar written now would have: one of another form is written anew.
+        What a sidecar written now would have: one of another form is written again.
     oldest_ms : int
         Tombstones up to this time have expired.
     least : int
-        Smaller sidecars are written anew, together with what is new: else every checkpoint would leave a small one.
+        Smaller sidecars are written again, together with what is new: else every checkpoint would leave a small one.
     """
     placed = [(p, p.chunk.place[0]) for p in snapshot.files.parts if p.chunk.place is not None]
     sidecars = {h.path: h for _, h in placed if _is_sidecar(h)}
@@ -97,7 +97,7 @@ def _is_sidecar(handle: CheckpointHandle) -> bool:
 
 
 def _has_form(handle: CheckpointHandle, columns: CheckpointColumns) -> bool:
-    """Whether a sidecar keeps statistics and plugins' fields as the table asks today."""
+    """Whether a sidecar keeps statistics and plugins' fields as the table requires today."""
     have = set(handle.fields.get("add", ()))
     asked = {
         "stats": columns.json,

@@ -39,7 +39,7 @@ _MAX_CHUNKS = 64
 
 
 class LogMark(NamedTuple):
-    """A file of a log that is this table's alone: a table made anew at the same place has another one of its name."""
+    """A file of a log that is this table's alone: a table made again at the same place has another one of its name."""
 
     name: str
     identity: FileIdentity
@@ -107,12 +107,12 @@ class _CatalogFiles(NamedTuple):
 
 
 class TableLog:
-    """The log of one table, through an engine; and its catalog, where one decides the versions.
+    """The log of one table, through an engine; and its catalog, if one decides the versions.
 
     Parameters
     ----------
     recover : function(), optional
-        Called before each listing: brings to the log what was committed and is not there yet.
+        Called before each listing: publishes to the log what was committed and is not there yet.
     """
 
     def __init__(
@@ -135,10 +135,10 @@ class TableLog:
         failure: CheckpointError | None = None,
         segment: LogSegment | None = None,
     ) -> LogContents:
-        """Find and read what makes a version; None for the latest. ``segment``: its files, where they were chosen already.
+        """Find and read what makes a version; None for the latest. ``segment``: its files, if they were chosen already.
 
-        A checkpoint that can't be read is passed over where older files can serve; ``rejected`` ones are not tried. Where
-        files are replaced or deleted while they are read, the log is listed anew.
+        A checkpoint that can't be read is passed over if older files can serve; ``rejected`` ones are not tried. If
+        files are replaced or deleted while they are read, the log is listed again.
         """
         rejected = list(rejected)
         changes = 0
@@ -163,7 +163,7 @@ class TableLog:
     def again(self, contents: LogContents) -> LogContents:
         """Read a version again from a fresh listing, because its files changed.
 
-        Raises LogError where another table has been made at its place, VersionNotFoundError where the version is gone.
+        Raises LogError if another table has been made at its place, VersionNotFoundError if the version is gone.
         """
         found = self.read(contents.segment.version, contents.rejected)
         if found.metadata.id != contents.metadata.id:
@@ -179,7 +179,7 @@ class TableLog:
         """Read a version again, whose files failed late, for the so manieth time in a row.
 
         After a change from a fresh listing, `MOST_CHANGES` times; otherwise from what lies before the checkpoint. Raises
-        the failure where nothing does.
+        the failure if nothing does.
         """
         if isinstance(failure, LogChangedError) and attempt <= MOST_CHANGES:
             return self.again(contents)
@@ -224,7 +224,7 @@ class TableLog:
         assert self.catalog is not None
         latest, staged = self.catalog.latest(None)
         if latest < 0:
-            raise TableNotFoundError(f"The catalog knows no table at {self.uri} yet.", path=self.uri)
+            raise TableNotFoundError(f"The catalog has no table at {self.uri} yet.", path=self.uri)
         ratified = {c.version: _staged_file(c) for c in staged if c.version <= latest}
         return _CatalogFiles(latest, ratified, self._list(0, read_hint(self.engine.storage)))
 
@@ -244,7 +244,7 @@ class TableLog:
         files = [f for f in published if not (f.kind == "commit" and f.version in ratified)]
         merged = sorted([*files, *ratified.values()], key=lambda f: (f.version, f.name))
         segment = choose_segment(merged, target, hint=listing.hint, where=self.uri, rejected=rejected)
-        note = f"The catalog's latest version is {latest}; {len(ratified)} of its commits stand in place of published ones."
+        note = f"The catalog's latest version is {latest}; {len(ratified)} of its commits replace published ones."
         return replace(segment, notes=(*segment.notes, note))
 
     def is_latest(self, version: int) -> bool:
@@ -291,8 +291,8 @@ class TableLog:
     def commits_above(self, segment: LogSegment, mark: LogMark | None, is_trusted: bool = False) -> Newer | None:
         """List the commits above a segment.
 
-        None where files of its own are gone, so that it can't be built upon, and where the mark shows another table's log
-        or is not listed. Where ``is_trusted``, no mark is needed.
+        None if files of its own are gone, so that it can't be built upon, and where the mark shows another table's log
+        or is not listed. If ``is_trusted``, no mark is needed.
         """
         own = [*segment.deltas, *(segment.checkpoint.files if segment.checkpoint is not None else ())]
         if self.catalog is not None:
@@ -378,7 +378,7 @@ class TableLog:
     def _from_checksum(
         self, segment: LogSegment, tail: ParsedActions
     ) -> tuple[Protocol | None, Metadata | None] | None:
-        """Return protocol and metadata of a checksum file within the segment, None where there is none."""
+        """Return protocol and metadata of a checksum file within the segment, None if there is none."""
         if segment.checksum is None or segment.checkpoint is None:
             return None
         found = read_checksum(self.engine.storage, segment.checksum)
@@ -414,7 +414,7 @@ def _staged_file(commit: StagedCommit) -> LogFile:
 
 
 def _with_embedded(segment: LogSegment, listing: LogListing) -> LogSegment:
-    """Attach what the hint embeds, where it belongs to the very checkpoint that was chosen."""
+    """Attach what the hint embeds, if it belongs to the very checkpoint that was chosen."""
     checkpoint, hint = segment.checkpoint, listing.hint
     if checkpoint is None or hint is None or hint.embedded is None or hint.version != checkpoint.version:
         return segment

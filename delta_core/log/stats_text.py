@@ -10,7 +10,7 @@ __all__ = ["statistics_text"]
 
 
 def statistics_text(parsed: pa.StructArray) -> pa.Array:
-    """Return ``stats_parsed`` as ``stats``: null where it is null.
+    """Return ``stats_parsed`` as ``stats``: null if it is null.
 
     Timestamps are floored to milliseconds, as everywhere in the text; bounds that JSON can't hold (NaN, infinities, and
     values of types without a text form) are left out, that is unknown.

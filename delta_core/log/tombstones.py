@@ -35,7 +35,7 @@ def remove_groups(tables: Iterable[pa.Table], kind: pa.DataType, rows: int) -> I
 def _removes(batch: pa.RecordBatch, kind: pa.DataType) -> pa.StructArray:
     arrays = []
     for f in kind:
-        if f.name == "dataChange":  # what stands in a checkpoint changes no data
+        if f.name == "dataChange":  # what is in a checkpoint changes no data
             arrays.append(pa.array(np.zeros(batch.num_rows, bool)))
         else:
             column = batch.column(f.name)

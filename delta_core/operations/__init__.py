@@ -1,4 +1,4 @@
-"""One module a verb. Names are resolved on first use, so that reading a table loads nothing of this."""
+"""One module an operation. Names are resolved on first use, so that reading a table loads nothing of this."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ CLUSTER_BY = "delta.clusterBy"
 
 
 def column_names(argument: str, given: object) -> list[str]:
-    """Return the names that an argument gives, one alone too; InvalidArgumentError for anything else."""
+    """Return the names that an argument contains, one alone too; InvalidArgumentError for anything else."""
     names = [given] if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
         raise InvalidArgumentError(f"Found {argument}={given!r}, expected the names of columns.")
@@ -160,14 +160,14 @@ def create_table(
     partition_by, cluster_by : sequence of str
         Columns that partition it, or by which its files are clustered.
     properties : Mapping
-        Table properties: known ones are validated, custom ones kept. ``delta.feature.X`` = ``supported`` asks for a
+        Table properties: known ones are validated, custom ones kept. ``delta.feature.X`` = ``supported`` requires a
         feature.
     features : iterable of str
         Further features.
     base : Snapshot, optional
         The table to replace: its files are removed, its id, history and features stay.
 
-    Raises ConcurrentAppendError where the table exists and is not to be replaced.
+    Raises ConcurrentAppendError if the table exists and is not to be replaced.
     """
     operation = "CREATE TABLE" if base is None else "CREATE OR REPLACE TABLE"
     transaction = Transaction(context, base, operation, _parameters(partition_by, description, properties))

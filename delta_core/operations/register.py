@@ -150,7 +150,7 @@ def _described(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> pa.Tabl
         for a, size in zip(bare, found.column("size").to_pylist(), strict=True):
             if a.size != size:
                 raise InvalidArgumentError(
-                    f"The action says that {a.path} has {a.size} bytes, the file has {size}. Readers look for its end by that "
+                    f"The action specifies that {a.path} has {a.size} bytes, the file has {size}. Readers look for its end by that "
                     "number: correct it.",
                     path=a.path,
                 )

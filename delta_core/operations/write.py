@@ -93,7 +93,7 @@ class WriteOptions(Struct, frozen=True):
 def write_table(
     context: TableContext, data: Any, options: WriteOptions, known: Snapshot | None = None
 ) -> CommitResult[Snapshot] | None:
-    """Write rows and commit them; returns None where mode ``ignore`` or a known application version left nothing to do.
+    """Write rows and commit them; returns None if mode ``ignore`` or a known application version left nothing to do.
 
     Parameters
     ----------
@@ -126,12 +126,12 @@ def run_write(
     begin: Callable[[Snapshot | None], TableWrite],
     known: Snapshot | None = None,
 ) -> CommitResult[Snapshot] | None:
-    """Run a write of any engine, where the mode and the application's version leave something to do.
+    """Run a write of any engine, if the mode and the application's version leave something to do.
 
     Parameters
     ----------
     begin : function(Snapshot or None) -> TableWrite
-        From the latest version, None where there is no table. Where another writer creates the table meanwhile, the rows
+        From the latest version, None if there is no table. If another writer creates the table meanwhile, the rows
         are written into that one.
     """
     _check(options)
@@ -201,7 +201,7 @@ def _check(options: WriteOptions) -> None:
     if options.schema_mode == "overwrite" and options.mode != "overwrite":
         raise InvalidArgumentError("schema_mode='overwrite' needs mode='overwrite'.")
     if options.replace_where is not None and options.mode != "overwrite":
-        raise InvalidArgumentError("A predicate says which rows are replaced: it needs mode='overwrite'.")
+        raise InvalidArgumentError("A predicate specifies which rows are replaced: it needs mode='overwrite'.")
     if options.partition_overwrite == "dynamic" and options.replace_where is not None:
         raise InvalidArgumentError("Dynamic partition overwrite and a predicate exclude each other.")
     if options.schema_mode == "overwrite" and (options.replace_where or options.partition_overwrite == "dynamic"):
@@ -210,7 +210,7 @@ def _check(options: WriteOptions) -> None:
         )
     if not options.data_change and (options.mode != "overwrite" or options.schema_mode is not None):
         raise InvalidArgumentError(
-            "data_change=False only arranges rows anew: it needs mode='overwrite' and the table's schema."
+            "data_change=False only arranges rows again: it needs mode='overwrite' and the table's schema."
         )
 
 
@@ -229,7 +229,7 @@ class Replaced(Struct, frozen=True):
     rows : int or None
         Their live rows; None if the statistics of a file lack them.
     copied : int
-        Those that were written anew.
+        Those that were written again.
     """
 
     rows: int | None
@@ -348,8 +348,8 @@ class TableWrite:
             missing = [c for c in names if rows.get(c) is None]
             if missing:
                 raise SchemaMismatchError(
-                    f"Column {missing[0]!r}, by which the table is partitioned, is not among the rows' columns. Give the "
-                    "rows that column, or say with partition_by how the table is to be partitioned; [] for not at all.",
+                    f"Column {missing[0]!r}, by which the table is partitioned, is not among the rows' columns. Pass the "
+                    "rows that column, or specify with partition_by how the table is to be partitioned; [] for not at all.",
                     column=missing[0],
                 )
         return partition_columns(rows, names)
@@ -357,14 +357,14 @@ class TableWrite:
     def _accept(self, path: Any, old: Any, new: Any) -> bool:
         plugins = self.transaction.plugins
         return bool(
-            plugins.sole("accept_type_change", False, table=self.transaction.table, path=path, old=old, new=new)
+            plugins.single("accept_type_change", False, table=self.transaction.table, path=path, old=old, new=new)
         )
 
     def _check_partitioning(self, columns: Sequence[str]) -> None:
         asked = self.options.partition_by
         if asked is not None and [c.lower() for c in asked] != [c.lower() for c in columns]:
             raise InvalidArgumentError(
-                f"The table is partitioned by {list(columns)}, the write asks for {list(asked)}. "
+                f"The table is partitioned by {list(columns)}, the write requests {list(asked)}. "
                 "Leave partition_by out, or overwrite the schema too."
             )
 
@@ -450,7 +450,7 @@ class TableWrite:
         )
 
     def write_kept(self, plan: WritePlan, rows: Scan, carried: Mapping[str, str]) -> Written:
-        """Write rows of the table anew; metadata columns go into the hidden columns that carry them."""
+        """Write rows of the table again; metadata columns go into the hidden columns that carry them."""
         relations = self._relations()
         kept = relations.scan(rows)
         names = [(carried.get(n, n), Column((n,))) for n in kept.schema.names]
@@ -556,7 +556,7 @@ def _typed(files: FileSet, columns: Sequence[tuple[str, Any]], base: Snapshot) -
 
 
 def _partition_keys(files: FileSet, columns: Sequence[tuple[str, Any]], base: Snapshot) -> pa.Array:
-    """Return one text a file that tells its partition: typed values, so that two spellings of one are equal."""
+    """Return one text a file that reports its partition: typed values, so that two spellings of one are equal."""
     import pyarrow.compute as pc
 
     parts = []
@@ -574,7 +574,7 @@ def _partition_keys(files: FileSet, columns: Sequence[tuple[str, Any]], base: Sn
 def _partitions_predicate(
     files: FileSet, columns: Sequence[tuple[str, Any]], base: Snapshot, count: int
 ) -> Expression | None:
-    """Return the predicate of the files' partitions for the conflict check; None where they are too many to name."""
+    """Return the predicate of the files' partitions for the conflict check; None if they are too many to name."""
     if count > _MAX_PARTITIONS_READ:
         return None
     values = zip(*(v.to_pylist() for v in _typed(files, columns, base)), strict=True)

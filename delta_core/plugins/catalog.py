@@ -1,4 +1,4 @@
-"""What a catalog tells of a table whose versions it decides. Protocol: Catalog-managed tables."""
+"""What a catalog describes a table whose versions it decides. Protocol: Catalog-managed tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 __all__ = ["MAINTENANCE", "CommitSource", "StagedCommit", "allows"]
 
-#: What writers do to a table beside commits, and whether a catalog that does not say lets them.
+#: What writers do to a table beside commits, and whether a catalog that does not specify lets them.
 MAINTENANCE = {
     "checkpoint": True,
     "checksum": True,
@@ -53,13 +53,13 @@ class CommitSource(Protocol):
     def propose(self, version: int, commit: StagedCommit) -> object:
         """Ask the catalog to ratify a commit.
 
-        Returns `plugins.committer.Conflict` where another one became this version, anything else where this one did. A
-        version is ratified once, and behind the one before it. Raises where that is not known.
+        Returns `plugins.committer.Conflict` if another one became this version, anything else if this one did. A
+        version is ratified once, and behind the one before it. Raises if that is not known.
         """
         ...
 
     def published(self, version: int) -> None:
-        """Tell the catalog that every version up to this one stands in the log."""
+        """Tell the catalog that every version up to this one is in the log."""
         ...
 
 

@@ -17,7 +17,7 @@ class Proposal(Struct, frozen=True):
     data : bytes
         The commit's lines.
     txn_id : str
-        Unique to the transaction: it stands in ``commitInfo``, so that a commit whose fate is unknown can be found.
+        Unique to the transaction: it is in ``commitInfo``, so that a commit whose fate is unknown can be found.
     timestamp_ms : int
         Its commit time.
     """
@@ -31,7 +31,7 @@ class Proposal(Struct, frozen=True):
 class Committed(Struct, frozen=True):
     """The commit is a version of the table.
 
-    ``path`` is where its bytes lie below ``_delta_log``; None where a catalog keeps them.
+    ``path`` is where its bytes lie below ``_delta_log``; None if a catalog keeps them.
     """
 
     version: int
@@ -51,9 +51,9 @@ class Committer(Protocol):
     """Makes commits into versions, each version once."""
 
     def commit(self, proposal: Proposal) -> Outcome:
-        """Publish a commit, or say that its version is taken.
+        """Publish a commit, or specify that its version is taken.
 
-        Raises CommitStateUnknownError where it can't be found out whether the commit landed, CommitError where it
+        Raises CommitStateUnknownError if it can't be found out whether the commit landed, CommitError if it
         certainly did not and another try makes no sense.
         """
         ...

@@ -1,4 +1,4 @@
-"""From protocol and metadata to a TableState and the plugins that serve it; nothing here knows of a log."""
+"""From protocol and metadata to a TableState and the plugins that serve it; nothing here depends on a log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["declared_domains", "define_table", "resolve_plugins"]
 def resolve_plugins(supported: SupportedFeatures, metadata: Metadata, registry: PluginRegistry) -> PluginSet:
     """Return the plugins that serve a table of these features.
 
-    Raises UnsupportedFeatureError for a reader feature that nobody provides, naming the columns whose types it would bring.
+    Raises UnsupportedFeatureError for a reader feature that nobody provides, naming the columns whose types it would provide.
     """
     try:
         return registry.resolve(supported)
@@ -37,16 +37,16 @@ def define_table(
     domains: Callable[[], Mapping[str, str]],
     prepared: bool = True,
 ) -> TableState:
-    """Build a state from protocol and metadata: what the features say of types, activity and columns.
+    """Build a state from protocol and metadata: what the features specify for types, activity and columns.
 
     Parameters
     ----------
     supported : SupportedFeatures
         Those of the protocol.
     plugins : PluginSet
-        As `resolve_plugins` gives them.
+        As `resolve_plugins` returns them.
     domains : function()
-        Gives the configuration of every domain; called where a feature declares one.
+        Returns the configuration of every domain; called if a feature declares one.
     prepared : bool
         Whether features have prepared the metadata. Else it can't be read with: its columns have no physical names.
 
@@ -75,18 +75,18 @@ def define_table(
     if not prepared:
         return state
     plugins.check("check_read", table=state)
-    column_map = plugins.sole("column_map", table=state)
+    column_map = plugins.single("column_map", table=state)
     return state if column_map is None else replace(state, column_map=column_map)
 
 
 def declared_domains(plugins: PluginSet, domains: Callable[[], Mapping[str, str]]) -> dict[str, str]:
-    """Return the domains that features declare; ``domains`` is called where there are any."""
+    """Return the domains that features declare; ``domains`` is called if there are any."""
     declared = {d for f in plugins.features.values() for d in f.domains}
     return {d: c for d, c in domains().items() if d in declared} if declared else {}
 
 
 def _naming_types(error: UnsupportedFeatureError, metadata: Metadata) -> UnsupportedFeatureError:
-    """Return the error with the columns whose types the missing feature would bring."""
+    """Return the error with the columns whose types the missing feature would provide."""
     try:
         found = [
             f"{format_path(p)} has type {t!r}"

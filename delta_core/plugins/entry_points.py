@@ -1,6 +1,6 @@
 """Entry points: what installed packages offer under the groups ``delta_core.*``, found in one look at ``sys.path``.
 
-`importlib.metadata` finds the same, but importing it takes longer than all of the looking here. It serves where packages
+`importlib.metadata` finds the same, but importing it takes longer than all of the looking here. It serves if packages
 are installed in other ways than as folders on ``sys.path``: in archives, or by an importer of their own.
 """
 
@@ -19,7 +19,7 @@ from delta_core.runtime.lazy import load_object
 __all__ = ["EntryPoint", "entry_groups", "entry_points"]
 
 _OURS = "delta_core."
-#: The name of our distribution, and the one that it had before. Both install the same packages: where both are
+#: The name of our distribution, and the one that it had before. Both install the same packages: if both are
 #: installed, metadata of the old one describes files that are gone.
 _NAME, _FORMER_NAME = "delta_core_lake", "delta_core"
 

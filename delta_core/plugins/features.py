@@ -25,7 +25,7 @@ def _always(table: TableState) -> bool:
 
 
 class TableFeature(Struct, frozen=True):
-    """What is known of a table feature without asking its code.
+    """What is known of a table feature without querying its code.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class TableFeature(Struct, frozen=True):
     properties : Mapping of str to str
         Table properties that it reads, each with what it does.
     kept : tuple of str
-        Those of its properties that it sets itself: a value that a caller gives is refused.
+        Those of its properties that it sets itself: a value that a caller passes is rejected.
     domains : tuple of str
         Domains whose configuration hooks need in `TableState.domains`.
     actions, fields : tuple
@@ -54,8 +54,8 @@ class TableFeature(Struct, frozen=True):
     permits : tuple of str
         Kinds of action of the core's own that commits of a table may hold only with it.
     active : function(TableState) -> bool
-        Whether metadata switches it on; asked only where it is supported.
-    verbs : Mapping of str to str
+        Whether metadata switches it on; requested only if it is supported.
+    operations : Mapping of str to str
         Operations of its own: ``{"changes": "package.module:function"}``.
     enabling : tuple of str
         Those of its operations that add the feature to a table which lacks it, and can be called there too.

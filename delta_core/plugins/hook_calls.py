@@ -21,7 +21,7 @@ from delta_core.protocol.types import TypeDef
 __all__ = ["GuardedHooks", "guarded_hooks", "hook_name", "marked_hooks"]
 
 _MARK = f"{PROJECT}_impl"
-#: What each hook returns, or the elements of what it returns; those that are not here are checked where they are used.
+#: What each hook returns, or the elements of what it returns; those that are not here are checked if they are used.
 _ANSWERS: Mapping[str, tuple[type, ...]] = {
     "primitive_types": (TypeDef,),
     "functions": (Function,),
@@ -128,7 +128,7 @@ def _check_answer(answer: Any, kind: str, types: tuple[type, ...], feature: str,
         strange = next((a for a in answer if not isinstance(a, types)), None)
         if strange is not None:
             raise _broken(feature, hook, f"returned {strange!r}, which is no rule of it; expected {names}.")
-    elif not isinstance(answer, types) and not (kind == "sole" and answer is None):
+    elif not isinstance(answer, types) and not (kind == "single" and answer is None):
         raise _broken(feature, hook, f"returned {answer!r}; expected {names}.")
 
 

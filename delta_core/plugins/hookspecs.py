@@ -1,9 +1,9 @@
 """Every hook of the plugin API, on one page.
 
 A hook is called once per snapshot, scan, transaction or attempt, never per file, batch or row. It returns
-fragments (rules, names, a map); the core composes them. *Set* says whom it asks: ``table`` = the installed
-plugins of the features that the table supports, ``all`` = every installed plugin. *Result* says how answers
-combine: ``list`` = concatenated; ``sole`` = at most one answer, two raise PluginConflictError; ``fold`` = each
+fragments (rules, names, a map); the core composes them. *Set* specifies which plugins are called: ``table`` = the installed
+plugins of the features that the table supports, ``all`` = every installed plugin. *Result* specifies how answers
+combine: ``list`` = concatenated; ``single`` = at most one answer, two raise PluginConflictError; ``fold`` = each
 sees the former's output; ``check`` = returns nothing or raises. Plugins do no I/O in hooks.
 """
 
@@ -77,7 +77,7 @@ def prepare_metadata(table: TableState, metadata: Metadata, previous: TableState
 def prepare_domains(table: TableState, requested: Mapping[str, str]) -> Iterable[DomainMetadata]:
     """Return the system domains that a change of metadata sets or removes, of those that the feature declares.
 
-    ``table`` has the prepared metadata, ``requested`` the properties as they were asked for: what
+    ``table`` has the prepared metadata, ``requested`` the properties as they were requested: what
     ``prepare_metadata`` took out, because it is a request and no property, is still there.
 
     Set: table. When: per metadata change. Result: list; default none.
@@ -96,9 +96,9 @@ def check_metadata(table: TableState, metadata: Metadata, previous: TableState |
 
 @hookspec
 def accept_type_change(table: TableState, path: tuple[str, ...], old: DataType, new: DataType) -> bool:
-    """Return True where the feature allows a column to change its type so.
+    """Return True if the feature allows a column to change its type so.
 
-    Set: table. When: per changed field. Result: sole; default refuse.
+    Set: table. When: per changed field. Result: single; default reject.
     """
 
 
@@ -124,7 +124,7 @@ def check_read(table: TableState) -> None:
 def column_map(table: TableState) -> ColumnMap:
     """Return the map from logical to physical names.
 
-    Set: table. When: once per snapshot. Result: sole; default the identity.
+    Set: table. When: once per snapshot. Result: single; default the identity.
     """
 
 
@@ -139,9 +139,9 @@ def read_rules(table: TableState, request: ReadRequest) -> Iterable[ReadRule]:
 
 @hookspec
 def commit_timestamps(table: TableState) -> CommitTimestamp:
-    """Return where commit times stand.
+    """Return where commit times are.
 
-    Set: table. When: per time travel, history and change feed. Result: sole; default file times.
+    Set: table. When: per time travel, history and change feed. Result: single; default file times.
     """
 
 
@@ -150,7 +150,7 @@ def checkpoint_sidecars(table: TableState | None, checkpoint: str, actions: pa.T
     """Return the names of the files that hold a checkpoint's file actions, from its own actions.
 
     Set: table. When: per checkpoint opened that has ``sidecar`` actions. ``actions`` has the columns ``path``,
-    ``sizeInBytes`` and ``modificationTime``. Result: sole; default: such a checkpoint is refused.
+    ``sizeInBytes`` and ``modificationTime``. Result: single; default: such a checkpoint is rejected.
     """
 
 
@@ -158,7 +158,7 @@ def checkpoint_sidecars(table: TableState | None, checkpoint: str, actions: pa.T
 def plan_checkpoint(table: TableState) -> CheckpointPlan:
     """Return how checkpoints of the table are written, a CheckpointPlan.
 
-    Set: table. When: per checkpoint written. Result: sole; default classic V1.
+    Set: table. When: per checkpoint written. Result: single; default classic V1.
     """
 
 
@@ -225,15 +225,15 @@ def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
 def committer(table: TableState, commits: CommitSource | None, storage: Storage) -> Committer | None:
     """Return what commits for the table; ``commits`` is the CommitSource that it was opened with, ``storage`` its store.
 
-    Set: table. When: per transaction. Result: sole; default the store's own.
+    Set: table. When: per transaction. Result: single; default the store's own.
     """
 
 
 @hookspec
 def requires_catalog(features: frozenset[str]) -> bool:
-    """Return True where the table's versions are decided by a catalog, not by listing its log.
+    """Return True if the table's versions are decided by a catalog, not by listing its log.
 
-    Set: table. When: once per snapshot, as soon as the protocol is known. Result: sole; default False.
+    Set: table. When: once per snapshot, as soon as the protocol is known. Result: single; default False.
     """
 
 
@@ -249,10 +249,10 @@ def after_commit(table: TableState, committed: Committed, committer: Committer) 
 RESULTS = {
     "primitive_types": "list", "functions": "list", "required_features": "list", "prepare_metadata": "fold",
     "prepare_domains": "list",
-    "check_metadata": "check", "accept_type_change": "sole",
-    "check_type_changes": "check", "check_read": "check", "column_map": "sole",
-    "read_rules": "list", "commit_timestamps": "sole", "checkpoint_sidecars": "sole", "plan_checkpoint": "sole",
+    "check_metadata": "check", "accept_type_change": "single",
+    "check_type_changes": "check", "check_read": "check", "column_map": "single",
+    "read_rules": "list", "commit_timestamps": "single", "checkpoint_sidecars": "single", "plan_checkpoint": "single",
     "write_rules": "list", "commit_rules": "list", "finish_metadata": "fold", "check_commit": "check",
-    "file_references": "list", "retention_limits": "list", "feature_steps": "list", "committer": "sole",
-    "requires_catalog": "sole", "after_commit": "check",
+    "file_references": "list", "retention_limits": "list", "feature_steps": "list", "committer": "single",
+    "requires_catalog": "single", "after_commit": "check",
 }  # fmt: skip

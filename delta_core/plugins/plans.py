@@ -1,4 +1,4 @@
-"""Frozen records between the steps of a scan: which log files, what is asked, what is read."""
+"""Frozen records between the steps of a scan: which log files, what is requested, what is read."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class LogFile(NamedTuple):
     uuid : str
         Of a uuid-named checkpoint or staged commit; empty otherwise.
     size : int or None
-        Bytes; None where the listing does not tell.
+        Bytes; None if the listing does not report.
     modified_ms : int or None
         Modification time, ms since the epoch.
     data : bytes or None
         The content itself, for a commit that a catalog hands over inline.
     tag : str
-        Its entity tag; empty where the listing does not tell.
+        Its entity tag; empty if the listing does not report.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Checkpoint(Struct, frozen=True):
     kind : str
         single (classic name, V1 or V2 by content), multipart, or uuid.
     embedded : dict or None
-        What ``_last_checkpoint`` embeds of a V2 checkpoint (its non-file actions and sidecars), where it
+        What ``_last_checkpoint`` embeds of a V2 checkpoint (its non-file actions and sidecars), if it
         belongs to this very file.
     """
 
@@ -77,7 +77,7 @@ class LogSegment(Struct, frozen=True):
     deltas : tuple of LogFile
         Commits and compacted files above the checkpoint, oldest first, covering every version once.
     commits : tuple of LogFile
-        The commits that the listing saw (staged ones in place of published ones), oldest first: what
+        The commits that the listing saw (staged ones instead of published ones), oldest first: what
         history and change feed read.
     notes : tuple of str
         Why this segment was chosen, a sentence each, for ``delta-core log``.
@@ -92,14 +92,14 @@ class LogSegment(Struct, frozen=True):
 
 
 class ReadRequest(Struct, frozen=True):
-    """What a user asks of a scan, as hooks see it.
+    """What a user requires of a scan, as hooks see it.
 
     Parameters
     ----------
     columns : tuple of Path or None
         Logical paths; None for all.
     metadata : tuple of str
-        Names of the metadata columns asked for.
+        Names of the metadata columns requested.
     purpose : str
         ``rows``, or ``changes`` when a change feed reads files that are not a snapshot's.
     constants : tuple of str

@@ -86,7 +86,7 @@ class PluginRegistry:
         return [*self._legacy_given.get(version, ()), *self._entry_points.get(f"{LEGACY_GROUP}.{version}", {})]
 
     def load(self, name: str) -> Any | None:
-        """Return the plugin for a feature name or alias, None where none is installed."""
+        """Return the plugin for a feature name or alias, None if none is installed."""
         if name in self._given:
             return self._given[name]
         if name not in self._loaded:
@@ -130,7 +130,7 @@ class PluginRegistry:
 
     @cached_property
     def everything(self) -> PluginSet:
-        """The set of every installed plugin, for the hooks that ask all."""
+        """The set of every installed plugin, for the hooks that require all."""
         plugins = {_feature_of(p, n).name: p for n in self.names() if (p := self.load(n)) is not None}
         return PluginSet(plugins, frozenset(), check=False)
 
@@ -168,7 +168,7 @@ def _feature_of(plugin: Any, where: str) -> TableFeature:
 
 
 class PluginSet:
-    """The plugins that serve one set of features, in the order their ``after`` asks.
+    """The plugins that serve one set of features, in the order their ``after`` requires.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ class PluginSet:
         return found
 
     def canonical(self, names: Iterable[str]) -> frozenset[str]:
-        """Return feature names with aliases replaced by the names they stand for."""
+        """Return feature names with aliases replaced by the names they represent."""
         alias = {a: f.name for f in self.features.values() for a in f.aliases}
         return frozenset(alias.get(n, n) for n in names)
 
@@ -217,12 +217,12 @@ class PluginSet:
         """Call a ``list`` hook and return its answers concatenated, in plugin order."""
         return [rule for answer in self._call(hook, "list", arguments) for rule in answer]
 
-    def sole(self, hook: str, default: Any = None, **arguments: Any) -> Any:
-        """Call a ``sole`` hook and return its one answer, ``default`` where there is none."""
-        answers = self._call(hook, "sole", arguments)
+    def single(self, hook: str, default: Any = None, **arguments: Any) -> Any:
+        """Call a ``single`` hook and return its one answer, ``default`` if there is none."""
+        answers = self._call(hook, "single", arguments)
         if len(answers) > 1:
             raise PluginConflictError(
-                f"Hook {hook} has {len(answers)} answers where one is allowed; it is implemented by "
+                f"Hook {hook} has {len(answers)} answers if one is allowed; it is implemented by "
                 f"{', '.join(self._implementers(hook))}.",
                 hook=hook,
             )
@@ -269,14 +269,14 @@ def _check_requirements(features: Mapping[str, TableFeature], unknown: frozenset
 
 
 def _ordered(plugins: Mapping[str, Any]) -> list[str]:
-    """Sort names so that each stands behind those of its ``after`` that are present; else by name."""
+    """Sort names so that each follows those of its ``after`` that are present; else by name."""
     done: dict[str, None] = {}
 
     def visit(name: str, chain: tuple[str, ...]) -> None:
         if name in done:
             return
         if name in chain:
-            raise PluginConflictError(f"Features ask to run after each other: {' -> '.join((*chain, name))}.")
+            raise PluginConflictError(f"Features require to run after each other: {' -> '.join((*chain, name))}.")
         for other in sorted(plugins[name].FEATURE.after):
             if other in plugins:
                 visit(other, (*chain, name))

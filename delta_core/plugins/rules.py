@@ -1,4 +1,4 @@
-"""Rules: what a feature asks of a scan, a write or a commit. A closed set of frozen records.
+"""Rules: what a feature requires of a scan, a write or a commit. A closed set of frozen records.
 
 Plugins return rules from hooks; the core composes them once per scan, write or attempt. A rule that
 touches rows holds expressions, so that every engine can run it; functions over arrays touch file tables
@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: What RowSelector.locate returns: one row a vector. ``file`` is the row in the file table; ``path`` is
-#: percent-decoded (relative to the table's root, or absolute), null where ``data`` holds the bytes themselves.
+#: percent-decoded (relative to the table's root, or absolute), null if ``data`` holds the bytes themselves.
 VECTOR_LOCATION = pa.schema(
     [
         pa.field("file", pa.int32(), False),
@@ -69,7 +69,7 @@ class RowFilter(Struct, frozen=True):
 class ReadCheck(Struct, frozen=True):
     """Fail the scan on a row for which the expression is false; null passes.
 
-    The columns it needs are read even where the user did not ask for them, and no filter hides rows from it
+    The columns it needs are read even if the user did not request them, and no filter hides rows from it
     (rows dropped by a RowSelector are not checked).
     """
 
@@ -80,7 +80,7 @@ class ReadCheck(Struct, frozen=True):
 
 
 class MetadataColumn(Struct, frozen=True):
-    """A column that users may ask for by name in ``metadata=``; it never shadows a column of the table."""
+    """A column that users may request by name in ``metadata=``; it never shadows a column of the table."""
 
     feature: str
     name: str
@@ -112,9 +112,9 @@ class FillColumn(Struct, frozen=True):
     Parameters
     ----------
     report_bounds : bool
-        Whether attempts are told the least and the greatest value that was generated.
-    sole : bool
-        Whether values come from here alone: rows of users that bring the column are refused.
+        Whether attempts get the least and the greatest value that was generated.
+    exclusive : bool
+        Whether values come from here alone: rows of users that contain the column are rejected.
     """
 
     feature: str
@@ -122,7 +122,7 @@ class FillColumn(Struct, frozen=True):
     expression: Expression
     when: Literal["absent", "null", "always"] = "absent"
     report_bounds: bool = False
-    sole: bool = False
+    exclusive: bool = False
 
 
 class HiddenColumn(Struct, frozen=True):
@@ -133,7 +133,7 @@ class HiddenColumn(Struct, frozen=True):
     on_rewrite : str
         Of rows that are moved to another file: ``carry`` their values along, or ``recompute`` them.
     carries : str
-        With ``carry``: the metadata column that gives the values; rows that are moved without it are refused.
+        With ``carry``: the metadata column that returns the values; rows that are moved without it are rejected.
     """
 
     feature: str
@@ -155,7 +155,7 @@ class RowCheck(Struct, frozen=True):
     sql : str
         The condition as its author wrote it, for messages.
     given : tuple of str, optional
-        Check only where the written rows bring this column: it was not filled.
+        Check only if the written rows contain this column: it was not filled.
     """
 
     feature: str
@@ -183,7 +183,7 @@ class EncodedRows(Struct, frozen=True):
     Parameters
     ----------
     path : str or None
-        The file that holds them, from the table's root; None where the descriptors hold them.
+        The file that holds them, from the table's root; None if the descriptors hold them.
     data : bytes
         The file's content; empty without a file.
     descriptors : pyarrow.Array
@@ -237,7 +237,7 @@ class ExtraAction(Struct, frozen=True):
 
 
 class CommitInfoField(Struct, frozen=True):
-    """Set a field of ``commitInfo``; ``first`` asks that commitInfo be the first action."""
+    """Set a field of ``commitInfo``; ``first`` requires that commitInfo be the first action."""
 
     feature: str
     name: str
@@ -249,7 +249,7 @@ class EveryFile(Struct, frozen=True):
     """Refuse the commit while a file that stays in the table lacks a field of ``add``.
 
     For commits that switch a guarantee on: it costs a pass over that field of every file. Files that the commit removes
-    or adds again are not asked.
+    or adds again are not requested.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ CommitRule = Union[ActionColumn, ExtraAction, CommitInfoField, EveryFile]
 
 
 class FileReference(Struct, frozen=True):
-    """Files that an action names beside its own path: vacuum, clone and verify must know them."""
+    """Files that an action names beside its own path: vacuum, clone and verify need them."""
 
     feature: str
     column: str

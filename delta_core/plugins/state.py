@@ -29,7 +29,7 @@ class TableState(Struct, frozen=True):
     active : frozenset of str
         Those of them that are also switched on by metadata.
     column_map : ColumnMap
-        Logical to physical names; the identity until the features were asked.
+        Logical to physical names; the identity until the features were queried.
     types : Mapping
         Every primitive type name that the table may use.
     domains : Mapping
@@ -79,7 +79,7 @@ class TableState(Struct, frozen=True):
             f.name if (f := self.schema.get(name)) is not None else name for name in self.metadata.partition_columns
         )
 
-    # stands last: its name hides the decorator from what follows it
+    # is last: its name hides the decorator from what follows it
     def property(self, name: str, default: str | None = None) -> str | None:
         """Return a table property's text."""
         return self.metadata.configuration.get(name, default)

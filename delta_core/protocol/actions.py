@@ -36,7 +36,7 @@ DELETION_VECTOR = pa.struct(
 )
 
 #: The columns of a file table and their types. ``dvId`` is the protocol's deletion vector unique id, null
-#: without a vector; ``version`` is the commit that the action stands in, null in a checkpoint. Further
+#: without a vector; ``version`` is the commit that the action is in, null in a checkpoint. Further
 #: columns: ``partition:<physical name>`` (string) and the fields that plugins declare.
 FILE_COLUMNS: Mapping[str, pa.DataType] = {
     "path": pa.string(),
@@ -170,7 +170,7 @@ CORE_KINDS: Mapping[str, ActionKind] = {
 
 
 def parse_action(text: str, where: str) -> Any:
-    """Decode an action's JSON; LogError names ``where`` it stood."""
+    """Decode an action's JSON; LogError names ``where`` it was."""
     try:
         return decode_json(text)
     except ValueError as e:
@@ -236,7 +236,7 @@ class Protocol(Struct, frozen=True):
 
     @staticmethod
     def parse(value: Mapping[str, Any], where: str) -> Protocol:
-        """Build from the action's decoded JSON; LogError names ``where`` it stood."""
+        """Build from the action's decoded JSON; LogError names ``where`` it was."""
         _object(value, "protocol", where)
         return Protocol(
             _require(value, "minReaderVersion", int, "protocol", where),
@@ -265,7 +265,7 @@ class Format(Struct, frozen=True):
 class Metadata(Struct, frozen=True):
     """The table's metadata. Protocol: Change Metadata.
 
-    ``schema_string`` is empty where the action has none: opening such a version is refused.
+    ``schema_string`` is empty if the action has none: opening such a version is rejected.
     """
 
     id: str
@@ -279,7 +279,7 @@ class Metadata(Struct, frozen=True):
 
     @staticmethod
     def parse(value: Mapping[str, Any], where: str) -> Metadata:
-        """Build from the action's decoded JSON; LogError names ``where`` it stood."""
+        """Build from the action's decoded JSON; LogError names ``where`` it was."""
         action = "metaData"
         # without them rows would lack their partition values, and columns their physical names
         missing = next(
@@ -326,7 +326,7 @@ class SetTransaction(Struct, frozen=True):
 
     @staticmethod
     def parse(value: Mapping[str, Any], where: str) -> SetTransaction:
-        """Build from the action's decoded JSON; LogError names ``where`` it stood."""
+        """Build from the action's decoded JSON; LogError names ``where`` it was."""
         return SetTransaction(
             _require(_object(value, "txn", where), "appId", str, "txn", where),
             _require(value, "version", int, "txn", where),
@@ -348,7 +348,7 @@ class DomainMetadata(Struct, frozen=True):
 
     @staticmethod
     def parse(value: Mapping[str, Any], where: str) -> DomainMetadata:
-        """Build from the action's decoded JSON; LogError names ``where`` it stood."""
+        """Build from the action's decoded JSON; LogError names ``where`` it was."""
         action = "domainMetadata"
         domain = _require(_object(value, action, where), "domain", str, action, where)
         config = value.get("configuration")

@@ -1,7 +1,7 @@
 """Table properties: the known ones typed and checked, all others kept as they are; and how files are written.
 
 A property's text is what ``metaData.configuration`` holds. Properties that switch a feature on belong to the feature's
-plugin; here stand those that the core acts on.
+plugin; here are those that the core acts on.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class TableProperty(Struct, frozen=True):
     parse : function(str) -> value
         Raises ValueError, with what was expected as its message.
     default : object
-        The value where the table does not set it.
+        The value if the table does not set it.
     settable : tuple, optional
-        The values that may be set, where that are fewer than tables may have.
+        The values that may be set, if that are fewer than tables may have.
     """
 
     name: str
@@ -51,7 +51,7 @@ class TableProperty(Struct, frozen=True):
 def read_property(configuration: Mapping[str, str], name: str) -> Any:
     """Return a known property's typed value, or its default.
 
-    Raises InvalidArgumentError where the text is no value of it.
+    Raises InvalidArgumentError if the text is no value of it.
     """
     known = PROPERTIES[name]
     text = configuration.get(name)
@@ -66,7 +66,7 @@ def normalize_properties(configuration: Mapping[str, str], declared: Iterable[st
     declared : iterable of str
         Names that plugins declare; they are spelled so too.
 
-    Names that nobody knows are kept: they are the user's own.
+    Names that are unknown are kept: they are the user's own.
     """
     spelled = {name.lower(): name for name in (*declared, *PROPERTIES)}
     found: dict[str, str] = {}
@@ -169,7 +169,7 @@ _DURATION_MS = {
 def parse_duration_ms(text: str) -> int:
     """Return the ms of an interval such as ``interval 1 week`` or ``2 days 12 hours``; ValueError for other text.
 
-    Months and years have no fixed length and are refused, as Spark does.
+    Months and years have no fixed length and are rejected, as Spark does.
     """
     expected = "an interval such as 'interval 7 days' (weeks, days, hours, minutes, seconds, milliseconds)"
     words = re.sub(r"^interval\s+", "", text.strip().lower()).split()
@@ -185,7 +185,7 @@ def parse_duration_ms(text: str) -> int:
 
 
 def parse_columns(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return the column paths of a list such as ``a, b.c, `d.e`.f``; ValueError where it can't be read."""
+    """Return the column paths of a list such as ``a, b.c, `d.e`.f``; ValueError if it can't be read."""
     paths: list[tuple[str, ...]] = []
     rest = text.strip()
     while rest:

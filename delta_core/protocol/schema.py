@@ -102,7 +102,7 @@ class ColumnMap(Struct, frozen=True):
         never by name.
     physical : StructType
         The table's schema with physical names, field for field parallel to the logical one; a field's
-        Parquet id stands in its metadata under ``parquet.field.id``.
+        Parquet id is in its metadata under ``parquet.field.id``.
     """
 
     match: Literal["name", "id"]
@@ -230,7 +230,7 @@ _SQL_NAMES = {
 
 
 def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
-    """Refuse a schema with a type that neither the core nor a feature of the table knows.
+    """Refuse a schema with a type that neither the core nor a feature of the table has.
 
     Raises UnsupportedFeatureError naming column and type, SchemaError for names that differ by case only.
     """

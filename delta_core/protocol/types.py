@@ -1,7 +1,7 @@
 """Delta's logical types: their JSON form, Arrow mapping, Spark DDL name and partition text.
 
 A type is a frozen value. ``parse_type`` reads the JSON of ``schemaString``; a primitive name that is
-not known parses too and is refused, with its column, where a table is opened (`schema.check_types`).
+not known parses too and is rejected, with its column, if a table is opened (`schema.check_types`).
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class TypeDef(Struct, frozen=True):
         Whether min and max of it prune files.
     decode : function(pyarrow.Array) -> pyarrow.Array, optional
         For a type that data files may store in several layouts: from a column as the file stores it, with every
-        field below it, to ``arrow``. Whoever reads data files asks it wherever the file's type is not ``arrow``;
-        it refuses a layout that it does not know with DataFileError. Without it the usual casts apply.
+        field below it, to ``arrow``. Whoever reads data files queries it wherever the file's type is not ``arrow``;
+        it rejects a layout that it does not support with DataFileError. Without it the usual casts apply.
     """
 
     name: str
@@ -442,12 +442,12 @@ def _type_parts(t: DataType) -> tuple[int, Iterable[Any]]:
 
 def _arrow_parts(t: Any) -> tuple[int, Iterable[Any]]:
     inner = [t.field(i).type for i in range(t.num_fields)] if pa.types.is_nested(t) else ()
-    # below a map stands the struct of its entries
+    # below a map is the struct of its entries
     return (3 if pa.types.is_struct(t) or pa.types.is_map(t) else 4 if inner else 0), inner
 
 
 def parse_type(value: Any) -> DataType:
-    """Build a type from its decoded JSON; raises SchemaError where the shape is not Delta's.
+    """Build a type from its decoded JSON; raises SchemaError if the shape is not Delta's.
 
     Protocol: Schema Serialization Format.
     """
@@ -516,7 +516,7 @@ _LISTS = (
 
 
 def arrow_to_type(data_type: Any) -> DataType:
-    """Return the Delta type that stores an Arrow type; SchemaError where none does."""
+    """Return the Delta type that stores an Arrow type; SchemaError if none does."""
     t = data_type if isinstance(data_type, pa.DataType) else pa.field(data_type).type
     check_nesting(t, _arrow_parts, _MOST_WRITTEN)
     return _from_arrow(t)

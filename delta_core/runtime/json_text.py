@@ -27,7 +27,7 @@ def decode_json(text: str | bytes) -> Any:
 
 
 def load_json(text: str | bytes | bytearray | memoryview) -> Any:
-    """Return the value of a JSON text; ValueError where it is none, or is nested too deep.
+    """Return the value of a JSON text; ValueError if it is none, or is nested too deep.
 
     Of equal keys the last one counts.
     """

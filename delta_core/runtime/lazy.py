@@ -18,13 +18,13 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
     package : str
         Its ``__name__``.
     homes : Mapping of str to str
-        Modules, and the names that each gives, with blanks between them. A module that gives its own last name gives
+        Modules, and the names that each returns, with blanks between them. A module that returns its own last name returns
         itself.
 
     Raises
     ------
     AttributeError
-        By what is returned, for a name that no module gives.
+        By what is returned, for a name that no module returns.
     """
     home_of = {name: module for module, names in homes.items() for name in names.split()}
 

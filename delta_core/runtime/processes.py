@@ -36,7 +36,7 @@ class PerProcess(Generic[T]):
     Parameters
     ----------
     make : function()
-        Makes the value; what another thread made at the same time may be used in place of its result.
+        Makes the value; what another thread made at the same time may be used instead of its result.
     """
 
     __slots__ = ("_made", "_make")

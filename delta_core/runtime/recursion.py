@@ -28,7 +28,7 @@ def each(steps: Iterable[Any]) -> Steps[list[Any]]:
 
 
 def run(step: Steps[R]) -> R:
-    """Run a generator and all those that it yields, each in place of a call; return its result."""
+    """Run a generator and all those that it yields, each instead of a call; return its result."""
     if not isinstance(step, GeneratorType):
         return step  # type: ignore[return-value]  # a function that had nothing to call
     calls = [step]

@@ -1,4 +1,4 @@
-"""From what is asked of a table to its rows.
+"""From what is requested of a table to its rows.
 
 Names are resolved on first use: opening a table reads no rows.
 """

@@ -1,4 +1,4 @@
-"""Physical batches to the rows that were asked for: the only place of the Arrow path that does so.
+"""Physical batches to the rows that were requested: the only place of the Arrow path that does so.
 
 Everything is compiled once per plan. Per batch: rows dropped by selectors are left out (with dictionary encoded
 strings decoded for the kept rows only), what is left is checked, then filtered, then named and typed.
@@ -109,12 +109,12 @@ class Apply:
     def __call__(
         self, file: int, first: int, batch: pa.RecordBatch, picked: Picks | None = None, is_tested: bool = False
     ) -> pa.RecordBatch | None:
-        """Return the rows of a batch that are wanted, None where there are none. See `engine.Apply`."""
+        """Return the rows of a batch that are requested, None if there are none. See `engine.Apply`."""
         picks = self._files.wanted(file, first, batch.num_rows) if picked is None else None
         return self._rows(batch, OneFile(self._files, file, first, picked), picks, is_tested)
 
     def whole_files(self, first: int, ends: NDArray[np.int64], batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        """Return the rows of neighbouring whole files that are wanted. See `engine.FileRead.apply_files`."""
+        """Return the rows of neighbouring whole files that are requested. See `engine.FileRead.apply_files`."""
         if not batch.num_rows:
             return None
         return self._rows(batch, WholeFiles(self._files, first, ends), self._files.wanted_of_files(first, ends), False)
@@ -162,7 +162,7 @@ class Apply:
             if arrays[index].null_count:
                 path, _ = view.place(int(np.flatnonzero(~is_valid(arrays[index]))[0]))
                 raise DataFileError(
-                    f"Column {f.name!r} of data file {path!r} holds nulls, but the table's schema says that it has none. "
+                    f"Column {f.name!r} of data file {path!r} holds nulls, but the table's schema specifies that it has none. "
                     "Rewrite the file, or make the column nullable.",
                     path=path,
                     column=f.name,
@@ -170,10 +170,10 @@ class Apply:
 
 
 class _View:
-    """Rows of one batch under evaluation: columns, constants and positions, each made when first asked for.
+    """Rows of one batch under evaluation: columns, constants and positions, each made when first requested.
 
     Columns are picked from the whole batch, so that what a filter drops is copied for the filter's own columns only.
-    ``picks`` says which of the ``stored_rows`` are looked at; None: each one.
+    ``picks`` specifies which of the ``stored_rows`` are looked at; None: each one.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class _View:
         self.num_rows: int = stored_rows if picks is None else len(picks)
 
     def filtered(self, mask: pa.BooleanArray) -> _View:
-        """Return the rows where the mask is true."""
+        """Return the rows if the mask is true."""
         inner = Picks.where(mask)
         picks = inner if self._picks is None else self._picks.narrowed(inner)
         return _View(self._plan, self._origin, self._stored, self._stored_rows, picks)

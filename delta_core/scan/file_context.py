@@ -1,4 +1,4 @@
-"""What applying a plan needs to know of the files that it reads: constants, vectors, and which file a row is of."""
+"""What applying a plan needs of the files that it reads: constants, vectors, and which file a row is of."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DroppedRows(Protocol):
 
 
 class FileContext:
-    """What the application of a plan needs to know of each file, by its number in the read.
+    """What the application of a plan needs of each file, by its number in the read.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ class FileContext:
         From a path to where the file lies.
     dropped : DroppedRows
     opened : function(int, int)
-        Called with a file's number and its physical rows, before they are applied; raises where its vector does not fit.
+        Called with a file's number and its physical rows, before they are applied; raises if its vector does not fit.
     kept : Mapping of int to RowSet, optional
-        Where given, the only rows of a file that are wanted.
+        If given, the only rows of a file that are requested.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class FileContext:
         self._kept = kept
 
     def wanted(self, file: int, first: int, num_rows: int) -> Picks | None:
-        """Return which of some rows of a file are wanted, None for all. See `engine.FileRead`."""
+        """Return which of some rows of a file are requested, None for all. See `engine.FileRead`."""
         dropped = self._dropped.rows(file)
         if self._kept is not None and file in self._kept:
             mask = self._kept[file].mask(num_rows, first)
@@ -77,7 +77,7 @@ class FileContext:
         return Picks.of_mask(words, num_rows)
 
     def wanted_of_files(self, first: int, ends: NDArray[np.int64]) -> Picks | None:
-        """Return which rows of neighbouring whole files are wanted, None for all; ``ends``: behind each file's last row."""
+        """Return which rows of neighbouring whole files are requested, None for all; ``ends``: behind each file's last row."""
         stop = first + len(ends)
         some = set(self._dropped.between(first, stop))
         if self._kept is not None:
@@ -112,7 +112,7 @@ class RowOrigin(Protocol):
     """Which file and which position of it each row of a batch comes from."""
 
     def positions(self, rows: NDArray[Any] | None, num_rows: int) -> pa.Array:
-        """Return the physical positions of rows of the batch, of all ``num_rows`` where none are given: int64."""
+        """Return the physical positions of rows of the batch, of all ``num_rows`` if none are given: int64."""
         ...
 
     def constant(self, number: int, rows: NDArray[Any] | None) -> Any:

@@ -1,4 +1,4 @@
-"""In which order the conjuncts of a filter run on rows: cheap ones first, those that may raise where they stand."""
+"""In which order the conjuncts of a filter run on rows: cheap ones first, those that may raise if they are."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_order(condition: Expression | None, types: Mapping[Leaf, pa.DataType]) 
     Parameters
     ----------
     condition : Expression or None
-        Bound. A conjunct that may raise (a cast, a division) stays behind all those that stand before it, since these may keep
+        Bound. A conjunct that may raise (a cast, a division) stays behind all those that precede it, since these may keep
         it from the rows for which it does.
     types : Mapping of Leaf to pyarrow.DataType
         Of its leaves.
@@ -51,7 +51,7 @@ def test_order(condition: Expression | None, types: Mapping[Leaf, pa.DataType]) 
         else:
             partial.append(part)
     joined = [joint for parts in total.values() if (joint := all_of(parts)) is not None]
-    joined.sort(key=lambda e: _cost(e, types))  # stable: as they stand where the costs are the same
+    joined.sort(key=lambda e: _cost(e, types))  # stable: as they are if the costs are the same
     return joined + partial
 
 

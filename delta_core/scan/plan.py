@@ -1,7 +1,7 @@
-"""plan_scan: what is asked and what the features' rules say, composed into one ReadPlan.
+"""plan_scan: what is requested and what the features' rules specify, composed into one ReadPlan.
 
-Columns are looked up ignoring case. A dotted name reaches into structs and gives the struct with only the
-fields that were asked, in the schema's order, as pyarrow's Parquet reader does: ``["a.b"]`` gives ``a: {b}``.
+Columns are looked up ignoring case. A dotted name reaches into structs and returns the struct with only the
+fields that were queried, in the schema's order, as pyarrow's Parquet reader does: ``["a.b"]`` returns ``a: {b}``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ __all__ = [
 
 FILE_PATH = "_file_path"
 ROW_INDEX = "_file_row_index"
-#: The file constant behind `FILE_PATH`: no column of the log, made where files are read.
+#: The file constant behind `FILE_PATH`: no column of the log, made if files are read.
 LOCATION = FileConstant("_file_path", PrimitiveType("string"))
 _VOID = PrimitiveType("void")
 _BOOLEAN = PrimitiveType("boolean")
@@ -87,7 +87,7 @@ class Output(Struct, frozen=True):
 
 
 class ReadPlan(Struct, frozen=True):
-    """How physical batches become the rows that were asked for.
+    """How physical batches become the rows that were requested.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def resolve_columns(schema: StructType, names: Iterable[str | Path]) -> tuple[Pa
         else:
             path = find(schema, tuple(name))[0]
         if path in found:
-            raise InvalidArgumentError(f"Column {format_path(path)} is asked for twice.", column=format_path(path))
+            raise InvalidArgumentError(f"Column {format_path(path)} is requested twice.", column=format_path(path))
         found[path] = None
     return tuple(found)
 
@@ -169,7 +169,7 @@ def plan_scan(
         Further output columns: name to (column of the file table or expression, type).
     prunes_files : bool
         Whether the files are chosen by ``pruning`` before they are read, so that what partition values alone decide
-        need not be asked of rows again.
+        need not be evaluated for rows again.
 
     Raises
     ------
@@ -270,7 +270,7 @@ class _Planner:
         return tuple((f.name,) for f in self.table.schema.fields)
 
     def _metadata(self) -> dict[str, tuple[Expression, DataType]]:
-        """Return the metadata columns asked for, by the names that they are offered under."""
+        """Return the metadata columns requested, by the names that they are offered under."""
         offered: dict[str, MetadataColumn] = {
             FILE_PATH: MetadataColumn("delta_core", FILE_PATH, LOCATION.type, LOCATION),
             ROW_INDEX: MetadataColumn("delta_core", ROW_INDEX, PrimitiveType("long"), RowPosition()),
@@ -286,7 +286,7 @@ class _Planner:
             own = self.table.schema.get(name)
             if own is not None:
                 raise InvalidArgumentError(
-                    f"The table has a column {own.name!r} of its own: ask for it in columns. The metadata column of that "
+                    f"The table has a column {own.name!r} of its own: request it in columns. The metadata column of that "
                     "name can't be had.",
                     column=name,
                 )
@@ -338,7 +338,7 @@ class _Planner:
         elif isinstance(leaf, (FileConstant, PartitionValue)):
             self._constant(leaf)
         elif not isinstance(leaf, RowPosition):
-            raise InvalidArgumentError(f"A scan can't evaluate {leaf}: it stands for what is written.")
+            raise InvalidArgumentError(f"A scan can't evaluate {leaf}: it represents what is written.")
 
     def _own_column(self, leaf: PhysicalColumn) -> str | None:
         """Return the name of the table's column that a rule reads under its physical name."""

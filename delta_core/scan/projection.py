@@ -1,4 +1,4 @@
-"""Which parts of nested columns are wanted: trees of names over logical and physical types at once."""
+"""Which parts of nested columns are requested: trees of names over logical and physical types at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from delta_core.protocol.types import ArrayType, DataType, Field, MapType, Struc
 
 __all__ = ["Tree", "add_path", "prune"]
 
-#: None: everything below; else the wanted fields, each with its own tree.
+#: None: everything below; else the requested fields, each with its own tree.
 Tree = Union[None, "dict[str, Tree]"]
 _NOTHING: dict[str, Tree] = {}
 

@@ -1,4 +1,4 @@
-"""Scan: what users hold of a read that is planned. Rows move only when they are asked for."""
+"""Scan: what users hold of a read that is planned. Rows move only when they are requested."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 _PLANNED = [n for n in FILE_COLUMNS if n not in ("stats", "tags", "deletionTimestamp", "extendedFileMetadata")]
 _NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-#: Files whose statistics are asked first where a limit is given.
+#: Files whose statistics are queried first if a limit is given.
 _FIRST_FILES = 64
 
 
@@ -76,7 +76,7 @@ class Scan:
     ----------
     source : Snapshot
     columns : sequence of str or Path, optional
-        Names, ignoring case; dotted ones reach into structs and give the struct with that field alone. None: all.
+        Names, ignoring case; dotted ones reach into structs and return the struct with that field alone. None: all.
     metadata : sequence of str
         Metadata columns, behind the others: ``_file_path``, ``_file_row_index`` and what features offer.
     predicate : str, filters or Expression, optional
@@ -84,11 +84,11 @@ class Scan:
     limit : int, optional
         At most so many rows.
     files : FileSet, optional
-        Read these instead of the snapshot's live files; one with ``keep`` gives only those rows of a file.
+        Read these instead of the snapshot's live files; one with ``keep`` returns only those rows of a file.
     constants : Mapping, optional
         Further output columns, between columns and metadata: name to (column of the file table or expression, type).
     purpose : str
-        What hooks are told: ``rows``, or ``changes`` for a change feed.
+        What hooks get: ``rows``, or ``changes`` for a change feed.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Scan:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._given is not None:
             raise UnsupportedOperationError(
-                "A scan of files that were given to it can't be pickled: pickle the table, and scan it anew."
+                "A scan of files that were given to it can't be pickled: pickle the table, and scan it again."
             )
         return _scan_again, (self._source, *self._arguments, self._purpose)
 
@@ -216,7 +216,7 @@ class Scan:
             Names of `actions.FILE_COLUMNS`. By default all that ``add`` has but ``stats`` and ``tags``, which are larger
             than all others together.
 
-        Raises ColumnNotFoundError for a name that neither the core nor a feature of the table knows.
+        Raises ColumnNotFoundError for a name that neither the core nor a feature of the table has.
         """
         for name in columns or ():
             if self._given is None:  # files that the caller has may carry columns of their own
@@ -283,11 +283,11 @@ class Scan:
             yield rest
 
     def count(self) -> int:
-        """Return the number of rows; from statistics and footers where these tell, else by reading.
+        """Return the number of rows; from statistics and footers if these report, else by reading.
 
         Notes
         -----
-        Rows are counted without being read where no predicate, filter or check looks at them.
+        Rows are counted without being read if no predicate, filter or check looks at them.
         """
         known = self._known_count()
         if known is None:
@@ -353,7 +353,7 @@ def _find_columns(source: ScanSource, columns: Sequence[str | Path]) -> tuple[Pa
         if asked is None:
             raise
         raise ColumnNotFoundError(
-            f"{asked} is no column of the table but a metadata column: ask for it in metadata, not in columns.",
+            f"{asked} is no column of the table but a metadata column: request it in metadata, not in columns.",
             column=asked,
         ) from None
 
@@ -399,7 +399,7 @@ class _Inputs:
         return _Inputs(self._scan, self._files, self.table.filter(kept))
 
     def enough_for(self, limit: int) -> int:
-        """Return how many of the files hold a number of rows, as far as statistics tell: at least one, if any."""
+        """Return how many of the files hold a number of rows, as far as statistics report: at least one, if any."""
         counts = _filled(self._files.statistics([_NUM_RECORDS]).column(0))
         dropped = np.zeros(len(counts), np.int64)
         for _, located in self.vectors.located:
@@ -427,7 +427,7 @@ class _Inputs:
             raise DataFileError(f"The deleted rows of data file {path!r} do not fit it: {e}", path=path) from e
 
     def context(self) -> FileContext:
-        """Return what applying the plan asks of each file."""
+        """Return what applying the plan requires of each file."""
         columns = [self._constant(leaf) for leaf in self._plan.constants]
         kept = self._files.keep
         if kept is not None and self._first:

@@ -84,7 +84,7 @@ def _fetch(storage: Storage, requests: Sequence[RangeRequest]) -> list[Any]:
         path = next((p for p in dict.fromkeys(r.path for r in requests) if not _exists(storage, p)), requests[0].path)
         raise DataFileNotFoundError(
             f"The file {path!r}, which holds deleted rows that the log names, is not there. Restore it: without it the "
-            "rows that are left can't be told.",
+            "rows that are left cannot be determined.",
             path=path,
         ) from e
 
@@ -103,7 +103,7 @@ class Vectors:
     Parameters
     ----------
     files : pyarrow.Table
-        The columns that the selectors ask for, one row a file of the read.
+        The columns that the selectors request, one row a file of the read.
     """
 
     def __init__(self, storage: Storage, selectors: Sequence[RowSelector], files: pa.Table) -> None:
@@ -142,7 +142,7 @@ class Vectors:
         return found
 
     def num_dropped(self) -> int | None:
-        """Return how many rows are dropped, None where descriptors alone do not tell."""
+        """Return how many rows are dropped, None if descriptors alone do not report."""
         if not self:
             return 0
         if len(self.located) > 1:

@@ -1,4 +1,4 @@
-"""The face for PySpark: Delta tables as DataFrames, read and written by Spark's own Parquet reader and writer."""
+"""The public API for PySpark: Delta tables as DataFrames, read and written by Spark's own Parquet reader and writer."""
 
 from __future__ import annotations
 

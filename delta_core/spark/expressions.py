@@ -30,7 +30,7 @@ def to_sql(expression: Expression, place: Callable[[Leaf], Expression], function
     place : function(Leaf) -> Expression
         A leaf as a column of the DataFrame, or as a constant.
     functions : Mapping
-        Functions of plugins: printed by their template, or by name where they have none.
+        Functions of plugins: printed by their template, or by name if they have none.
     """
     calls: dict[str, str] = {}
 

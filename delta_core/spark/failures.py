@@ -1,6 +1,6 @@
 """Errors of this library that arise while Spark plans or runs a query, under their own types.
 
-What Python raises when the driver asks it, what the driver's Java raises, what a row check finds and data files that
+What Python raises when the driver queries it, what the driver's Java raises, what a row check finds and data files that
 Spark can't read reach PySpark as Java exceptions. PySpark turns these into Python's by one function, in whose place
 another is put here.
 """
@@ -52,7 +52,7 @@ _PROXY = "An exception was raised by the Python Proxy"
 _CHECK = re.compile(r"delta_core: (row (\d+) of a data file fails the check '.*)", re.IGNORECASE)
 #: How Spark's messages begin: the name of the condition.
 _CONDITION = re.compile(r"\s*\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
-#: What follows the sentence that says what happened: Java's stack, the query, Spark's plan, the class of the condition.
+#: What follows the sentence that specifies what happened: Java's stack, the query, Spark's plan, the class of the condition.
 _END = re.compile(
     r"\n\s+at |\n\s*at |\n== |;\n|\n['+:!]|\nDriver stacktrace|\n\nJVM stacktrace|\s*SQLSTATE: ", re.DOTALL
 )
@@ -128,9 +128,9 @@ def _remember(e: DeltaError, cause: BaseException | None) -> None:
 
 
 def convert_failures() -> None:
-    """Have PySpark raise this library's errors where a Java exception stems from one; others stay what they are.
+    """Have PySpark raise this library's errors if a Java exception stems from one; others stay what they are.
 
-    Holds for the process, as what delta-spark does for its own errors; does nothing where PySpark has no such function.
+    Holds for the process, as what delta-spark does for its own errors; does nothing if PySpark has no such function.
     """
     global _is_installed
     from pyspark.errors.exceptions import captured
@@ -215,7 +215,7 @@ def _of_worker(text: str) -> DeltaError | None:
     """Return an error of this library that a Python worker raised, from the traceback that Spark reports."""
     if (missing := _MODULE_MISSING.search(text)) is not None:
         return EngineError(
-            f"Spark's Python workers can't import {missing[1]}. Install it where they run, and set PYSPARK_PYTHON to the "
+            f"Spark's Python workers can't import {missing[1]}. Install it if they run, and set PYSPARK_PYTHON to the "
             "interpreter that has it before the session starts."
         )
     own = _OWN_ERROR.match(_python_error(text))
@@ -230,7 +230,7 @@ def _python_error(text: str) -> str:
     """Return the last error of a traceback: its type and message."""
     lines = text[text.rindex(_PYTHON) :].split("SQLSTATE: ", maxsplit=1)[0].strip().splitlines()
     frames = [i for i, line in enumerate(lines) if line.startswith(("  ", _PYTHON))]
-    # in front of the error stand its frames; a Java stack may follow
+    # in front of the error are its frames; a Java stack may follow
     last = "\n".join(lines[frames[-1] + 1 :]) if frames else ""
     return _END.split(last, maxsplit=1)[0].strip()
 
@@ -253,7 +253,7 @@ def _data_file(exception: Any, causes: list[Any]) -> DeltaError | None:
         column = re.sub(r"^\[|\]$", "", facts.get("column", ""))
         found, wanted = facts.get("actualType", ""), facts.get("expectedType", "")
         return DataFileError(
-            f"Data file {path!r} can't be read as the table's schema says: column {column} is stored as {found}, expected "
+            f"Data file {path!r} can't be read as the table's schema specifies: column {column} is stored as {found}, expected "
             f"{wanted}.",
             path=path,
             column=column,
@@ -281,7 +281,7 @@ def _parameters(exception: Any) -> dict[str, str]:
     return {str(key): str(found[key]) for key in found}
 
 
-# --- what a failed job says ----------------------------------------------------------------
+# --- what a failed job specifies ----------------------------------------------------------------
 
 
 class SparkError(Exception):
@@ -353,7 +353,7 @@ def _class_name(exception: Any) -> str:
 
 
 def _telling(chain: list[Any]) -> str:
-    """Return what the first exception says that does not only carry others, and the last one's text if it adds to that."""
+    """Return what the first exception specifies that does not only carry others, and the last one's text if it adds to that."""
     told = [e for e in chain if not _is_wrapper(e)] or chain[-1:]
     first, last = _said(told[0]), _said(told[-1])
     return first if _sentence(_text(told[-1])) in first else f"{first} ({last})"
@@ -370,7 +370,7 @@ def _said(exception: Any) -> str:
         return _python_error(text)
     name = _class_name(exception).rpartition(".")[2]
     sentence = _sentence(text)
-    # Spark's own say all in their message
+    # Spark's own specify all in their message
     is_plain = _CONDITION.match(text) is not None or _class_name(exception).startswith(
         "org.apache.spark.SparkException"
     )

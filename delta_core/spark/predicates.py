@@ -1,4 +1,4 @@
-"""A predicate, and the columns asked for, on the rows of a whole table."""
+"""A predicate, and the columns requested, on the rows of a whole table."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _calls(text: str, names: set[str]) -> bool:
 
 
 def files_for(spark: Any, snapshot: Snapshot, predicate: Any, route: str) -> FileSet | None:
-    """Return the files that a predicate needs, None where Spark's planner will choose them.
+    """Return the files that a predicate needs, None if Spark's planner will choose them.
 
     In another zone than UTC, text that Spark reads as a time may mean another instant than here: nothing is skipped.
     """
@@ -57,7 +57,7 @@ def files_for(spark: Any, snapshot: Snapshot, predicate: Any, route: str) -> Fil
 
 
 def selected(rows: DataFrame, snapshot: Snapshot, columns: Sequence[str], metadata: Sequence[str]) -> DataFrame:
-    """Return the columns of a table's rows that were asked for, structs with only the fields that were."""
+    """Return the columns of a table's rows that were requested, structs with only the fields that were."""
     trees: dict[str, Tree] = {}
     for path in resolve_columns(snapshot.schema, columns):
         trees[path[0]] = add_path(trees.get(path[0], {}), path[1:])

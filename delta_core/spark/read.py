@@ -43,14 +43,14 @@ def read(
     Parameters
     ----------
     version, timestamp : optional
-        Which version, or the last one at a time; the latest where neither is given.
+        Which version, or the last one at a time; the latest if neither is given.
     columns : sequence of str, optional
         Names, dotted ones reach into structs; all unless given.
     metadata : sequence of str
         Metadata columns, behind the others: ``_file_path``, ``_file_row_index`` and what the table's features offer,
         as ``_row_id`` and ``_row_commit_version``.
     predicate : str, filters or Expression, optional
-        The same as ``.where`` on the result, for text in Spark's own SQL; it may name columns that are not asked for.
+        The same as ``.where`` on the result, for text in Spark's own SQL; it may name columns that are not requested.
         Files are skipped for any ``.where`` and join, with or without it.
     storage_options : Mapping, optional
         For the log and the vectors, which Python reads; data files are read with what Hadoop is configured for.
@@ -61,8 +61,8 @@ def read(
     vector_bytes : int, optional
         How many bytes of deletion vectors the driver may hold.
     parallel_from : int, optional
-        How many file actions the checkpoint must hold for a job of Spark to replay the log, in place of this process;
-        what ``spark.delta_core.parallelPlanning.minActions`` says in the session unless given; else a job does so from
+        How many file actions the checkpoint must hold for a job of Spark to replay the log, instead of this process;
+        what ``spark.delta_core.parallelPlanning.minActions`` specifies in the session unless given; else a job does so from
         20,000,000 actions on if executors have 32 cores, with fewer cores from accordingly more actions on.
     allow_external : sequence of str or False, optional
         Prefixes of places outside the table's root that its log may name. Spark reads with credentials of its own, so that
@@ -124,9 +124,9 @@ def read_changes(
 ) -> DataFrame:
     """Return the rows that a range of versions inserted, deleted and updated.
 
-    Behind the table's columns stand ``_change_type``, ``_commit_version`` and ``_commit_timestamp``. Both ends are part
-    of the range. Raises UnsupportedOperationError where the table's features keep no changes; further arguments and
-    errors are those of `read` and of the verb ``changes``.
+    Behind the table's columns are ``_change_type``, ``_commit_version`` and ``_commit_timestamp``. Both ends are part
+    of the range. Raises UnsupportedOperationError if the table's features keep no changes; further arguments and
+    errors are those of `read` and of the operation ``changes``.
     """
     _prepare(spark)
     table = DeltaTable(

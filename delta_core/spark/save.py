@@ -49,7 +49,7 @@ def write(
     route: Literal["auto", "plain"] = "auto",
     allow_external: Sequence[str] | Literal[False] | None = None,
 ) -> int | None:
-    """Write a DataFrame's rows into a table, creating it where there is none.
+    """Write a DataFrame's rows into a table, creating it if there is none.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def write(
     data_change : bool
         False, with overwrite: the rows are those that they replace, arranged otherwise.
     optimize_write : bool, optional
-        Bring rows into tasks of the size of a file first; ``delta.autoOptimize.optimizeWrite`` unless given.
+        Shuffle rows into tasks of the size of a file first; ``delta.autoOptimize.optimizeWrite`` unless given.
     parquet_options : Mapping, optional
         Of Spark's Parquet writer, as ``parquet.block.size``.
     storage_options : Mapping, optional
@@ -86,7 +86,7 @@ def write(
     Returns
     -------
     int or None
-        The version; None where there was nothing to do.
+        The version; None if there was nothing to do.
 
     Raises
     ------

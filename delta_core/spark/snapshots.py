@@ -20,10 +20,10 @@ SETTING = "spark.delta_core.heldSnapshots.maxBytes"
 MOST_BYTES = 256 << 20
 #: Tables of which a snapshot is kept; the one that was read the longest time ago goes first.
 MOST_TABLES = 8
-#: A version of more log files is opened anew each time.
+#: A version of more log files is opened again each time.
 MOST_FILES = 1_000
 
-#: What tells one log file from another of its name, by name.
+#: What reports one log file from another of its name, by name.
 Marks = Mapping[str, tuple[int | None, ...]]
 
 
@@ -35,7 +35,7 @@ class Stamps(NamedTuple):
     marks : Marks
     is_exact : bool
         Whether no other files can have the same marks. The times of stores, and of some mounted disks, are whole seconds, in
-        which a table can be made anew.
+        which a table can be made again.
     """
 
     marks: Marks
@@ -69,7 +69,7 @@ def open_latest(
 ) -> Snapshot:
     """Open the latest version of a table, with what earlier reads loaded of its log; arguments as of `open_snapshot`.
 
-    An earlier snapshot serves where the log files that it was built from are the very ones that the latest version begins
+    An earlier snapshot serves if the log files that it was built from are the very ones that the latest version begins
     with; later commits are read on top of it. It is kept for the next read.
     """
     context = open_context(uri, storage_options, timezone=timezone, allow_external=allow_external)
@@ -99,7 +99,7 @@ def identity(
 ) -> str:
     """Return a text that is the same for snapshots of one version of one table, opened with the same options.
 
-    A table that was made anew has another id; that of a copy in its place shows in the newest log file's times.
+    A table that was made again has another id; that of a copy in its place shows in the newest log file's times.
     """
     segment, storage = snapshot.segment, snapshot.engine.storage
     files = (*segment.commits, *segment.deltas, *(segment.checkpoint.files if segment.checkpoint is not None else ()))
@@ -116,7 +116,7 @@ def identity(
 
 
 def _stamps(context: TableContext, segment: LogSegment) -> Stamps | None:
-    """Return what tells the content of the log files, as their names alone do not; None where nothing does."""
+    """Return what reports the content of the log files, as their names alone do not; None if nothing does."""
     files = (*segment.deltas, *(segment.checkpoint.files if segment.checkpoint is not None else ()))
     if len(files) > MOST_FILES or any(f.data is not None for f in files):
         return None
@@ -125,7 +125,7 @@ def _stamps(context: TableContext, segment: LogSegment) -> Stamps | None:
     try:
         if None not in local:
             marks = [_local_mark(path) for path in local if path is not None]
-            # nobody can set the time of a change; a fine clock tells each from any other
+            # nobody can set the time of a change; a fine clock distinguishes each from any other
             is_exact = any(changed_ns % 1_000_000 for _, _, changed_ns, _ in marks)
             return Stamps({f.name: m for f, m in zip(files, marks, strict=True)}, is_exact)
         unknown = [f.name for f in files if f.size is None or f.modified_ms is None]
@@ -141,7 +141,7 @@ def _local_mark(path: str) -> tuple[int, int, int, int]:
 
 
 def _advanced(earlier: _Held, context: TableContext, segment: LogSegment, stamps: Stamps) -> Snapshot | None:
-    """Return the segment's version built on an earlier snapshot; None where that does not lead there."""
+    """Return the segment's version built on an earlier snapshot; None if that does not lead there."""
     snapshot = earlier.snapshot
     old = snapshot.segment
     leads = (

@@ -19,7 +19,7 @@ __all__ = ["register", "sql"]
 
 TABLE_FUNCTION = "delta_scan"
 _TEXT = r"'(?:[^'\\]|\\.|'')*'"
-#: What stands in SQL besides tables: comments, texts, and names in backticks that belong to nothing of ours.
+#: What is in SQL besides tables: comments, texts, and names in backticks that belong to nothing of ours.
 _OTHER = rf"--[^\n]*|/\*.*?\*/|{_TEXT}|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`"
 _TIME_TRAVEL = (
     r"(?:\s+(?:FOR\s+)?(?:SYSTEM_)?"
@@ -104,7 +104,7 @@ def sql(spark: SparkSession, text: str, args: Any = None, **options: Any) -> Dat
     Raises
     ------
     UnsupportedOperationError
-        The statement changes a table, or asks what only other calls tell; the message names the call.
+        The statement changes a table, or requires what only other calls report; the message names the call.
     """
     _check_reads(text)
     views: dict[tuple[str, int | None, str | None], str] = {}

@@ -1,7 +1,7 @@
 """Delta's types as Spark's, and the schema under which Spark's Parquet reader finds the physical columns.
 
-Field metadata never reaches Spark's reader, but for field ids: a default that stands there would fill columns which
-older files lack, where Delta means null.
+Field metadata never reaches Spark's reader, but for field ids: a default that is there would fill columns which
+older files lack, if Delta means null.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ _WIDTHS: Mapping[str, int] = {
 }
 #: Digits of decimals that a long holds.
 _LONG_DIGITS = 18
-#: Physical names that no file gives to any other column: writers make them of a UUID.
+#: Physical names that no file assigns to any other column: writers make them of a UUID.
 _UNIQUE = re.compile(r"col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-#: The name that a field found by id has in place of one that is not unique; no file has such a column.
+#: The name that a field found by id has instead of one that is not unique; no file has such a column.
 _BY_ID = "__delta_id_"
 
 
@@ -104,7 +104,7 @@ def spark_schema(struct: StructType, types: Mapping[str, TypeDef]) -> T.StructTy
 
 
 def raw_schema(columns: StructType, match: Literal["name", "id"]) -> StructType:
-    """Return the physical columns as Spark's reader is to ask for them, parallel to ``columns``.
+    """Return the physical columns as Spark's reader is to request them, parallel to ``columns``.
 
     By id, Spark would still push a filter down by name, to whatever column has that name in an old file. So a field
     with an id has a name that no other column of any file has.
@@ -210,7 +210,7 @@ def reshape(column: Column, have: DataType, want: DataType, types: Mapping[str, 
 
 
 def _is_found_by_id(t: DataType) -> bool:
-    """Whether fields below can be found by id alone: where Spark reads some fields of a struct, it forgets their ids."""
+    """Whether fields below can be found by id alone: if Spark reads some fields of a struct, it forgets their ids."""
     return any(f.name.startswith(_BY_ID) for _, f in walk(t))
 
 

@@ -38,7 +38,7 @@ _DROPPED = {"remove": ("stats", "tags")}
 
 
 def checkpoint_rows(actions: Sequence[Mapping[str, Any]], schema: Schema, form: StatisticsForm) -> list[dict[str, Any]]:
-    """Return actions as checkpoints keep them: statistics in the wanted form, no data change, less of removes.
+    """Return actions as checkpoints keep them: statistics in the requested form, no data change, less of removes.
 
     Protocol: Checkpoints, Action Reconciliation.
     """

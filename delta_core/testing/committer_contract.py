@@ -30,7 +30,7 @@ class CommitterContract:
     """Tests that a committer makes commits into versions, each version once.
 
     A subclass has a fixture ``make_committer``, which makes independent committers of one new table, as several
-    processes would have, and a fixture ``read_commit``, which gives a version's bytes, None where there is none.
+    processes would have, and a fixture ``read_commit``, which returns a version's bytes, None if there is none.
     """
 
     def test_commit_becomes_the_version(self, make_committer: MakeCommitter, read_commit: ReadCommit) -> None:

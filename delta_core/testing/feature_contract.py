@@ -57,14 +57,14 @@ def table_state(
     partition_by: Iterable[str] = (),
     registry: PluginRegistry | None = None,
 ) -> TableState:
-    """Return the state of a table that supports features, as a snapshot would build it before it asks hooks.
+    """Return the state of a table that supports features, as a snapshot would build it before it requires hooks.
 
     Parameters
     ----------
     fields : iterable of mapping
         The schema's fields, as JSON.
     registry : PluginRegistry, optional
-        Whose plugins say which features are active; what is installed unless given.
+        Whose plugins specify which features are active; what is installed unless given.
     """
     schema = Schema.from_json(_schema_json(fields))
     names = tuple(sorted(features))
@@ -90,7 +90,7 @@ def table_state(
 
 
 def attempt_view(table: TableState, **changes: Any) -> AttemptView:
-    """Return an attempt at the version behind a table's, without any action unless ``changes`` give some."""
+    """Return an attempt at the version behind a table's, without any action unless ``changes`` return some."""
     view = AttemptView(
         replace(table, version=table.version + 1),
         table,
@@ -116,7 +116,7 @@ def _schema_json(fields: Iterable[Mapping[str, Any]]) -> str:
 class FeatureContract:
     """Tests that a feature's plugin keeps the rules of the plugin API; pytest runs them in subclasses.
 
-    Every message names the plugin, and the hook where one is at fault.
+    Every message names the plugin, and the hook if one is at fault.
 
     Attributes
     ----------
@@ -192,12 +192,12 @@ class FeatureContract:
             for request in (ReadRequest(), ReadRequest(purpose="changes")):
                 out += [("read_rules", a) for a in plugins.collect("read_rules", table=state, request=request)]
             for hook in ("column_map", "commit_timestamps"):
-                answer = plugins.sole(hook, table=state)
+                answer = plugins.single(hook, table=state)
                 out += [] if answer is None else [(hook, answer)]
         return out
 
     def writable(self) -> list[TableState]:
-        """Return tables that use the feature and can be written; override where some of `states` can't."""
+        """Return tables that use the feature and can be written; override if some of `states` can't."""
         return self.states()
 
     def written(self) -> list[tuple[str, Any]]:
@@ -402,22 +402,22 @@ class FeatureContract:
             ("list", "prepare_domains", {"table": table, "requested": configuration}),
             ("check", "check_metadata", {"table": table, "metadata": metadata, "previous": None}),
             ("check", "check_read", {"table": table}),
-            ("sole", "column_map", {"table": table}),
+            ("single", "column_map", {"table": table}),
             ("list", "read_rules", {"table": table, "request": ReadRequest()}),
-            ("sole", "commit_timestamps", {"table": table}),
-            ("sole", "plan_checkpoint", {"table": table}),
+            ("single", "commit_timestamps", {"table": table}),
+            ("single", "plan_checkpoint", {"table": table}),
             ("list", "write_rules", {"table": table, "operation": "WRITE"}),
             ("list", "commit_rules", {"attempt": attempt_view(table, metadata_changed=True)}),
             ("fold", "finish_metadata", {"metadata": metadata, "attempt": attempt_view(table, metadata_changed=True)}),
             ("check", "check_commit", {"attempt": attempt_view(table, metadata_changed=True)}),
         ]
         for kind, hook, arguments in calls:
-            # what such a call refuses is for other tests
+            # what such a call rejects is for other tests
             with contextlib.suppress(DeltaError):
                 if kind == "fold":
                     plugins.fold(hook, "metadata", arguments.pop("metadata"), **arguments)
                 else:
-                    {"list": plugins.collect, "check": plugins.check, "sole": plugins.sole}[kind](hook, **arguments)
+                    {"list": plugins.collect, "check": plugins.check, "single": plugins.single}[kind](hook, **arguments)
 
     # --- the contract: metadata ---
 
@@ -469,7 +469,7 @@ class FeatureContract:
         assert self.name not in others.features
         state = table_state(registry=registry)
         assert others.collect("read_rules", table=state, request=ReadRequest()) == []
-        assert others.sole("column_map", table=state) is None
+        assert others.single("column_map", table=state) is None
         assert not state.is_active(self.name)
 
     def test_write_of_a_table_without_the_feature_is_untouched(self) -> None:
@@ -549,7 +549,7 @@ class FeatureContract:
                 if rule.name not in example.breaking:
                     self.fault(
                         hook,
-                        f"RowCheck {rule.name!r} was never seen to reject rows: give tables() rows that break it, as "
+                        f"RowCheck {rule.name!r} was never seen to reject rows: pass tables() rows that break it, as "
                         f"breaking={{{rule.name!r}: rows}}",
                     )
                 try:

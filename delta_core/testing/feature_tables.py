@@ -98,7 +98,7 @@ class MadeTable:
         write_table(self.context, chosen, WriteOptions(mode="overwrite", replace_where=self.example.select))
 
     def _written(self) -> list[str]:
-        """Return the columns that rows bring: the others are filled again."""
+        """Return the columns that rows contain: the others are filled again."""
         return list(self.example.rows.column_names)
 
     def read(self, **options: Any) -> pa.Table:

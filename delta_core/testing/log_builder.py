@@ -1,4 +1,4 @@
-"""LogBuilder: a Delta log written file by file, with nothing in it that the caller did not ask for."""
+"""LogBuilder: a Delta log written file by file, with nothing in it that the caller did not request."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ __all__ = ["LogBuilder"]
 class LogBuilder:
     """The log of a table under construction: commits, checkpoints, hints, compacted files, checksums.
 
-    Every verb writes at once and returns the builder. Commit ``n`` is stamped ``start_ms + n * step_ms``, in
-    ``commitInfo``, as in-commit timestamp where switched on, and as file time.
+    Every operation writes at once and returns the builder. Commit ``n`` is stamped ``start_ms + n * step_ms``, in
+    ``commitInfo``, as in-commit timestamp if switched on, and as file time.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class LogBuilder:
         return max(self.commits, default=-1)
 
     def timestamp_ms(self, version: int) -> int:
-        """Return the time that a version's commit is stamped with unless told otherwise."""
+        """Return the time that a version's commit is stamped with unless specified otherwise."""
         return self._start_ms + version * self._step_ms
 
     def state_at(self, version: int | None = None) -> LogState:
@@ -129,7 +129,7 @@ class LogBuilder:
         version : int, optional
             Another version than the next, to make gaps.
         text : str, optional
-            The commit's text in place of what the actions give; the builder still believes the actions.
+            The commit's text instead of what the actions return; the builder still believes the actions.
         publish : str
             ``staged`` writes under ``_staged_commits``, ``no`` only into `bodies`, for a catalog to hand out.
         """
@@ -152,7 +152,7 @@ class LogBuilder:
             )
         return self
 
-    # --- checkpoints and what stands beside commits ----------------------------------------
+    # --- checkpoints and what is beside commits ----------------------------------------
 
     def checkpoint(
         self,
@@ -181,7 +181,7 @@ class LogBuilder:
         embed : bool
             Whether the hint embeds the V2 checkpoint's actions.
         extra : Mapping, optional
-            A stranger's kinds of action: name to (struct, values).
+            An external package's kinds of action: name to (struct, values).
         parquet
             Options of `pyarrow.parquet.write_table`.
         """

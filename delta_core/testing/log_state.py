@@ -53,7 +53,7 @@ class LogState(Struct):
             self.domains[value["domain"]] = dict(value)
 
     def small_actions(self, removed_domains: bool = False) -> list[dict[str, Any]]:
-        """Return every action that is not of a file; removed domains only where asked for."""
+        """Return every action that is not of a file; removed domains only if requested."""
         out = [{"protocol": self.protocol}] if self.protocol else []
         out += [{"metaData": self.metadata}] if self.metadata else []
         out += [{"txn": t} for t in self.txns.values()]

@@ -80,7 +80,7 @@ def _millis(micros: int, zone: str) -> str:
 
 
 def _cut_high(text: str) -> str | None:
-    """Return a text of at most 64 characters that is not below ``text``, None where there is none."""
+    """Return a text of at most 64 characters that is not below ``text``, None if there is none."""
     if len(text) <= _PREFIX:
         return text
     for end in range(_PREFIX, min(len(text), 64)):
@@ -90,7 +90,7 @@ def _cut_high(text: str) -> str | None:
 
 
 def statistics_json(value: Mapping[str, Any]) -> str:
-    """Return the text of statistics; decimals stand as plain numbers, dates as ISO text."""
+    """Return the text of statistics; decimals are as plain numbers, dates as ISO text."""
     text = json.dumps(value, default=_plain, separators=(",", ":"))
     return re.sub(r'"\\u0000([^"]*)"', r"\1", text)
 

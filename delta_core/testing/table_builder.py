@@ -64,7 +64,7 @@ _TYPES = {**BASE_TYPES, "timestamp_ntz": TIMESTAMP_NTZ, "variant": VARIANT}
 
 
 class TableBuilder(LogBuilder):
-    """A Delta table under construction: its data files and vectors, and the verbs of `LogBuilder`.
+    """A Delta table under construction: its data files and vectors, and the operations of `LogBuilder`.
 
     ``options`` are `LogBuilder`'s: ``storage_options``, ``start_ms``, ``step_ms``, ``seed``.
     """
@@ -117,9 +117,9 @@ class TableBuilder(LogBuilder):
         schema : pyarrow.Schema, delta_core.protocol.schema.Schema or dict
             Or decoded JSON, or ``{"id": "long"}``.
         column_mapping : str, optional
-            Give every field an id and a physical name.
+            Assign every field an id and a physical name.
         protocol : (reader, writer) or dict, optional
-            In place of what the features ask for.
+            Instead of what the features request.
         """
         fields = as_schema(schema)
         configuration = dict(properties or {})
@@ -252,7 +252,7 @@ class TableBuilder(LogBuilder):
         return [{"domainMetadata": {"domain": "delta.rowTracking", "removed": False, **domain}}] if domain else []
 
     def remove(self, *paths: str, data_change: bool = True, more: Sequence[Action] = (), **commit: Any) -> Self:
-        """Remove live files, all where none is named; ``more`` actions go into the same commit."""
+        """Remove live files, all if none is named; ``more`` actions go into the same commit."""
         return self.commit(*self.remove_actions(*paths, data_change=data_change), *more, operation="DELETE", **commit)
 
     def remove_actions(self, *paths: str, data_change: bool = True) -> list[Action]:
@@ -365,7 +365,7 @@ class TableBuilder(LogBuilder):
 def _protocol(
     given: Mapping[str, Any] | tuple[int, int] | None, features: Sequence[str], mapped: bool
 ) -> dict[str, Any]:
-    """Return the protocol action that the features ask for."""
+    """Return the protocol action that the features request."""
     if isinstance(given, Mapping):
         return dict(given)
     if given is not None:

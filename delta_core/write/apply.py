@@ -1,6 +1,6 @@
-"""Rows as users give them to physical batches: the only place of the Arrow path that does so.
+"""Rows as users pass them to physical batches: the only place of the Arrow path that does so.
 
-Everything is compiled once per write. Per batch: columns are brought to the table's types, missing ones filled, rows
+Everything is compiled once per write. Per batch: columns are converted to the table's types, missing ones filled, rows
 checked, hidden columns added, and what is left goes out by partition under physical names.
 """
 
@@ -74,7 +74,7 @@ class PrepareRows:
     schema : pyarrow.Schema
         Of the physical batches.
     partitions : Partitions
-        What the numbers of the partitions stand for.
+        What the numbers of the partitions represent.
     reported : dict of Path to (min, max)
         What fills with ``report_bounds`` generated so far.
 
@@ -192,7 +192,7 @@ class _CompiledRows:
         #: Columns in which an empty value is null, to every reader: so it is to checks, fills and what is computed.
         self.empty_is_null = frozenset(empty_is_null(table))
         self._carried = frozenset(given) & frozenset(extra)
-        # no file holds them, but values that are lost with them are refused all the same
+        # no file holds them, but values that are lost with them are rejected all the same
         self.void = [n for n, t in self.types.items() if n in given and pa.types.is_null(t)]
         build = partial(_compile, plan, evaluator, {**self.types, **{n: extra[n] for n in self._carried}})
         old = changes or kept
@@ -215,8 +215,8 @@ class _CompiledRows:
         self.partition_columns = _partition_columns(plan)
 
     def _check_given(self, given: Mapping[str, int]) -> None:
-        """Refuse rows that bring what only the table may fill, or lack what nothing fills."""
-        refused = next((r for r in self.plan.fills if r.sole and r.column[0] in given), None)
+        """Refuse rows that contain what only the table may fill, or lack what nothing fills."""
+        refused = next((r for r in self.plan.fills if r.exclusive and r.column[0] in given), None)
         if refused is not None:
             raise SchemaMismatchError(
                 f"The rows have a column {refused.column[0]}, whose values come from the table alone ({refused.feature}). "
@@ -320,7 +320,7 @@ def _compile(
         elif isinstance(leaf, PhysicalColumn):
             types[leaf] = known.get(leaf.name, arrow_type(leaf.type, plan.table.types))
         elif not isinstance(leaf, (TaskCount, TaskIndex, TaskRow)):
-            raise InvalidArgumentError(f"A write can't evaluate {leaf}: it stands for what is read.")
+            raise InvalidArgumentError(f"A write can't evaluate {leaf}: it represents what is read.")
     return evaluator.compile(expression, types, plan.functions)
 
 
@@ -334,7 +334,7 @@ def _partition_columns(plan: WritePlan) -> list[tuple[str, Any]]:
 
 
 class _Rows:
-    """One batch on its way: logical columns, each made when first asked for."""
+    """One batch on its way: logical columns, each made when first requested."""
 
     def __init__(
         self, owner: _CompiledRows, task: tuple[pa.Scalar, pa.Scalar], first_row: int, batch: pa.RecordBatch

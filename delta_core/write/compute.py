@@ -1,4 +1,4 @@
-"""pyarrow.compute, loaded when one of its functions is first asked for: whoever only opens a table needs none."""
+"""pyarrow.compute, loaded when one of its functions is first requested: whoever only opens a table needs none."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Arrow columns as users give them to a table's types, without losing a value.
+"""Arrow columns as users pass them to a table's types, without losing a value.
 
-What can't fit is refused from the types alone, before data moves; a value that does not fit is refused by column when
+What can't fit is rejected from the types alone, before data moves; a value that does not fit is rejected by column when
 it comes. A double is rounded to a float, as every engine does; nothing else is rounded, cut or wrapped.
 """
 
@@ -26,11 +26,11 @@ _T = pa.types
 
 
 def conversion(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | None:
-    """Return the function that turns one type into another; None where arrays can stay as they are.
+    """Return the function that turns one type into another; None if arrays can stay as they are.
 
     Parameters
     ----------
-    wanted : pyarrow.DataType
+    requested : pyarrow.DataType
         Fields of structs are found by name, ignoring case; those that ``found`` lacks become null.
 
     Raises
@@ -108,7 +108,7 @@ def _guarded(kernel: Convert, path: Path, wanted: pa.DataType) -> Convert:
 
 
 def _primitive(found: pa.DataType, wanted: pa.DataType) -> Convert | None:
-    """Return the kernel between two types, None where there is none that loses nothing."""
+    """Return the kernel between two types, None if there is none that loses nothing."""
     if _is_text(wanted) and _is_text(found):
         return lambda x: pc.cast(x, wanted)
     if _T.is_binary(wanted) and (_is_bytes(found) or _T.is_fixed_size_binary(found)):

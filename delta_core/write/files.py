@@ -1,4 +1,4 @@
-"""Rows to files and to what the log says of them."""
+"""Rows to files and to what the log specifies for them."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def describe_files(
     paths : sequence of str
         Relative to the table's root, or absolute; not encoded.
     partitions : sequence of Mapping, optional
-        Each file's partition values by logical name, typed; one a file where the table is partitioned.
+        Each file's partition values by logical name, typed; one a file if the table is partitioned.
     """
     table = plan.table
     columns = file_columns(plan)
@@ -239,7 +239,7 @@ def _leaf_types(schema: pa.Schema, paths: Iterable[Path]) -> dict[Path, pa.DataT
     return found
 
 
-# --- what the log says ---------------------------------------------------------------------
+# --- what the log specifies ---------------------------------------------------------------------
 
 
 def _added(

@@ -48,9 +48,9 @@ def arrow_type(t: DataType, types: Mapping[str, TypeDef]) -> pa.DataType:
 
 
 def file_columns(plan: WritePlan) -> tuple[FileColumn, ...]:
-    """Return the columns of a table's data files: its own, then partition columns where asked, then hidden ones.
+    """Return the columns of a table's data files: its own, then partition columns if requested, then hidden ones.
 
-    Raises UnsupportedOperationError where voids leave nothing that a file could hold, so that rows would be lost.
+    Raises UnsupportedOperationError if voids leave nothing that a file could hold, so that rows would be lost.
     Protocol: Void Type.
     """
     table = plan.table
@@ -67,7 +67,7 @@ def file_columns(plan: WritePlan) -> tuple[FileColumn, ...]:
         data += partition
     if not data:
         raise UnsupportedOperationError(
-            "The table has only partition columns and columns of type void, which no file holds: rows would be lost. Give "
+            "The table has only partition columns and columns of type void, which no file holds: rows would be lost. Pass "
             "it a column with values first.",
             column=table.schema.names[0],
         )
@@ -78,7 +78,7 @@ def file_columns(plan: WritePlan) -> tuple[FileColumn, ...]:
 
 
 def _check_voids(t: DataType, path: Path, inside: bool) -> None:
-    """Refuse voids that no file can be made without; ``inside``: whether a list or map stands above."""
+    """Refuse voids that no file can be made without; ``inside``: whether a list or map is above."""
     column = format_path(path)
     if isinstance(t, StructType):
         if all(f.type == _VOID for f in t.fields):

@@ -1,4 +1,4 @@
-"""Names of data files: unique, in directories that tell the partition or nothing at all."""
+"""Names of data files: unique, in directories that report the partition or nothing at all."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from urllib.parse import quote
 __all__ = ["CHANGE_DIRECTORY", "encode_path", "file_name", "partition_directory", "random_prefix"]
 
 CHANGE_DIRECTORY = "_change_data"
-#: What a directory says for null.
+#: What a directory specifies for null.
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 #: What Hive escapes in a partition directory, beside control characters.
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f")
 _LETTERS = string.ascii_letters + string.digits
-#: Directories longer than file systems take are cut: the log, not the directory, says the value.
+#: Directories longer than file systems take are cut: the log, not the directory, specifies the value.
 _MAX_NAME_BYTES = 200
 _EXTENSIONS = {"GZIP": ".gz", "NONE": "", "UNCOMPRESSED": "", "LZ4_RAW": ".lz4raw"}
 
@@ -28,7 +28,7 @@ def file_name(number: int, compression: str, kind: str = "part") -> str:
 
 
 def random_prefix(length: int = 2) -> str:
-    """Return the random directory that files go into where their place must tell nothing."""
+    """Return the random directory that files go into if their path must contain nothing."""
     return "".join(secrets.choice(_LETTERS) for _ in range(length))
 
 

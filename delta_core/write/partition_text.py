@@ -37,7 +37,7 @@ def format_partition_values(values: pa.Array, type: DataType, column: str = "") 
     Returns
     -------
     list of str or None
-        None for null and for the empty string, which the protocol can't tell from null.
+        None for null and for the empty string, which the protocol cannot distinguish from null.
 
     Raises
     ------

@@ -66,7 +66,7 @@ class Partitions:
 
     @staticmethod
     def _coded(values: pa.Array, name: str, t: DataType) -> tuple[Any, list[str | None]]:
-        """Return a number per row, and the text that each number stands for; null is the last one."""
+        """Return a number per row, and the text that each number represents; null is the last one."""
         coded = values.dictionary_encode()
         texts = format_partition_values(coded.dictionary, t, name)
         codes = coded.indices
@@ -81,7 +81,7 @@ def _grouped(codes: Sequence[Any]) -> tuple[Any | None, Any, Any]:
     Returns
     -------
     rows : int64[n] or None
-        The rows in order of their group; None where they lie so already.
+        The rows in order of their group; None if they lie so already.
     counts, firsts : int64[groups]
         Each group's size, and a row of it.
     """

@@ -1,4 +1,4 @@
-"""plan_write: what the features' rules and the table's properties say of a write, composed into one WritePlan."""
+"""plan_write: what the features' rules and the table's properties specify for a write, composed into one WritePlan."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class WritePlan(Struct, frozen=True, dict=True):
     fills : tuple of FillColumn
         In an order in which each finds the columns that it needs.
     requirements : FileRequirement
-        What all features ask, united.
+        What all features require, united.
     statistics : tuple of Path
         The physical leaves to measure.
     functions : Mapping
@@ -80,7 +80,7 @@ class WritePlan(Struct, frozen=True, dict=True):
     def serves(self, table: TableState, operation: str, rules: Sequence[WriteRule]) -> bool:
         """Whether this is the plan of a later version too: nothing changed that it is made of.
 
-        Never where it holds expressions: those that ask for the time were bound to that of this plan.
+        Never if it holds expressions: those that request the time were bound to that of this plan.
         """
         own = self.table
         return (
@@ -100,7 +100,7 @@ def plan_write(table: TableState, plugins: PluginSet, operation: str, known: Wri
     Parameters
     ----------
     known : WritePlan, optional
-        The plan of an earlier version; it is returned where it serves this one.
+        The plan of an earlier version; it is returned if it serves this one.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def _condition(rule: RowCheck, table: TableState, functions: Mapping[str, Functi
 def _sole(rules: Sequence[R]) -> R | None:
     if len(rules) > 1:
         names = " and ".join(r.feature for r in rules)  # type: ignore[attr-defined]  # R is a rule
-        raise PluginConflictError(f"Features {names} both give the rule {type(rules[0]).__name__}; one is allowed.")
+        raise PluginConflictError(f"Features {names} both pass the rule {type(rules[0]).__name__}; one is allowed.")
     return rules[0] if rules else None
 
 
@@ -229,7 +229,7 @@ def _check_carried(rule: HiddenColumn, readers: Sequence[ReadRule]) -> None:
         if rule.carries not in offered:
             names = ", ".join(offered) or "none"
             raise _broken(
-                rule, f"carries {rule.carries!r}, which no read rule gives as a metadata column; there are: {names}"
+                rule, f"carries {rule.carries!r}, which no read rule returns as a metadata column; there are: {names}"
             )
         if not same_type(offered[rule.carries], rule.type):
             found = spark_name(offered[rule.carries])
@@ -260,7 +260,7 @@ def _broken(rule: HiddenColumn, what: str) -> HookContractError:
 
 
 def _ordered(fills: Sequence[FillColumn]) -> tuple[FillColumn, ...]:
-    """Sort fills so that each stands behind those whose columns it needs."""
+    """Sort fills so that each follows those whose columns it needs."""
     by_name: dict[str, FillColumn] = {}
     for rule in fills:
         other = by_name.setdefault(rule.column[0], rule)

@@ -1,4 +1,4 @@
-"""How a table's files are written: what the caller asks, else what the table's properties say."""
+"""How a table's files are written: what the caller requires, else what the table's properties specify."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from delta_core.protocol.properties import WriterProperties, read_property
 
 __all__ = ["TARGET_FILE_SIZE", "target_file_size", "writer_properties"]
 
-#: The size of a file where neither the caller nor the table names one.
+#: The size of a file if neither the caller nor the table names one.
 TARGET_FILE_SIZE = 128 << 20
 
 

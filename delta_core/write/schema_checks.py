@@ -1,7 +1,7 @@
-"""What the schema itself asks of rows: no nulls where there may be none, no text that is longer than declared.
+"""What the schema itself requires of rows: no nulls if there may be none, no text that is longer than declared.
 
 Protocol: Column Invariants (``nullable: false`` at any depth). ``char(n)`` and ``varchar(n)`` are strings whose field
-metadata says so.
+metadata reports it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def schema_checks(schema: StructType) -> dict[str, SchemaCheck]:
 
 
 def declared(f: Field) -> str:
-    """Return the type that a field was declared with, where it is more than its type says."""
+    """Return the type that a field was declared with, if it is more than its type specifies."""
     text = f.metadata.get(CHAR_VARCHAR, "")
     return text if isinstance(text, str) else ""
 
@@ -115,7 +115,7 @@ def _parts(t: DataType, path: Path, text: str) -> list[tuple[str, SchemaCheck | 
 
 
 def _arguments(text: str) -> list[str]:
-    """Split what stands between the outer angle brackets at its own commas: ``map<string,varchar(3)>``."""
+    """Split what is between the outer angle brackets at its own commas: ``map<string,varchar(3)>``."""
     start, end = text.find("<"), text.rfind(">")
     if start < 0 or end < start:
         return []

@@ -12,7 +12,7 @@ __all__ = ["open_source"]
 
 
 def open_source(data: Any) -> pa.Table | pa.RecordBatchReader:
-    """Return rows as a table where they are in memory, else as a stream that can be read once.
+    """Return rows as a table if they are in memory, else as a stream that can be read once.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from delta_core.protocol.schema import Path
 
 __all__ = ["PREFIX_LENGTH", "statistics_json", "truncate_max", "truncate_min"]
 
-#: Characters that bounds of texts have at most, where the table does not say otherwise.
+#: Characters that bounds of texts have at most, if the table does not specify otherwise.
 PREFIX_LENGTH = 32
 _LAST = "\U0010ffff"
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001  (wall clock in UTC)
@@ -108,10 +108,10 @@ def truncate_min(text: str, length: int = PREFIX_LENGTH) -> str:
 
 
 def truncate_max(text: str, length: int = PREFIX_LENGTH) -> str | None:
-    """Return a short text that is not below ``text`` in UTF-8 byte order; None where there is none.
+    """Return a short text that is not below ``text`` in UTF-8 byte order; None if there is none.
 
     It has ``length`` characters and one more, which is above the first that was dropped; more, up to twice that many,
-    where the last of all characters was dropped.
+    if the last of all characters was dropped.
     """
     if len(text) <= length:
         return text

@@ -1,6 +1,6 @@
 """allowColumnDefaults: default values for columns that a write leaves out. Protocol: Default Columns.
 
-Defaults never apply on reading: a column that a file lacks is null. To ask for a column's default, a write leaves the
+Defaults never apply on reading: a column that a file lacks is null. To request a column's default, a write leaves the
 column out; null is a value like any other.
 """
 

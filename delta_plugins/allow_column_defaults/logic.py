@@ -40,7 +40,7 @@ def is_needed(schema: StructType) -> bool:
 
 
 def fills(table: TableState) -> list[FillColumn]:
-    """Return how each column with a default is filled where a write leaves it out.
+    """Return how each column with a default is filled if a write leaves it out.
 
     Raises SchemaError, ExpressionError, UnsupportedExpressionError naming the column.
     """

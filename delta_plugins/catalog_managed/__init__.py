@@ -22,7 +22,7 @@ _TIMES = "delta.enableInCommitTimestamps"
 FEATURE = TableFeature(
     "catalogManaged",
     "reader+writer",
-    "A catalog decides the table's versions; its log alone does not tell them.",
+    "A catalog decides the table's versions; its log alone does not report them.",
     aliases=("catalogOwned", "catalogOwned-preview"),
     # the second one is what Delta on Spark expects beside it
     requires=("inCommitTimestamp", "vacuumProtocolCheck"),
@@ -51,7 +51,7 @@ def check_metadata(table: TableState, previous: TableState | None) -> None:
         )
     if not table.is_active("inCommitTimestamp"):
         raise FeatureRequirementError(
-            f"A catalog-managed table needs {_TIMES}=true: the times of its files tell when they were published.",
+            f"A catalog-managed table needs {_TIMES}=true: the times of its files report when they were published.",
             feature=FEATURE.name,
         )
 

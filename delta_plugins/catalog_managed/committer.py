@@ -38,7 +38,7 @@ class CatalogCommitter:
     def commit(self, proposal: Proposal) -> Committed | Conflict:
         """Stage a commit and let the catalog decide; a staged file that did not win is deleted again.
 
-        Raises CommitStateUnknownError where the catalog did not answer, and asking it for its commits did not tell.
+        Raises CommitStateUnknownError if the catalog did not answer, and querying it for its commits did not report.
         """
         staged = self._stage(proposal)
         try:
@@ -46,7 +46,7 @@ class CatalogCommitter:
         except Exception as e:  # noqa: BLE001  (a catalog's client raises what it likes)
             won = self._find_out(proposal, staged, e)
         else:
-            # a client that asks twice may be told that its own commit took the version
+            # a client that requires twice may be reported that its own commit took the version
             won = not isinstance(outcome, Conflict) or bool(self._has_won(proposal, staged))
         if won:
             path = None if isinstance(staged.content, bytes) else f"{_BELOW_LOG}/{staged.content}"
@@ -81,7 +81,7 @@ class CatalogCommitter:
             found = None
         if found is None:
             raise CommitStateUnknownError(
-                f"Whether the catalog ratified version {proposal.version} is not known: {cause}. Ask it for txnId "
+                f"Whether the catalog ratified version {proposal.version} is not known: {cause}. Query it for txnId "
                 f"{proposal.txn_id} before trying again; nothing was deleted.",
                 version=proposal.version,
                 txn_id=proposal.txn_id,
@@ -89,7 +89,7 @@ class CatalogCommitter:
         return found
 
     def publish(self, version: int) -> None:
-        """Copy every ratified commit up to a version into the log, oldest first, and tell the catalog.
+        """Copy every ratified commit up to a version into the log, oldest first, and report the catalog.
 
         What is there already, published by another writer, is the same commit. Protocol: Publishing Commits.
         """

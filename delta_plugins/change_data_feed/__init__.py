@@ -17,7 +17,7 @@ __all__ = ["FEATURE"]
 FEATURE = TableFeature(
     "changeDataFeed",
     "writer",
-    "The table tells which rows each version inserted, deleted and updated.",
+    "The table reports which rows each version inserted, deleted and updated.",
     legacy_writer=4,
     properties={logic.PROPERTY: "true makes writers record changes"},
     permits=("cdc",),
@@ -43,7 +43,7 @@ def check_metadata(table: TableState) -> None:
 
 @hookimpl
 def write_rules(table: TableState) -> Iterable[ChangeCapture]:
-    # commits that only add rows, or remove whole files, are told by their adds and removes
+    # commits that only add rows, or remove whole files, are determined by their adds and removes
     return [ChangeCapture(FEATURE.name, logic.CHANGE_TYPE)] if table.is_active(FEATURE.name) else []
 
 

@@ -1,4 +1,4 @@
-"""The verb ``changes``: the rows that a range of versions inserted, deleted and updated."""
+"""The operation ``changes``: the rows that a range of versions inserted, deleted and updated."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -46,15 +46,15 @@ def changes(
     Parameters
     ----------
     source : Snapshot, or anything with ``snapshot()``
-        The latest version wanted.
+        The latest version requested.
     start_version, end_version : int, optional
         Both are part of the range; 0 and the source's version unless given.
     start_timestamp, end_timestamp : str or datetime, optional
-        In place of a version: the first version committed at or after, the last one at or before.
+        Instead of a version: the first version committed at or after, the last one at or before.
     columns, predicate, limit : optional
         As for a scan.
     allow_out_of_range : bool
-        Cut a range that reaches beyond the source's version, to nothing where it begins beyond, in place of an error.
+        Cut a range that reaches beyond the source's version, to nothing where it begins beyond, instead of an error.
 
     Returns
     -------
@@ -126,20 +126,20 @@ def _check_range(snapshot: Snapshot, start: int, end: int) -> None:
         raise InvalidArgumentError(f"Found changes from version {start} to {end}, expected 0 <= start <= end.")
     if end > snapshot.version:
         raise VersionNotFoundError(
-            f"Changes are asked for up to version {end}, the table is at version {snapshot.version}.", version=end
+            f"Changes are requested up to version {end}, the table is at version {snapshot.version}.", version=end
         )
 
 
 def _begins_late(snapshot: Snapshot, start: int, timestamp: str | datetime | None) -> InvalidArgumentError:
     asked = f"from version {start} on" if timestamp is None else f"from {timestamp} on"
     return InvalidArgumentError(
-        f"Changes are asked for {asked}; the table's latest version is {snapshot.version}. With allow_out_of_range=True there "
-        "are no rows in place of this error.",
+        f"Changes are requested {asked}; the table's latest version is {snapshot.version}. With allow_out_of_range=True there "
+        "are no rows instead of this error.",
         version=start,
     )
 
 
-# --- whether they tell their changes ---
+# --- whether they report their changes ---
 
 
 def _check_columns(schema: Schema) -> None:
@@ -195,7 +195,7 @@ def _check_metadata(last: Snapshot, metadata: Metadata, version: int) -> None:
         )
 
 
-# --- where their rows stand ---
+# --- where their rows are ---
 
 
 def _changed_files(last: Snapshot, commits: Sequence[Commit]) -> tuple[pa.Table, dict[int, RowSet]]:
@@ -215,7 +215,7 @@ def _changed_files(last: Snapshot, commits: Sequence[Commit]) -> tuple[pa.Table,
             deleted[row] = rows
         if rows := old - new:
             inserted[row] = rows
-    # the kept rows tell everything: the vectors themselves and statistics of the whole file no longer apply
+    # the kept rows report everything: the vectors themselves and statistics of the whole file no longer apply
     partial = [
         _bare(after.take(np.array(list(rows), np.int64)), change)
         for rows, change in ((deleted, "delete"), (inserted, "insert"))
@@ -238,7 +238,7 @@ def _check_partitions(last: Snapshot, files: pa.Table) -> None:
         bad = files.filter(values.is_null()).slice(0, 1).to_pylist()[0]
         raise LogError(
             f"File {bad['path']!r} was removed at version {bad[logic.COMMIT_VERSION]} without its partition values "
-            "(extendedFileMetadata is not set): its rows can't be told. Start the range behind that version.",
+            "(extendedFileMetadata is not set): its rows cannot be determined. Start the range behind that version.",
             version=bad[logic.COMMIT_VERSION],
             path=bad["path"],
         )

@@ -39,8 +39,8 @@ PROPERTY = "delta.enableChangeDataFeed"
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 _STRING, _LONG, _TIMESTAMP = (PrimitiveType(name) for name in ("string", "long", "timestamp"))
 
-#: A file's kind of change, where it has one, counts for all its rows: data files may hold a column of that name
-#: too, left by whoever wrote them, which says nothing here.
+#: A file's kind of change, if it has one, counts for all its rows: data files may hold a column of that name
+#: too, left by whoever wrote them, which specifies nothing here.
 METADATA_COLUMNS = (
     MetadataColumn(
         "changeDataFeed",
@@ -51,7 +51,7 @@ METADATA_COLUMNS = (
     MetadataColumn("changeDataFeed", COMMIT_VERSION, _LONG, FileConstant(COMMIT_VERSION, _LONG)),
     MetadataColumn("changeDataFeed", COMMIT_TIMESTAMP, _TIMESTAMP, FileConstant(COMMIT_TIMESTAMP, _TIMESTAMP)),
 )
-#: What a file of changes brings: the columns that scans need, and the values of its metadata columns.
+#: What a file of changes provides: the columns that scans need, and the values of its metadata columns.
 FILES = pa.schema(
     [
         *(
@@ -66,14 +66,14 @@ FILES = pa.schema(
 
 
 class CommitChanges(Struct, frozen=True):
-    """Where one commit's changes stand.
+    """Where one commit's changes are.
 
     Parameters
     ----------
     files : pyarrow.Table
         `FILES` whose rows, but for those that their vectors drop, are the changes.
     before, after : pyarrow.Table
-        `FILES` that the commit gave another vector, row for row: a row that is dropped after but not before was
+        `FILES` that the commit returned another vector, row for row: a row that is dropped after but not before was
         deleted, one that is dropped before but not after was inserted (a restore).
     """
 
@@ -88,9 +88,9 @@ def is_enabled(configuration: Mapping[str, str]) -> bool:
 
 
 def commit_changes(commit: Commit) -> CommitChanges:
-    """Return where a commit's changes stand.
+    """Return where a commit's changes are.
 
-    A commit with change files is told by them alone; another's adds are inserts and its removes deletes, of those
+    A commit with change files is determined by them alone; another's adds are inserts and its removes deletes, of those
     that change data. Protocol: Reader Requirements for AddCDCFile.
     """
     import pyarrow.compute as pc  # takes long to load, and not every table of the feature is read so
@@ -114,7 +114,7 @@ def commit_changes(commit: Commit) -> CommitChanges:
 
 
 def _changed_nothing(info: Mapping[str, Any]) -> bool:
-    """Whether a merge rewrote files and says that it changed no row, as Spark reads its metrics."""
+    """Whether a merge rewrote files and specifies that it changed no row, as Spark reads its metrics."""
     metrics = info.get("operationMetrics")
     if not isinstance(metrics, Mapping):
         return False
@@ -123,7 +123,7 @@ def _changed_nothing(info: Mapping[str, Any]) -> bool:
 
 
 def _files(commit: Commit, actions: pa.Table, change: str | None) -> pa.Table:
-    """Return file actions as `FILES`; ``change`` None: each row says what it is."""
+    """Return file actions as `FILES`; ``change`` None: each row specifies what it is."""
     count = actions.num_rows
     given = {
         CHANGE_TYPE: pa.scalar(change, pa.string()),

@@ -14,7 +14,7 @@ __all__ = ["check_change_files", "check_columns"]
 
 
 def check_columns(table: TableState) -> None:
-    """Refuse columns of the names that the feed gives its own, while the feed is on."""
+    """Refuse columns of the names that the feed returns its own, while the feed is on."""
     taken = [f.name for name in logic.COLUMNS if (f := table.schema.get(name)) is not None]
     if taken and logic.is_enabled(table.configuration):
         raise SchemaError(
@@ -27,7 +27,7 @@ def check_columns(table: TableState) -> None:
 def check_change_files(attempt: AttemptView) -> None:
     """Refuse change files that readers would take amiss.
 
-    Once a commit has one, readers look at nothing else of it: it has to change data, and its change files have to say
+    Once a commit has one, readers look at nothing else of it: it has to change data, and its change files have to specify
     that they do not. Protocol: Writer Requirements for AddCDCFile.
     """
     files = attempt.cdcs

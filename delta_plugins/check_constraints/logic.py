@@ -30,7 +30,7 @@ NAME = "checkConstraints"
 PREFIX = "delta.constraints."
 #: The operation that looked at the rows that are there before it adds a condition.
 VALIDATED = "ADD CONSTRAINT"
-#: The other one brings rows and conditions of one older version.
+#: The other one provides rows and conditions of one older version.
 _VALIDATED = (VALIDATED, "RESTORE")
 
 
@@ -87,7 +87,7 @@ def check_type_changes(table: TableState, paths: Iterable[Path]) -> None:
 
 
 def validation(attempt: AttemptView) -> list[EveryFile]:
-    """Return the rule that no row stays which new conditions were not held against, nothing where there is none."""
+    """Return the rule that no row stays which new conditions were not held against, nothing if there is none."""
     if attempt.previous is None or not attempt.metadata_changed or attempt.operation in _VALIDATED:
         return []
     before = constraints(attempt.previous.configuration)

@@ -1,4 +1,4 @@
-"""The verb ``add_constraint``: new conditions for a table, once every row that is there fulfils them."""
+"""The operation ``add_constraint``: new conditions for a table, once every row that is there fulfils them."""
 
 from __future__ import annotations
 

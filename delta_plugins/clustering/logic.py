@@ -70,13 +70,13 @@ def clustering_columns(table: TableState) -> tuple[Path, ...]:
 
 
 def without_request(metadata: Metadata) -> Metadata:
-    """Return the metadata without what only asks for clustering."""
+    """Return the metadata without what only requires clustering."""
     left = {k: v for k, v in metadata.configuration.items() if k != REQUEST}
     return metadata if left == metadata.configuration else replace(metadata, configuration=left)
 
 
 def requested_domain(table: TableState, requested: Mapping[str, str]) -> Iterable[DomainMetadata]:
-    """Yield the domain that a request asks for: by physical names, so that renaming a column changes nothing."""
+    """Yield the domain that a request requires: by physical names, so that renaming a column changes nothing."""
     text = requested.get(REQUEST)
     if text is None:
         return
@@ -112,7 +112,7 @@ def _found(table: TableState, name: str) -> Path:
 
 
 def check_columns(table: TableState) -> None:
-    """Refuse clustering columns that are gone, have no order, or stand beside partition columns."""
+    """Refuse clustering columns that are gone, have no order, or are beside partition columns."""
     paths = clustering_columns(table)
     if not paths:
         return

@@ -1,4 +1,4 @@
-"""The verb that sets a table's clustering columns."""
+"""The operation that sets a table's clustering columns."""
 
 from __future__ import annotations
 

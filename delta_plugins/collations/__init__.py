@@ -1,4 +1,4 @@
-"""collations: string columns that compare by a collation; statistics by collation stand beside the usual ones.
+"""collations: string columns that compare by a collation; statistics by collation are beside the usual ones.
 
 Comparisons here are by bytes: constraints, replaced rows and statistics of a collated column would be wrong, so that
 tables are written only while no column has a collation.

@@ -66,5 +66,5 @@ def check_metadata(table: TableState, previous: TableState | None) -> None:
 
 @hookimpl
 def write_rules(table: TableState) -> Iterable[FileRequirement]:
-    # directories would tell physical names, which tell nothing, or logical ones, which may change
+    # directories would report physical names, which contain nothing, or logical ones, which may change
     return [FileRequirement(FEATURE.name, random_prefix=True, field_ids=True)] if table.is_active(FEATURE.name) else []

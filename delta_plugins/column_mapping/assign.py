@@ -39,7 +39,7 @@ def with_ids(table: TableState, metadata: Metadata, previous: TableState | None)
     """Return the metadata with an id and a physical name for every column, and the highest id.
 
     A column that comes without them is the one of its name in the table that is altered, if there is one: it keeps what
-    it has, and under its own name where mapping is only switched on now, since files hold it so. Protocol: Writer
+    it has, and under its own name if mapping is only switched on now, since files hold it so. Protocol: Writer
     Requirements for Column Mapping.
     """
     if mapping_mode(metadata.configuration) == "none":
@@ -133,7 +133,7 @@ def _part_keys(t: DataType, prefix: str) -> Iterator[str]:
 
 
 def highest_id(configuration: Mapping[str, str]) -> int:
-    """Return ``delta.columnMapping.maxColumnId``, 0 where there is none; InvalidArgumentError for other text."""
+    """Return ``delta.columnMapping.maxColumnId``, 0 if there is none; InvalidArgumentError for other text."""
     text = configuration.get(MAX_ID, "0")
     if not text.isdecimal():
         raise InvalidArgumentError(f"Table property {MAX_ID} is {text!r}; expected a number.", property=MAX_ID)

@@ -1,6 +1,6 @@
 """coordinatedCommits-preview: a commit coordinator holds the newest commits. From a draft of the protocol.
 
-While a coordinator is named, its newest commits may not stand in ``_delta_log`` yet, and a reader of the log
+While a coordinator is named, its newest commits may not be in ``_delta_log`` yet, and a reader of the log
 alone would return an old version as the latest. Without one, the log is the whole truth again.
 """
 
@@ -34,7 +34,7 @@ def check_read(table: TableState) -> None:
     if _is_active(table):
         raise CatalogRequiredError(
             f"The table's newest commits are held by commit coordinator {table.property(COORDINATOR)!r} "
-            f"(property {COORDINATOR}), which delta_core can't ask, and its log alone may be behind. "
+            f"(property {COORDINATOR}), which delta_core can't require, and its log alone may be behind. "
             "Turn coordinated commits off, or read the table through its coordinator.",
             feature=FEATURE.name,
         )

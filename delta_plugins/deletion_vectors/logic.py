@@ -36,8 +36,8 @@ def locate(files: pa.Table) -> pa.Table:
     """Return where each file's vector lies (`VECTOR_LOCATION`), from the column ``deletionVector``.
 
     Paths are percent-decoded: relative to the table's root for storage type ``u``, absolute for ``p``; an inline
-    vector's bytes stand in ``data``. A descriptor without an offset, or with 0, asks for one byte more than it
-    needs, since its vector may stand at 0 or, behind the file's version, at 1: `decode` finds out. Raises
+    vector's bytes are in ``data``. A descriptor without an offset, or with 0, requires one byte more than it
+    needs, since its vector may be at 0 or, behind the file's version, at 1: `decode` finds out. Raises
     DeletionVectorError.
     Protocol: Deletion Vector Descriptor Schema.
     """
@@ -90,7 +90,7 @@ def is_absolute(vectors: pa.StructArray) -> pa.Array:
 
 
 def decode(data: Any, cardinality: int | None, where: str) -> RowSet:
-    """Return the rows that a vector deletes, from what `locate` asked for.
+    """Return the rows that a vector deletes, from what `locate` requested.
 
     Size, magic number, CRC-32 and cardinality are checked; raises DeletionVectorError naming ``where``.
     Protocol: Deletion Vector Format, Deletion Vector File Storage Format.
@@ -102,7 +102,7 @@ def decode(data: Any, cardinality: int | None, where: str) -> RowSet:
         raise DeletionVectorError(f"Deletion vector at {where} can't be read: {e}.", path=where) from e
     if cardinality is not None and len(rows) != cardinality:
         raise DeletionVectorError(
-            f"Deletion vector at {where} deletes {len(rows)} rows, its descriptor says {cardinality}.", path=where
+            f"Deletion vector at {where} deletes {len(rows)} rows, its descriptor specifies {cardinality}.", path=where
         )
     return rows
 
@@ -143,7 +143,7 @@ def _inline_bytes(vectors: pa.StructArray, inline: NDArray[np.bool_]) -> pa.Arra
     # the text is padded to whole groups of 4 bytes
     fits = (letters % 5 == 0) & (sizes <= held) & (held - sizes < 4)
     _check(bool_array(fits), chosen, "its text does not hold sizeInBytes bytes of Z85")
-    # no text is null, and those of a filtered array stand one behind the other
+    # no text is null, and those of a filtered array are one behind the other
     _, _, content = texts.buffers()
     text = _without_tails(bytes(content)[: letters.sum()], np.cumsum(letters)[letters > 0])
     try:

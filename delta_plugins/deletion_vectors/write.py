@@ -29,7 +29,7 @@ _LARGEST_FILE = 2**31 - 1
 
 
 def inline_below(table: TableState) -> int:
-    """Return the size, in bytes, below which vectors are put into the log; 0, none, unless the table asks for it."""
+    """Return the size, in bytes, below which vectors are put into the log; 0, none, unless the table requires it."""
     text = table.property(INLINE_BELOW, "0") or "0"
     if not text.isdecimal() or int(text) > _MOST_INLINE:
         raise InvalidArgumentError(
@@ -49,7 +49,7 @@ def encode(rows: Sequence[RowSet], prefix: str, inline: int = 0) -> EncodedRows:
     inline : int
         Vectors of fewer bytes go into their descriptors.
 
-    Raises InvalidArgumentError where the file would exceed what descriptors can name. Protocol: Deletion Vector File
+    Raises InvalidArgumentError if the file would exceed what descriptors can name. Protocol: Deletion Vector File
     Storage Format.
     """
     name = uuid.uuid4()
@@ -87,7 +87,7 @@ def _descriptor(kind: str, text: str, offset: int | None, payload: bytes, rows: 
 
 
 def check_commit(attempt: AttemptView) -> None:
-    """Refuse adds with vectors that lack a count of rows or claim tight bounds, and new vectors where none are allowed.
+    """Refuse adds with vectors that lack a count of rows or claim tight bounds, and new vectors if none are allowed.
 
     Protocol: Writer Requirement for Deletion Vectors.
     """
@@ -115,7 +115,7 @@ def _check_old(attempt: AttemptView, paths: set[str]) -> None:
     changed = sorted(paths & set(attempt.removes.column("path").to_pylist()))
     if changed:
         raise UnsupportedOperationError(
-            f"The commit gives {changed[0]} a new deletion vector, but {SWITCH} is not true. Set it, or rewrite the file.",
+            f"The commit passes {changed[0]} a new deletion vector, but {SWITCH} is not true. Set it, or rewrite the file.",
             path=changed[0],
             property=SWITCH,
         )

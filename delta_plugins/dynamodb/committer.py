@@ -2,7 +2,7 @@
 
 An entry of the DynamoDB table decides who has a version. A writer puts the commit's bytes under a temporary name, then
 the entry unless there is one, then copies the bytes to the commit's name, and marks the entry complete. Whoever finds
-an entry that is not complete, writer or reader, finishes it before going on: from the entry on, the commit stands.
+an entry that is not complete, writer or reader, finishes it before going on: from the entry on, the commit is.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _SPELLINGS = ("s3", "s3a", "s3n")
 
 
 def committer(storage: Storage, options: Mapping[str, Any]) -> DynamoCommitter | None:
-    """Return the committer of a store, None where neither options nor environment name a table of DynamoDB."""
+    """Return the committer of a store, None if neither options nor environment name a table of DynamoDB."""
     settings = read_settings(options)
     return None if settings is None else DynamoCommitter(storage, settings)
 
 
 class DynamoCommitter:
-    """Commits through entries of a DynamoDB table, which is made where it is missing.
+    """Commits through entries of a DynamoDB table, which is made if it is missing.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class DynamoCommitter:
     def commit(self, proposal: Proposal) -> Outcome:
         """Publish a commit.
 
-        Raises CommitError where store or DynamoDB fail before the version is claimed, the version before is missing, or
+        Raises CommitError if store or DynamoDB fail before the version is claimed, the version before is missing, or
         entries are left of another table that lay here.
         """
         name = commit_name(proposal.version)
@@ -83,7 +83,7 @@ class DynamoCommitter:
             return outcome
         try:
             self._finish(entry)
-            # a writer that does not ask DynamoDB may have been there first: what lies in the log is the commit
+            # a writer that does not require DynamoDB may have been there first: what lies in the log is the commit
             return self._outcome(proposal, self._data(name) or proposal.data)
         except EngineError as e:
             _log.warning(
@@ -92,7 +92,7 @@ class DynamoCommitter:
             return Committed(proposal.version, name)
 
     def _try_claim(self, entry: Entry, proposal: Proposal) -> Outcome | None:
-        """Claim a version; return the outcome where it is another's, or ours from an earlier try."""
+        """Claim a version; return the outcome if it is another's, or ours from an earlier try."""
         found = self._data(entry.name)
         if found is not None:
             return self._outcome(proposal, found)
@@ -106,7 +106,7 @@ class DynamoCommitter:
         return Conflict(proposal.version)
 
     def recover(self) -> None:
-        """Finish the last commit where its writer did not."""
+        """Finish the last commit if its writer did not."""
         entry = self._table.latest()
         if entry is not None and not entry.complete:
             self._finish(entry)
@@ -119,7 +119,7 @@ class DynamoCommitter:
     # --- before ---
 
     def _is_open(self, version: int) -> bool:
-        """Whether a version that is not in the log may be claimed: the one before stands there, and nothing of old."""
+        """Whether a version that is not in the log may be claimed: the one before is there, and nothing of old."""
         if version == 0:
             return self._is_new()
         name = commit_name(version - 1)
@@ -153,13 +153,13 @@ class DynamoCommitter:
         return True
 
     def _check_spelling(self) -> None:
-        """Refuse to go on where others commit under another spelling of this path: nothing would keep us apart."""
+        """Refuse to go on if others commit under another spelling of this path: nothing would keep us apart."""
         scheme, _, rest = self._table.path.partition("://")
         for other in _SPELLINGS if scheme in _SPELLINGS else ():
             if other != scheme and self._table.latest(f"{other}://{rest}") is not None:
                 raise CommitError(
                     f"Other writers commit to this table as {other}://{rest}, and you as {self._table.path}: DynamoDB "
-                    f"would not keep you apart. Open it as {other}://, or give that path as the option "
+                    f"would not keep you apart. Open it as {other}://, or pass that path as the option "
                     "delta_dynamo_table_path.",
                     path=self._table.path,
                 )
@@ -223,14 +223,14 @@ class DynamoCommitter:
         # else another one has copied it meanwhile, and dropped the temporary file
         elif self._data(entry.name) is None:
             raise EngineError(
-                f"The bytes of {entry.name} of {self._table.path} are neither there nor at {entry.temporary}, where "
+                f"The bytes of {entry.name} of {self._table.path} are neither there nor at {entry.temporary}, if "
                 "DynamoDB has them."
             )
 
     def _put(self, path: str, data: bytes) -> None:
         """Put a commit whose bytes an entry has settled, so that whoever puts them again changes nothing.
 
-        Where the store can put conditionally, nothing is overwritten that a writer without DynamoDB has put.
+        If the store can put conditionally, nothing is overwritten that a writer without DynamoDB has put.
         """
         try:
             self._storage.put_if_absent(path, data)

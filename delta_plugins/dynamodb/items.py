@@ -1,4 +1,4 @@
-"""The table of DynamoDB that says who has which version, in the form that Delta on Spark and deltalake gave it."""
+"""The table of DynamoDB that specifies who has which version, in the form that Delta on Spark and deltalake returned it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from delta_plugins.dynamodb.options import Settings
 __all__ = ["Entry", "EntryTable", "TakenError", "is_refused"]
 
 _log = logging.getLogger(__name__)
-#: Where a client looks if neither options nor environment name a region, as Delta on Spark has it.
+#: The place where a client looks if neither options nor environment name a region, as Delta on Spark has it.
 DEFAULT_REGION = "us-east-1"
 
 
@@ -55,7 +55,7 @@ class EntryTable:
     path : str
         Under which the Delta table is known to all who write it.
 
-    Every method is one call, and raises EngineError where DynamoDB can't do it.
+    Every method is one call, and raises EngineError if DynamoDB can't do it.
     """
 
     def __init__(self, settings: Settings, path: str) -> None:
@@ -91,7 +91,7 @@ class EntryTable:
         return next((Entry.of(item) for item in found["Items"]), None)
 
     def put(self, entry: Entry) -> None:
-        """Put a new entry; raises TakenError where there is one of its name."""
+        """Put a new entry; raises TakenError if there is one of its name."""
         fields = {"tempPath": {"S": entry.temporary}, "complete": {"S": str(entry.complete).lower()}}
         item = {**self._key(entry.name), **fields}
         self._call("put_item", Item=item, ConditionExpression="attribute_not_exists(fileName)")
@@ -143,7 +143,7 @@ class EntryTable:
 
 
 def is_refused(error: BaseException | None) -> bool:
-    """Whether DynamoDB answered that it does not do this, or was never asked."""
+    """Whether DynamoDB answered that it does not do this, or was never requested."""
     response = getattr(error, "response", None)
     if response is None:
         return type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError")

@@ -39,7 +39,7 @@ class Settings(Struct, frozen=True):
 
 
 def read_settings(options: Mapping[str, Any]) -> Settings | None:
-    """Return the settings, None where neither options nor environment ask for DynamoDB.
+    """Return the settings, None if neither options nor environment request DynamoDB.
 
     They do by a table's name (``DELTA_DYNAMO_TABLE_NAME`` or Spark's ``...ddb.tableName``) or by
     ``AWS_S3_LOCKING_PROVIDER`` = ``dynamodb``. Options go before the environment, and take any case.
@@ -76,7 +76,7 @@ def _first(known: Mapping[str, Any], *names: str) -> Any:
 
 
 def _session(known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return credentials: DynamoDB's own where they are given, else the store's, else what boto3 finds."""
+    """Return credentials: DynamoDB's own if they are given, else the store's, else what boto3 finds."""
     given = {
         "aws_access_key_id": _first(known, "aws_access_key_id_dynamodb", "aws_access_key_id", "access_key_id", "key"),
         "aws_secret_access_key": _first(

@@ -1,4 +1,4 @@
-"""From generation expressions to rules, and what may stand in such an expression."""
+"""From generation expressions to rules, and what may be in such an expression."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = ["KEY", "check", "check_type_changes", "is_needed", "rules"]
 
 NAME = "generatedColumns"
 KEY = "delta.generationExpression"
-#: Other metadata that gives a column its values.
+#: Other metadata that returns a column its values.
 _OTHERS = {"CURRENT_DEFAULT": "a default", "delta.identity.start": "identity values"}
 #: The functions that Spark takes in generation expressions, of those that are known here, by their canonical names:
 #: the same for the same row, whenever and wherever it is written.
@@ -80,7 +80,7 @@ def _rules(table: TableState, f: Field) -> Iterator[WriteRule]:
     try:
         bound = bind_typed(same, table.schema, table.functions).expression
     except UnsupportedExpressionError:  # a type without an order: what is given can't be verified
-        yield FillColumn(NAME, (f.name,), expression, sole=True)
+        yield FillColumn(NAME, (f.name,), expression, exclusive=True)
         return
     yield FillColumn(NAME, (f.name,), expression)
     yield RowCheck(NAME, f"generated column {f.name}", bound, sql=f"{f.name} <=> ({f.metadata[KEY]})", given=(f.name,))
@@ -111,14 +111,14 @@ def _named(f: Field, e: ExpressionError | ColumnNotFoundError) -> ExpressionErro
 
 
 def check(table: TableState) -> None:
-    """Refuse generation expressions that Spark would refuse.
+    """Refuse generation expressions that Spark would reject.
 
     Raises
     ------
     SchemaError
         A nested column is generated, one of a type that can't be compared, or one that has values from elsewhere too.
     ExpressionError
-        An expression uses itself, another generated column, or gives another type than its column has.
+        An expression uses itself, another generated column, or returns another type than its column has.
     UnsupportedExpressionError
         It calls a function that is not allowed there; the message names it.
     """
@@ -129,7 +129,7 @@ def check(table: TableState) -> None:
 
 
 def check_type_changes(table: TableState, paths: Iterable[Path]) -> None:
-    """Refuse another type for a column that a generated one is computed from: rows that stay hold what the old one gave.
+    """Refuse another type for a column that a generated one is computed from: rows that stay hold what the old one returned.
 
     Raises TypeChangeError naming both columns.
     """
@@ -162,7 +162,7 @@ def _check_column(table: TableState, f: Field) -> None:
     other = next((what for key, what in _OTHERS.items() if key in f.metadata), None)
     if other is not None:
         raise SchemaError(
-            f"Column {f.name} is generated and has {other} too; only one can give its values.", column=f.name
+            f"Column {f.name} is generated and has {other} too; only one can pass its values.", column=f.name
         )
     if f.type == PrimitiveType("variant"):
         raise SchemaError(

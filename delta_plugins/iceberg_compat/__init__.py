@@ -1,4 +1,4 @@
 """Features of tables that Apache Iceberg takes over, a module each: files and metadata that convert to it.
 
-They differ by the version of Iceberg and stand on one set of rules, `logic`.
+They differ by the version of Iceberg and are on one set of rules, `logic`.
 """

@@ -1,4 +1,4 @@
-"""What every version asks of tables and commits, parted by what a version allows."""
+"""What every version requires of tables and commits, parted by what a version allows."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Version(Struct, frozen=True):
         return TableFeature(self.name, "writer", summary, properties=properties, active=active, **more)
 
     def prepared(self, metadata: Metadata, previous: TableState | None) -> Metadata:
-        """Return the metadata of a new table with what the version needs and nobody asked otherwise."""
+        """Return the metadata of a new table with what the version needs and nobody requested otherwise."""
         if previous is not None or not switched_on(metadata, self.switch) or MODE in metadata.configuration:
             return metadata
         return replace(metadata, configuration={**metadata.configuration, MODE: "name"})
@@ -169,7 +169,7 @@ class Version(Struct, frozen=True):
             yield FileRequirement(self.name, materialize_partition_columns=True, num_records=True, field_ids=True)
 
     def commit_rules(self, attempt: AttemptView) -> Iterator[EveryFile]:
-        """Yield what older files must be where the version is switched on: written as it asks."""
+        """Yield what older files must be if the version is switched on: written as it requires."""
         previous = attempt.previous
         if previous is None or previous.is_active(self.name) or not attempt.table.is_active(self.name):
             return
@@ -177,19 +177,23 @@ class Version(Struct, frozen=True):
         has_parts = any(not isinstance(f.type, (PrimitiveType, StructType)) for _, f in walk(table.schema))
         vectors = self.vectors != "supported" and previous.is_supported("deletionVectors")
         if not previous.is_active("columnMapping") or table.partition_columns or has_parts or vectors:
-            yield EveryFile(self.name, "", f"were written before {self.switch} was set, not as it asks. {_COPY}")
+            yield EveryFile(self.name, "", f"were written before {self.switch} was set, not with its rules. {_COPY}")
         else:
-            yield EveryFile(self.name, "stats", f"have no statistics, which {self.name} asks of every file. {_COPY}")
+            yield EveryFile(
+                self.name, "stats", f"have no statistics, which {self.name} requires of every file. {_COPY}"
+            )
 
     def check_commit(self, attempt: AttemptView) -> None:
-        """Refuse adds without a count of rows, and vectors where none may be."""
+        """Refuse adds without a count of rows, and vectors if none may be."""
         if not attempt.table.is_active(self.name) or not attempt.adds.num_rows:
             return
         adds = attempt.adds
         counted = pc.fill_null(pc.match_substring(adds.column("stats"), '"numRecords"'), False)
         if not pc.all(counted).as_py():
             path = adds.filter(pc.invert(counted)).column("path")[0].as_py()
-            raise InvalidArgumentError(f"{path} has no numRecords in its statistics, as {self.name} asks.", path=path)
+            raise InvalidArgumentError(
+                f"{path} has no numRecords in its statistics, as {self.name} requires.", path=path
+            )
         vectors = adds.column("deletionVector")
         if self.vectors != "supported" and vectors.null_count < len(vectors):
             path = adds.filter(vectors.is_valid()).column("path")[0].as_py()

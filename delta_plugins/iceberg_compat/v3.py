@@ -1,6 +1,6 @@
 """icebergCompatV3: files that Iceberg 3 can take over, vectors and row ids included.
 
-rowTracking gives the hidden columns the field ids that Iceberg knows them by.
+rowTracking returns the hidden columns the field ids that Iceberg has them by.
 """
 
 from __future__ import annotations

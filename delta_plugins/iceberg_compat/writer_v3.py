@@ -1,6 +1,6 @@
 """icebergWriterCompatV3: what Iceberg 3 writers may also write.
 
-No text says yet what that is: tables on which it is switched on can be read, and are not written.
+No text specifies yet what that is: tables on which it is switched on can be read, and are not written.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """identityColumns: columns that number rows. Protocol: Identity Columns.
 
-The mark stands in the schema: of two concurrent commits that number rows, one conflicts.
+The mark is in the schema: of two concurrent commits that number rows, one conflicts.
 """
 
 from __future__ import annotations

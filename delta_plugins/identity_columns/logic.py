@@ -47,7 +47,7 @@ class Identity(Struct, frozen=True):
     mark : int or None
         The last value that was generated, in the direction of the step; None before the first.
     explicit : bool
-        Whether rows may bring values of their own.
+        Whether rows may contain values of their own.
     """
 
     column: str
@@ -130,7 +130,7 @@ def fill(identity: Identity) -> FillColumn:
     if identity.next not in _LONGS:
         first = Call("+", (Literal(identity.mark, _LONG), Literal(identity.step, _LONG)))
     return FillColumn(
-        NAME, (identity.column,), Call("+", (first, place)), report_bounds=True, sole=not identity.explicit
+        NAME, (identity.column,), Call("+", (first, place)), report_bounds=True, exclusive=not identity.explicit
     )
 
 
@@ -162,7 +162,7 @@ def marks(schema: StructType) -> dict[str, tuple[int, int]]:
 def with_typed_values(metadata: Metadata) -> Metadata:
     """Return metadata whose numbers are numbers: schemas that came by way of Arrow hold text.
 
-    Where nothing is said of values that rows bring, they are refused.
+    If nothing is specified for values that rows contain, they are rejected.
     """
 
     def change(f: Field) -> Mapping[str, Any]:

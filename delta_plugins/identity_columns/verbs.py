@@ -1,4 +1,4 @@
-"""The verb ``sync_identity``: the mark of an identity column moves over values that rows brought."""
+"""The operation ``sync_identity``: the mark of an identity column moves over values that rows contain."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sync_identity(source: Any, column: str) -> int | None:
     Returns
     -------
     int or None
-        The mark; None where the column has no value at or behind its start.
+        The mark; None if the column has no value at or behind its start.
 
     Raises
     ------
@@ -31,7 +31,7 @@ def sync_identity(source: Any, column: str) -> int | None:
 
     Notes
     -----
-    Reads the whole column. The mark never moves back, and nothing is committed where it is right already.
+    Reads the whole column. The mark never moves back, and nothing is committed if it is right already.
     """
     snapshot: Snapshot = source.snapshot() if callable(getattr(source, "snapshot", None)) else source
     identity = next((i for i in identities(snapshot.schema) if i.column.lower() == column.lower()), None)

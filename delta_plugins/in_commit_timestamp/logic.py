@@ -1,4 +1,4 @@
-"""From table properties to where commit times stand, and the time of an attempt."""
+"""From table properties to where commit times are, and the time of an attempt."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def with_enablement(table: TableState, metadata: Metadata, previous: TableState 
 def with_start(attempt: AttemptView, metadata: Metadata) -> Metadata:
     """Return the metadata with version and time of this attempt, if it is the one that begins to have times.
 
-    Tables that have them from version 0 on say nothing of it. Protocol: Writer Requirements for In-Commit Timestamps.
+    Tables that have them from version 0 on do not specify it. Protocol: Writer Requirements for In-Commit Timestamps.
     """
     previous = attempt.previous
     if not attempt.table.is_active(NAME) or previous is None or previous.is_active(NAME):

@@ -1,6 +1,6 @@
 """invariants: conditions on columns, NOT NULL among them. Protocol: Column Invariants.
 
-The core itself refuses null where a field is not nullable, at every depth.
+The core itself rejects null if a field is not nullable, at every depth.
 """
 
 from __future__ import annotations

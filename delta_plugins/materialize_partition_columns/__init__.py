@@ -12,7 +12,7 @@ FEATURE = TableFeature(
     "materializePartitionColumns",
     "writer",
     "New data files hold the partition columns too.",
-    properties={"delta.writePartitionColumnsToParquet": "true asks for it without the feature's guarantee"},
+    properties={"delta.writePartitionColumnsToParquet": "true requires it without the feature's guarantee"},
 )
 
 

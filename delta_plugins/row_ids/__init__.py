@@ -1,6 +1,6 @@
 """rowIds: the draft from which rowTracking grew. Rows keep an id; its high water mark is an action of its own.
 
-Tables of the draft are read like any other. They are written only where the table says that it wants that.
+Tables of the draft are read like any other. They are written only if the table specifies that it wants that.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ FEATURE = TableFeature(
     aliases=("delta.rowIds",),
     properties={
         write.SWITCH: "true once every row has an id",
-        COLUMN: "physical column that holds ids which rows brought along",
+        COLUMN: "physical column that holds ids which rows carry along",
         write.OPT_IN: "true allows writers to write what a draft of the protocol says",
     },
     kept=(COLUMN,),

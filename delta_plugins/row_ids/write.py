@@ -1,4 +1,4 @@
-"""Ids for an attempt's files, as the draft says, where the table asks for it."""
+"""Ids for an attempt's files, as the draft specifies, if the table requires it."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _LONG = PrimitiveType("long")
 
 
 def check_opt_in(table: TableState) -> None:
-    """Refuse to write a table that does not say that drafts may be written."""
+    """Refuse to write a table that does not specify that drafts may be written."""
     if not table.flag(OPT_IN):
         raise UnsupportedFeatureError(
             f"Feature {NAME} comes from a draft of the protocol; rowTracking took its place. The table can be read; to "
-            f"write it as the draft says, set its property {OPT_IN} to true.",
+            f"write it as the draft specifies, set its property {OPT_IN} to true.",
             feature=NAME,
             property=OPT_IN,
         )
@@ -71,7 +71,7 @@ def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | EveryFile | Ex
         return
     adds, previous = attempt.adds, attempt.previous
     if attempt.table.is_active(NAME) and previous is not None and not previous.is_active(NAME):
-        yield EveryFile(NAME, "baseRowId", "of the table have no row ids. Give them ids first.")
+        yield EveryFile(NAME, "baseRowId", "of the table have no row ids. Assign them ids first.")
     given, counts = (adds.column(n).combine_chunks() for n in ("baseRowId", "numRecords"))
     fresh = adds.column("fresh").combine_chunks().fill_null(False).to_numpy(zero_copy_only=False).astype(bool)
     needed = np.flatnonzero(fresh | ~is_valid(given))
@@ -81,7 +81,7 @@ def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | EveryFile | Ex
     ids = given.fill_null(0).to_numpy().copy()
     ids[needed] = base
     yield ActionColumn(NAME, "add", "baseRowId", pa.array(ids))
-    # whatever moves rows carries their ids along, or is refused
+    # whatever moves rows carries their ids along, or is rejected
     yield ExtraAction(NAME, MARK, {"highWaterMark": mark, "preservedRowIds": attempt.table.is_active(NAME)})
 
 

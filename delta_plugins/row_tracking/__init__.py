@@ -24,8 +24,8 @@ FEATURE = TableFeature(
     properties={
         write.SWITCH: "true once every row has an id",
         write.SUSPENDED: "true stops the assignment of ids",
-        logic.ROW_ID_COLUMN: "physical column that holds ids which rows brought along",
-        logic.COMMIT_VERSION_COLUMN: "physical column that holds versions which rows brought along",
+        logic.ROW_ID_COLUMN: "physical column that holds ids which rows carry along",
+        logic.COMMIT_VERSION_COLUMN: "physical column that holds versions which rows carry along",
     },
     kept=(logic.ROW_ID_COLUMN, logic.COMMIT_VERSION_COLUMN),
     domains=(logic.DOMAIN,),

@@ -43,7 +43,7 @@ _LONG = PrimitiveType("long")
 #: The field ids of the hidden columns in tables that Iceberg takes over. Protocol: IcebergCompatV3.
 _FIELD_IDS = {ROW_ID_COLUMN: 2147483540, COMMIT_VERSION_COLUMN: 2147483539}
 _BACKFILL = (
-    "of the table have no row ids: the feature was added after them. Add the feature first, give every file its ids "
+    "of the table have no row ids: the feature was added after them. Add the feature first, assign every file its ids "
     f"(backfill), and then set {SWITCH}."
 )
 
@@ -58,7 +58,7 @@ def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | CommitInfoFiel
         yield from _assigned(attempt)
     if not table.is_active(NAME):
         return
-    # whatever moves rows carries their ids along, or is refused
+    # whatever moves rows carries their ids along, or is rejected
     yield CommitInfoField(NAME, "tags", {"delta.rowTracking.preserved": "true"})
     if attempt.previous is not None and not attempt.previous.is_active(NAME):
         yield EveryFile(NAME, "baseRowId", _BACKFILL)
@@ -74,7 +74,7 @@ def _assigned(attempt: AttemptView) -> Iterator[ActionColumn | ExtraAction]:
     needed = np.flatnonzero(fresh | ~is_valid(given))
     rows = counts.fill_null(0).to_numpy()
     old = max(_mark(state) for state in (attempt.previous, attempt.table) if state is not None)
-    # files of another table, or of a version whose mark was lost, bring ids that must not be given again
+    # files of another table, or of a version whose mark was lost, provide ids that must not be given again
     brought = np.delete(given.fill_null(-1).to_numpy() + rows - 1, needed)
     start = max(old, int(brought.max(initial=-1)))
     try:

@@ -52,7 +52,7 @@ def is_widening(old: str, new: str) -> bool:
 
 
 def is_readable(old: str, new: str) -> bool:
-    """Tell whether every value of a primitive type is one of the other, also where the protocol lists no such change."""
+    """Tell whether every value of a primitive type is one of the other, also if the protocol lists no such change."""
     target = parse_decimal(new)
     narrow = target is not None and old in _LEAST_DIGITS and target[0] - target[1] >= _LEAST_DIGITS[old]
     return narrow or is_widening(old, new)
@@ -61,7 +61,7 @@ def is_readable(old: str, new: str) -> bool:
 def check_type_changes(schema: Schema) -> None:
     """Refuse a schema that lists a type change which is not a widening.
 
-    Raises TypeChangeError naming the column and the change, SchemaError where ``delta.typeChanges`` is not a
+    Raises TypeChangeError naming the column and the change, SchemaError if ``delta.typeChanges`` is not a
     list of changes. Protocol: Reader Requirements for Type Widening.
     """
     for path, f in walk(schema):

@@ -1,4 +1,4 @@
-"""v2Checkpoint: checkpoints whose file actions may stand in sidecars. Protocol: V2 Spec, Sidecar File Information."""
+"""v2Checkpoint: checkpoints whose file actions may be in sidecars. Protocol: V2 Spec, Sidecar File Information."""
 
 from collections.abc import Iterable
 
@@ -18,7 +18,7 @@ FEATURE = TableFeature(
     "v2Checkpoint",
     "reader+writer",
     "Checkpoints have unique names, and may keep file actions in sidecar files.",
-    properties={"delta.checkpointPolicy": "v2 asks writers for such checkpoints"},
+    properties={"delta.checkpointPolicy": "v2 requires writers for such checkpoints"},
     active=_is_active,
 )
 

@@ -7,7 +7,7 @@ from delta_core.api import SIDECAR_ACTIONS, CheckpointPlan, CorruptTableError, r
 
 __all__ = ["plan_checkpoint", "sidecar_names"]
 
-#: Where sidecars stand, in the log's directory.
+#: If sidecars are, in the log's directory.
 DIRECTORY = "_sidecars"
 #: Every so many checkpoints one has the classic name.
 CLASSIC_EVERY = 10
@@ -17,7 +17,7 @@ def plan_checkpoint(version: int, configuration: Mapping[str, str]) -> Checkpoin
     """Return how the checkpoint of a version is written: a unique name, JSON, file actions in sidecars.
 
     Every tenth one by the table's interval (versions 100, 200 ... for the usual 10) gets the classic name: clients that
-    don't know the feature find the protocol in it and fail as they should.
+    do not support the feature find the protocol in it and fail as they should.
     """
     interval = read_property(configuration, "delta.checkpointInterval")
     if version > 0 and version % (interval * CLASSIC_EVERY) == 0:
@@ -26,9 +26,9 @@ def plan_checkpoint(version: int, configuration: Mapping[str, str]) -> Checkpoin
 
 
 def sidecar_names(checkpoint: str, paths: Iterable[str | None]) -> list[str]:
-    """Return the bare names, under ``_delta_log/_sidecars``, of the files that ``sidecar`` actions name.
+    """Return the plain names, under ``_delta_log/_sidecars``, of the files that ``sidecar`` actions name.
 
-    Sidecars stand nowhere else, so that of a URI or longer path only the name counts, and it must lead into a directory
+    Sidecars are nowhere else, so that of a URI or longer path only the name counts, and it must lead into a directory
     ``_sidecars``. Raises CorruptTableError for a path that leads elsewhere, or has no name.
     """
     return [_sidecar_name(checkpoint, path) for path in paths]

@@ -1,7 +1,7 @@
 """variantShredding: files may store parts of variants in typed columns. Protocol: Variant Shredding.
 
 Feature variantType provides the type, and its decoder reads every layout, shredded or not, file by file. Writers may
-shred where the property is on; these ones write every variant whole, which the feature allows.
+shred if the property is on; these ones write every variant whole, which the feature allows.
 """
 
 from __future__ import annotations

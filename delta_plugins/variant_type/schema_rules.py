@@ -1,4 +1,4 @@
-"""Where a variant may stand in a schema. Protocol: Writer Requirements for Variant Data Type."""
+"""Where a variant may be in a schema. Protocol: Writer Requirements for Variant Data Type."""
 
 from __future__ import annotations
 

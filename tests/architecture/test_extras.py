@@ -19,7 +19,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 REQUIREMENT = re.compile(
     r"""(delta[-_]core(?:-lake)?)\[([^\]\n]*)\]|install(?: -\S+)* ["']?(delta[-_]core(?:-lake)?)\b"""
 )
-#: Which listed package brings a module of another name.
+#: Which listed package provides a module of another name.
 BROUGHT_BY = {"grpc": "pyspark"}
 NOT_BROUGHT = {
     "delta": "delta-spark is the full tier's: it fetches jars when it first starts",

@@ -11,7 +11,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 NAMES = sorted(PROJECT["entry-points"]["delta_core.features"])
 LEGACY = {g: names for g, names in PROJECT["entry-points"].items() if g.startswith("delta_core.legacy.")}
 
-#: Words of the protocol that mean something else too: the whole text, and where it may stand.
+#: Words of the protocol that mean something else too: the whole text, and where it may be.
 OTHER_MEANINGS = {
     "domainMetadata": ("delta_core", "the action that features store their state in"),
     "v2Checkpoint": ("delta_core.log.hint", "a field of _last_checkpoint"),
@@ -35,7 +35,7 @@ def test_legacy_versions_name_installed_features() -> None:
 def test_core_names_no_feature() -> None:
     word = re.compile(r"\b(?:" + "|".join(map(re.escape, NAMES)) + r")\b")
     wrong = [
-        f"{module}:{line} says {text!r}"
+        f"{module}:{line} specifies {text!r}"
         for module in modules()
         if module.startswith("delta_core") and not module.startswith(("delta_core.cli", "delta_core.testing"))
         for line, text in texts(module)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.architecture.source import ROOT, imports, is_ours, modules, names_of, texts, tree
 
-#: From top to bottom: a module imports only what stands above it. A folder stands as a whole (of `engines` its
+#: From top to bottom: a module imports only what is above it. A folder is as a whole (of `engines` its
 #: interface by itself); inside it only cycles are forbidden. Names that a package loads on first use count as imported.
 LAYOUT = (
     "errors", "exceptions", "runtime", "protocol", "kernels", "types", "schema", "expressions", "engines.interface",
@@ -19,14 +19,14 @@ LAYOUT = (
 )  # fmt: skip
 #: The only module that imports by text.
 BY_TEXT = {"delta_core.runtime.lazy": "the helper", "delta_core.plugins.entry_points": "what installed packages offer"}
-#: What reaches for files or another process's engine, and who may: engines, and the faces whose task it is.
+#: What reaches for files or another process's engine, and who may: engines, and the public modules whose task it is.
 OUTWARD = ("fsspec", "pyarrow.fs", "pyarrow.json", "pyarrow.parquet", "pyarrow.dataset", "pyspark")
 OUTWARD_FACES = {
     "delta_core.engines": "engines do the I/O",
-    "delta_core.spark": "the face for PySpark",
+    "delta_core.spark": "the public API for PySpark",
     "delta_core.testing": "makes tables for contract suites, independently of what it tests",
     "delta_core.interop": "hands a table to other libraries as their own objects",
-    "delta_core.cli": "writes what the user asked for to a file",
+    "delta_core.cli": "writes what the user requested to a file",
 }
 
 

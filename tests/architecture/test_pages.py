@@ -1,4 +1,4 @@
-"""The pages lead somewhere, and CI runs what README.md says."""
+"""The pages lead somewhere, and CI runs what README.md specifies."""
 
 from __future__ import annotations
 

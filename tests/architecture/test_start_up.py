@@ -106,7 +106,7 @@ OF_ROWS = "id > 1 and x < 3 and kind <> 'b' and not isnull(at)"
     ],
 )
 def test_planning_and_scanning_load_no_pandas(checkpointed: str, work: str) -> None:
-    # pyarrow.array, pyarrow.scalar and to_numpy import it: kernels.arrow_buffers has what stands in for them
+    # pyarrow.array, pyarrow.scalar and to_numpy import it: kernels.arrow_buffers has what replaces them
     loaded = _run(f"from delta_core import DeltaTable\ntable = DeltaTable(sys.argv[1])\n{work}", checkpointed)
     assert loaded in ("", "sqlglot")
 

@@ -13,7 +13,7 @@ from benchmarks.tables import Sizes, table_path
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Return a function from a generator's name to its table; small ones stand beside it."""
+    """Return a function from a generator's name to its table; small ones are beside it."""
     root = tmp_path_factory.mktemp("tables")
     table_path(root, "hooks-one", Sizes(SMALLEST))
     return lambda name: table_path(root, name, Sizes(0.01))

@@ -1,4 +1,4 @@
-"""The slow store counts what it is asked, and tells calls that wait from calls that don't."""
+"""The slow store counts what it is queried, and reports calls that wait from calls that don't."""
 
 from __future__ import annotations
 

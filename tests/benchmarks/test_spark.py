@@ -1,4 +1,4 @@
-"""The harness of Spark's cases: what it runs exists, what it tells is true."""
+"""The harness of Spark's cases: what it runs exists, what it reports is true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The made-up tables are real ones: a peer reads them and finds what the cases ask for."""
+"""The made-up tables are real ones: a peer reads them and finds what the cases request."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_only_the_empty_field_of_csv_is_null(run: Any, tmp_path: Path) -> None:
 def test_column_that_the_table_fills_may_be_left_out(
     run: Any, tmp_path: Path, ending: str, metadata: dict[str, Any], filled: list[int]
 ) -> None:
-    """Read by the table's schema, JSON brought nulls for it."""
+    """Read by the table's schema, JSON has nulls for it."""
     fields = [Field("id", "long"), Field("x", "long", metadata=metadata), Field("s", "string")]  # type: ignore[arg-type]
     DeltaTable.create(tmp_path / "t", Schema(fields))
     text = {"json": '{"id": 1}\n{"id": 2}\n', "csv": "id\n1\n2\n"}[ending]

@@ -1,4 +1,4 @@
-"""Attempts: what features may do to a commit while it is made, and what is refused."""
+"""Attempts: what features may do to a commit while it is made, and what is rejected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.hooks.strangers import Stranger
 
 
 def begin(path: Path, **hooks: Any) -> Transaction:
-    """Begin a transaction on a table with a stranger's feature."""
+    """Begin a transaction on a table with an external package's feature."""
     stranger = Stranger("acme.one", **hooks)
     protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["acme.one"]}
     table = TableBuilder(path / "t").create({"id": "long", "kind": "string"}, partition_by=["kind"], protocol=protocol)

@@ -52,7 +52,7 @@ class TestStoreCommitterInMemory(TestStoreCommitterOnDisk):
 
 
 class Unreliable:
-    """A storage whose puts of commits go wrong as a list says, one entry a put; afterwards all goes well.
+    """A storage whose puts of commits go wrong as a list specifies, one entry a put; afterwards all goes well.
 
     ``before`` fails and puts nothing, ``after`` puts and fails, ``later`` fails and puts when `land` is called,
     ``blind`` fails at the reads too until the next put.
@@ -148,7 +148,7 @@ def test_state_that_stays_unknown_is_said_and_nothing_deleted(storage: Storage) 
     assert (caught.value.version, caught.value.txn_id) == (0, ours.txn_id)
     assert unreliable.deleted == []
     unreliable.land()
-    assert read(storage, 0) == ours.data, "it lands after all: rightly nobody said that it did not"
+    assert read(storage, 0) == ours.data, "it lands after all: rightly nobody specified that it did not"
 
 
 @pytest.mark.parametrize("cause", [PermissionError("no"), NotImplementedError("no"), OSError(28, "disk is full")])

@@ -1,4 +1,4 @@
-"""What may stand in a table's definition, and what of it may change while rows stay."""
+"""What may be in a table's definition, and what of it may change while rows stay."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def alter(uri: str, fields: Sequence[Field], **options: Any) -> None:
 @pytest.mark.parametrize("name", ["", *(f"a{c}b" for c in " ,;{}()\n\t=")])
 @pytest.mark.parametrize("wrapped", ["column", "struct", "list", "map", "partition"])
 def test_name_that_spark_refuses_is_refused_without_column_mapping(tmp_path: Path, name: str, wrapped: str) -> None:
-    """delta-spark, SchemaUtils.checkSchemaFieldNames: at every depth, partition columns too, where the mode is none."""
+    """delta-spark, SchemaUtils.checkSchemaFieldNames: at every depth, partition columns too, if the mode is none."""
     inner = StructType([Field(name, "long")])
     kind = {"struct": inner, "list": ArrayType(inner), "map": MapType("string", inner)}.get(wrapped)
     fields = [LONG, Field(name, "long") if kind is None else Field("s", kind)]

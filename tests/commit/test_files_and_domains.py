@@ -1,4 +1,4 @@
-"""What an attempt refuses of its files, and how features set domains of their own."""
+"""What an attempt rejects of its files, and how features set domains of their own."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_table_that_was_made_anew_is_noticed(table: DeltaTable) -> None:
 
 
 def same(found: Snapshot, uri: str) -> bool:
-    """Whether a snapshot says what one that is opened anew says."""
+    """Whether a snapshot specifies what one that is opened again specifies."""
     opened = open_snapshot(uri)
     assert paths(found) == paths(opened)
     assert found.transactions() == opened.transactions()

@@ -1,4 +1,4 @@
-"""A table that is deleted, or made anew at its place, under an open one: nothing of the old one goes into the new one."""
+"""A table that is deleted, or made again at its place, under an open one: nothing of the old one goes into the new one."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ WRITES: dict[str, Callable[[DeltaTable], object]] = {
     [
         *(("opened", version, write) for version in (0, 2, 5) for write in WRITES),
         ("opened", 1, "append"),
-        # what the object knows of its log differs
+        # what the object has of its log differs
         ("written", 2, "append"),
         ("written", 3, "overwrite"),
         ("checkpointed", 2, "append"),
@@ -111,7 +111,7 @@ def commit(snapshot: Snapshot) -> None:
 def test_transaction_of_a_table_that_is_another_one_by_now_is_refused(
     uri: str, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Versions below, at and above that which was opened: its put succeeds, or meets the other table's commits."""
+    """Versions below, at and above what was opened: its put succeeds, or meets the other table's commits."""
     monkeypatch.setattr(snapshots, "_FRESH", -1.0)
     made(uri, 2, OLD)
     opened = open_snapshot(uri)
@@ -132,7 +132,7 @@ def test_refresh_joins_no_commits_of_another_table_with_what_was_read(uri: str) 
 
 
 def test_appends_to_a_table_that_stays_are_no_more_calls(tmp_path: Path) -> None:
-    """What tells the table from another one comes with the listing that an append makes anyway."""
+    """What distinguishes the table from another one comes with the listing that an append makes anyway."""
     latency.register()
     uri = f"latency://{tmp_path}/t"
     write_deltalake(uri, rows(0), mode="append")

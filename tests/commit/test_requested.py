@@ -49,7 +49,7 @@ def test_features_declare_what_they_keep() -> None:
 
 @pytest.mark.parametrize("name", KEPT)
 def test_property_that_a_feature_keeps_is_refused_by_name(tmp_path: Path, name: str) -> None:
-    """delta-spark refuses maxColumnId so ("cannot be specified by the user"); it takes the others, which break tables."""
+    """delta-spark rejects maxColumnId so ("cannot be specified by the user"); it takes the others, which break tables."""
     for given in (name, name.upper()):
         with pytest.raises(InvalidArgumentError, match=f"{name} is kept by the feature") as caught:
             created(tmp_path / "n", {given: "1"})
@@ -152,7 +152,7 @@ def test_feature_is_asked_for_by_supported_or_enabled_alone(tmp_path: Path) -> N
 def test_interval_of_another_writer_that_is_none_costs_no_commit(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The commit has landed: what follows it is told of by the log alone."""
+    """The commit has landed: what follows it is notified of by the log alone."""
     TableBuilder(tmp_path / "t").create({"id": "long"}, properties={"delta.checkpointInterval": "often"})
     write_deltalake(tmp_path / "t", pa.table({"id": [1]}), mode="append")
     assert open_snapshot(str(tmp_path / "t")).version == 1

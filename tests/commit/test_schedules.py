@@ -1,4 +1,4 @@
-"""Writers in every order: whatever they see, lose or are not told, the log tells a story that the rules allow.
+"""Writers in every order: whatever they see, lose or are not reported, the log reports a story that the rules allow.
 
 Three writers take their steps one after the other, as hypothesis orders them: read, commit, look at the listing again,
 lose a store's answer. Each is a host of its own whose listing lags behind. The story is then checked commit by commit
@@ -43,7 +43,7 @@ SCHEMA = {
 
 
 class Host:
-    """A storage whose listing shows commits only up to a version, and whose next puts go wrong as told."""
+    """A storage whose listing shows commits only up to a version, and whose next puts go wrong as reported."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -193,7 +193,7 @@ def told(uri: str, story: dict[str, Done]) -> list[Done | None]:
         (data,) = latest.engine.storage.read([RangeRequest(f"_delta_log/{commit_name(version)}")])
         info = next(a["commitInfo"] for a in map(json.loads, bytes(data).splitlines()) if "commitInfo" in a)
         out.append(story.get(info["txnId"]))
-        assert version == 0 or out[-1] is not None, "a commit that nobody was told of"
+        assert version == 0 or out[-1] is not None, "a commit that nobody was reported of"
     assert sum(d is not None for d in out) == len(story), "a commit that was reported and is not there, or twice"
     return out
 

@@ -82,7 +82,7 @@ class Spies:
     Parameters
     ----------
     url : str
-        Of a server on this machine that hands out one Parquet file, whatever it is asked for.
+        Of a server on this machine that hands out one Parquet file, whatever it is requested.
     """
 
     def __init__(self, url: str) -> None:

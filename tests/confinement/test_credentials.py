@@ -24,7 +24,7 @@ KEYS = {
 
 @pytest.fixture
 def server() -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """An S3 endpoint that has every object but those named ``private``; gives its URL and (path, credentials) of requests."""
+    """An S3 endpoint that has every object but those named ``private``; returns its URL and (path, credentials) of requests."""
     seen: list[tuple[str, str]] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):

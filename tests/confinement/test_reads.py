@@ -1,4 +1,4 @@
-"""Tables that lead to other stores: every way to read them is refused, and no call reaches the other store."""
+"""Tables that lead to other stores: every way to read them is rejected, and no call reaches the other store."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def reads_of(reference: Reference) -> dict[str, Callable[[str], Any]]:
     """Return the calls that reach a file of a kind."""
     if reference == "change":
         return {"changes": changes}
-    if reference == "vector":  # a plain dataset and URIs of data files know none
+    if reference == "vector":  # a plain dataset and URIs of data files have none
         return {name: READS[name] for name in ("to_pyarrow_table", "stream", "count", "query", "overwrite")}
     return READS
 

@@ -1,4 +1,4 @@
-"""Every Python and shell block of README.md and docs/*.md runs as it stands on the page.
+"""Every Python and shell block of README.md and docs/*.md runs as it is on the page.
 
 The blocks of a page run in order and share names and folder, as somebody who follows the page would type them. Buckets
 are on a server of this machine; what a page takes for granted (a table, a frame) is made here. Pages about Spark are run
@@ -280,7 +280,7 @@ def test_toml_block_can_be_parsed(block: Block) -> None:
     assert tomllib.loads(block.code)
 
 
-#: Where the names of a block of signatures are found.
+#: If the names of a block of signatures are found.
 SIGNATURES = {"docs/api.md": delta_core, "docs/architecture.md": (plan, files)}
 
 

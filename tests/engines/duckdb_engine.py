@@ -17,7 +17,7 @@ from delta_core.errors import DataFileError, DataFileNotFoundError, UnsupportedE
 from delta_core.expressions.ast import Call, Cast, Expression, Leaf, Literal, leaves
 from delta_core.expressions.plugin_functions import Function
 
-#: Functions whose meaning in DuckDB is Spark's; every other one is refused by name.
+#: Functions whose meaning in DuckDB is Spark's; every other one is rejected by name.
 _OPERATORS = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "+": "+", "-": "-", "*": "*"}
 _FUNCTIONS = {"coalesce", "abs", "lower", "upper", "isnan"}
 

@@ -1,4 +1,4 @@
-"""The long form: ``python -m tests.fuzz --minutes 60``. Exits with 1 where a case failed."""
+"""The long form: ``python -m tests.fuzz --minutes 60``. Exits with 1 if a case failed."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ MEMORY_BYTES = 2 << 30
 #: Address space, of which a good part is never touched.
 ADDRESS_BYTES = 16 << 30
 
-#: Where writes need not wait for a disk.
+#: If writes need not wait for a disk.
 MEMORY_DISK = Path("/dev/shm")
 
 
@@ -72,7 +72,7 @@ def _run(number: int, table: str, rng: random.Random, copy: Path, expected: Rows
     try:
         rows = use(str(copy), step, rng.random() < 0.3)
         if damage.is_visible and rows is not None and expected is not None and rows != expected:
-            failure = f"wrong rows: {len(rows)} in place of {len(expected)}"
+            failure = f"wrong rows: {len(rows)} instead of {len(expected)}"
     except BaseException:  # noqa: BLE001  (all but a DeltaError is what is looked for)
         failure = traceback.format_exc()
     faulthandler.cancel_dump_traceback_later()

@@ -1,4 +1,4 @@
-"""What happens to a file of a table: bytes change, its end is missing, its JSON or its rows say something else."""
+"""What happens to a file of a table: bytes change, its end is missing, its JSON or its rows specify something else."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Damage(NamedTuple):
     text : str
         For people.
     is_visible : bool
-        A reader can tell that the file is damaged, or does not need it: it must not return other rows.
+        A reader can report that the file is damaged, or does not need it: it must not return other rows.
     """
 
     text: str
@@ -89,7 +89,7 @@ def _is_visible(kind: str, change: Bytes, data: bytes, new: bytes) -> bool:
     if kind == "checksum":
         return not new.strip()
     if kind in ("commit", "checkpoint") and data[:1] == b"{":
-        # what ends with a line is whole, as far as anybody can tell
+        # what ends with a line is whole, as far as anybody can report
         return (
             change is _cut and bool(new.strip()) and not data[len(new) :].startswith(b"\n") and not new.endswith(b"\n")
         )
@@ -172,7 +172,7 @@ def _splice(rng: random.Random, data: bytes) -> bytes:
 
 
 def _place(rng: random.Random, size: int) -> int:
-    """Return an offset; the head and the end of a file say what the rest means."""
+    """Return an offset; the head and the end of a file specify what the rest means."""
     span = rng.choice([size, size, min(size, 64), min(size, 600)])
     return size - 1 - rng.randrange(span) if rng.random() < 0.7 else rng.randrange(span)
 
@@ -259,7 +259,7 @@ def _text(rng: random.Random, value: Any) -> bytes:
 
 
 def _rows(rng: random.Random, data: bytes) -> bytes:
-    """Change values of rows, kept in the file's types where they fit."""
+    """Change values of rows, kept in the file's types if they fit."""
     table = pq.read_table(io.BytesIO(data))
     rows = table.to_pylist(maps_as_pydicts="lossy")
     at = rng.randrange(len(rows))

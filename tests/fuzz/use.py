@@ -15,12 +15,12 @@ from delta_core.errors import DeltaError, InternalError, PluginError
 
 __all__ = ["Rows", "use"]
 
-#: A table's rows without their order, None where an error was raised.
+#: A table's rows without their order, None if an error was raised.
 Rows = list[str] | None
 
 
 def use(uri: str, step: Callable[[str], None], writes: bool) -> Rows:
-    """Take the steps and return the table's rows; ``step`` is told each one's name before it begins."""
+    """Take the steps and return the table's rows; ``step`` is reported each one's name before it begins."""
     tables: list[DeltaTable] = []
     rows: list[Rows] = [None]
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 ROOT = Path(__file__).parents[3] / "shared" / "golden"
-#: Of the tables that a reader may read or refuse, those whose log is read here: a refusal is a step back.
+#: Of the tables that a reader may read or reject, those whose log is read here: a rejection is a step back.
 OPENED = {
     *(f"golden/canonicalized-paths-{name}" for name in ("normal-b", "special-a", "special-b")),
     "trino/databricks73__person",
@@ -36,7 +36,7 @@ def is_opened(record: dict[str, Any]) -> bool:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Hand each test the records its marker ``corpus(select)`` picks; one skipped case where there is no corpus."""
+    """Hand each test the records its marker ``corpus(select)`` picks; one skipped case if there is no corpus."""
     marker = metafunc.definition.get_closest_marker("corpus")
     if marker is None:
         return
@@ -75,7 +75,7 @@ class Corpus:
         return self._hash.digest(self.rows(table, schema))
 
     def matches(self, table: pa.Table, schema: dict[str, Any], expected: dict[str, Any]) -> bool:
-        """Whether rows have the recorded digest; where that takes long, first whether they equal the recorded rows."""
+        """Whether rows have the recorded digest; if that takes long, first whether they equal the recorded rows."""
         if table.num_rows * table.num_columns > 5_000 and "parquet" in expected:
             known = pq.read_table(ROOT / expected["parquet"])
         else:
@@ -89,7 +89,7 @@ class Corpus:
 
 
 def _are_equal(left: pa.Table, right: pa.Table) -> bool:
-    """Whether tables of one schema have the same rows in any order; False where that can't be told by sorting."""
+    """Whether tables of one schema have the same rows in any order; False if that cannot be determined by sorting."""
     if left.schema != right.schema:
         return False
     keys = [(name, "ascending") for name in left.column_names]

@@ -46,7 +46,7 @@ def state_of(snapshot: Snapshot) -> Any:
 
 
 def numbers(snapshot: Snapshot) -> Any:
-    """How many rows each file says it has."""
+    """How many rows each file specifies it has."""
     texts = snapshot.files.columns(["path", "stats"]).to_pylist()
     return sorted((r["path"], json.loads(r["stats"] or "{}").get("numRecords")) for r in texts)
 

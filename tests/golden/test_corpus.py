@@ -31,7 +31,7 @@ from tests.golden.conftest import is_opened
 pytestmark = pytest.mark.golden
 
 Case = tuple[Any, ...]
-#: Which error a refusal must be, by the manifest's ``error_kind``.
+#: Which error a rejection must be, by the manifest's ``error_kind``.
 ERRORS: dict[str, tuple[type[DeltaError], ...]] = {
     "unsupported-reader-version": (UnsupportedVersionError,),
     "no-commits": (TableNotFoundError,),

@@ -26,8 +26,8 @@ from tests.golden.conftest import ROOT, records
 
 pytestmark = [pytest.mark.golden, pytest.mark.slow]
 
-#: What a writer refuses of rows for these tables, and rightly: unknown features, collations, values that only the table
-#: gives.
+#: What a writer rejects of rows for these tables, and rightly: unknown features, collations, values that only the table
+#: returns.
 REFUSED = {
     "dat/generated_columns": (ConstraintViolationError, UnsupportedExpressionError),
     "delta-rs/issue-2152": (SchemaMismatchError,),
@@ -35,7 +35,7 @@ REFUSED = {
     "golden-delta/collations-preview-table": (UnsupportedFeatureError,),
     "trino/deltalake__uniform_hudi": (UnsupportedFeatureError,),
 }
-#: Tables that Iceberg reads too, which knows no vectors.
+#: Tables that Iceberg reads too, which has no vectors.
 NO_VECTORS = {"golden-delta/table-with-icebegCompatV2Enabled", "trino/databricks133__uniform_iceberg_v1"}
 _MOST_BYTES = 300_000
 #: One table of each family; the others are made of the same files.

@@ -1,4 +1,4 @@
-"""Plugins made on the spot, as a stranger would write them, and tables that name their feature."""
+"""Plugins made on the spot, as an external package would write them, and tables that name their feature."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plugin_set(*strangers: Stranger) -> PluginSet:
 
 
 def registry(**hooks: Callable[..., Any]) -> PluginRegistry:
-    """Return what is installed where only the feature ``probe`` is."""
+    """Return what is installed if only the feature ``probe`` is."""
     return PluginRegistry([Stranger("probe", **hooks)], installed=False)
 
 

@@ -68,7 +68,7 @@ def _call(plugins: PluginSet, hook: str) -> Any:
     if kind == "fold":
         arguments.pop("metadata")
         return plugins.fold(hook, "metadata", None, **arguments)
-    return {"list": plugins.collect, "sole": plugins.sole, "check": plugins.check}[kind](hook, **arguments)
+    return {"list": plugins.collect, "single": plugins.single, "check": plugins.check}[kind](hook, **arguments)
 
 
 @pytest.mark.parametrize("hook", [h for h, kind in RESULTS.items() if kind == "list"])
@@ -86,7 +86,7 @@ def test_error_of_this_library_passes_as_it_is(tmp_path: Path) -> None:
         open_snapshot(table_of(tmp_path).uri, plugins=registry(check_read=refuse))
 
 
-#: Their answers are checked where they are used.
+#: Their answers are checked if they are used.
 USED_ELSEWHERE = {"committer", "checkpoint_sidecars"}
 
 

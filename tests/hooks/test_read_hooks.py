@@ -1,4 +1,4 @@
-"""Each hook of the reading path, seen from outside: a stranger's answer changes what a table gives."""
+"""Each hook of the reading path, seen from outside: an external package's answer changes what a table returns."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_hook_column_map_has_one_answer(table: TableBuilder) -> None:
     one, two = (Stranger(n, column_map=lambda table: ColumnMap.identity(table.schema)) for n in ("one", "two"))
     state = opened(table).snapshot().state
     with pytest.raises(PluginConflictError, match="one, two"):
-        plugin_set(one, two).sole("column_map", table=state)
+        plugin_set(one, two).single("column_map", table=state)
 
 
 def test_hook_read_rules_filter_rows_of_every_scan(table: TableBuilder) -> None:

@@ -1,4 +1,4 @@
-"""Hooks of changing metadata, writing and committing: whom they ask, and how answers combine."""
+"""Hooks of changing metadata, writing and committing: whom they require, and how answers combine."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ def test_hook_check_metadata_must_not_answer() -> None:
 def test_hook_accept_type_change_refuses_unless_one_plugin_accepts() -> None:
     change = {"table": STATE, "path": ("id",), "old": "integer", "new": "long"}
     accept = {"accept_type_change": lambda table, path, old, new: (old, new) == ("integer", "long") or None}
-    assert plugin_set(Stranger("one")).sole("accept_type_change", False, **change) is False
-    assert plugin_set(Stranger("one", **accept)).sole("accept_type_change", False, **change) is True
+    assert plugin_set(Stranger("one")).single("accept_type_change", False, **change) is False
+    assert plugin_set(Stranger("one", **accept)).single("accept_type_change", False, **change) is True
     with pytest.raises(PluginConflictError, match="one, two"):
-        plugin_set(Stranger("one", **accept), Stranger("two", **accept)).sole("accept_type_change", **change)
+        plugin_set(Stranger("one", **accept), Stranger("two", **accept)).single("accept_type_change", **change)
 
 
 def test_hook_check_type_changes_sees_what_changes_while_rows_stay(tmp_path: Path) -> None:
@@ -183,8 +183,8 @@ def test_hook_check_commit_refuses() -> None:
 def test_hook_committer_has_one_answer_or_the_default() -> None:
     default, own = object(), object()
     asked = {"table": STATE, "commits": None, "storage": None}
-    assert plugin_set(Stranger("one")).sole("committer", default, **asked) is default
-    assert plugin_set(Stranger("one", committer=lambda table, commits: own)).sole("committer", default, **asked) is own
+    assert plugin_set(Stranger("one")).single("committer", default, **asked) is default
+    assert plugin_set(Stranger("one", committer=lambda table, commits: own)).single("committer", default, **asked) is own
 
 
 def test_hook_after_commit_is_told_once_and_answers_nothing() -> None:
@@ -196,8 +196,8 @@ def test_hook_after_commit_is_told_once_and_answers_nothing() -> None:
 
 def test_hook_plan_checkpoint_has_one_answer_or_the_default() -> None:
     planned = Stranger("one", plan_checkpoint=lambda table: CheckpointPlan("v2", sidecar_actions=table.version))
-    assert plugin_set(planned).sole("plan_checkpoint", table=STATE) == CheckpointPlan("v2", sidecar_actions=3)
-    assert plugin_set(Stranger("one")).sole("plan_checkpoint", table=STATE) is None
+    assert plugin_set(planned).single("plan_checkpoint", table=STATE) == CheckpointPlan("v2", sidecar_actions=3)
+    assert plugin_set(Stranger("one")).single("plan_checkpoint", table=STATE) is None
 
 
 def test_hook_file_references_join() -> None:

@@ -1,6 +1,6 @@
 """What `test_concurrent_commits` runs in processes of their own: one writer that appends, a row a commit.
 
-``python -m tests.interop.appending arrow|spark URI FIRST COUNT`` says ``ready``, waits for a line, and prints the version
+``python -m tests.interop.appending arrow|spark URI FIRST COUNT`` specifies ``ready``, waits for a line, and prints the version
 of each commit.
 """
 
@@ -15,7 +15,7 @@ from delta_core import DeltaTable, write_deltalake
 
 
 def by_arrow(uri: str) -> Callable[[int], int | None]:
-    """Return what appends one id by the Arrow engine and tells the version."""
+    """Return what appends one id by the Arrow engine and reports the version."""
     table = DeltaTable(uri)
 
     def append(number: int) -> int:

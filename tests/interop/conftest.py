@@ -17,7 +17,7 @@ from delta_core.snapshot import Snapshot, open_snapshot
 
 @pytest.fixture(scope="module")
 def spark(java: Path) -> Iterator[Any]:
-    """A local session with Delta's extension, or a skip that says what is missing."""
+    """A local session with Delta's extension, or a skip that specifies what is missing."""
     del java
     sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
     delta = pytest.importorskip("delta", reason="delta-spark is not installed")
@@ -46,7 +46,7 @@ def spark(java: Path) -> Iterator[Any]:
 
 
 class Made:
-    """A table that Spark makes by SQL, ``{t}`` standing for it."""
+    """A table that Spark makes by SQL, ``{t}`` being for it."""
 
     def __init__(self, spark: Any, path: Path) -> None:
         self.spark = spark

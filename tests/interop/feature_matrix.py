@@ -1,6 +1,6 @@
 """Every table feature that is written, alone and with each other one: what a table needs, and the rows it then has.
 
-A recipe is told twice: what is asked of the writer, and what a reader must find. Two recipes join into a table.
+A recipe is reported twice: what is requested of the writer, and what a reader must find. Two recipes join into a table.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 Row = dict[str, Any]
-#: Ids of each append; the row of id 2 is dropped where a feature drops rows.
+#: Ids of each append; the row of id 2 is dropped if a feature drops rows.
 BATCHES = ((1, 2, 3, 4), (5, 6), (7, 8, 9))
 DROPPED = 2
 START = datetime(2024, 1, 31, 23, 30)
@@ -184,7 +184,7 @@ RECIPES: dict[str, Recipe] = {
     ),
 }
 
-#: Features that no peer knows, or of which none is left: they are held to their rows by this reader alone.
+#: Features that no peer has, or of which none is left: they are held to their rows by this reader alone.
 OURS: dict[str, Recipe] = {
     "icebergCompatV3": Recipe(
         [("l", {"type": "array", "elementType": "long", "containsNull": True})],
@@ -211,13 +211,13 @@ OURS: dict[str, Recipe] = {
 #: Bundled features without a recipe, and why.
 WITHOUT_RECIPE: dict[str, str] = {
     "catalogManaged": "a table is its catalog's: tests/plugins/test_catalog_managed_written.py",
-    "icebergWriterCompatV3": "no text says what to write; a table that uses it is refused",
+    "icebergWriterCompatV3": "no text specifies what to write; a table that uses it is refused",
 }
 
 PAIRS = [(a, a) for a in RECIPES] + list(itertools.combinations(RECIPES, 2))
 OWN_PAIRS = [(a, a) for a in OURS] + list(itertools.combinations(OURS, 2)) + list(itertools.product(OURS, RECIPES))
 
-#: Pairs that the protocol does not allow, and what the refusal names.
+#: Pairs that the protocol does not allow, and what the rejection names.
 REFUSED: dict[frozenset[str], str] = {
     frozenset(("appendOnly", "deletionVectors")): "appendOnly",
     frozenset(("deletionVectors", "icebergCompatV1")): "(?i)deletion ?vectors",
@@ -309,7 +309,7 @@ def make(uri: str, recipe: Recipe) -> None:
 
 
 def append(uri: str, recipe: Recipe, ids: Sequence[int]) -> None:
-    """Append rows; where types may widen, the values decide."""
+    """Append rows; if types may widen, the values decide."""
     known = {f.name: f for f in open_snapshot(uri).schema.to_arrow()}
     rows = [{"id": i, **recipe.given(i)} for i in ids]
     columns = {}

@@ -1,6 +1,6 @@
 """delta_core and Delta's own Spark library commit to one local table at the same time.
 
-They run where `test_spark_tables` does.
+They run if `test_spark_tables` does.
 """
 
 from __future__ import annotations

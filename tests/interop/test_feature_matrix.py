@@ -1,4 +1,4 @@
-"""Each feature alone and in pairs: written here, read here from commits and checkpoint, and by deltalake where it can."""
+"""Each feature alone and in pairs: written here, read here from commits and checkpoint, and by deltalake if it can."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.interop.feature_matrix import (
     recipe_of,
 )
 
-#: What keeps deltalake 1.6.6 from reading a table, as its error says.
+#: What keeps deltalake 1.6.6 from reading a table, as its error states.
 PEER_LACKS = {"vacuumProtocolCheck": "VacuumProtocolCheck", "typeWidening": "TypeWidening"}
 ALLOWED = [pair for pair in PAIRS if frozenset(pair) not in REFUSED]
 

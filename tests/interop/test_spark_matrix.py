@@ -1,6 +1,6 @@
 """Each feature alone and in pairs, with Delta's own Spark library: written here and there, and read by both.
 
-They run where `test_spark_tables` does, and take ten minutes.
+They run if `test_spark_tables` does, and take ten minutes.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def insert(session: Any, name: str, recipe: Recipe, ids: tuple[int, ...]) -> Non
 
 def theirs(session: Any, name: str, uri: str) -> list[Row]:
     latest = open_snapshot(uri)
-    # Spark can't give null variants to Arrow
+    # Spark can't return null variants to Arrow
     shown = [
         f"CAST({f.name} AS STRING) AS {f.name}" if f.type == VARIANT else f"`{f.name}`" for f in latest.schema.fields
     ]
-    # of a version: Spark refuses some tables with vectors where the query names none
+    # of a version: Spark rejects some tables with vectors if the query names none
     found = session.sql(f"SELECT {', '.join(shown)} FROM {name} VERSION AS OF {latest.version}").toArrow()
     return sorted(found.to_pylist(), key=lambda r: r["id"])
 
@@ -70,7 +70,7 @@ def test_spark_reads_and_changes_features_together(spark: Any, tmp_path: Path, f
     before = model(recipe, 3, recipe.drops)
     assert theirs(spark, name, uri) == before
     insert(spark, name, recipe, THEIRS)
-    # Spark gives its own numbers of an identity column out of order
+    # Spark returns its own numbers of an identity column out of order
     numbered = {"k"} if "identityColumns" in (first, second) else set()
     more = [{"id": i, **(recipe.found or recipe.given)(i)} for i in THEIRS]
     assert without(ours(uri), numbered) == without([*before, *more], numbered)

@@ -1,6 +1,6 @@
 """Tables that are written here are read, changed and maintained by Delta's own Spark library, and read here again.
 
-They run where `test_spark_tables` does.
+They run if `test_spark_tables` does.
 """
 
 from __future__ import annotations
@@ -311,7 +311,7 @@ def test_spark_reads_changes_and_compacts_what_we_wrote(table: Made, name: str) 
 
 
 def theirs(made: Made, case: Case, version: int) -> list[str]:
-    # of a version: Spark refuses some tables with vectors where the query names none
+    # of a version: Spark rejects some tables with vectors if the query names none
     return made.rows(f"SELECT {case.select} FROM {{t}} VERSION AS OF {version}")
 
 

@@ -1,6 +1,6 @@
 """Tables that Delta's own Spark library wrote are read as it reads them itself.
 
-They run where pyspark and delta-spark are installed, a Java runtime is there, and the library's jars can be had::
+They run if pyspark and delta-spark are installed, a Java runtime is there, and the library's jars can be had::
 
     pip install pyspark==4.2.0 delta-spark==4.4.0 && pytest -m spark
 """

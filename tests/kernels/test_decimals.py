@@ -1,4 +1,4 @@
-"""Casts of decimals: each value is exact or raises, wherever it stands in its array."""
+"""Casts of decimals: each value is exact or raises, wherever it is in its array."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fitting(value: Decimal, t: pa.DataType, rounding: str | None = None) -> Deci
 
 
 def check(cast: Any, array: pa.Array, expected: list[Decimal | None]) -> None:
-    """Check that a cast gives these values, or raises if one of them is None."""
+    """Check that a cast returns these values, or raises if one of them is None."""
     if None in expected:
         with pytest.raises(pa.ArrowInvalid):
             cast(array)

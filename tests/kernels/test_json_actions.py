@@ -145,7 +145,7 @@ def test_finish_starts_anew():
     assert parser.finish().adds.num_rows == 0
 
 
-# --- what is asked for ---------------------------------------------------------------------
+# --- what is requested ---------------------------------------------------------------------
 
 
 def test_only_wanted_columns_and_identity_are_kept():
@@ -491,7 +491,7 @@ adds = st.fixed_dictionaries(
 @given(st.lists(adds, max_size=5), st.booleans(), st.sampled_from([None, 1]))
 def test_adds_are_read_as_python_reads_them(actions, ascii_only, indent):
     encoded = "\n".join(json.dumps({"add": a}, ensure_ascii=ascii_only, indent=indent) for a in actions)
-    # keys may be asked for where every add has the map
+    # keys may be requested if every add has the map
     keys = ["a"] if all(a.get("partitionValues") is not None for a in actions) else []
     table = parse(encoded.encode(), extra_fields={"add": ["unknown"]}, partition_keys=keys).adds
     assert table.num_rows == len(actions)

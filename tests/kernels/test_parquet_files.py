@@ -146,7 +146,7 @@ def test_damaged_file_is_left_out_or_read_without_harm(folder: Path, data: st.Da
     good = written(GOOD, **form)
     damaged = bytearray(good)
     for _ in range(data.draw(st.integers(1, 4))):
-        # mostly within the footer, where lengths and offsets stand
+        # mostly within the footer, if lengths and offsets are
         at = len(damaged) - 1 - data.draw(st.integers(0, min(len(damaged) - 1, 1500)))
         damaged[at] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, 3))

@@ -236,7 +236,7 @@ def test_damaged_chunk_is_given_back_or_sound(
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(chunk.offset, chunk.offset + chunk.num_bytes - 1))
         damaged[place] = data.draw(st.integers(0, 255))
-    # strings are bytes here: which bytes are text is for others to say
+    # strings are bytes here: which bytes are text is for others to specify
     t = pa.binary() if pa.types.is_string(chunk.type) else chunk.type
     claimed = ColumnChunk(
         t, chunk.offset, chunk.num_bytes, chunk.is_compressed, chunk.most_level, chunk.num_rows, chunk.plain_bytes

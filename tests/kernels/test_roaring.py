@@ -183,7 +183,7 @@ def test_random_bytes_give_a_sound_set_or_a_typed_error(tail: bytes, cookie: str
 
 
 def portable(*containers: tuple[int, int, bytes], runs: bytes = b"") -> bytes:
-    """A 32-bit bitmap of (key, cardinality, values) with an offset header where the format has one."""
+    """A 32-bit bitmap of (key, cardinality, values) with an offset header if the format has one."""
     n = len(containers)
     head = (12347 | (n - 1) << 16).to_bytes(4, "little") + runs if runs else np.array([12346, n], "<u4").tobytes()
     keys = b"".join(key.to_bytes(2, "little") + (count - 1).to_bytes(2, "little") for key, count, _ in containers)

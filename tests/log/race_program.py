@@ -73,7 +73,7 @@ def let_peer_write_checkpoints(uri: str, number: int, is_over: Callable[[], bool
     while not is_over():
         try:
             DeltaTable(uri).create_checkpoint()
-        except (PeerError, OSError):  # it does not stand the race
+        except (PeerError, OSError):  # it does not be the race
             time.sleep(0.01)
 
 

@@ -1,4 +1,4 @@
-"""A catalog-managed table is what its catalog says, not what its log directory holds."""
+"""A catalog-managed table is what its catalog specifies, not what its log directory holds."""
 
 from __future__ import annotations
 

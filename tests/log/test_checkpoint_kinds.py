@@ -1,4 +1,4 @@
-"""Every kind of checkpoint gives the same table as its commits do."""
+"""Every kind of checkpoint returns the same table as its commits do."""
 
 from __future__ import annotations
 

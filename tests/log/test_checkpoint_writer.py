@@ -1,4 +1,4 @@
-"""Checkpoints as we write them: each gives the table that its commits gave."""
+"""Checkpoints as we write them: each returns the table that its commits returned."""
 
 from __future__ import annotations
 
@@ -523,7 +523,7 @@ def test_checkpoint_on_a_remote_store_is_read_back() -> None:
         assert_same_rows(found.scan().to_table(), table.expected())
 
 
-# --- strangers -------------------------------------------------------------------------------
+# --- external plugins -------------------------------------------------------------------------------
 
 AUDIT = ActionKind(
     "audit",

@@ -1,4 +1,4 @@
-"""Version checksums as we write them: kept up commit by commit, equal to what the whole state gives."""
+"""Version checksums as we write them: kept up commit by commit, equal to what the whole state returns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def crc_of(path: Path, version: int) -> dict[str, Any]:
 
 
 def write_all(path: Path) -> list[Any]:
-    """Write the checksum of every version in turn, each from the one before; return what the calls gave."""
+    """Write the checksum of every version in turn, each from the one before; return what the calls returned."""
     out: list[Any] = []
     latest = open_snapshot(str(path)).version
     for version in range(latest + 1):

@@ -1,4 +1,4 @@
-"""Actions, checkpoints and checksums that say what the protocol does not allow: rejected by name, or passed over."""
+"""Actions, checkpoints and checksums that specify what the protocol does not allow: rejected by name, or passed over."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_checksum_nested_too_deeply_is_passed_over(tmp_path: Path) -> None:
 
 
 def with_checkpoint(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
-    """Make a table that its checkpoint alone tells, and change that checkpoint's rows."""
+    """Make a table that its checkpoint alone reports, and change that checkpoint's rows."""
     table = TableBuilder(path).create(
         {"id": "long", "kind": "string"}, partition_by=["kind"], features=["deletionVectors"]
     )
@@ -257,7 +257,7 @@ def test_path_that_decodes_to_no_utf8_is_rejected(tmp_path: Path, work: str) -> 
     file.write_text(file.read_text().replace(table.paths()[0], "a%bfb.parquet"))
     found = DeltaTable(tmp_path)
     if work == "count":
-        assert found.count() == 1  # statistics tell
+        assert found.count() == 1  # statistics report
         return
     with pytest.raises(LogError, match="no UTF-8"):
         getattr(found, work)()

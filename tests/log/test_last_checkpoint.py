@@ -1,4 +1,4 @@
-"""``_last_checkpoint`` is a hint: whatever it says, the table is the same."""
+"""``_last_checkpoint`` is a hint: whatever it specifies, the table is the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log compaction files serve only where they give what their commits give."""
+"""Log compaction files serve only if they return what their commits return."""
 
 from __future__ import annotations
 

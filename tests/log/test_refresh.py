@@ -1,4 +1,4 @@
-"""A held snapshot moves on by its new commits alone, and is what a fresh open gives."""
+"""A held snapshot moves on by its new commits alone, and is what a fresh open returns."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Replacer:
 
 
 def facts(snapshot: Snapshot) -> dict[str, Any]:
-    """Return what the log tells of a table, each column by a look of its own."""
+    """Return what the log describes a table, each column by a look of its own."""
     files = snapshot.files
     paths = files.columns(["path"]).column(0).to_pylist()
     kinds = files.columns(["partition:kind"]).column(0).to_pylist()

@@ -1,4 +1,4 @@
-"""What commits add up to: newest first, by path and vector, whatever else stands in the log."""
+"""What commits add up to: newest first, by path and vector, whatever else is in the log."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_name_of_a_property_is_text(tmp_path: Path) -> None:
 def test_least_protocol_that_is_asked_for_comes_with_its_features(
     tmp_path: Path, reader: str | None, writer: str | None, found: tuple[int, int]
 ) -> None:
-    """Versions with lists of features say nothing of which: the table lists those that it has."""
+    """Versions with lists of features do not specify which: the table lists those that it has."""
     asked = {"delta.minReaderVersion": reader, "delta.minWriterVersion": writer}
     table = DeltaTable.create(tmp_path / "t", ROWS.schema, configuration=asked)
     assert table.protocol()[:2] == found

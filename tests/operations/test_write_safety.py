@@ -159,7 +159,7 @@ VOIDS = {
 
 @pytest.mark.parametrize("columns", VOIDS.values(), ids=VOIDS)
 def test_rows_of_a_table_whose_files_can_not_hold_them_are_refused(uri: str, columns: dict[str, pa.DataType]) -> None:
-    """Protocol, Void Type: such tables are created, read and altered, and take no rows until another type stands there."""
+    """Protocol, Void Type: such tables are created, read and altered, and take no rows until another type is there."""
     schema = pa.schema(columns)
     partitions = ["p"] if "p" in columns else None
     with pytest.raises(UnsupportedOperationError, match="void"):

@@ -6,7 +6,7 @@ import pytest
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the part of `FeatureContract` that runs Spark, which knows nothing of our marker."""
+    """Mark the part of `FeatureContract` that runs Spark, which does not depend on our marker."""
     for item in items:
         if item.name == "test_rows_are_the_same_on_spark":
             item.add_marker(pytest.mark.spark)

@@ -47,7 +47,7 @@ class IcebergContract(FeatureContract):
         Features that it needs.
     properties : Mapping
         Properties that it needs beside its own and the mapping.
-    refused : tuple
+    rejected : tuple
         Types that it does not allow, as JSON.
     """
 

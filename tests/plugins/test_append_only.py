@@ -1,4 +1,4 @@
-"""Feature appendOnly: readers ignore it; writers refuse commits that remove rows while a property is on."""
+"""Feature appendOnly: readers ignore it; writers reject commits that remove rows while a property is on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feature catalogManaged: a catalog decides the versions, so that the log alone is refused."""
+"""Feature catalogManaged: a catalog decides the versions, so that the log alone is rejected."""
 
 import pytest
 
@@ -16,7 +16,7 @@ class TestCatalogManaged(FeatureContract):
         return [table_state([self.name, "inCommitTimestamp"], properties=on)]
 
     def test_it_asks_for_the_catalog(self) -> None:
-        assert self.alone().sole("requires_catalog", features=frozenset({self.name})) is True
+        assert self.alone().single("requires_catalog", features=frozenset({self.name})) is True
 
     @pytest.mark.parametrize("draft", ["catalogOwned", "catalogOwned-preview"])
     def test_names_of_drafts_mean_the_same(self, draft: str) -> None:

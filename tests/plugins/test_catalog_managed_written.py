@@ -144,7 +144,7 @@ def test_table_in_its_log_is_not_handed_over(tmp_path: Path) -> None:
 
 
 def test_catalog_that_knows_no_table_has_none(tmp_path: Path) -> None:
-    with pytest.raises(TableNotFoundError, match="knows no table"):
+    with pytest.raises(TableNotFoundError, match="has no table"):
         open_snapshot(str(tmp_path / "t"), commits=MemoryCatalog())
 
 
@@ -218,7 +218,7 @@ def test_client_that_asks_twice_is_not_told_that_it_lost(tmp_path: Path) -> None
 
 def test_commit_that_was_published_by_another_meanwhile_is_known_again(tmp_path: Path) -> None:
     class Eager(MemoryCatalog):
-        """Publishes by itself, forgets, and then says that the version is taken."""
+        """Publishes by itself, forgets, and then specifies that the version is taken."""
 
         def propose(self, version: int, commit: StagedCommit) -> Any:
             outcome = super().propose(version, commit)

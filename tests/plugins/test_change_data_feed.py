@@ -309,7 +309,7 @@ def test_commits_that_are_gone_are_named(five: TableBuilder) -> None:
         feed(five, 2)
 
 
-# --- whether it can be told ---
+# --- whether it can be reported ---
 
 
 def test_version_at_which_the_feed_was_off_is_named(table: TableBuilder) -> None:
@@ -458,9 +458,9 @@ def test_change_files_of_a_table_without_the_feature_are_refused(tmp_path: Path)
 
 
 def test_feed_that_only_a_property_claims_is_refused_by_feature(tmp_path: Path) -> None:
-    """Writer version 2 knows no change files: whoever changes rows rewrites whole files, and nothing tells which changed.
+    """Writer version 2 has no change files: whoever changes rows rewrites whole files, and nothing reports which changed.
 
-    deltalake 1.6.6 and delta-spark look at the property alone, and give rows that stayed as deleted and inserted.
+    deltalake 1.6.6 and delta-spark look at the property alone, and return rows that stayed as deleted and inserted.
     """
     table = TableBuilder(tmp_path).create({"id": "long"}, properties=ON, protocol=(1, 2)).append({"id": [1, 2]})
     (old,) = table.state.files.values()

@@ -273,7 +273,7 @@ def retype(uri: str, **types: Any) -> None:
     ],
 )
 def test_column_that_a_condition_uses_keeps_its_type(tmp_path: Path, condition: str, changed: dict[str, Any]) -> None:
-    """delta-spark refuses it too (DELTA_CONSTRAINT_DATA_TYPE_MISMATCH), where rows stay."""
+    """delta-spark rejects it too (DELTA_CONSTRAINT_DATA_TYPE_MISMATCH), if rows stay."""
     uri = create(tmp_path / "t", NUMBERS, properties={**WIDE, "delta.constraints.c": condition})
     with pytest.raises(TypeChangeError, match="the CHECK constraint c") as caught:
         retype(uri, **changed)

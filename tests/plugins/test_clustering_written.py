@@ -127,7 +127,7 @@ def test_clustering_column_can_not_be_dropped(tmp_path: Path) -> None:
         transaction.set_metadata(replace(transaction.table.metadata, schema_string=left.to_json()))
 
 
-# --- the verb ------------------------------------------------------------------------------
+# --- the operation ------------------------------------------------------------------------------
 
 
 def test_verb_changes_the_columns_and_ends_clustering(tmp_path: Path) -> None:

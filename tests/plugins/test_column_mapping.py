@@ -54,7 +54,7 @@ class TestColumnMapping(FeatureContract):
     def column_map(self, mode: str, *fields: dict[str, Any]) -> ColumnMap | None:
         state = table_state([self.name], fields=fields, properties={MODE: mode})
         self.alone().check("check_read", table=state)
-        return self.alone().sole("column_map", table=state)
+        return self.alone().single("column_map", table=state)
 
     @pytest.mark.parametrize("mode", ["name", "id"])
     def test_fields_inside_lists_and_maps_have_physical_names_and_ids(self, mode: str) -> None:

@@ -1,4 +1,4 @@
-"""Feature coordinatedCommits-preview: read once no coordinator holds commits back, else refused."""
+"""Feature coordinatedCommits-preview: read once no coordinator holds commits back, else rejected."""
 
 import pytest
 

@@ -64,7 +64,7 @@ class TestDeletionVectors(FeatureContract):
             assert rule.columns == ("deletionVector",)
 
 
-# --- where ---
+# --- if ---
 
 
 def test_vector_file_is_named_by_the_last_20_letters_under_the_prefix() -> None:
@@ -219,7 +219,7 @@ def test_arbitrary_bytes_never_pass_unseen(data: bytes) -> None:
 
 
 def test_wrong_cardinality_is_refused_and_an_unknown_one_is_not() -> None:
-    with pytest.raises(DeletionVectorError, match="deletes 2 rows, its descriptor says 3"):
+    with pytest.raises(DeletionVectorError, match="deletes 2 rows, its descriptor specifies 3"):
         decode(block([1, 5]), 3, "x.bin")
     assert len(decode(block([1, 5]), None, "x.bin")) == 2
 

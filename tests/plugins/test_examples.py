@@ -1,4 +1,4 @@
-"""The example features of strangers: installed like any distribution, and at work beside the bundled ones."""
+"""The example features of external packages: installed like any distribution, and at work beside the bundled ones."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_example_is_installed_as_a_distribution_of_its_own(feature: str) -> None
 
 @pytest.fixture
 def table(tmp_path: Path) -> TableBuilder:
-    """Four rows; the last is too old. Both strangers' features, mapped columns, a vector on the first row."""
+    """Four rows; the last is too old. Both external features, mapped columns, a vector on the first row."""
     reader = [CHECKSUM, TTL, "columnMapping", "deletionVectors"]
     protocol = {
         "minReaderVersion": 3,

@@ -1,4 +1,4 @@
-"""Feature generatedColumns: readers ignore it; writers compute columns, and verify values that rows bring."""
+"""Feature generatedColumns: readers ignore it; writers compute columns, and verify values that rows contain."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class TestGeneratedColumns(FeatureContract):
 
     @pytest.mark.parametrize("other", [{"CURRENT_DEFAULT": "1"}, {"delta.identity.start": 1}])
     def test_second_source_of_values_is_refused(self, other: dict[str, Any]) -> None:
-        self.refuse(SchemaError, "only one can give its values", generated("id", **other))
+        self.refuse(SchemaError, "only one can pass its values", generated("id", **other))
 
     def test_existing_table_is_refused_for_writing_by_what_is_not_known(self) -> None:
         state = table_state([NAME], fields=[ID, generated("soundex(id)", "string")])
@@ -214,7 +214,7 @@ def test_peer_computes_what_rows_leave_out_and_here_it_is_read(tmp_path: Path) -
 
 @pytest.mark.parametrize("wide", ["n", "s"])
 def test_column_that_another_is_computed_from_keeps_its_type(tmp_path: Path, wide: str) -> None:
-    """delta-spark refuses it too (DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH), where rows stay."""
+    """delta-spark rejects it too (DELTA_GENERATED_COLUMNS_DATA_TYPE_MISMATCH), if rows stay."""
     struct = {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True, "metadata": {}}]}
     fields = [
         {"name": "n", "type": "integer"},

@@ -1,4 +1,4 @@
-"""Feature icebergCompatV3: readers ignore it; a property switches on what Iceberg asks of tables and files."""
+"""Feature icebergCompatV3: readers ignore it; a property switches on what Iceberg requires of tables and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feature icebergWriterCompatV3: readers ignore it; where a property switches it on, tables are not written."""
+"""Feature icebergWriterCompatV3: readers ignore it; if a property switches it on, tables are not written."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class TestIdentityColumns(FeatureContract):
     def tables(self) -> list[ExampleTable]:
         rows = pa.table({"x": ["a", "b", "c"]})
         given = pa.table({"a": [1, 2, 3], "x": ["a", "b", "c"]})
-        # rows that are replaced keep their values only if users may bring some
+        # rows that are replaced keep their values only if users may provide some
         explicit = table_state(fields=[identity(explicit=True), X]).schema
         fresh = table_state(fields=[identity(), X]).schema
         return [
@@ -218,7 +218,7 @@ def test_two_writes_of_one_transaction_have_different_numbers(tmp_path: Path) ->
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_rows_written_in_several_pieces_move_the_mark_over_all(tmp_path: Path, order: tuple[int, ...]) -> None:
-    """Whichever comes last: the mark would else give values again that rows have."""
+    """Whichever comes last: the mark would else return values again that rows have."""
     uri = create(tmp_path / "t", [identity(), X])
 
     class Pieces(TableWrite):

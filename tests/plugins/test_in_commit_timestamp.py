@@ -1,4 +1,4 @@
-"""Feature inCommitTimestamp: where commit times stand."""
+"""Feature inCommitTimestamp: if commit times are."""
 
 import pytest
 
@@ -26,16 +26,16 @@ class TestInCommitTimestamp(FeatureContract):
         return [table_state([self.name], properties=ON), table_state([self.name], properties=ON | SINCE_7)]
 
     def test_enabled_at_creation_means_for_the_whole_life(self) -> None:
-        found = self.alone().sole("commit_timestamps", table=self.states()[0])
+        found = self.alone().single("commit_timestamps", table=self.states()[0])
         assert found == CommitTimestamp(self.name, "inCommitTimestamp", 0, None)
 
     def test_enabled_later_means_from_that_version_on(self) -> None:
-        found = self.alone().sole("commit_timestamps", table=self.states()[1])
+        found = self.alone().single("commit_timestamps", table=self.states()[1])
         assert found == CommitTimestamp(self.name, "inCommitTimestamp", 7, 1_700_000_000_000)
 
     def test_supported_but_off_means_file_times(self) -> None:
-        assert self.alone().sole("commit_timestamps", table=table_state([self.name])) is None
-        assert self.alone().sole("commit_timestamps", table=table_state([self.name], properties=SINCE_7)) is None
+        assert self.alone().single("commit_timestamps", table=table_state([self.name])) is None
+        assert self.alone().single("commit_timestamps", table=table_state([self.name], properties=SINCE_7)) is None
 
 
 @pytest.mark.parametrize("name", SINCE_7)

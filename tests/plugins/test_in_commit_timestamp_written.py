@@ -1,4 +1,4 @@
-"""Feature inCommitTimestamp, written: times that only grow, also where races are lost and clocks go back."""
+"""Feature inCommitTimestamp, written: times that only grow, also if races are lost and clocks go back."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def added(*counts: int | None, fresh: Iterable[bool | None] = (), base: Iterable
 def assigned(
     adds: pa.Table, mark: int | None = None, properties: Mapping[str, str] = ON
 ) -> tuple[list[Any], int | None]:
-    """The base row ids that an attempt gives, and the mark that it writes."""
+    """The base row ids that an attempt returns, and the mark that it writes."""
     domains = {} if mark is None else {"delta.rowTracking": MARK.format(mark)}
     state = table_state(["rowTracking"], properties=properties, domains=domains)
     rules = list(commit_rules(attempt_view(state, adds=adds)))

@@ -1,4 +1,4 @@
-"""Features that ask little of writers: what a type or property switches on, and what it changes."""
+"""Features that require little of writers: what a type or property switches on, and what it changes."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_protected_version_is_a_number() -> None:
         contract("checkpointProtection").check_metadata(state)
 
 
-# --- names that change nothing, or are refused ---------------------------------------------
+# --- names that change nothing, or are rejected ---------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_writer_features_that_nobody_provides_are_refused_by_name(tmp_path: Path
     assert open_snapshot(table.uri).version == 0
 
 
-# --- a peer reads what it knows ------------------------------------------------------------
+# --- a peer reads what it has ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

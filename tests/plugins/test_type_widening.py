@@ -1,4 +1,4 @@
-"""Feature typeWidening: listed type changes are widenings, or the table is refused."""
+"""Feature typeWidening: listed type changes are widenings, or the table is rejected."""
 
 from decimal import Decimal
 from pathlib import Path

@@ -23,13 +23,13 @@ class TestV2Checkpoint(FeatureContract):
 
     def test_hook_answers_with_the_names_of_sidecar_actions(self) -> None:
         actions = pa.table({"path": ["a.parquet", "b.parquet"], "sizeInBytes": [1, 2], "modificationTime": [3, 4]})
-        found = self.alone().sole("checkpoint_sidecars", table=self.states()[0], checkpoint="5", actions=actions)
+        found = self.alone().single("checkpoint_sidecars", table=self.states()[0], checkpoint="5", actions=actions)
         assert found == ["a.parquet", "b.parquet"]
 
     def test_plan_is_v2_where_the_policy_asks_for_it(self) -> None:
         off, on = self.states()
-        assert self.alone().sole("plan_checkpoint", table=off) is None
-        plan = self.alone().sole("plan_checkpoint", table=on)
+        assert self.alone().single("plan_checkpoint", table=off) is None
+        plan = self.alone().single("plan_checkpoint", table=on)
         assert (plan.spec, plan.naming) == ("v2", "uuid")
         assert plan.sidecar_actions > 0
 

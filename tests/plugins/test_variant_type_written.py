@@ -1,4 +1,4 @@
-"""Features variantType and variantShredding, written: whole variants in files, and where none may stand."""
+"""Features variantType and variantShredding, written: whole variants in files, and where none may be."""
 
 from __future__ import annotations
 

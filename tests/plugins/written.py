@@ -75,5 +75,5 @@ def field_metadata(uri: str, name: str) -> Mapping[str, Any]:
 
 
 def files_of(uri: str) -> int:
-    """Return the number of data files on disk, whether the log knows them or not."""
+    """Return the number of data files on disk, whether the log has them or not."""
     return len(list(Path(uri).rglob("*.parquet"))) - len(list((Path(uri) / "_delta_log").rglob("*.parquet")))

@@ -1,4 +1,4 @@
-"""The change feed: change files alone where a commit has one, else adds and removes, vectors compared."""
+"""The change feed: change files alone if a commit has one, else adds and removes, vectors compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns: how they are found in files, what absent ones are, which names and types are refused."""
+"""Columns: how they are found in files, what absent ones are, which names and types are rejected."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_unknown_field_metadata_survives(tmp_path: Path) -> None:
     assert rows(table).to_pylist() == [{"a": "abc"}]
 
 
-# --- names and types that are refused ------------------------------------------------------
+# --- names and types that are rejected ------------------------------------------------------
 
 
 def test_names_that_differ_by_case_only_are_refused(tmp_path: Path) -> None:

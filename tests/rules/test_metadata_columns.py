@@ -1,4 +1,4 @@
-"""Row ids, row commit versions, file paths and positions: asked for by name, never in a user's way."""
+"""Row ids, row commit versions, file paths and positions: requested by name, never in a user's way."""
 
 from __future__ import annotations
 

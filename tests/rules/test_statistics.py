@@ -64,7 +64,7 @@ def test_cut_strings_keep_the_row_of_the_whole_text(tmp_path: Path, text: str, l
 
 
 def test_string_bounds_compare_by_utf8_bytes(tmp_path: Path) -> None:
-    """In UTF-16 order the emoji stands below U+FFFD; in UTF-8 order above."""
+    """In UTF-16 order the emoji is below U+FFFD; in UTF-8 order above."""
     table = one_column(tmp_path, "string", ["\ufffd", "\U0001f600"])
     assert found(table, [("x", ">", "\ufffd")]) == ["\U0001f600"]
     assert found(table, [("x", "=", "\U0001f600")]) == ["\U0001f600"]
@@ -304,7 +304,7 @@ def below_zero(request: pytest.FixtureRequest, tmp_path: Path) -> TableBuilder:
 
 
 def test_counts_below_zero_rule_out_no_file(below_zero: TableBuilder) -> None:
-    assert found(below_zero, "x is null") == [None] * 2  # the first file says that it has none
+    assert found(below_zero, "x is null") == [None] * 2  # the first file specifies that it has none
     assert found(below_zero, "x is not null") == [1, 2] * 3
     assert found(below_zero, "x = 2") == [2] * 3
 

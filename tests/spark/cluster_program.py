@@ -173,7 +173,7 @@ def is_cancelled(spark: Any, root: Path) -> None:
 
 
 def waits_before_its_commit(spark: Any, root: Path) -> None:
-    """Stop between the job and the commit, where the test kills this process."""
+    """Stop between the job and the commit, if the test kills this process."""
     from delta_core.spark.write import modes as module
 
     path = root / "held"

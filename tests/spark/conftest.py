@@ -19,7 +19,7 @@ def spark(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]
     del java
     from pyspark.sql import SparkSession
 
-    # workers run what PATH has unless told
+    # workers run what PATH has unless specified
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
         "spark.driver.memory": "2g",

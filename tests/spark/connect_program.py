@@ -1,6 +1,6 @@
 """What `test_connect` runs in a process of its own: reads and writes through a Connect server.
 
-What it read and wrote is compared with the Arrow engine; each step that found the same says so.
+What it read and wrote is compared with the Arrow engine; each step that found the same reports it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``python -m tests.spark.matrix``: the tests of this folder on every minor version of PySpark, and beside delta-spark.
 
-Each version stands in a virtual environment of its own, over the packages of the one that runs this; the environments
-are kept. Needs what ``pip install -e ".[test]"`` brings.
+Each version is in a virtual environment of its own, over the packages of the one that runs this; the environments
+are kept. Needs what ``pip install -e ".[test]"`` provides.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CONNECT = "4.2.0"
 
 
 def environment(folder: Path, version: str) -> Path:
-    """Return the interpreter of a version's environment, which is made where it is not there whole."""
+    """Return the interpreter of a version's environment, which is made if it is not there whole."""
     home = folder / version
     python = home / "bin" / "python"
     packages = DELTA_SPARK if version == DELTA else (f"pyspark=={version}",)

@@ -33,7 +33,7 @@ def start(*arguments: Any) -> subprocess.Popen[str]:
 
 
 def told(program: subprocess.Popen[str], last: str) -> dict[str, dict[str, Any]]:
-    """Return what a program tells up to a step, by step."""
+    """Return what a program reports up to a step, by step."""
     found: dict[str, dict[str, Any]] = {}
     assert program.stdout is not None
     assert program.stderr is not None

@@ -1,4 +1,4 @@
-"""Errors of Spark users: of this library's types, a line or two long, with what Spark says as their cause."""
+"""Errors of Spark users: of this library's types, a line or two long, with what Spark specifies as their cause."""
 
 from __future__ import annotations
 
@@ -379,7 +379,7 @@ def test_statement_that_only_reads_our_tables_runs(spark: Any, table: str) -> No
         spark.sql("DROP TABLE copied_rows")
 
 
-# --- what the driver asks of Python --------------------------------------------------------
+# --- what the driver requires of Python --------------------------------------------------------
 
 
 def test_unforeseen_error_in_answer_to_the_driver_is_an_engine_error(

@@ -1,6 +1,6 @@
 """What is broken in a table, and met by a later filter or action only, is an error of this library: by either replay.
 
-A vector that does not fit its file or is torn never gives wrong rows.
+A vector that does not fit its file or is torn never returns wrong rows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def nothing_held() -> Iterator[None]:
 
 
 def vectors(tmp_path: Path, rows: list[int], storage: Any = "u", **checkpoint: Any) -> TableBuilder:
-    """Three rows in each of two files; of the second, some are dropped, as a checkpoint says."""
+    """Three rows in each of two files; of the second, some are dropped, as a checkpoint specifies."""
     made = TableBuilder(tmp_path / "t").create({"id": "long"}, features=["deletionVectors"])
     made.append([{"id": n} for n in (1, 2, 3)]).append([{"id": n} for n in (11, 12, 13)])
     made.delete_rows({made.paths()[1]: rows}, storage=storage)

@@ -1,4 +1,4 @@
-"""Rules of features, bundled and strangers', on Spark."""
+"""Rules of features, bundled and external, on Spark."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_changes_of_a_table_that_keeps_none_are_refused(spark: Any, tmp_path: Pa
         read_changes(spark, table.uri)
 
 
-# --- strangers' plugins --------------------------------------------------------------------
+# --- plugins of external packages --------------------------------------------------------------------
 
 CHECKSUM, TTL = "example.rowChecksum", "example.rowTtl"
 

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.golden, pytest.mark.slow]
 VARIANT = PrimitiveType("variant")
 #: Tables of more rows are compared column by column, sorted: their rows as Python objects take minutes.
 MANY = 100_000
-#: What Spark says of a file that is missing or is no Parquet, and ours of a vector that is.
+#: What Spark specifies for a file that is missing or is no Parquet, and ours of a vector that is.
 IN_A_JOB = r"FILE_NOT_EXIST|FileNotFoundException|is not a Parquet file|holds deleted rows"
 #: Tables whose files mark their variants with Parquet's own type.
 MARKED_VARIANTS = (
@@ -53,7 +53,7 @@ def latest(record: dict[str, Any]) -> dict[str, Any]:
 
 def skip_what_this_spark_cannot_read(record: dict[str, Any]) -> None:
     if pyspark.__version__.startswith("4.0.") and record["id"] in MARKED_VARIANTS:
-        pytest.skip("the Parquet library of Spark 4.0 refuses files with columns marked as variants")
+        pytest.skip("the Parquet library of Spark 4.0 rejects files with columns marked as variants")
 
 
 # --- what Python and Arrow can't hold ------------------------------------------------------
@@ -103,7 +103,7 @@ def as_json(value: Any, t: DataType) -> Any:
 def assert_same_with_variants(frame: Any, expected: pa.Table, schema: Any) -> None:
     """Compare as JSON what holds variants.
 
-    Arrow refuses Spark's rows there: Spark declares a variant's bytes as never null, and sends null for a null variant.
+    Arrow rejects Spark's rows there: Spark declares a variant's bytes as never null, and sends null for a null variant.
     """
     from pyspark.sql import functions as F
 
@@ -151,7 +151,7 @@ def assert_same_as_arrow(spark: Any, record: dict[str, Any]) -> None:
 
 
 def assert_same_refusal(spark: Any, record: dict[str, Any], expected: Exception) -> None:
-    """Spark refuses too: with the same class before a job runs, within one by what the error says."""
+    """Spark rejects too: with the same class before a job runs, within one by what the error specifies."""
     found = refusal(lambda: read(spark, uri(record)).collect())
     assert found is not None
     if not isinstance(found, type(expected)):

@@ -1,4 +1,4 @@
-"""Every Python block of the pages about Spark runs as it stands, but for the paths, which are the test's."""
+"""Every Python block of the pages about Spark runs as it is, but for the paths, which are the test's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log replayed by a Spark job gives the files, and the rows, that it gives when this process replays it."""
+"""A log replayed by a Spark job returns the files, and the rows, that it returns when this process replays it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def is_parallel(spark: Any, uri: str) -> bool:
 
 
 def assert_same(spark: Any, uri: str, *wheres: str, **options: Any) -> None:
-    """Both ways give the same rows of the same files, for each filter."""
+    """Both ways return the same rows of the same files, for each filter."""
     here, there = read(spark, uri, **options), read(spark, uri, parallel_from=0, **options)
     for where in wheres or ("true",):
         wanted, found = here.where(where), there.where(where)

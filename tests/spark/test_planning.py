@@ -1,4 +1,4 @@
-"""What Spark's planner is told: which files are read, how large they are, and that no Python touches rows."""
+"""What Spark's planner is reported: which files are read, how large they are, and that no Python touches rows."""
 
 from __future__ import annotations
 

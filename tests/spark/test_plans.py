@@ -115,7 +115,7 @@ def test_many_filters_of_one_read_do_not_part_a_join_from_its_filter(spark: Any,
 
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory: Any) -> Path:
-    """Tables of the same rows: bare, with vectors, partitioned with mapped names; each of several files."""
+    """Tables of the same rows: plain, with vectors, partitioned with mapped names; each of several files."""
     root: Path = tmp_path_factory.mktemp("wide")
     schema = {"id": "long", "amount": "decimal(12,2)", "s": "string", "small": "integer", "p": "date"}
     rows = [{"id": n, "amount": None, "s": f"{n:050}", "small": n, "p": None} for n in range(4_000)]
@@ -196,7 +196,7 @@ def points(first: int, count: int) -> pa.Table:
 
 @pytest.fixture(scope="module", params=["none", "name", "id", "other ids"])
 def nested(request: Any, tmp_path_factory: Any) -> tuple[Mode, str]:
-    """Ten files of 100 rows, x rising: field names as they are, of our own, found by id, found by ids of bare names."""
+    """Ten files of 100 rows, x rising: field names as they are, of our own, found by id, found by ids of plain names."""
     place = tmp_path_factory.mktemp("nested") / "t"
     if request.param == "other ids":
         made = TableBuilder(place).create(NESTED, column_mapping="id")
@@ -341,7 +341,7 @@ def test_cached_rows_are_found_by_another_read_of_the_version_and_by_no_other(
 
 
 def test_cached_rows_of_a_table_that_was_made_anew_are_not_found(spark: Any, tmp_path: Path) -> None:
-    """The builder gives the same id to a table in the same place."""
+    """The builder returns the same id to a table in the same place."""
     first = TableBuilder(tmp_path / "t").create({"id": "long"}).append([{"id": 1}])
     cached = read(spark, first.uri).cache()
     try:

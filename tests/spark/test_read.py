@@ -161,7 +161,7 @@ def test_names_of_any_characters_are_those_of_the_table(spark: Any, tmp_path: Pa
     uri = str(tmp_path / "t")
     table = pa.table({name: [i] for i, name in enumerate(names)})
     write_deltalake(uri, table, configuration={"delta.columnMapping.mode": "name"})
-    for columns in (table, table.select(names[:8])):  # an empty name stands last, too
+    for columns in (table, table.select(names[:8])):  # an empty name is last, too
         found = read(spark, uri, columns=[f"`{n.replace('`', '``')}`" for n in columns.column_names], route=route)
         assert found.columns == columns.column_names
         assert list(found.collect()[0]) == [c[0].as_py() for c in columns.columns]
@@ -229,7 +229,7 @@ def test_versions_and_times_are_travelled(spark: Any, tmp_path: Path) -> None:
 
 
 def test_swapped_physical_names_find_rows_by_id(spark: Any, tmp_path: Path) -> None:
-    """As in a table converted from one whose columns were renamed into each other: file names say the opposite."""
+    """As in a table converted from one whose columns were renamed into each other: file names specify the opposite."""
 
     def field(name: str, physical: str, number: int) -> dict[str, Any]:
         meta = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}

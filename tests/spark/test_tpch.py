@@ -1,4 +1,4 @@
-"""Queries like those of TPC-H: planned as on plain Parquet, with the same rows, on bare tables and on ones of many features."""
+"""Queries like those of TPC-H: planned as on plain Parquet, with the same rows, on plain tables and on ones of many features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DataFrames into tables: modes, what is filled and checked, what the log says of the files."""
+"""DataFrames into tables: modes, what is filled and checked, what the log specifies for the files."""
 
 from __future__ import annotations
 
@@ -318,7 +318,7 @@ def test_column_mapping_gives_physical_names_and_ids(spark: Any, tmp_path: Path)
     ds.write(made, tmp_path, partition_by="part", properties={"delta.columnMapping.mode": "id"})
     assert rows(tmp_path) == [(1, {"x": 2, "y": [{"z": 3}]}, "p")]
     (file,) = [f for f in data_files(tmp_path) if f.endswith(".parquet")]
-    assert not file.startswith("job-"), "the place of a file tells nothing but a random prefix"
+    assert not file.startswith("job-"), "the place of a file contains nothing but a random prefix"
     schema = pq.read_schema(tmp_path / file)
     assert all(n.startswith("col-") for n in schema.names)
     assert b"PARQUET:field_id" in schema.field(0).metadata

@@ -1,4 +1,4 @@
-"""What features ask of written rows, done by Spark in the job that writes them; tables equal to the Arrow engine's."""
+"""What features require of written rows, done by Spark in the job that writes them; tables equal to the Arrow engine's."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_broken_constraint_names_itself_and_a_row(spark: Any, tmp_path: Path) ->
 
 
 def test_checks_see_only_rows_that_are_written(spark: Any, tmp_path: Path) -> None:
-    """A check that ran below the query's own join or limit would refuse rows that never reach the table."""
+    """A check that ran below the query's own join or limit would reject rows that never reach the table."""
     create(tmp_path, Field("id", LONG), constraints_small="id < 3")
     few = spark.range(3).withColumnRenamed("id", "other")
     many = spark.range(1000)

@@ -1,4 +1,4 @@
-"""Reads a table in ways that need Python workers, where nobody told Spark which interpreter those are."""
+"""Reads a table in ways that need Python workers, if nobody reported Spark which interpreter those are."""
 
 from __future__ import annotations
 

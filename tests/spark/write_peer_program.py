@@ -86,7 +86,7 @@ def same_changes(spark: Any, path: str) -> None:
 
 
 def ruled(spark: Any, path: str) -> None:
-    """A table with their rules is written by us, and theirs go on where ours ended."""
+    """A table with their rules is written by us, and theirs go on if ours ended."""
     spark.sql(f"""CREATE TABLE delta.`{path}` (n BIGINT GENERATED ALWAYS AS IDENTITY, id BIGINT NOT NULL,
         twice BIGINT GENERATED ALWAYS AS (id * 2)) USING delta""")
     spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT small CHECK (id < 100)")

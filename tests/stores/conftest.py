@@ -17,7 +17,7 @@ from tests.stores.servers import SERVERS, Server, ServerMissingError
 
 @pytest.fixture(scope="session")
 def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
-    """Start a server by its name, once a session; skip where it can't be had."""
+    """Start a server by its name, once a session; skip if it can't be had."""
     running: dict[str, Server | str] = {}
     with ExitStack() as stack:
 

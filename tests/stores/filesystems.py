@@ -26,7 +26,7 @@ class _OnDisk(LocalFileSystem):  # type: ignore[misc]
 
 
 class RenamingFileSystem(_OnDisk):
-    """As HDFS: no exclusive creation, and a rename that fails where the target exists."""
+    """As HDFS: no exclusive creation, and a rename that fails if the target exists."""
 
     protocol = "renaming"
     pipe_file = AbstractFileSystem.pipe_file
@@ -78,7 +78,7 @@ class LyingFileSystem(_OnDisk):
 
 
 class LookingFileSystem(LyingFileSystem):
-    """Looks whether a file is there before it writes: refuses a second put, but not one at the same time."""
+    """Looks whether a file is there before it writes: rejects a second put, but not one at the same time."""
 
     protocol = "looking"
 

@@ -57,7 +57,7 @@ class Parent:
         write_deltalake(uri, _rows(30), mode="append", storage_options=options)
         self.table = DeltaTable(uri, storage_options=options)
         _expect(pc.sum(self.table.to_pyarrow_table()["id"]).as_py() == SUM)
-        # one thread a file, where a store has calls of its own
+        # one thread a file, if a store has calls of its own
         snapshot = self.table.snapshot()
         snapshot.engine.storage.stat(snapshot.files.columns(["path"])["path"].to_pylist())
         self.stream = snapshot.scan().batches()

@@ -1,4 +1,4 @@
-"""Servers that speak the stores' protocols, started here where their programs are installed.
+"""Servers that speak the stores' protocols, started here if their programs are installed.
 
 `.ci/servers` installs the programs into ``~/.cache/delta_core-servers``; ``DELTA_CORE_SERVERS`` names another folder.
 """
@@ -40,12 +40,12 @@ class Server:
     options : Mapping
         What opens it here.
     peer_options : Mapping
-        What opens it in ``deltalake``; empty where that can't talk to it.
+        What opens it in ``deltalake``; empty if that can't talk to it.
     endpoint : str
     folder : Path or None
         Where its files lie on disk, if they do.
     wrong_options : Mapping
-        What does not open it, for its keys are wrong; empty where it takes any caller.
+        What does not open it, for its keys are wrong; empty if it takes any caller.
     """
 
     bucket: str
@@ -159,7 +159,7 @@ def fake_gcs(folder: Path) -> Iterator[Server]:
     endpoint = f"http://127.0.0.1:{port}"
     command = [program, "-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-backend", "memory"]
     with _running([*command, "-public-host", f"127.0.0.1:{port}", "-external-url", endpoint], port, folder):
-        # else gcsfs asks for the bucket's kind by another protocol, and waits for a minute
+        # else gcsfs requires the bucket's kind by another protocol, and waits for a minute
         os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
         options = {"token": "anon", "endpoint_url": endpoint}
         _make_bucket("gs", "bucket", options)

@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
-#: Steps of a process on a disk that Python tells of.
+#: Steps of a process on a disk that Python describes.
 STEPS = ("os.link", "os.remove", "os.rename", "os.mkdir")
 DIED = 77
 

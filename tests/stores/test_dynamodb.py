@@ -237,7 +237,7 @@ def test_many_finish_one_commit_at_once(
 
 
 class _Client:
-    """DynamoDB, whose answers to puts go wrong as a list says: ``before`` it does them, or ``after``."""
+    """DynamoDB, whose answers to puts go wrong as a list specifies: ``before`` it does them, or ``after``."""
 
     def __init__(self, client: Any, plan: Sequence[str]) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""fsspec's filesystems of every kind: exclusive ones, those that rename, and those that are refused."""
+"""fsspec's filesystems of every kind: exclusive ones, those that rename, and those that are rejected."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class TestRenaming(StorageContract):
 
 
 class TestRenamingInSilence(TestRenaming):
-    """The same where a rename that failed raises nothing."""
+    """The same if a rename that failed raises nothing."""
 
     @pytest.fixture
     def storage(self, tmp_path: Path) -> Storage:
@@ -218,7 +218,7 @@ def test_unknown_scheme_is_refused_by_name() -> None:
 
 
 def test_filesystem_made_by_arrow_goes_by_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """HDFS comes through this wrapper; the local disk behind it renames over what is there, and so is refused."""
+    """HDFS comes through this wrapper; the local disk behind it renames over what is there, and so is rejected."""
     from fsspec.implementations.arrow import ArrowFSWrapper
     from pyarrow.fs import LocalFileSystem
 

@@ -1,4 +1,4 @@
-"""Local disks: the contract, and what happens where the disk is full, old or odd."""
+"""Local disks: the contract, and what happens if the disk is full, old or odd."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_disk_whose_exclusive_rename_is_not_implemented_is_refused(
 
 @contextmanager
 def small_disk() -> Iterator[None]:
-    """Let files above 4 KB not fit: the limit of file sizes stands in for a full disk.
+    """Let files above 4 KB not fit: the limit of file sizes replaces a full disk.
 
     Around the writes alone: it holds for the whole process, the test runner's own output included.
     """

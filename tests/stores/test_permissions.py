@@ -16,7 +16,7 @@ import pytest
 from delta_core import DeltaTable, write_deltalake
 
 ROOT = Path(__file__).parents[2]
-#: A user without rights, where the tests run as root, whom no file mode keeps out.
+#: A user without rights, if the tests run as root, whom no file mode keeps out.
 NOBODY = 65534
 PROGRAM = """
 import os, sys

@@ -22,7 +22,7 @@ class TestServers(StorageContract):
 
     @pytest.fixture
     def failing_storage(self, server: Server) -> Storage:
-        """Keys that the server does not know."""
+        """Keys that the server does not support."""
         if not server.wrong_options:
             pytest.skip("this server takes any caller")
         return open_storage(server.bucket, server.wrong_options)
@@ -32,7 +32,7 @@ class TestServers(StorageContract):
 def test_listing_fetches_no_page_below_its_start(
     name: str, start_server: Callable[[str], Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S3 gives 1,000 names a page; the others' emulators give as many as there are."""
+    """S3 returns 1,000 names a page; the others' emulators return as many as there are."""
     server = place(start_server(name))
     storage = open_storage(server.bucket, server.options)
     filesystem = storage._fs  # type: ignore[union-attr]

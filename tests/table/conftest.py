@@ -1,4 +1,4 @@
-"""Tables that several tests of the face read."""
+"""Tables that several tests of the public API read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeltaTable: what it says of a table, and moving through its versions."""
+"""DeltaTable: what it specifies for a table, and moving through its versions."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_time_zone_that_nobody_knows_is_refused_at_once(builder: TableBuilder) -
         DeltaTable(builder.uri, timezone="Europe/Atlantis")
 
 
-# --- what it says --------------------------------------------------------------------------
+# --- what it specifies --------------------------------------------------------------------------
 
 
 def test_metadata_protocol_and_schema_say_what_the_log_says(builder: TableBuilder) -> None:
@@ -348,7 +348,7 @@ def test_scan_is_read_as_often_as_asked_with_metadata_columns_and_limit(vectors:
     assert scan.count() == 2
 
 
-# --- changes and verbs ---------------------------------------------------------------------
+# --- changes and operations ---------------------------------------------------------------------
 
 
 @pytest.fixture

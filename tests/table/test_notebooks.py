@@ -1,4 +1,4 @@
-"""What notebooks show of tables, snapshots and scans, and what logs say of reads and writes."""
+"""What notebooks show of tables, snapshots and scans, and what logs specify for reads and writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from delta_core.testing.table_builder import TableBuilder
 
 
 class Page(HTMLParser):
-    """Cells of a page's tables; fails where tags are not closed in order."""
+    """Cells of a page's tables; fails if tags are not closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

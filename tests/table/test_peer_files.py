@@ -1,4 +1,4 @@
-"""Add actions, file URIs, partitions and keep masks are the ones that deltalake gives, on real tables."""
+"""Add actions, file URIs, partitions and keep masks are the ones that deltalake returns, on real tables."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tests.conftest import GOLDEN
 deltalake = pytest.importorskip("deltalake")
 pytestmark = [pytest.mark.peer, pytest.mark.golden]
 
-#: Where the peer knows of a column what we do not.
+#: If the peer has of a column what we do not.
 PEER_KNOWS_MORE = {
     "trino/databricks153__type_widening": "reads the text of a date as a bound of the timestamp that its column became"
 }
-#: What the peer can't open, as its error says.
+#: What the peer can't open, as its error states.
 PEER_REFUSES = {
     "trino/databricks153__type_widening_partition": "Failed to parse value '1' as 'decimal",
     "trino/databricks154__clone_v2_checkpoint__shallow_cloned_table": "Invalid Parquet file",
 }
-#: Where the peer lists columns that the protocol gives no statistics.
+#: If the peer lists columns that the protocol returns no statistics.
 PEER_LISTS_MORE = {"kernel-rs/void-column": ["null_count.void_col"]}
 
 

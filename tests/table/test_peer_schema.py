@@ -1,4 +1,4 @@
-"""Schemas and fields give the JSON, the Arrow types and the text that deltalake's give."""
+"""Schemas and fields return the JSON, the Arrow types and the text that deltalake's return."""
 
 from __future__ import annotations
 

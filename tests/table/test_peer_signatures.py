@@ -49,7 +49,7 @@ def _members(cls: type) -> list[str]:
 
 
 def _names() -> Iterator[tuple[str, Any]]:
-    """Yield every public name of the peer with what it stands for."""
+    """Yield every public name of the peer with what it represents."""
     for name in _exported(deltalake):
         yield name, getattr(deltalake, name)
     for module in MODULES:
@@ -67,7 +67,7 @@ PEER = dict(_names())
 
 
 def _ours(name: str) -> Any:
-    """Find a dotted name here; None where it is not."""
+    """Find a dotted name here; None if it is not."""
     first, _, rest = name.partition(".")
     if first in MODULES:
         try:

@@ -1,4 +1,4 @@
-"""Tables, snapshots and scans in other processes: what a pickle of them holds, and that it holds no secrets unless asked."""
+"""Tables, snapshots and scans in other processes: what a pickle of them holds, and that it holds no secrets unless requested."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_pickle_of_a_table_holds_no_secret_unless_asked(table: TableBuilder) -> 
         )
         assert b"s3cr3t" not in pickle.dumps(bare)
         assert b"s3cr3t" in pickle.dumps(whole)
-        # what was asked once holds in each process that it is handed on to
+        # what was requested once holds in each process that it is handed on to
         assert b"s3cr3t" in pickle.dumps(again(whole))
     assert again(DeltaTable(table.uri, storage_options=options))._options["storage_options"] == {"region": "north"}
 

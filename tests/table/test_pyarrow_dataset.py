@@ -1,4 +1,4 @@
-"""to_pyarrow_dataset: right rows with pyarrow's own pruning, or a refusal that says why."""
+"""to_pyarrow_dataset: right rows with pyarrow's own pruning, or a rejection that specifies why."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_older_files_fill_new_columns_and_nested_fields_with_null(tmp_path: Path
 def _refused(table: DeltaTable, words: str) -> None:
     with pytest.raises(UnsupportedOperationError, match=words) as caught:
         table.to_pyarrow_dataset()
-    assert "to_pyarrow_table" in str(caught.value), "the message says what serves instead"
+    assert "to_pyarrow_table" in str(caught.value), "the message specifies what serves instead"
 
 
 def test_files_with_deleted_rows_are_refused(vectors: TableBuilder) -> None:

@@ -239,7 +239,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: Plugin(replace(FEATURE, fields=(), actions=()), **dict.fromkeys(honest.HOOKS)),
         "no rule was seen",
     ),
-    "an iterator that is used up": (lambda: Plugin(read_rules=_shared()), "no read rule gives as a metadata column"),
+    "an iterator that is used up": (lambda: Plugin(read_rules=_shared()), "no read rule returns as a metadata column"),
     "a rule that does not pickle": (
         lambda: Plugin(read_rules=reads(selector=replace(READ["selector"], locate=lambda files: files))),
         "Hook read_rules.*RowSelector can't be pickled.*module level",

@@ -1,4 +1,4 @@
-"""Tables that tests write to, and plugins that ask something of writes."""
+"""Tables that tests write to, and plugins that require something of writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows to files and back: through our reader and another one, and what the log says of them."""
+"""Rows to files and back: through our reader and another one, and what the log specifies for them."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_rows_that_are_no_arrow_are_refused(make: Make) -> None:
         write(make({"id": "long"}), {"id": [1]})
 
 
-# --- what the schema asks ------------------------------------------------------------------
+# --- what the schema requires ------------------------------------------------------------------
 
 
 def not_null(t: Any, **metadata: Any) -> dict[str, Any]:
@@ -346,7 +346,7 @@ def test_void_columns_are_left_out_of_files(make: Make) -> None:
     assert rows(snapshot) == [{"id": 1, "nothing": None}]
 
 
-# --- what features ask ---------------------------------------------------------------------
+# --- what features require ---------------------------------------------------------------------
 
 
 def test_filled_columns_are_computed_in_order_and_checked(make: Make) -> None:

@@ -24,7 +24,7 @@ def run_ordered(tasks: Iterable[Task], workers: int, budget_bytes: int) -> Itera
     Parameters
     ----------
     tasks : iterable
-        Asked for the next task only when a thread is free.
+        Requested the next task only when a thread is free.
     workers : int
         Threads; one task at a time on each.
     budget_bytes : int

@@ -20,15 +20,15 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 public class Driver {
   private static StructType struct(String json) { return (StructType) DataType$.MODULE$.fromJson(json); }
-  // the rows of files, as Spark's own Parquet reader gives them; stored: the columns under the names that files have for
-  // the fields within them, empty where these are the same
+  // the rows of files, as Spark's own Parquet reader returns them; stored: the columns under the names that files have for
+  // the fields within them, empty if these are the same
   public Object relation(org.apache.spark.sql.classic.SparkSession session, String root, String columns, String stored,
                          String constants, int vectorColumns, boolean byFieldId, String identity, long tableWidth,
                          java.util.function.Function python) {
     PlanFiles.install(session);
     StructType schema = struct(constants), shown = struct(columns);
     TableFiles files = new TableFiles(new Path(root), schema, vectorColumns, byFieldId, identity, tableWidth, python);
-    // a file that is missing or broken is never passed over, whatever the session says
+    // a file that is missing or broken is never passed over, whatever the session specifies
     HashMap options = new HashMap();
     options.put("ignoreMissingFiles", "false");
     options.put("ignoreCorruptFiles", "false");

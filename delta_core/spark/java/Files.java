@@ -20,7 +20,7 @@ public class Files extends scala.collection.immutable.AbstractSeq {
   private final int count;
   public Files(Found from, int[] numbers, int count) { this.from = from; this.numbers = numbers; this.count = count; }
   public int length() { return count; }
-  // named since two superclasses have one: javac asks which
+  // named since two superclasses have one: javac requires which
   public scala.collection.SeqFactory iterableFactory() { return scala.collection.immutable.Seq$.MODULE$; }
   public int knownSize() { return count; }
   public Object apply(int i) {

@@ -31,7 +31,7 @@ public abstract class Found {
   // all of them, to be compared
   abstract List constants(int f);
   Integer number(int f) { return new Integer(numbers[f]); }
-  // adds what Python is to be told of a file whose vector is wanted
+  // adds what Python is to be notified of a file whose vector is requested
   void ask(int f, StringBuilder wanted) { wanted.append(" ").append(numbers[f]); }
   synchronized long bytes() {
     if (bytes < 0L) {
@@ -40,7 +40,7 @@ public abstract class Found {
     }
     return bytes;
   }
-  // whether these are the same files of one version, where a file's place tells all else of it
+  // whether these are the same files of one version, if a file's place reports all else of it
   boolean sameFiles(Found other) {
     if (other == this) return true;
     if (other == null || other.count != count || other.bytes() != bytes()) return false;

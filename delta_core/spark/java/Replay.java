@@ -65,7 +65,7 @@ public class Replay extends Found {
     }
     return json(out);
   }
-  // those of them whose size the log does not tell
+  // those of them whose size the log does not report
   public String unsized() {
     LinkedHashSet out = new LinkedHashSet();
     for (int i = 0; i < rows.length; i++) if (rows[i].isNullAt(1)) out.add(rows[i].getUTF8String(0));
@@ -98,7 +98,7 @@ public class Replay extends Found {
     }
   }
   void ask(int f, StringBuilder wanted) { wanted.append("\n").append(f).append(" ").append(descriptors[f]); }
-  // a relative path as a name, null where that takes more than its escapes
+  // a relative path as a name, null if that takes more than its escapes
   static String decoded(String path) {
     if (rooted(path)) return null;
     if (path.indexOf('%') < 0) return path;

@@ -46,7 +46,7 @@ public class TableFiles implements FileIndex {
   }
   public TableFiles planned(String filters, long width) { return new TableFiles(this, filters == null ? null : find(filters), width); }
   public boolean isPlanned() { return width >= 0L; }
-  // what a filter leaves, null where it tells nothing of files; the same filter finds the same object
+  // what a filter leaves, null if it contains nothing of files; the same filter finds the same object
   private Found find(String filters) {
     synchronized (answers) {
       if (answers.containsKey(filters)) return (Found) answers.get(filters);
@@ -177,7 +177,7 @@ public class TableFiles implements FileIndex {
     if (!(o instanceof TableFiles)) return false;
     TableFiles other = (TableFiles) o;
     boolean same = other.answers == answers || (!identity.isEmpty() && identity.equals(other.identity));
-    // Spark drops what a rule made of a plan where it equals the plan
+    // Spark drops what a rule made of a plan if it equals the plan
     return same && isPlanned() == other.isPlanned() && (found == null ? other.found == null : found.sameFiles(other.found));
   }
   public int hashCode() {

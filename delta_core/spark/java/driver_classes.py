@@ -21,7 +21,7 @@ __all__ = ["class_loader"]
 
 
 def class_loader(spark: Any) -> Any:
-    """Return a loader of our classes; raises EngineError where they can't be compiled."""
+    """Return a loader of our classes; raises EngineError if they can't be compiled."""
     jvm = spark._jvm
     parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     kept = _place(str(spark.version), str(jvm.java.lang.System.getProperty("java.version")))
@@ -48,7 +48,7 @@ def class_loader(spark: Any) -> Any:
 
 
 def _place(*versions: str) -> Path | None:
-    """Return where classes are kept; None where others could put theirs, or nothing can be written."""
+    """Return where classes are kept; None if others could put theirs, or nothing can be written."""
     home = os.environ.get("XDG_CACHE_HOME")
     try:
         folder = (Path(home) if home else Path.home() / ".cache") / "delta_core"

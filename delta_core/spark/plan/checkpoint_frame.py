@@ -1,4 +1,4 @@
-"""The file actions of a checkpoint as a DataFrame: executors read its Parquet files, and no more of them than is asked.
+"""The file actions of a checkpoint as a DataFrame: executors read its Parquet files, and no more of them than is queried.
 
 Statistics are typed here as the kernel types them. What is read in doubt is null: a statistic that is not known keeps
 its file.
@@ -62,7 +62,7 @@ _GLOB = str.maketrans({c: f"\\{c}" for c in "[]{}*?\\"})
 
 
 class Shape(Struct, frozen=True):
-    """Which columns of file actions are wanted.
+    """Which columns of file actions are requested.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Shape(Struct, frozen=True):
         )
 
     def joined(self, other: Shape, most_leaves: int) -> Shape:
-        """Return what has all of both; statistics of the other alone where they would be too many."""
+        """Return what has all of both; statistics of the other alone if they would be too many."""
         leaves = tuple(dict.fromkeys((*self.leaves, *other.leaves)))
         return Shape(
             tuple(dict.fromkeys((*self.partitions, *other.partitions))),
@@ -146,7 +146,7 @@ def vector_id(vector: Column) -> Column:
 
 
 def canonical_path(path: Column) -> Column:
-    """Return what a path of the log names, as `KeySet` compares paths: equal where these are.
+    """Return what a path of the log names, as `KeySet` compares paths: equal if these are.
 
     Escapes that make no text are left as they are written.
     """
@@ -164,7 +164,7 @@ def canonical_path(path: Column) -> Column:
 
 
 class _Form(Struct, frozen=True):
-    """What files of one writer have: types of the constants, where each statistic stands, whether there is its text."""
+    """What files of one writer have: types of the constants, where each statistic is, whether there is its text."""
 
     constants: tuple[Any, ...]
     structs: tuple[Any, ...]
@@ -183,7 +183,7 @@ def _form(handle: CheckpointHandle, shape: Shape) -> _Form:
 
 
 def _struct_type(handle: CheckpointHandle, leaf: FileStatistic) -> T.DataType | None:
-    """Return the type of a statistic that stands in a column, None where it is to be found in the text, if at all."""
+    """Return the type of a statistic that is in a column, None if it is to be found in the text, if at all."""
     found = handle.arrow_type(("add", "stats_parsed", *statistic_path(leaf)))
     kind = None if found is None else _spark(found)
     return kind if kind is not None and _is_exact(kind, leaf) else None
@@ -306,7 +306,7 @@ def leaf_type(leaf: FileStatistic) -> str:
 
 def _parsed(text: Column, leaves: Sequence[FileStatistic]) -> dict[FileStatistic, Column]:
     """Return statistics from their JSON text, found in one pass."""
-    # names that differ in case alone could not be told apart
+    # names that differ in case alone could not be distinguished
     folded = [tuple(n.lower() for n in statistic_path(x)) for x in leaves]
     known = [x for x, name in zip(leaves, folded, strict=True) if folded.count(name) == 1]
     if not known:

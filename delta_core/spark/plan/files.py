@@ -33,7 +33,7 @@ _SCHEMES = {"s3://": "s3a://", "gcs://": "gs://"}
 
 
 class Rows(Struct, frozen=True):
-    """Rows of one file: those that are dropped, or (``keeps``) the only ones that are wanted."""
+    """Rows of one file: those that are dropped, or (``keeps``) the only ones that are requested."""
 
     file: int
     rows: RowSet
@@ -41,7 +41,7 @@ class Rows(Struct, frozen=True):
 
 
 class PlannedFiles:
-    """The files of a scan, or some of them; columns are loaded when they are asked for.
+    """The files of a scan, or some of them; columns are loaded when they are requested.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class PlannedFiles:
         return decode_paths(self._selected.column("path").slice(number, 1))[0]
 
     def sizes(self) -> pa.Array:
-        """Return int64 bytes of each file, asking the store where the log does not tell."""
+        """Return int64 bytes of each file, querying the store if the log does not report."""
         column = self.files.columns(["size"]).column(0).combine_chunks()
         if not column.null_count:
             return column
@@ -98,7 +98,7 @@ class PlannedFiles:
     def check_stored(self) -> None:
         """Refuse files that are missing, or empty: a reader of paths passes over these.
 
-        Raises DataFileNotFoundError and DataFileError. Asks the store once a file.
+        Raises DataFileNotFoundError and DataFileError. Queries the store once a file.
         """
         storage = self._scan.source.engine.storage
         paths = decode_paths(self.table.column("path"))
@@ -128,7 +128,7 @@ class PlannedFiles:
 
     @cached_property
     def _selected(self) -> pa.Table:
-        """What selectors ask for, one row a file."""
+        """What selectors request, one row a file."""
         names = ["path", *(c for s in self._scan.plan.selectors for c in s.columns)]
         return self.files.columns(list(dict.fromkeys(names)))
 
@@ -149,7 +149,7 @@ class PlannedFiles:
 
     @cached_property
     def num_records(self) -> pa.Array:
-        """Physical rows of the files that have a vector, in their order, by statistics, null where unknown."""
+        """Physical rows of the files that have a vector, in their order, by statistics, null if unknown."""
         chosen = _choose(self.files, self.with_vector)
         return chosen.statistics([_NUM_RECORDS]).column(0).combine_chunks()
 
@@ -166,12 +166,12 @@ class PlannedFiles:
         return total
 
     def bit_bytes(self) -> int | None:
-        """Return how large the vectors are at one bit a row, None where statistics do not tell."""
+        """Return how large the vectors are at one bit a row, None if statistics do not report."""
         counts = self.num_records
         return None if counts.null_count else int(np.sum((int64_values(counts) + 63) // 64 * 8))
 
     def largest_file(self) -> int | None:
-        """Return the most rows of a file that has a vector, None where statistics do not tell."""
+        """Return the most rows of a file that has a vector, None if statistics do not report."""
         counts = self.num_records
         return None if counts.null_count else int(max(int64_values(counts), default=0))
 
@@ -215,7 +215,7 @@ def _exists(storage: Storage, path: str) -> bool:
 
 
 def root_of(uri: Callable[[str], str]) -> str:
-    """Return what stands before a name in the place of a file."""
+    """Return what precedes a name in the place of a file."""
     return uri("x")[:-1]
 
 

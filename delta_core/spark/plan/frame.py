@@ -1,4 +1,4 @@
-"""A scan's plan as a DataFrame: raw rows, then logical shape, then checks, then filter, then what was asked for."""
+"""A scan's plan as a DataFrame: raw rows, then logical shape, then checks, then filter, then what was requested."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from delta_core.spark.types import narrowed, raw_schema, renamed, reshape, shown
 
 __all__ = ["Route", "frame", "is_indexed"]
 
-#: ``index``: a file index in the driver; ``join``: plain DataFrames; ``auto``: the first where it can be had.
+#: ``index``: a file index in the driver; ``join``: plain DataFrames; ``auto``: the first if it can be had.
 Route = Literal["auto", "index", "join"]
 
 #: Bytes of vectors that a client of Spark Connect decodes and sends.
@@ -106,11 +106,11 @@ def _fits(largest: int, stored: int, most: int) -> bool:
 
 
 def _row_index(raw: StructType, needed: bool) -> str:
-    """Return the SQL name of a row's position; a column of the table may hide it, which is refused where it matters."""
+    """Return the SQL name of a row's position; a column of the table may hide it, which is rejected if it matters."""
     taken = next((f.name for f in raw.fields if f.name.lower() == "_metadata"), None)
     if taken is not None and needed:
         raise UnsupportedOperationError(
-            f"The table's files have a column {taken!r}, under which Spark tells a row's position, which this read "
+            f"The table's files have a column {taken!r}, under which Spark reports a row's position, which this read "
             "needs. Read the table with engine 'arrow', or without that column.",
             column=taken,
         )
@@ -133,7 +133,7 @@ class _Stages:
         self._zone = str(spark.conf.get("spark.sql.session.timeZone"))
 
     def build(self, rows: DataFrame, row: str, in_driver: bool = False) -> DataFrame:
-        """Return the rows as they were asked for; ``in_driver``: its classes may help."""
+        """Return the rows as they were requested; ``in_driver``: its classes may help."""
         if not self._plan.checks and self._plan.filter is None:  # at once: each step takes Spark time to analyse
             below = [self._column_below(o) for o in self._plan.outputs]
             pairs = [(b, o.field.name) for b, o in zip(below, self._plan.outputs, strict=True) if b is not None]
@@ -150,7 +150,7 @@ class _Stages:
         return out.select(*[self._output(o) for o in self._plan.outputs])
 
     def _column_below(self, output: Output) -> str | None:
-        """Return the name of the raw column or constant that an output is, None where it is more than that."""
+        """Return the name of the raw column or constant that an output is, None if it is more than that."""
         value = output.value
         if isinstance(value, ConstantSource):
             return None if value.index is None else constant_name(value.index)
@@ -160,7 +160,7 @@ class _Stages:
         return raw.name if raw.type == have == narrowed(have, output.field.type) else None
 
     def _direct(self, row: str) -> list[Column] | None:
-        """Return the outputs over raw columns, None where there is more to do."""
+        """Return the outputs over raw columns, None if there is more to do."""
         out = []
         for output in self._plan.outputs:
             name, value, below = output.field.name, output.value, self._column_below(output)

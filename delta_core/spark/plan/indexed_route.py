@@ -43,7 +43,7 @@ class Relation(NamedTuple):
     row : str
         The SQL name of a row's position.
     identity : str
-        The same for every read of one version with the same options; empty where nothing tells.
+        The same for every read of one version with the same options; empty if nothing reports.
     """
 
     scan: Scan
@@ -101,7 +101,7 @@ def read_indexed(spark: Any, relation: Relation, listing: Listing) -> DataFrame:
 def constant_schema(scan: Scan, vectors: VectorForm) -> T.StructType:
     """Return the columns that are one value a file: those of the plan, and its vectors.
 
-    A scan hands out all of them: a table that has none is read by the very plan that reads its bare files.
+    A scan hands out all of them: a table that has none is read by the very plan that reads its plain files.
     """
     types = scan.source.state.types
     fields = [T.StructField(constant_name(i), spark_type(c.type, types)) for i, c in enumerate(scan.plan.constants)]
@@ -123,9 +123,9 @@ class VectorForm:
     Parameters
     ----------
     columns : tuple of str
-        The binary columns that hold them; none where no file has such rows.
+        The binary columns that hold them; none if no file has such rows.
     bits : int or None
-        The bytes of the dropped rows at one bit a row, where known.
+        The bytes of the dropped rows at one bit a row, if known.
     stored : int
         Their bytes as the log has them.
     """

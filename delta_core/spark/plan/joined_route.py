@@ -33,7 +33,7 @@ _TASK_VECTORS = 512
 
 
 def never() -> Column:
-    """Return false, in a form that keeps a condition where it stands and is evaluated for each row."""
+    """Return false, in a form that keeps a condition at its place, where it is evaluated for each row."""
     return F.spark_partition_id() < 0
 
 
@@ -124,7 +124,7 @@ def _chunks(spark: Any, scan: Scan, files: PlannedFiles, most: int) -> DataFrame
     """Return the vectors' chunks: decoded here and broadcast, or by executors and joined as Spark likes."""
     if files.stored_bytes() <= most:
         return F.broadcast(spark.createDataFrame(chunk_table(files.rows()), CHUNK_SCHEMA))
-    # what chose rows is at hand already; what drops them is read where there is room
+    # what chose rows is at hand already; what drops them is read if there is room
     chosen = sorted(files.files.keep or {})
     here = spark.createDataFrame(chunk_table(files.rows(chosen)), CHUNK_SCHEMA)
     parts = [here]

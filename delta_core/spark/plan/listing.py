@@ -18,16 +18,16 @@ from delta_core.spark.plan.handover import HandedFiles, is_flat, write_files
 
 __all__ = ["Listing"]
 
-#: Files up to which a table is looked at as soon as it is read: what is broken is told where it was asked for.
+#: Files up to which a table is looked at as soon as it is read: damage is reported where the data was requested.
 _AT_ONCE = 10_000
 #: Files that are handed over together, in the order of the log: what is held of them is dropped before the next ones.
 _RUN = 1 << 19
 
 
 class Listing:
-    """What the file index asks of a scan's files.
+    """What the file index requires of a scan's files.
 
-    A file is known by its number: the row in which it stands among all rows of the log's chunks. It is the same
+    A file is known by its number: the row in which it is among all rows of the log's chunks. It is the same
     whichever filter left the file.
     """
 
@@ -101,7 +101,7 @@ class Listing:
         return PlannedFiles(self._scan, self._at(np.array([number]))).path(0)
 
     def path_at(self, place: str) -> str | None:
-        """Return the path of the file at a place that Spark names, None where none of the files lies there."""
+        """Return the path of the file at a place that Spark names, None if none of the files lies there."""
         planned = PlannedFiles(self._scan, self.files)
         number = planned.hadoop_paths().index(place).as_py()
         return None if number < 0 else planned.path(number)

@@ -1,4 +1,4 @@
-"""Names of the columns that stand between the files and the rows handed out; no table has such."""
+"""Names of the columns that be between the files and the rows handed out; no table has such."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["FILE", "ROW", "VECTOR", "WANTED", "column_name", "constant_name"]
 
 FILE = "__delta_file"
 ROW = "__delta_row"
-#: Rows that are dropped, and rows that alone are wanted, of a file.
+#: Rows that are dropped, and rows that alone are requested, of a file.
 VECTOR, WANTED = "__delta_vector", "__delta_wanted"
 
 

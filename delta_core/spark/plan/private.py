@@ -137,9 +137,9 @@ def file_relation(
         The same for relations of the same rows, so that Spark reuses what it computed or cached of them; empty: unique.
     table_width : int
         Bytes that Spark would count for a row of all columns that the files hold.
-    ask : function(str) -> object
-        Asked when a query is planned: ``files <filters as JSON>`` for the name of a file by `write_files`, or the object of
-        `ReplayedRows`, or None where the filters tell nothing of files; ``size`` for the bytes of all files, as text; and
+    require : function(str) -> object
+        Requested when a query is planned: ``files <filters as JSON>`` for the name of a file by `write_files`, or the object of
+        `ReplayedRows`, or None if the filters contain nothing of files; ``size`` for the bytes of all files, as text; and
         ``vectors <numbers>`` (for `ReplayedRows`: a line for each file, of its number and descriptor) for the name of a
         file of vectors.
     """
@@ -222,7 +222,7 @@ class ReplayedRows:
         return list(json.loads(self.java.odd()))
 
     def unsized(self) -> list[str]:
-        """Return the paths of files whose size the log does not tell."""
+        """Return the paths of files whose size the log does not report."""
         return list(json.loads(self.java.unsized()))
 
     def place(self, path: str, place: str, hadoop: str, size: int) -> None:
@@ -286,7 +286,7 @@ def num_tasks(spark: Any) -> Column:
 
 @contextmanager
 def own_python(spark: Any) -> Iterator[None]:
-    """Have functions that are made within run under this interpreter, where nobody chose another one.
+    """Have functions that are made within run under this interpreter, if nobody chose another one.
 
     Spark takes ``python3`` from PATH for its workers. In local mode these run on this machine: what runs here serves there.
     """

@@ -24,12 +24,12 @@ _FUNCTIONS = frozenset(("isnull", "isnotnull", "startswith", "in", "=", "<=>", "
 
 
 class FilterReader:
-    """From a filter over the raw columns, as the file index writes it, to what it asks of files.
+    """From a filter over the raw columns, as the file index writes it, to what it requires of files.
 
     Parameters
     ----------
     raw, logical : StructType
-        The columns as Spark's reader knows them, and in parallel as users do; columns beyond those of ``logical``
+        The columns as Spark's reader has them, and in parallel as users do; columns beyond those of ``logical``
         are no columns of the table.
     """
 
@@ -92,7 +92,7 @@ class FilePruner:
         self._filters = filters
 
     def __call__(self, text: str) -> FileSet | None:
-        """Return the files that may hold such a row; None where the filter tells nothing of files."""
+        """Return the files that may hold such a row; None if the filter contains nothing of files."""
         if text == "[]":
             return self._files
         if self._files.keep is not None:

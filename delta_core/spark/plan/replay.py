@@ -124,7 +124,7 @@ def _cores(spark: Any) -> int:
 
 
 def _wanted(spark: Any, given: int | None) -> int | None:
-    """Return the number of actions that the call or the session asks for."""
+    """Return the number of actions that the call or the session requests."""
     found = spark.conf.get(SETTING, None) if given is None else given
     if found is None:
         return None
@@ -192,7 +192,7 @@ class Replay:
 
     @cached_property
     def facts(self) -> Facts:
-        """Sums over all live files; raises CheckpointError where the checkpoint can't be read."""
+        """Sums over all live files; raises CheckpointError if the checkpoint can't be read."""
         return self._reading(self._found_facts)
 
     def _found_facts(self) -> Facts:
@@ -337,7 +337,7 @@ class Replay:
     def _reading(self, job: Callable[[], _Found]) -> _Found:
         """Run a job over the checkpoint; what it can't read is named as on the driver.
 
-        Executors open files by name: where one was replaced meanwhile, the result may be of both, and the job runs again
+        Executors open files by name: if one was replaced meanwhile, the result may be of both, and the job runs again
         on the files of a fresh listing.
         """
         for _ in range(MOST_CHANGES):
@@ -424,7 +424,7 @@ def _strings(table: pa.Table) -> pa.Table:
 
 
 class _Tests:
-    """The tests of files that Spark makes, weaker than the kernel's where they might not mean the same."""
+    """The tests of files that Spark makes, weaker than the kernel's if they might not mean the same."""
 
     def __init__(self, spark: Any, scan: Scan, asked: SkippingPlan) -> None:
         zones = {str(spark.conf.get("spark.sql.session.timeZone")).upper(), scan.source.timezone.upper()}
@@ -438,7 +438,7 @@ class _Tests:
         self.statistics = tuple(found)
 
     def is_known(self, e: Expression) -> bool:
-        """Whether Spark asks this as the kernel does."""
+        """Whether Spark requires this as the kernel does."""
         return all(map(self._is_known_part, all_parts(e)))
 
     def _is_known_part(self, e: Expression) -> bool:
@@ -451,7 +451,7 @@ class _Tests:
         return isinstance(e, (Literal, Values))
 
     def apply(self, files: DataFrame, shape: Shape) -> DataFrame:
-        """Return the files that may pass: partition values are asked before statistics."""
+        """Return the files that may pass: partition values are queried before statistics."""
         every = [*self._partition, *self._statistics]
         values = dict.fromkeys(leaf for e in every for leaf in leaves(e) if isinstance(leaf, PartitionValue))
         names = {leaf: f"typed_{i}" for i, leaf in enumerate(values)}
@@ -464,7 +464,7 @@ class _Tests:
         def test(e: Expression, unknown: bool) -> Column:
             passed = F.coalesce(F.expr(to_sql(e, place, self._functions)), F.lit(unknown))
             for leaf in leaves(e):
-                if isinstance(leaf, PartitionValue):  # what is no value of the type is refused by name, later
+                if isinstance(leaf, PartitionValue):  # what is no value of the type is rejected by name, later
                     passed |= F.col(names[leaf]).isNull() & _text(shape, leaf).isNotNull()
             return passed
 

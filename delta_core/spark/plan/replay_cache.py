@@ -14,7 +14,7 @@ from delta_core.spark.plan.checkpoint_frame import Shape, read_checkpoint
 
 __all__ = ["MOST_CHECKPOINTS", "Facts", "Held", "Key", "forget", "held_checkpoint"]
 
-#: Checkpoints that are kept; the one that was asked for the longest time ago goes first.
+#: Checkpoints that are kept; the one that was requested the longest time ago goes first.
 MOST_CHECKPOINTS = 4
 #: Statistics of a checkpoint that are kept together.
 _MOST_LEAVES = 32
@@ -43,7 +43,7 @@ class Facts(NamedTuple):
     stored : int
         Bytes of the vectors as the log has them.
     bits : int or None
-        The same at a bit a row; None where statistics do not tell.
+        The same at a bit a row; None if statistics do not report.
     largest : int
         The most rows of a file with a vector, as far as known.
     """
@@ -56,7 +56,7 @@ class Facts(NamedTuple):
 
 
 class Held(Struct):
-    """A checkpoint's file actions, as far as they were asked for."""
+    """A checkpoint's file actions, as far as they were requested."""
 
     session: Any
     frame: DataFrame

@@ -1,6 +1,6 @@
 """What rows have to fulfil, as conditions that fail the job which writes them: no second pass, and no filter.
 
-A filter could be pushed below what drops a row; so the conditions stand in the value of a column that is written.
+A filter could be pushed below what drops a row; so the conditions are in the value of a column that is written.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def shown_row(schema: StructType) -> Column:
 
 
 def schema_conditions(schema: StructType) -> Iterator[Condition]:
-    """Yield what the schema itself asks: no null where there may be none, no text that is longer than declared."""
+    """Yield what the schema itself requires: no null if there may be none, no text that is longer than declared."""
     types = {f.name: f.type for f in schema.fields}
     for name, check in schema_checks(schema).items():
         for test, text, path in _tests(check, types[name]):
@@ -92,7 +92,7 @@ def _part_type(t: DataType, part: str) -> DataType:
 
 
 def _within(t: DataType, part: str, test: _Test) -> _Test:
-    """Return the test of what holds a part: true where it is null itself."""
+    """Return the test of what holds a part: true if it is null itself."""
     if isinstance(t, StructType):
         return lambda x: x.isNull() | test(x.getField(part))
     if isinstance(t, ArrayType):
@@ -102,7 +102,7 @@ def _within(t: DataType, part: str, test: _Test) -> _Test:
 
 
 def translated(error: BaseException, conditions: Sequence[Condition]) -> DeltaError | None:
-    """Return what a failed job says of a row that broke a condition or did not fit; None for any other failure."""
+    """Return what a failed job specifies for a row that broke a condition or did not fit; None for any other failure."""
     text = str(error)
     broken = _BROKEN.search(text)
     if broken is not None and int(broken[1]) < len(conditions):

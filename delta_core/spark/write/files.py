@@ -1,4 +1,4 @@
-"""DataFrames to data files of a table, and to what the log says of them."""
+"""DataFrames to data files of a table, and to what the log specifies for them."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class FrameOptions(Struct, frozen=True):
     ----------
     max_records_per_file : int, optional
     optimize : bool, optional
-        Whether rows are first brought into about as many tasks as files of the target size need (a shuffle); what
-        ``delta.autoOptimize.optimizeWrite`` says unless given.
+        Whether rows are first shuffled into about as many tasks as files of the target size need (a shuffle); what
+        ``delta.autoOptimize.optimizeWrite`` specifies unless given.
     options : Mapping
         Further options of Spark's Parquet writer.
     plain : bool
@@ -135,7 +135,7 @@ def _balanced(prepared: PhysicalRows) -> DataFrame:
     return prepared.frame.hint("rebalance", *columns)
 
 
-# --- what the log says ---------------------------------------------------------------------
+# --- what the log specifies ---------------------------------------------------------------------
 
 
 def _written(
@@ -186,7 +186,7 @@ def _change_files(engine: Engine, paths: Sequence[str]) -> pa.Table:
 
 
 def _partition_values(plan: WritePlan, directory: str, paths: Sequence[str]) -> list[list[tuple[str, str | None]]]:
-    """Return what the directories say, in the log's spelling."""
+    """Return what the directories specify, in the log's spelling."""
     table = plan.table
     if not table.partition_columns:
         return [[] for _ in paths]

@@ -23,7 +23,7 @@ from delta_core.spark.plan.files import hadoop_path
 __all__ = ["Job"]
 
 _MANIFEST = "_spark_metadata"
-#: What the files must be, whatever the session says: no INT96, no hybrid calendar, variants whole.
+#: What the files must be, whatever the session specifies: no INT96, no hybrid calendar, variants whole.
 _CONF = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
@@ -87,7 +87,7 @@ class Job(Struct):
             raise
 
     def delete(self, paths: Sequence[str] | None = None) -> None:
-        """Delete some files, or the directory with all that is in it; what a store refuses is left to vacuum."""
+        """Delete some files, or the directory with all that is in it; what a store rejects is left to vacuum."""
         with contextlib.suppress(Exception):
             if not private.is_available(self.spark):
                 self.storage.delete(self._inputs() if paths is None else paths)
@@ -101,7 +101,7 @@ class Job(Struct):
 
     def _run_sink(self, rows: DataFrame, partition_columns: Sequence[str]) -> None:
         spark, jvm = self.spark, self.spark._jvm
-        # settings stand in a session of their own: another thread's queries don't see them
+        # settings are in a session of their own: another thread's queries don't see them
         session = spark._jsparkSession.cloneSession()
         for key, value in _CONF.items():
             session.conf().set(key, value)
@@ -169,7 +169,7 @@ def _calendar(spark: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _set(spark: Any, values: Mapping[str, str]) -> Iterator[None]:
-    """Set the session's settings for a while; those that this Spark does not know are left out."""
+    """Set the session's settings for a while; those that this Spark does not support are left out."""
     before: dict[str, str | None] = {}
     for key, value in values.items():
         before[key] = spark.conf.get(key, None)

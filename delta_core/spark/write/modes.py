@@ -34,7 +34,7 @@ _PLACE = "_file_path"
 
 
 class FrameWriteOptions(Struct, frozen=True):
-    """What a write with Spark may ask beside `WriteOptions`.
+    """What a write with Spark may require beside `WriteOptions`.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def _check(options: WriteOptions, own: FrameWriteOptions) -> None:
         raise InvalidArgumentError("replace_using and replace_on exclude each other.")
     if options.mode != "overwrite":
         raise InvalidArgumentError(
-            "replace_using and replace_on say which rows are replaced: they need mode='overwrite'."
+            "replace_using and replace_on specify which rows are replaced: they need mode='overwrite'."
         )
     if (
         options.replace_where is not None
@@ -120,7 +120,7 @@ class _FrameWrite(TableWrite):
         return self._write(plan, self.source, data_change=self.options.data_change)
 
     def write_kept(self, plan: WritePlan, rows: Scan, carried: Mapping[str, str]) -> Written:
-        """Write rows of the table anew, read and written by Spark."""
+        """Write rows of the table again, read and written by Spark."""
         found = frame(self.spark, rows)
         return self._write(plan, _renamed(found, carried), kept=True)
 
@@ -167,9 +167,9 @@ class _FrameWrite(TableWrite):
             super()._replace(base, predicate)
 
     def _replace_matching(self, base: Snapshot) -> None:
-        """Remove what matches a new row: files that hold such rows are written anew without them.
+        """Remove what matches a new row: files that hold such rows are written again without them.
 
-        The new rows are read from the files just written: computed twice, a query may give others.
+        The new rows are read from the files just written: computed twice, a query may return others.
         """
         plan = self.transaction.plan
         new = FileSet.of(self.written[0].adds)

@@ -1,4 +1,4 @@
-"""Rows as users give them to physical rows: `write.apply` as Spark's expressions, all in the job that writes them."""
+"""Rows as users pass them to physical rows: `write.apply` as Spark's expressions, all in the job that writes them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _VOID = PrimitiveType("void")
 _TASK_ROW, _TASK_INDEX, _NUM_TASKS, _NEVER = (f"__delta_{n}" for n in ("task_row", "task_index", "num_tasks", "never"))
 #: A task numbers its rows below this, as in Spark's monotonically_increasing_id.
 _TASK_ROWS = 2**33
-#: Field metadata that a table's own columns need; other such keys tell of the query that a column came from.
+#: Field metadata that a table's own columns need; other such keys describe the query that a column came from.
 _KEPT = ("__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS")
 
 
@@ -55,7 +55,7 @@ class PhysicalRows(Struct, frozen=True):
     directories : tuple of str
         Those columns, in the order of the table's partition columns.
     is_scattered : bool
-        Whether rows were brought into more tasks than they had, for their numbers' sake.
+        Whether rows were shuffled into more tasks than they had, for their numbers' sake.
     """
 
     frame: DataFrame
@@ -68,7 +68,7 @@ class PhysicalRows(Struct, frozen=True):
 def given_schema(rows: DataFrame) -> Schema:
     """Return the schema of a DataFrame as a table's.
 
-    Every part is nullable: what Spark knows of a query's nulls is no promise for rows to come.
+    Every part is nullable: what Spark has of a query's nulls is no promise for rows to come.
     """
     found = StructType.from_json(rows.schema.json())
     return Schema(_given_field(f) for f in found.fields)
@@ -138,7 +138,7 @@ class _Preparation:
         if changes and plan.capture is not None:
             self._extra[plan.capture.change_column] = PrimitiveType("string")
         found = given_schema(rows)
-        # the same rows are taken and refused as by the Arrow engine
+        # the same rows are taken and rejected as by the Arrow engine
         self._prepared = PrepareRows(plan, self._arrow_schema(found), engine.evaluator, kept=kept, changes=changes)
         lower = {n.lower(): n for n in (*self._fields, *self._extra)}
         self._given = {lower[f.name.lower()]: f for f in found.fields}
@@ -184,7 +184,7 @@ class _Preparation:
         return PhysicalRows(frame, tuple(directories), tuple(fills), conditions, self._is_scattered)
 
     def _logical(self) -> list[Column]:
-        """Return every column of the table by its name, and carried ones, null where the rows lack them."""
+        """Return every column of the table by its name, and carried ones, null if the rows lack them."""
         out = []
         wanted = {n: f.type for n, f in self._fields.items() if f.type != _VOID} | self._extra
         for name, t in wanted.items():
@@ -214,7 +214,7 @@ class _Preparation:
         ]
 
     def _num_tasks(self) -> Column:
-        """Return how many tasks number the rows; where Spark does not tell, rows are brought into a known number."""
+        """Return how many tasks number the rows; if Spark does not report, rows are shuffled into a known number."""
         spark = self._rows.sparkSession
         if not self._is_plain:
             return private.num_tasks(spark)
@@ -247,7 +247,7 @@ class _Preparation:
     # --- partitions ------------------------------------------------------------------------
 
     def _partition_conditions(self) -> list[Condition]:
-        """Return what the names of directories can't tell apart."""
+        """Return what the names of directories can't distinguish."""
         found = []
         for name in self._plan.table.partition_columns:
             t, column = self._fields[name].type, F.col(quote_name(name))
@@ -330,7 +330,7 @@ class _Preparation:
             return ast.Column((leaf.name,)) if known else ast.Cast(ast.Literal(None), leaf.type)
         if isinstance(leaf, ast.Column):
             return leaf
-        raise InvalidArgumentError(f"A write can't evaluate {leaf}: it stands for what is read.")
+        raise InvalidArgumentError(f"A write can't evaluate {leaf}: it represents what is read.")
 
 
 def _check_ids(physical: Field) -> None:

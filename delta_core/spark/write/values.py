@@ -1,4 +1,4 @@
-"""Columns as users give them, brought to a table's types without losing a value: `write.convert` for Spark.
+"""Columns as users pass them, provided to a table's types without losing a value: `write.convert` for Spark.
 
 What may be turned into what is decided there, from the types alone; here a value that does not fit fails its row.
 """

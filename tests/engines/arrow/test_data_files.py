@@ -1,4 +1,4 @@
-"""Parquet as others wrote it becomes the columns that a read wants, exactly, or is refused by name."""
+"""Parquet as others wrote it becomes the columns that a read wants, exactly, or is rejected by name."""
 
 import datetime as dt
 import threading
@@ -237,7 +237,7 @@ def test_decimals_in_every_physical_type(tmp_path, as_integer, precision):
 
 
 def test_int96_timestamps_are_instants(tmp_path):
-    # pyarrow writes INT96 within its own nanoseconds only; what lies beyond stands in the corpus
+    # pyarrow writes INT96 within its own nanoseconds only; what lies beyond is in the corpus
     stored = pa.array([dt.datetime(2000, 1, 2, 3, 4, 5, 678901, tzinfo=dt.UTC), None], pa.timestamp("us", "UTC"))
     found = one(tmp_path, stored, "timestamp", use_deprecated_int96_timestamps=True)
     assert found.to_pylist() == stored.to_pylist()

@@ -221,7 +221,7 @@ def test_files_and_their_directories_are_synced(tmp_path: Path, monkeypatch: pyt
         original(handle)
 
     if not Path("/proc/self/fd").exists():
-        pytest.skip("this system does not tell what a handle stands for")
+        pytest.skip("this system does not return what a handle is for")
     monkeypatch.setattr(os, "fsync", noted)
     found = write_files(open_storage(str(tmp_path)), asked(partitioned=True), table(20), by_remainder)
     files = {tmp_path / f.path for f in found}

@@ -415,7 +415,7 @@ GROWING = [
 
 @pytest.mark.parametrize("text", GROWING)
 def test_text_that_grows_beyond_the_limit_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # a hundredth of the limit, and of the sizes asked for, keeps the test small
+    # a hundredth of the limit, and of the sizes requested, keeps the test small
     monkeypatch.setattr(result_size, "LARGEST_RESULT", result_size.LARGEST_RESULT // 100)
     smaller = re.sub(r"(\d)00(0{4,6})\b", r"\1\2", text).replace("536870913", "5368710")
     with pytest.raises(ExpressionError, match="takes more than 5 MiB for one batch") as caught:

@@ -54,7 +54,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def kept(path: Path, names: list[str], flags: np.ndarray, rows: int = 130) -> tuple[list[int], pa.Table, int]:
-    """Read wanted rows; return the rows' positions, their table, and how many batches came with rows left out."""
+    """Read requested rows; return the rows' positions, their table, and how many batches came with rows left out."""
     return filtered(path, names, rows, wanted=lambda _, first, n: Picks.of_flags(flags[first : first + n]))
 
 
@@ -82,13 +82,13 @@ def filtered(
 
 
 def _plain(field: pa.Field) -> pa.Field:
-    """Return a field without the ids that the file gives to those within it."""
+    """Return a field without the ids that the file returns to those within it."""
     kind = TABLE.schema.field(field.name).type if field.name in TABLE.column_names else field.type
     return pa.field(field.name, kind)
 
 
 def assert_kept(path: Path, names: list[str], flags: np.ndarray, whole: pa.Table) -> None:
-    """Check that the reader leaves out rows, and gives those of the whole table that are wanted, at their positions."""
+    """Check that the reader leaves out rows, and returns those of the whole table that are requested, at their positions."""
     positions, table, reduced = kept(path, names, flags)
     assert positions == np.flatnonzero(flags).tolist()
     assert table.equals(whole.filter(pa.array(flags)))

@@ -1,4 +1,4 @@
-"""Footers that are damaged: PyArrow ends the process when it is asked for columns of some, so it is not asked."""
+"""Footers that are damaged: PyArrow ends the process when it is requested columns of some, so it is not requested."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sample(rows: int = 300) -> bytes:
 
 
 def ask_everything(data: bytes) -> int:
-    """Ask for all that a footer says; return how many columns it has."""
+    """Ask for all that a footer specifies; return how many columns it has."""
     metadata = read_footer(pa.BufferReader(data))
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for chunk in map(group.column, range(group.num_columns)):
@@ -50,7 +50,7 @@ def ask_everything(data: bytes) -> int:
 
 
 def damage_and_ask(seed: int, cases: int) -> None:
-    """Change bytes of footers; a column's values may be refused, but nothing else may happen."""
+    """Change bytes of footers; a column's values may be rejected, but nothing else may happen."""
     data = sample()
     first = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     for case in range(cases):

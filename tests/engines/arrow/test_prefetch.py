@@ -20,7 +20,7 @@ COLUMNS = StructType([Field("x", "long")])
 
 
 class Store:
-    """A store without local files, which remembers what it was asked."""
+    """A store without local files, which remembers what it was queried."""
 
     root = "store://t"
 

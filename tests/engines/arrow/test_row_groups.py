@@ -16,7 +16,7 @@ WIDE = Decimal(-1234567890123456789012345678901234567)
 
 
 class Recorder:
-    """Stands for a compiled predicate; remembers what it was asked with."""
+    """Stands for a compiled predicate; remembers what it was queried with."""
 
     def __init__(self, *leaves, answer=(True,)):
         self.leaves, self.answer, self.type = leaves, answer, pa.bool_()

@@ -1,4 +1,4 @@
-"""Casts with Spark's ANSI rules: what does not fit raises; ``try_cast`` gives null there.
+"""Casts with Spark's ANSI rules: what does not fit raises; ``try_cast`` returns null there.
 
 Fractions are cut toward zero on the way to whole numbers and rounded half up on the way to decimals; text is
 trimmed; times without a zone are UTC's; float and double print as Java prints them.
@@ -30,7 +30,7 @@ _SECOND_US = 1_000_000
 
 
 def cast_kernel(source: DataType, target: DataType, safe: bool = False) -> Kernel:
-    """Return the kernel that casts; UnsupportedExpressionError where there is none."""
+    """Return the kernel that casts; UnsupportedExpressionError if there is none."""
     if same_type(source, target):
         return lambda x: x
     into = arrow_type(target)
@@ -65,7 +65,7 @@ def _strict(source: str, target: DataType) -> Kernel | None:
 
 
 def _nulling(strict: Kernel, into: pa.DataType) -> Kernel:
-    """Give null where the strict cast raises: halve the distinct values until those that raise stand alone."""
+    """Give null if the strict cast raises: halve the distinct values until those that raise are alone."""
 
     def halves(x: pa.Array) -> list[pa.Array]:
         try:
@@ -146,7 +146,7 @@ def _from_decimal(name: str, target: DataType, into: pa.DataType) -> Kernel | No
     if name in _INTEGRAL:
         return lambda x: pc.cast(pc.trunc(x), into)
     if name in ("float", "double"):
-        # By way of text: the nearest double, where Arrow's own conversion may be one off.
+        # By way of text: the nearest double, if Arrow's own conversion may be one off.
         return lambda x: pc.cast(pc.cast(x, pa.string()), into)
     if name == "boolean":
         return lambda x: pc.not_equal(x, typed(decimal.Decimal(0), x.type))
@@ -241,7 +241,7 @@ def _from_text(name: str, target: DataType, into: pa.DataType) -> Kernel | None:
 
 
 def _matching(x: Any, pattern: str, target: DataType) -> Any:
-    """Trim text and raise where it does not match."""
+    """Trim text and raise if it does not match."""
     trimmed = pc.utf8_trim(x, characters=TRIMMED)
     matches = pc.match_substring_regex(trimmed, pattern=pattern)
     good = matches.as_py() is not False if isinstance(matches, pa.Scalar) else pc.all(matches).as_py() is not False
@@ -256,7 +256,7 @@ def _matching(x: Any, pattern: str, target: DataType) -> Any:
 
 
 def _read_times(x: Any, into: pa.DataType, slow: Kernel) -> Any:
-    """Read the plain ISO forms with Arrow, and everything where one is of another form value by value."""
+    """Read the plain ISO forms with Arrow, and everything if one is of another form value by value."""
     try:
         plain = pc.cast(
             pc.utf8_trim(x, characters=TRIMMED), pa.date32() if pa.types.is_date32(into) else pa.timestamp("us")

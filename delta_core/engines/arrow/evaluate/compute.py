@@ -1,4 +1,4 @@
-"""What every family of functions stands on: pyarrow.compute loaded late, calls described, scalars spread.
+"""What every family of functions uses: pyarrow.compute loaded late, calls described, scalars spread.
 
 A *value* is a ``pyarrow.Array`` or a ``pyarrow.Scalar``; a *kernel* takes values and returns one. Kernels that
 get only scalars may return a scalar. Attributes that are not defined here are pyarrow.compute's.
@@ -42,7 +42,7 @@ Kernel = Callable[..., Any]
 
 
 def __getattr__(name: str) -> Any:
-    # The import system asks every module for ``__path__``: that must not load what is loaded late.
+    # The import system queries every module for ``__path__``: that must not load what is loaded late.
     if name.startswith("__"):
         raise AttributeError(name)
     # Not kept in this module's namespace: ``all``, ``any`` and ``sum`` would hide Python's own.
@@ -76,7 +76,7 @@ class CallInfo(Struct, frozen=True):
     result: DataType
 
     def constant(self, index: int) -> Any:
-        """Return the value of a constant argument; UnsupportedExpressionError where it is not constant."""
+        """Return the value of a constant argument; UnsupportedExpressionError if it is not constant."""
         arg = self.args[index]
         if not isinstance(arg, Literal):
             raise UnsupportedExpressionError(
@@ -155,7 +155,7 @@ def on_list(values: tuple[Any, ...]) -> list[list[Any]]:
 
 
 def to_numpy(array: pa.Array) -> tuple[Any, Any]:
-    """Return an array's numbers (nulls as 0) and the mask of its nulls, None where there are none."""
+    """Return an array's numbers (nulls as 0) and the mask of its nulls, None if there are none."""
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.int8())
     if array.null_count == 0:

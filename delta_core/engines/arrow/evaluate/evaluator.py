@@ -70,7 +70,7 @@ class _Batch(Struct, frozen=True):
 
     def select(self, mask: pa.Array) -> _Batch:
         rows = mask.true_count
-        # constants as arrays: where no row is left, no value is looked at
+        # constants as arrays: if no row is left, no value is looked at
         columns = [pa.repeat(c, rows) if isinstance(c, pa.Scalar) else c.filter(mask) for c in self.columns]
         return _Batch(columns, rows, self.careful)
 
@@ -93,7 +93,7 @@ class CompiledExpression(Struct, frozen=True):
     Parameters
     ----------
     leaves : tuple of Leaf
-        What the columns handed in stand for, in order.
+        What the columns handed in represent, in order.
     type : pyarrow.DataType
         The result's type.
     """
@@ -110,7 +110,7 @@ class CompiledExpression(Struct, frozen=True):
         Parameters
         ----------
         columns : sequence of pyarrow.Array, ChunkedArray or Scalar
-            One a leaf; arrays are ``num_rows`` long, a scalar stands for that many equal values.
+            One a leaf; arrays are ``num_rows`` long, a scalar represents that many equal values.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class CompiledExpression(Struct, frozen=True):
         return _as_array(value, num_rows, self.type)
 
     def _on_dictionary(self, column: pa.DictionaryArray) -> pa.Array | None:
-        """Evaluate once a distinct value; None where that raises, since a value may be in no row."""
+        """Evaluate once a distinct value; None if that raises, since a value may be in no row."""
         kept = column.dictionary
         values = pa.concat_arrays([kept, pa.nulls(1, kept.type)])
         try:
@@ -193,7 +193,7 @@ def compile_expression(
 
 
 def keep_mask(compiled: CompiledExpression, columns: Sequence[Any], num_rows: int) -> pa.BooleanArray:
-    """Evaluate a predicate to a mask: true where it is true, false where it is false or null."""
+    """Evaluate a predicate to a mask: true if it is true, false if it is false or null."""
     mask = compiled(columns, num_rows)
     return pc.fill_null(mask, _FALSE) if mask.null_count else mask
 
@@ -207,7 +207,7 @@ def read_column(batch: pa.RecordBatch | pa.Table, path: Sequence[str]) -> Any:
 
 
 def _rehearse(compiled: CompiledExpression, expression: Expression) -> None:
-    """Run on no rows, so that a kernel that Arrow lacks is refused before data moves."""
+    """Run on no rows, so that a kernel that Arrow lacks is rejected before data moves."""
     try:
         compiled([pa.nulls(0, arrow_type(t)) for t in compiled._inputs], 0)
     except pa.ArrowNotImplementedError as e:
@@ -315,7 +315,7 @@ def _apply(kernel: Kernel, nodes: list[Node], e: Expression, varies: bool) -> No
 
 
 def _once(node: Node) -> Node:
-    """Compute a part without leaves one time; what it raises is raised when it is asked for."""
+    """Compute a part without leaves one time; what it raises is raised when it is requested."""
     kept: list[Any] = []
 
     def constant(batch: _Batch) -> Steps[Any]:
@@ -349,7 +349,7 @@ def _foreign(function: Function, nodes: list[Node], result: pa.DataType) -> Node
 
 
 def _where_needed(part: _Built, batch: _Batch, needed: Callable[[], Any]) -> Steps[Any]:
-    """Evaluate a part; if with care, on the rows that need it only, and not at all where none does."""
+    """Evaluate a part; if with care, on the rows that need it only, and not at all if none does."""
     mask = _as_array(needed(), batch.num_rows, pa.bool_()) if batch.careful else None
     if mask is None or (mask.true_count == batch.num_rows and batch.num_rows):
         value = yield part.node(batch)
@@ -394,7 +394,7 @@ def _is_null(value: Any) -> Any:
 
 
 def _case(parts: list[_Built]) -> Node:
-    """Evaluate conditions in order; each part is needed only where no earlier condition was true."""
+    """Evaluate conditions in order; each part is needed only if no earlier condition was true."""
     default = parts[-1] if len(parts) % 2 else None
     pairs = list(zip(parts[0 : len(parts) - len(parts) % 2 : 2], parts[1::2], strict=True))
 

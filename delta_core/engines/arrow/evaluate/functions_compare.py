@@ -83,7 +83,7 @@ def comparison(operator: str, a: DataType, b: DataType) -> Kernel:
 
 
 def _exact_decimals(types: tuple[DataType, ...]) -> Kernel:
-    """Return the kernel that brings decimals of these types to one type that holds them all."""
+    """Return the kernel that converts decimals of these types to one type that holds them all."""
     sizes = [as_decimal(t) or (1, 0) for t in types]
     scale = max(s for _, s in sizes)
     precision = max(p - s for p, s in sizes) + scale
@@ -145,7 +145,7 @@ def _overlap(call: CallInfo) -> Kernel:
 
 
 def _positive_zero(x: Any) -> Any:
-    # The hash behind is_in tells -0.0 from 0.0; adding 0 makes them one.
+    # The hash behind is_in distinguishes -0.0 from 0.0; adding 0 makes them one.
     return pc.add(x, typed(0, x.type))
 
 

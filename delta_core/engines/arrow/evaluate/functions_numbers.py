@@ -170,7 +170,7 @@ def _round_floats(x: Any, digits: int, half_up: bool) -> Any:
 
 
 def _round_float_array(x: pa.Array, digits: int, half_up: bool) -> pa.Array:
-    """Round by the decimal digits that a float prints as: plain where no tie is near, exact where one is."""
+    """Round by the decimal digits that a float prints as: plain if no tie is near, exact if one is."""
     values, nulls = to_numpy(x)
     wide = values.astype(np.float64)
     with np.errstate(all="ignore"):

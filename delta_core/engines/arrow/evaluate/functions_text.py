@@ -47,7 +47,7 @@ def _trim(call: CallInfo) -> Kernel:
     if len(call.args) == 1:
         return lambda x: getattr(pc, name)(x, characters=" ")
     method = {"utf8_trim": str.strip, "utf8_ltrim": str.lstrip, "utf8_rtrim": str.rstrip}[name]
-    # An empty set of characters trims nothing, where Python's methods want at least one.
+    # An empty set of characters trims nothing, if Python's methods want at least one.
     return by_value(lambda text, characters: method(text, characters) if characters else text, _TEXT)
 
 
@@ -59,7 +59,7 @@ def _initcap(text: str) -> str:
 
 
 def _slice(text: Any, position: int, length: int | None = None) -> Any:
-    """Return ``length`` characters from a position that counts from 1, or from the end where negative."""
+    """Return ``length`` characters from a position that counts from 1, or from the end if negative."""
     start = position - 1 if position > 0 else position + len(text) if position < 0 else 0
     stop = len(text) if length is None else start + length
     return text[max(start, 0) : max(stop, 0)]
@@ -195,7 +195,7 @@ def _regexp_extract(call: CallInfo) -> Kernel:
         return lambda x, *_: pc.if_else(pc.is_null(x), x, pa.scalar(None, _TEXT))
     regex = re.compile(java_regex(pattern, anchored_end=False), re.ASCII)
     if not 0 <= group <= regex.groups:
-        raise ExpressionError(f"The pattern {pattern!r} has {regex.groups} groups; group {group} was asked for.")
+        raise ExpressionError(f"The pattern {pattern!r} has {regex.groups} groups; group {group} was requested.")
 
     def extract(text: str) -> str:
         match = regex.search(text)
@@ -248,7 +248,7 @@ def _concat_ws(separator: Any, *values: Any) -> Any:
     _check_joined([*values, *[separator] * (len(values) - 1)], "concat_ws")
     out = pa.nulls(len(separator), _TEXT)
     for value in values:
-        # Not null_handling="skip", which drops the rows where all are null.
+        # Not null_handling="skip", which drops the rows if all are null.
         joined = pc.binary_join_element_wise(out, value, separator, null_handling="emit_null")
         out = pc.coalesce(joined, out, value)
     return pc.if_else(pc.is_null(separator), pa.scalar(None, _TEXT), pc.coalesce(out, ""))

@@ -136,7 +136,7 @@ _LETTERS = {
 
 
 def _parse_pattern(call: CallInfo, pattern: Any) -> list[tuple[str, bool]]:
-    """Split a datetime pattern into (text, whether it is a field); other letters are refused by name."""
+    """Split a datetime pattern into (text, whether it is a field); other letters are rejected by name."""
     out = []
     for quoted, letters, other in re.findall(r"'((?:[^']|'')*)'|([A-Za-z]+)|([^A-Za-z']+)", str(pattern)):
         if letters and letters not in _LETTERS:

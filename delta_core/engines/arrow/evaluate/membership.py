@@ -15,19 +15,19 @@ from delta_core.kernels.arrow_buffers import bool_array, is_valid, mask_of, numb
 
 __all__ = ["count_below", "member_test"]
 
-#: Arrow hashes the candidates anew for each batch, which is cheaper for fewer than these.
+#: Arrow hashes the candidates again for each batch, which is cheaper for fewer than these.
 _FEW = 1_000
 
 
 def member_test(members: pa.Array, exact: Kernel, has_null: bool) -> Kernel:
-    """Return the kernel that tells whether a value is among constants, null where that is unknown.
+    """Return the kernel that reports whether a value is among constants, null if that is unknown.
 
     Parameters
     ----------
     members : pyarrow.Array
         Without nulls.
     exact : function
-        Brings a value to their type.
+        Converts a value to their type.
     has_null : bool
         Whether a null is among them, so that what is not found is unknown.
     """

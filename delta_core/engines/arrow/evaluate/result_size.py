@@ -1,4 +1,4 @@
-"""How large the text that an expression makes may grow: a few bytes of SQL can ask for gigabytes."""
+"""How large the text that an expression makes may grow: a few bytes of SQL can request gigabytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def too_large(what: str) -> ExpressionError:
 
 
 def check_size(num_bytes: int, what: str) -> None:
-    """Raise ExpressionError where a result of so many bytes is too large."""
+    """Raise ExpressionError if a result of so many bytes is too large."""
     if num_bytes > LARGEST_RESULT:
         raise too_large(what)
 
@@ -64,7 +64,7 @@ def spread(value: pa.Scalar, rows: int, what: str = "a constant") -> pa.Array:
 
 
 def take(values: pa.Array, codes: Any, what: str) -> pa.Array:
-    """Return the values that codes stand for."""
+    """Return the values that codes represent."""
     import pyarrow.compute as pc
 
     if _is_text(values.type) and len(values):
@@ -76,7 +76,7 @@ def take(values: pa.Array, codes: Any, what: str) -> pa.Array:
 
 
 def choose(mask: Any, a: Any, b: Any, what: str) -> Any:
-    """Return ``a`` where the mask is true, else ``b``; a scalar becomes an array where the mask is one."""
+    """Return ``a`` if the mask is true, else ``b``; a scalar becomes an array if the mask is one."""
     import pyarrow.compute as pc
 
     if isinstance(mask, pa.BooleanArray) and _is_text(a.type):

@@ -32,7 +32,7 @@ __all__ = [
 Key = TypeVar("Key")
 _CODECS = {"UNCOMPRESSED": False, "SNAPPY": True}
 _ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
-#: A footer that claims more may be damaged, and room is made by what it says.
+#: A footer that claims more may be damaged, and room is made by what it specifies.
 MOST_ROWS = 1 << 24
 MOST_BYTES = 256 << 20
 #: A row group that takes more when it is decoded as a whole is streamed by PyArrow.
@@ -170,7 +170,7 @@ def flat_columns(schema: pa.Schema, leaves: frozenset[int]) -> dict[int, int]:
         if leaf in leaves and not pa.types.is_nested(field.type):
             found[leaf] = place
         leaf += num_leaves(field.type)
-    # a name that stands twice tells no column
+    # a name that occurs twice reports no column
     return found if len(set(schema.names)) == len(schema.names) else {}
 
 
@@ -192,7 +192,7 @@ def read_chunks(
     Parameters
     ----------
     coded : collection
-        Chunks whose strings are wanted as dictionary codes.
+        Chunks whose strings are requested as dictionary codes.
     keep : uint64, **shape (n,)**, optional
         A mask of the chunks' rows, see `kernels.parquet_pages.read_chunk`.
     """
@@ -212,7 +212,7 @@ def decode_chunks(
 
 
 def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> ColumnChunk | None:
-    """Return where a column chunk lies; None where it is PyArrow's to read.
+    """Return where a column chunk lies; None if it is PyArrow's to read.
 
     Parameters
     ----------

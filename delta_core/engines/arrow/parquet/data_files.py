@@ -92,7 +92,7 @@ class ArrowDataFiles:
         return write_files(self._storage, write, source, apply)
 
     def describe(self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path]) -> list[WrittenFile]:
-        """Return what the footers of files from elsewhere tell, in the order given."""
+        """Return what the footers of files from elsewhere report, in the order given."""
         with ThreadPoolExecutor(32) as pool:
             return list(pool.map(lambda path: self._describe(path, schema, statistics), paths))
 
@@ -116,7 +116,7 @@ class ArrowDataFiles:
             plan_file(found, schema, Schema.from_arrow(schema))
         except UnconvertibleError as e:
             raise SchemaMismatchError(
-                f"Data file {path!r} can't be read as the table's schema says: {e}.",
+                f"Data file {path!r} can't be read as the table's schema specifies: {e}.",
                 path=path,
                 column=e.column,
                 found=e.found,
@@ -142,7 +142,7 @@ def _naming(path: str) -> Iterator[None]:
         raise
     except UnconvertibleError as e:
         raise DataFileError(
-            f"Data file {path!r} can't be read as the table's schema says: {e}.",
+            f"Data file {path!r} can't be read as the table's schema specifies: {e}.",
             path=path,
             column=e.column,
             found=e.found,
@@ -232,7 +232,7 @@ class _Job:
     def file(
         self, index: int, metadata: Any = None, groups: list[int] | None = None, is_example: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """Read one file, or some of its row groups, through ``apply``; an example tells how those like it are read together."""
+        """Read one file, or some of its row groups, through ``apply``; an example shows how those like it are read together."""
         path = self._read.paths[index]
         with _naming(path):
             file, plan = self._open(self._source(index), metadata)
@@ -280,7 +280,7 @@ class _Job:
             yield first, run
 
     def _open(self, source: Any, metadata: Any) -> tuple[Any, FilePlan]:
-        """Open a file with the strings kept encoded that its footer says are worth it."""
+        """Open a file with the strings kept encoded that its footer specifies are worth it."""
         if metadata is None:
             metadata = read_footer(source)
         guess = self._encoded

@@ -33,7 +33,7 @@ ROW_GROUP_ROWS = 1 << 20
 ROW_GROUP_BYTES = 128 << 20
 #: A write below this many bytes in memory is done by the caller's thread.
 PARALLEL_BYTES = 32 << 20
-#: Batches are joined up to so many rows or bytes before anything is done to them; more where each is cut by partition.
+#: Batches are joined up to so many rows or bytes before anything is done to them; more if each is cut by partition.
 STEP_ROWS = 1 << 16
 STEP_BYTES = 8 << 20
 PARTITIONED_STEPS = 8
@@ -236,14 +236,14 @@ class _Job:
         self._runs = _Runs()
 
     def begin(self, file: _File) -> tuple[int, int]:
-        """Note a file that is begun; return its place among the files, which is that of its rows where it can be."""
+        """Note a file that is begun; return its place among the files, which is that of its rows if it can be."""
         with self._lock:
             self._begun.append(file)
             return 0 if self.write.partitioned else file.worker, len(self._begun)
 
     @property
     def written(self) -> list[WrittenFile]:
-        """The files, in the order of their rows where each has consecutive ones."""
+        """The files, in the order of their rows if each has consecutive ones."""
         return [found for _, found in sorted(self._done, key=lambda done: done[0])]
 
     # --- who does what ---

@@ -1,4 +1,4 @@
-"""Row groups of which few rows may be wanted: conditions are tested first, other columns are decoded for what passes them.
+"""Row groups of which few rows may be requested: conditions are tested first, other columns are decoded for what passes them.
 
 A row group is narrowed step by step: the rows that selectors leave, then one condition after the other, each on the columns
 that it needs of the rows that are left. What no row is left of is read no further.
@@ -21,12 +21,12 @@ __all__ = ["Batch", "FilteredGroups"]
 
 #: The position of a batch's first row, the batch, and which of the rows from there on it has; None: each one.
 Batch = tuple[int, pa.RecordBatch, "Picks | None"]
-#: Rows of a mask's word: a batch begins with one where it can.
+#: Rows of a mask's word: a batch begins with one if it can.
 _WORD = 64
 
 
 class FilteredGroups:
-    """Reads row groups of one data file as physical batches of the rows that are wanted.
+    """Reads row groups of one data file as physical batches of the rows that are requested.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class FilteredGroups:
         self._file = file
 
     def batches(self, groups: Sequence[int], first: int) -> Iterator[Batch]:
-        """Yield the wanted rows of neighbouring row groups, of which the first begins at a position."""
+        """Yield the requested rows of neighbouring row groups, of which the first begins at a position."""
         whole: list[int] = []
         start = first
         for group in groups:
@@ -81,7 +81,7 @@ class FilteredGroups:
             first += rows
 
     def _some(self, group: int, first: int, rows: int, picks: Picks | None) -> Iterator[Batch]:
-        """Yield those rows of a row group that are wanted and pass the tests."""
+        """Yield those rows of a row group that are requested and pass the tests."""
         found: dict[int, pa.Array] = {}
         if not self._is_big(group, self._tested(), picks):
             picks = self._narrowed(group, first, rows, picks, found)

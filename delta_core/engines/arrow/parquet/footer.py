@@ -18,16 +18,16 @@ _END = 8
 
 
 def read_footer(source: str | pa.NativeFile) -> Any:
-    """Return a file's ``pyarrow.parquet.FileMetaData``; whatever it says may be asked for.
+    """Return a file's ``pyarrow.parquet.FileMetaData``; whatever it specifies may be requested.
 
-    Raises what PyArrow raises: ArrowInvalid where the footer is damaged.
+    Raises what PyArrow raises: ArrowInvalid if the footer is damaged.
     """
     import pyarrow.parquet as pq
 
     tail = _read_tail(source)
     size = int.from_bytes(tail[-_END:-4], "little")
     if len(tail) < size + _END or tail[-4:] != _MAGIC:
-        # torn or encrypted: PyArrow says what it is
+        # torn or encrypted: PyArrow reports what it is
         return pq.read_metadata(source if isinstance(source, str) else pa.BufferReader(tail))
     check_footer(tail[-size - _END : -_END])
     return pq.read_metadata(pa.BufferReader(_MAGIC + tail[-size - _END :]))

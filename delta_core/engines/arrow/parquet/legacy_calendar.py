@@ -1,8 +1,8 @@
 """Dates and timestamps that old Spark wrote in the hybrid Julian and Gregorian calendar.
 
 Spark before 3.0 (INT96: before 3.1), and later releases on request, wrote days before 1582-10-15 by the Julian
-calendar. The file's metadata tells. Dates are rebased exactly; timestamps are, where the writer's zone was
-UTC. Instants before 1900 of another or an unknown zone depend on that zone's history in Java and are refused.
+calendar. The file's metadata reports. Dates are rebased exactly; timestamps are, if the writer's zone was
+UTC. Instants before 1900 of another or an unknown zone depend on that zone's history in Java and are rejected.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Calendar(Struct, frozen=True):
     others : frozenset of int
         Every INT96 column.
     zone : str or None
-        The writer's zone, where the file tells.
+        The writer's zone, if the file reports.
     """
 
     datetimes: bool
@@ -49,7 +49,7 @@ class Calendar(Struct, frozen=True):
     zone: str | None
 
     def rebase(self, found: pa.DataType, wanted: pa.DataType, leaf: int) -> Callable[[pa.Array], pa.Array] | None:
-        """Return the rebasing of one column, None where it needs none. Times without a zone never do."""
+        """Return the rebasing of one column, None if it needs none. Times without a zone never do."""
         if pa.types.is_date(found):
             return _rebase_dates if self.datetimes else None
         if not pa.types.is_timestamp(found) or not pa.types.is_timestamp(wanted) or wanted.tz is None:
@@ -75,7 +75,7 @@ class Calendar(Struct, frozen=True):
 
 
 def read_calendar(metadata: Mapping[bytes, bytes] | None, int96: frozenset[int]) -> Calendar | None:
-    """Return what a file's key-value metadata says, None where nothing is in the hybrid calendar."""
+    """Return what a file's key-value metadata specifies, None if nothing is in the hybrid calendar."""
     if not metadata:
         return None
     match = re.match(rb"(\d+)\.(\d+)", metadata.get(_VERSION, b""))

@@ -35,14 +35,14 @@ def kept_groups(metadata: Any, stored: Stored, prune: Compiled) -> list[bool]:
 
 
 def group_bounds(metadata: Any, stored: Stored, wanted: Sequence[Leaf]) -> list[pa.Array]:
-    """Return statistics of the row groups, an array of one value a group for each leaf; null where not known."""
+    """Return statistics of the row groups, an array of one value a group for each leaf; null if not known."""
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     return [_column(groups, leaf, stored) for leaf in wanted]
 
 
 def _column(groups: list[Any], leaf: Leaf, stored: Stored) -> pa.Array:
     t = leaf.type.to_arrow()  # type: ignore[union-attr]  # of files: typed
-    if not isinstance(leaf, FileStatistic):  # a partition value was asked of the file already
+    if not isinstance(leaf, FileStatistic):  # a partition value was evaluated for the file already
         return pa.nulls(len(groups), t)
     if leaf.kind == "numRecords":
         return array_of([g.num_rows for g in groups], t)
@@ -69,7 +69,7 @@ def _column(groups: list[Any], leaf: Leaf, stored: Stored) -> pa.Array:
 
 
 def _reader(found: pa.DataType, wanted: pa.DataType, up: bool) -> Callable[[Any], Any] | None:
-    """Return how a bound's raw value reads as the wanted type; None where that is not sure to be a bound."""
+    """Return how a bound's raw value reads as the requested type; None if that is not sure to be a bound."""
     t = pa.types
     if (t.is_signed_integer(found) and t.is_signed_integer(wanted)) or (t.is_date32(found) and t.is_date32(wanted)):
         return lambda raw: raw

@@ -120,7 +120,7 @@ class SmallFiles:
 
 
 def _columns(file: Any, plan: FilePlan) -> tuple[FlatColumn, ...] | None:
-    """Return the columns that a plan decodes, None where one of them is not flat."""
+    """Return the columns that a plan decodes, None if one of them is not flat."""
     flat = flat_columns(file.schema_arrow, frozenset(plan.leaves))
     out = []
     for source in plan.sources:

@@ -1,4 +1,4 @@
-"""What a data file's statistics are: from its footer, and from the rows where a footer does not tell.
+"""What a data file's statistics are: from its footer, and from the rows if a footer does not report.
 
 Footers leave NaN out of bounds, drop bounds of more than 4 KB, and count nulls of a list's elements, not of the list.
 """
@@ -84,7 +84,7 @@ def leaves_of(schema: pa.Schema, paths: Sequence[Path]) -> tuple[Leaf, ...]:
 
 
 class Measured(Struct):
-    """What the rows of one file tell beside its footer."""
+    """What the rows of one file report beside its footer."""
 
     leaves: tuple[Leaf, ...]
     null_counts: dict[Path, int] = {}
@@ -110,7 +110,7 @@ class Measured(Struct):
 
 
 def _has_nan(chunk: pa.Array) -> bool:
-    # a sum is cheaper than asking each value; it is no number where one is none, or infinities cancel
+    # a sum is cheaper than querying each value; it is no number if one is none, or infinities cancel
     total = pc.sum(chunk).as_py()
     return total is not None and total != total and bool(pc.any(pc.is_nan(chunk)).as_py())
 
@@ -130,7 +130,7 @@ def footer_statistics(metadata: Any, leaves: Sequence[Leaf], measured: Measured 
     ----------
     metadata : pyarrow.parquet.FileMetaData
     measured : Measured or None
-        None for a file whose rows were not seen: what a footer does not tell is then unknown.
+        None for a file whose rows were not seen: what a footer does not report is then unknown.
     """
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     shows_nan = _SHOWS_NAN.match(metadata.created_by or "") is not None

@@ -1,7 +1,7 @@
 """From what a Parquet file stores to the columns that a read wants: matching, pruning to leaves, conversions.
 
-`plan_file` compiles this once per distinct file schema. A wanted column that the file lacks becomes nulls; a
-stored type that does not hold the wanted values exactly is refused. Protocol: Column Mapping, Type Widening.
+`plan_file` compiles this once per distinct file schema. A requested column that the file lacks becomes nulls; a
+stored type that does not hold the requested values exactly is rejected. Protocol: Column Mapping, Type Widening.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Convert = Callable[[pa.Array], pa.Array]
 
 
 class UnconvertibleError(Exception):
-    """A column can't be read as wanted. Whoever knows the file turns it into a DataFileError."""
+    """A column can't be read as requested. Whoever has the file turns it into a DataFileError."""
 
     def __init__(self, path: Path, found: Any, wanted: Any, why: str = "") -> None:
         self.column = format_path(path)
@@ -35,16 +35,16 @@ class UnconvertibleError(Exception):
 
 
 class ColumnSource(Struct, frozen=True):
-    """Where one wanted column comes from.
+    """Where one requested column comes from.
 
     Parameters
     ----------
     name : str or None
-        The file's top-level column; None where the file lacks it.
+        The file's top-level column; None if the file lacks it.
     leaves : tuple of int
         The Parquet columns of it to decode, ascending.
     convert : function(pyarrow.Array) -> pyarrow.Array, or None
-        To the wanted type, but for names within it; None: nothing to do.
+        To the requested type, but for names within it; None: nothing to do.
     """
 
     name: str | None
@@ -60,15 +60,15 @@ class FilePlan(Struct, frozen=True):
     leaves : tuple of int
         The Parquet columns to decode, ascending.
     found : tuple of (int, int)
-        The numbers of the wanted columns that the file has, each with the first of its leaves.
+        The numbers of the requested columns that the file has, each with the first of its leaves.
     convert : function(pyarrow.RecordBatch) -> pyarrow.RecordBatch
         From a batch of the leaves to one of ``schema``.
     sources : tuple of ColumnSource
-        Where each of the wanted columns comes from.
+        Where each of the requested columns comes from.
     schema : pyarrow.Schema
-        The wanted one, with strings that may stay dictionary encoded.
+        The requested one, with strings that may stay dictionary encoded.
     stored : Mapping of Path to (int, pyarrow.DataType)
-        Where each wanted leaf outside lists and maps lies: its Parquet column and stored type.
+        Where each requested leaf outside lists and maps lies: its Parquet column and stored type.
     """
 
     leaves: tuple[int, ...]
@@ -100,19 +100,19 @@ def plan_file(
     ----------
     found : pyarrow.Schema
         What the file holds, as Arrow's Parquet reader names it.
-    wanted, columns, match
+    requested, columns, match
         As in `engine.FileRead`.
     encoded : bool
         Let dictionary encoded strings through.
     calendar : Calendar, optional
         How the file's dates and timestamps are to be rebased.
     types : Mapping, optional
-        What the primitive types' names mean, for those that bring a ``decode``.
+        What the primitive types' names mean, for those that provide a ``decode``.
 
     Raises
     ------
     UnconvertibleError
-        A column whose stored type can't give the wanted one, an ambiguous name or id, or, matching by id, a
+        A column whose stored type can't return the requested one, an ambiguous name or id, or, matching by id, a
         file without ids.
     """
     if match == "id" and len(found) and any(FIELD_ID in f.metadata for f in columns.fields) and not _has_ids(found):
@@ -195,7 +195,7 @@ def num_leaves(t: pa.DataType) -> int:
 
 
 def _same_layout(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether structs have the same fields, whatever they say of nulls."""
+    """Whether structs have the same fields, whatever they specify for nulls."""
     names = [(found.field(i).name, found.field(i).type) for i in range(found.num_fields)]
     return names == [(wanted.field(i).name, wanted.field(i).type) for i in range(wanted.num_fields)]
 
@@ -205,7 +205,7 @@ def _is_list(t: pa.DataType) -> bool:
 
 
 class _Places:
-    """Where a struct's fields stand, by what may name them; made once, so that wide tables match in one pass."""
+    """Where a struct's fields are, by what may name them; made once, so that wide tables match in one pass."""
 
     def __init__(self, fields: Sequence[pa.Field]) -> None:
         self.fields = fields
@@ -222,7 +222,7 @@ def _numbered(keys: Sequence[Any]) -> dict[Any, list[int]]:
 
 
 class _Matcher:
-    """One walk over a file's schema beside the wanted one; collects leaves, returns conversions."""
+    """One walk over a file's schema beside the requested one; collects leaves, returns conversions."""
 
     def __init__(
         self, match: Literal["name", "id"], encoded: bool, calendar: Calendar | None, types: Mapping[str, TypeDef]
@@ -243,7 +243,7 @@ class _Matcher:
         path: Path,
         top: bool = False,
     ) -> list[tuple[int | None, Convert | None, int]]:
-        """Return for each wanted field the found one's index (None: none), its conversion and its first leaf."""
+        """Return for each requested field the found one's index (None: none), its conversion and its first leaf."""
         starts = [first]
         for f in found:
             starts.append(starts[-1] + num_leaves(f.type))
@@ -276,7 +276,7 @@ class _Matcher:
     def column(
         self, found: pa.DataType, wanted: pa.DataType, t: DataType | None, first: int, path: Path, top: bool = False
     ) -> Convert | None:
-        """Return the conversion of one column, None where there is nothing to do but to relabel."""
+        """Return the conversion of one column, None if there is nothing to do but to relabel."""
         if isinstance(found, pa.BaseExtensionType):
             inner = self.column(found.storage_type, wanted, t, first, path)
             return lambda a: inner(a.storage) if inner is not None else a.storage
@@ -316,7 +316,7 @@ class _Matcher:
         columns = t.fields if isinstance(t, StructType) else None
         parts = self.fields(fields, [wanted.field(i) for i in range(wanted.num_fields)], columns, first, path)
         kept = sorted({i for i, _, _ in parts if i is not None})
-        if not kept:  # one leaf must be read to know which structs are null
+        if not kept:  # one leaf must be read to find which structs are null
             self.leaves.add(first)
             kept = [next(i for i in range(len(fields)))]
         picks = [(None if i is None else kept.index(i), convert) for i, convert, _ in parts]
@@ -391,7 +391,7 @@ def _run(steps: Sequence[Convert], a: pa.Array, path: Path, found: pa.DataType, 
 
 
 def leaf_conversion(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | None:
-    """Return how values of a stored type become the wanted type, None where they are it already.
+    """Return how values of a stored type become the requested type, None if they are it already.
 
     Raises UnconvertibleError for types that can't; the conversion raises it for a value that does not fit.
     """

@@ -80,11 +80,11 @@ class Boundary:
     root : str
         The table's URI, or an absolute path.
     options : Mapping
-        The storage options: they tell which account an Azure URI without one means.
+        The storage options: they return which account an Azure URI without one means.
     allow_external : sequence of str, False or None
         Prefixes that are followed beside the table's own kind of store; False: nothing outside the root is.
     chained : bool
-        Whether the root is a chain of filesystems: there is no telling what lies outside it.
+        Whether the root is a chain of filesystems: there is no reporting what lies outside it.
     """
 
     def __init__(
@@ -247,7 +247,7 @@ class CrossStoreStorage:
     Parameters
     ----------
     options : dict
-        As the user gave them.
+        As the user returned them.
     opener : function(uri, options), optional
         Makes the storage of another store.
     """

@@ -21,14 +21,14 @@ from delta_core.runtime.processes import PerProcess
 
 __all__ = ["LINK", "ChainedStorage"]
 
-#: What stands between the links of a chain.
+#: What is between the links of a chain.
 LINK = "::"
 
 
 class ChainedStorage(FsspecStorage):
     """Files of a chain of filesystems, such as ``zip://sales::s3://bucket/archive.zip`` or ``simplecache::s3://bucket/sales``.
 
-    Whether a chain would create a file once, nobody can say: everything that writes is refused.
+    Whether a chain would create a file once, nobody can represent: everything that writes is rejected.
 
     Parameters
     ----------

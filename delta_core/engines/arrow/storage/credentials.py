@@ -57,13 +57,13 @@ _TABLES: Mapping[str, tuple[str, Table]] = {
     **{s: ("google_", _GCS) for s in ("gs", "gcs")},
     **{s: ("azure_", _AZURE) for s in ("az", "abfs", "abfss", "adl")},
 }
-#: Options of the peer that say how writes are made safe or requests repeated: fsspec has its own ways.
+#: Options of the peer that specify how writes are made safe or requests repeated: fsspec has its own ways.
 _DROPPED = frozenset({
     "allow_http", "allow_unsafe_rename", "conditional_put", "s3_allow_unsafe_rename", "s3_locking_provider",
     "force_path_style", "s3_addressing_style", "use_emulator", "timeout", "connect_timeout", "max_retries",
     "retry_timeout", "copy_if_not_exists", "ec2_metadata_disabled", "force_credential_load",
 })  # fmt: skip
-#: Arguments of an S3 client that say where its servers are.
+#: Arguments of an S3 client that specify where its servers are.
 _S3_PLACE = frozenset({"endpoint_url", "region_name", "verify"})
 #: Options of the committer on DynamoDB.
 _COMMITTER = ("delta_dynamo_", "spark.io.delta.storage.", "io.delta.storage.")
@@ -85,7 +85,7 @@ def fsspec_options(scheme: str, options: Mapping[str, Any]) -> dict[str, Any]:
         short = plain.removeprefix(prefix)
         if short in _DROPPED or plain.startswith(_COMMITTER) or plain.endswith("_dynamodb"):
             continue
-        # fsspec's own spelling wins over the peer's where both would do
+        # fsspec's own spelling wins over the peer's if both would do
         target = table.get(short) if plain != name or plain.startswith(prefix) or short not in own else None
         if target is None:
             _put_other(out, scheme, name, short, value)
@@ -97,7 +97,7 @@ def fsspec_options(scheme: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_credentials(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that open another bucket of a kind of store anonymously: where its servers are, and no more.
+    """Return the options that open another bucket of a kind of store anonymously: the location of its servers, and no more.
 
     Credentials of the environment are not used either.
     """

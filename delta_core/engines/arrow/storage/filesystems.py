@@ -49,7 +49,7 @@ def _filesystem_class(scheme: str, root: str) -> Any:
             scheme=scheme,
         ) from e
     except ValueError as e:
-        raise InvalidArgumentError(f"fsspec knows no filesystem for {scheme}:// ({root}): {e}.", scheme=scheme) from e
+        raise InvalidArgumentError(f"fsspec has no filesystem for {scheme}:// ({root}): {e}.", scheme=scheme) from e
 
 
 def open_chain(root: str, options: Mapping[str, Any]) -> tuple[Any, str]:
@@ -106,12 +106,12 @@ def has_own(filesystem: Any, method: str) -> bool:
 
 
 def endpoint(filesystem: Any) -> str:
-    """Return what tells stores of one scheme apart, as they were asked for."""
+    """Return what distinguishes stores of one scheme, as they were requested."""
     given = filesystem.storage_options
     names = ("endpoint_url", "account_name", "account_host", "connection_string", "host", "port")
     found = [given.get(n) for n in names] + [(given.get("client_kwargs") or {}).get("endpoint_url")]
     chosen = [str(v) for v in found if v]
-    # a connection string holds a key: told apart by its hash
+    # a connection string holds a key: distinguished by its hash
     return f"#{hash(tuple(chosen)):x}" if chosen else ""
 
 

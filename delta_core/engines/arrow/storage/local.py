@@ -71,7 +71,7 @@ class LocalStorage(CrossStoreStorage):
     # --- reading ---
 
     def list_from(self, directory: str, start: str = "") -> Listing:
-        """List names without asking for sizes: that would cost a call a file."""
+        """List names without requesting sizes: that would cost a call a file."""
         local = self.local_path(directory)
         if local is None:
             return self._other(directory).list_from(directory, start)
@@ -107,7 +107,7 @@ class LocalStorage(CrossStoreStorage):
         return out
 
     def read(self, requests: Sequence[RangeRequest]) -> list[bytes | memoryview]:
-        """Read ranges, in the order asked."""
+        """Read ranges, in the order requested."""
         out: list[bytes | memoryview] = []
         for r in requests:
             local = self.local_path(r.path)
@@ -119,7 +119,7 @@ class LocalStorage(CrossStoreStorage):
                     if r.offset:
                         f.seek(r.offset)
                     out.append(read_fully(f, r.length))
-            except NotADirectoryError as e:  # a file stands where a folder would: what lies in it is missing
+            except NotADirectoryError as e:  # a file is where a folder would: what lies in it is missing
                 raise FileNotFoundError(*e.args) from e
         return out
 
@@ -180,7 +180,7 @@ class LocalStorage(CrossStoreStorage):
                 continue
 
     def _check_links(self, path: str, local: str) -> None:
-        """Refuse a file in a folder that a link brings in from outside the root."""
+        """Refuse a file in a folder that a link adds from outside the root."""
         if self._real_root is None:
             self._real_root = os.path.realpath(self.root)
         folder = os.path.realpath(os.path.dirname(local))

@@ -28,9 +28,9 @@ __all__ = [
     "temporary_file",
 ]
 
-#: What a file is brought to the disk in, at least, while it is written.
+#: What a file is synced to the disk in, at least, while it is written.
 _WRITE_BACK_BYTES = 4 << 20
-#: How a disk says that it has no hard links.
+#: How a disk specifies that it has no hard links.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 _RENAME_NOREPLACE = 1
 _RENAME_EXCL = 4
@@ -56,7 +56,7 @@ def create_whole(target: str, data: bytes, durable: bool) -> bool:
             os.close(handle)
         created = claim(temporary, target)
     finally:
-        # gone already where it became the target
+        # gone already if it became the target
         with suppress(FileNotFoundError):
             os.unlink(temporary)
     if created and durable:
@@ -93,7 +93,7 @@ def temporary_file(target: str) -> Iterator[tuple[str, IO[bytes]]]:
         with io.BufferedWriter(_WrittenBack(handle)) as file:
             yield temporary, file
     finally:
-        # gone already where it became the target
+        # gone already if it became the target
         with suppress(FileNotFoundError):
             os.unlink(temporary)
 
@@ -127,7 +127,7 @@ def _rename_without_replacing(source: str, target: str) -> bool:
 
 
 def _exclusive_rename() -> Any:
-    """Return a function of two names that gives an error number, None where the system has no such call."""
+    """Return a function of two names that returns an error number, None if the system has no such call."""
     library = ctypes.CDLL(None, use_errno=True)
     if sys.platform == "darwin":
         call, before, between, flag = getattr(library, "renamex_np", None), (), (), _RENAME_EXCL
@@ -160,7 +160,7 @@ def sync_directory(directory: str) -> None:
     try:
         os.fsync(handle)
     except OSError as e:
-        # network disks that sync names by themselves refuse the call
+        # network disks that sync names by themselves reject the call
         if e.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:
@@ -185,7 +185,7 @@ def read_fully(file: Any, length: int | None) -> bytes:
 
 
 class WriteBack:
-    """Lets the system bring a file to the disk while it is written, so that the sync at its end finds little left to do.
+    """Lets the system sync a file to the disk while it is written, so that the sync at its end finds little left to do.
 
     Nothing is promised: what has to last is synced. Linux only; elsewhere nothing happens.
     """
@@ -194,7 +194,7 @@ class WriteBack:
         self._started = 0
 
     def reached(self, handle: int, end: int) -> None:
-        """Note how far the file is written; begin with what is new where that is enough."""
+        """Note how far the file is written; begin with what is new if that is enough."""
         size = end - self._started
         if _sync_file_range is None or size < _WRITE_BACK_BYTES:
             return
@@ -203,7 +203,7 @@ class WriteBack:
 
 
 class _WrittenBack(io.FileIO):
-    """A file that is brought to the disk while it is written."""
+    """A file that is synced to the disk while it is written."""
 
     def __init__(self, handle: int) -> None:
         super().__init__(handle, "wb")

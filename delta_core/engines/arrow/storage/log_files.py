@@ -124,7 +124,7 @@ class ParquetCheckpoint:
                 raise ValueError(f"it has {action} of type {str(found)[:200]}, expected a struct with {name}")
 
     def check_name(self) -> None:
-        """Raise LogChangedError where another file has its name by now."""
+        """Raise LogChangedError if another file has its name by now."""
         with self._guard():
             self._file.check_name()
 
@@ -154,7 +154,7 @@ class ParquetCheckpoint:
         return {f.name: [c.name for c in f.type] for f in self._schema if pa.types.is_struct(f.type)}
 
     def arrow_type(self, path: Path) -> pa.DataType | None:
-        """Return the type of a nested field as the file stores it, None where it has none."""
+        """Return the type of a nested field as the file stores it, None if it has none."""
         index = self._schema.get_field_index(path[0])
         found: Any = self._schema.field(index).type if index >= 0 else None
         for name in path[1:]:
@@ -164,7 +164,7 @@ class ParquetCheckpoint:
         return found
 
     def may_hold(self, group: int, action: str) -> bool:
-        """Whether a group may hold a row of this action; False only where the footer proves that it does not."""
+        """Whether a group may hold a row of this action; False only if the footer proves that it does not."""
         if self._schema.get_field_index(action) < 0:
             return False
         # an optional field would prove nothing
@@ -181,7 +181,7 @@ class ParquetCheckpoint:
         return bool(known and statistics.null_count == self.group_rows[group])
 
     def group_bounds(self, wanted: Sequence[FileStatistic]) -> list[pa.Array]:
-        """Return what the footer says of nested fields, one value a group; null where it says nothing."""
+        """Return what the footer specifies for nested fields, one value a group; null if it specifies nothing."""
         paths = {w.path: self._leaf_index.get(w.path) for w in wanted if w.path}
         stored = {p: (i, t) for p, i in paths.items() if i is not None and (t := self.arrow_type(p)) is not None}
         return group_bounds(self._metadata, stored, wanted)
@@ -192,7 +192,7 @@ class ParquetCheckpoint:
         return {p: i for p, _, i in parquet_leaves(self._schema) if columns.column(i).max_repetition_level == 0}
 
     def read(self, group: int, columns: Sequence[Path], dictionary: Sequence[Path] = ()) -> list[pa.Array]:
-        """Read paths of one group, an array each; an absent path gives nulls.
+        """Read paths of one group, an array each; an absent path returns nulls.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class ParquetCheckpoint:
         return {c: self._extract(table, c) for c in columns}
 
     def _read_flat(self, group: int, columns: Sequence[Path]) -> dict[Path, pa.Array]:
-        """Read those paths that our own decoder knows."""
+        """Read those paths that our own decoder supports."""
         chunks = {c: chunk for c in columns if (chunk := self._chunk(group, c)) is not None}
         if not chunks:
             return {}
@@ -222,7 +222,7 @@ class ParquetCheckpoint:
             return decode_chunks(file.fileno(), chunks)
 
     def _chunk(self, group: int, path: Path) -> ColumnChunk | None:
-        """Return the column chunk of a path, where it is one that our own decoder reads."""
+        """Return the column chunk of a path, if it is one that our own decoder reads."""
         leaf = self._leaf_index.get(path)
         found = self.arrow_type(path)
         if leaf is None or found is None or self._file.local is None:
@@ -284,7 +284,7 @@ def _default_type(path: Path) -> pa.DataType:
 
 
 def _nested(column: pa.Array | pa.ChunkedArray, path: Path) -> pa.Array:
-    """Return a nested field as one array; it is null where any struct above it is."""
+    """Return a nested field as one array; it is null if any struct above it is."""
     parts = []
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
         found: Any = chunk

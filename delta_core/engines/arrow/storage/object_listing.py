@@ -19,7 +19,7 @@ Entry = tuple[str, int, int, str]
 
 
 def lister(filesystem: Any) -> Lister | None:
-    """Return the function that lists a filesystem from a start name, None where fsspec's listing has to do."""
+    """Return the function that lists a filesystem from a start name, None if fsspec's listing has to do."""
     names = filesystem.protocol if isinstance(filesystem.protocol, tuple) else (filesystem.protocol,)
     for scheme, call, function in (("s3", "call_s3", _s3), ("gs", "_call", _gcs), ("abfs", "service_client", _azure)):
         if scheme in names and hasattr(filesystem, call):
@@ -97,7 +97,7 @@ def _azure(filesystem: Any, key: str, start: str) -> Listing:
 
     async def walk(client: Any, **asked: str) -> list[Entry]:
         blobs: AsyncIterator[Any] = client.walk_blobs(name_starts_with=prefix or None, delimiter="/", **asked)
-        # a prefix, which stands for a directory, has no size
+        # a prefix, which represents a directory, has no size
         return [
             (b["name"][len(prefix) :], int(b["size"]), _ms(b["last_modified"]), _tag(b.get("etag")))
             async for b in blobs

@@ -1,6 +1,6 @@
 """A file of the log that is read at several times, with the certainty that it is the same content each time.
 
-Writers of other libraries replace a checkpoint of one version by another: its footer says nothing about the columns of
+Writers of other libraries replace a checkpoint of one version by another: its footer specifies nothing about the columns of
 the new one.
 """
 
@@ -37,7 +37,7 @@ class PinnedFile:
     size : int, optional
         Bytes, as a listing or an action has them.
     listed : FileIdentity, optional
-        What a listing told of it.
+        What a listing reported of it.
 
     Notes
     -----
@@ -60,7 +60,7 @@ class PinnedFile:
     def opened(self, for_footer: bool = False) -> Iterator[Any]:
         """Open the file for random access; on a local disk it has a descriptor.
 
-        Raises LogChangedError where the file is not the one that was opened first, also where it is replaced while the
+        Raises LogChangedError if the file is not the one that was opened first, also if it is replaced while the
         block runs: what the block read must not be used then. A footer need not be checked: the first look after it
         compares with the listing that came before it.
         """
@@ -88,7 +88,7 @@ class PinnedFile:
             yield pa.PythonFile(_VerifiedReads(file, self.check_name), "r")
 
     def check_name(self) -> None:
-        """Raise LogChangedError where the name stands for another content by now."""
+        """Raise LogChangedError if the name represents another content by now."""
         if self._identity is None and self._listed is None:
             return
         (found,) = self._storage.identify([self.path])
@@ -109,7 +109,7 @@ class PinnedFile:
             raise
 
     def _fetch(self, size: int) -> pa.Buffer:
-        # a byte more tells a file that has grown
+        # a byte more reports a file that has grown
         (data,) = self._storage.read([RangeRequest(self.path, 0, size + 1)])
         if len(data) != size:
             raise LogChangedError.of_replaced(self.path)

@@ -11,7 +11,7 @@ from delta_core.errors import AccessDeniedError, DeltaError, EngineError, Extern
 __all__ = ["LOCAL_SCHEMES", "absolute_path", "failed", "failing", "plain_path", "scheme_of"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
-#: A ``file:`` URI's host, where it has one, and its path.
+#: A ``file:`` URI's host, if it has one, and its path.
 _FILE = re.compile(r"[A-Za-z]+:(?://([^/]*))?/*(.*)", re.DOTALL)
 LOCAL_SCHEMES = ("", "file", "local")
 

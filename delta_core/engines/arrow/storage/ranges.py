@@ -14,7 +14,7 @@ Fetch = Callable[[Sequence[RangeRequest]], "list[bytes | memoryview]"]
 def join_ranges(requests: Sequence[RangeRequest], fetch: Fetch, gap: int) -> list[bytes | memoryview]:
     """Fetch ranges, those of one file that are at most ``gap`` bytes apart by one request.
 
-    Returns one buffer a request, in the order asked; a range past the file's end comes back short.
+    Returns one buffer a request, in the order requested; a range past the file's end comes back short.
     """
     order = sorted(range(len(requests)), key=lambda i: (requests[i].path, requests[i].offset))
     merged: list[RangeRequest] = []

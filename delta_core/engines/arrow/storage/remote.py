@@ -1,4 +1,4 @@
-"""Storage on every filesystem that fsspec knows: object stores first of all."""
+"""Storage on every filesystem that fsspec supports: object stores first of all."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ REMOTE_GAP = 256 * 1024
 def open_remote(
     root: str, options: dict[str, Any], opener: Opener | None = None, allow_external: AllowExternal = None
 ) -> FsspecStorage:
-    """Return the storage of a URI, of the kind that its filesystem's way of creating files asks for; does no I/O."""
+    """Return the storage of a URI, of the kind that its filesystem's way of creating files requires; does no I/O."""
     filesystem = open_filesystem(root, options)
     if "memory" in protocols(filesystem):
         return MemoryStorage(root, options, opener, allow_external)
@@ -58,7 +58,7 @@ def open_remote(
 
 
 class FsspecStorage(CrossStoreStorage):
-    """Files of a filesystem that itself creates a file only where there is none, as object stores do.
+    """Files of a filesystem that itself creates a file only if there is none, as object stores do.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class FsspecStorage(CrossStoreStorage):
     # --- reading ---
 
     def list_from(self, directory: str, start: str = "") -> Listing:
-        """List a directory from a name on: by the store's own call where it has one, else by one call of the filesystem."""
+        """List a directory from a name on: by the store's own call if it has one, else by one call of the filesystem."""
         key = self._key(directory)
         if key is None:
             return self._other(directory).list_from(directory, start)
@@ -163,7 +163,7 @@ class FsspecStorage(CrossStoreStorage):
         return Listing([n for n, _, _ in entries], [s for _, s, _ in entries], known)
 
     def stat(self, paths: Sequence[str]) -> list[tuple[int, int]]:
-        """Return (size, modification time in ms) of each file, asked concurrently."""
+        """Return (size, modification time in ms) of each file, requested concurrently."""
 
         def one(path: str) -> tuple[int, int]:
             key = self._key(path)
@@ -302,7 +302,7 @@ class FsspecStorage(CrossStoreStorage):
                 raise FileExistsError(path)
 
     def _upload(self, local: str, key: str, replace: bool) -> bool:
-        """Bring a file to the store; False where there is one that is not to be replaced."""
+        """Bring a file to the store; False if there is one that is not to be replaced."""
         if replace:
             self._fs.put_file(local, key)
             return True
@@ -344,7 +344,7 @@ def make_pool() -> ThreadPoolExecutor:
 
 
 class RenameStorage(FsspecStorage):
-    """Files of a filesystem that can't create exclusively but whose rename fails where the target exists, as HDFS's.
+    """Files of a filesystem that can't create exclusively but whose rename fails if the target exists, as HDFS's.
 
     fsspec's own exclusive creation looks for the file first and then writes it: two writers would both succeed there.
     """
@@ -399,13 +399,13 @@ class RenameStorage(FsspecStorage):
 
 
 def _created(put: Callable[[], object]) -> bool:
-    """Run a conditional put; False where the file exists."""
+    """Run a conditional put; False if the file exists."""
     try:
         put()
     except FileExistsError:
         return False
     except Exception as e:
-        # stores that do not say which of the request's conditions failed
+        # stores that do not specify which of the request's conditions failed
         if http_status(e) == 412:
             return False
         raise

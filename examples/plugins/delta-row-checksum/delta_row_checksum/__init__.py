@@ -1,7 +1,7 @@
 """example.rowChecksum: every row carries a checksum of some of its columns, and readers verify it.
 
-The checksum stands in a hidden column of the data files. Which columns it covers, and the hidden column's name,
-stand in a domain; each file says by which function its rows were summed; audits leave an action in the log.
+The checksum is in a hidden column of the data files. Which columns it covers, and the hidden column's name,
+are in a domain; each file specifies by which function its rows were summed; audits leave an action in the log.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FEATURE = TableFeature(
     "reader+writer",
     "Every row carries a checksum that readers verify.",
     requires=("domainMetadata",),
-    properties={logic.REQUEST: "columns to cover, joined by commas; asks for the feature and is not stored"},
+    properties={logic.REQUEST: "columns to cover, joined by commas; requires the feature and is not stored"},
     domains=(logic.DOMAIN,),
     actions=(logic.AUDIT,),
     fields=(logic.FUNCTION_FIELD,),

@@ -1,4 +1,4 @@
-"""The verbs ``checksum_audits`` and ``audit_checksums``: who verified a table's rows, and when."""
+"""The operations ``checksum_audits`` and ``audit_checksums``: who verified a table's rows, and when."""
 
 from typing import Any
 

@@ -46,10 +46,10 @@ __all__ = [
 ]
 
 NAME = DOMAIN = "example.rowChecksum"
-#: The property by which columns are asked for.
+#: The property by which columns are requested.
 REQUEST = "example.rowChecksum.columns"
 HIDDEN = "_row_checksum"
-#: A field of ``add``: the function by which the file's rows were summed; null where they were not.
+#: A field of ``add``: the function by which the file's rows were summed; null if they were not.
 FUNCTION_FIELD = ActionField("add", "rowChecksumFunction", pa.string())
 #: Who verified all rows, and up to which version: the latest of each auditor counts.
 AUDIT = ActionKind(
@@ -93,10 +93,10 @@ def coverage(table: TableState) -> Coverage | None:
 
 
 def read_check(covered: Coverage) -> ReadCheck:
-    """Return the check: a row of a file that has checksums holds the one that its columns give."""
+    """Return the check: a row of a file that has checksums holds the one that its columns return."""
     function = FileConstant(FUNCTION_FIELD.name, _STRING)
     stored = PhysicalColumn(covered.hidden, _LONG)
-    # <=> is false, not null, where a checksum is missing
+    # <=> is false, not null, if a checksum is missing
     matches = Call("and", (Call("=", (function, Literal(FUNCTION, _STRING))), Call("<=>", (stored, _sum(covered)))))
     passes = any_of([Call("isnull", (function,)), matches])
     assert passes is not None
@@ -117,9 +117,9 @@ def without_request(metadata: Metadata) -> Metadata:
 
 
 def declared(table: TableState, requested: Mapping[str, str]) -> list[DomainMetadata]:
-    """Return the domain that answers a request, nothing where there is none.
+    """Return the domain that answers a request, nothing if there is none.
 
-    Raises InvalidArgumentError where other columns are covered already: their files could no longer be verified.
+    Raises InvalidArgumentError if other columns are covered already: their files could no longer be verified.
     """
     if REQUEST not in requested:
         return []
@@ -135,12 +135,12 @@ def declared(table: TableState, requested: Mapping[str, str]) -> list[DomainMeta
 
 
 def hidden_column(covered: Coverage) -> HiddenColumn:
-    """Return the rule that sums each row; a row that moves is summed anew."""
+    """Return the rule that sums each row; a row that moves is summed again."""
     return HiddenColumn(NAME, covered.hidden, _LONG, _sum(covered), on_rewrite="recompute")
 
 
 def function_column(adds: pa.Table) -> ActionColumn:
-    """Return the rule that says of new files how their rows are summed; files that are added again keep what they said."""
+    """Return the rule that specifies for new files how their rows are summed; files that are added again keep what they specified."""
     import pyarrow.compute as pc
 
     name = FUNCTION_FIELD.name

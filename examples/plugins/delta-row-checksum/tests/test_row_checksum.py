@@ -179,7 +179,7 @@ def test_column_that_is_not_there_is_refused_by_name() -> None:
 
 @pytest.fixture
 def written(tmp_path: Path) -> str:
-    """A table that was asked for by a property, with three rows in one file."""
+    """A table that was requested by a property, with three rows in one file."""
     uri = str(tmp_path / "w")
     schema = Schema.from_arrow(pa.schema([("id", pa.int64()), ("name", pa.string()), ("note", pa.string())]))
     create_table(open_context(uri), schema, properties={REQUEST: "id, NAME", "mine": "kept"})

@@ -1,4 +1,4 @@
-"""The verb ``expire``: files whose every row is hidden leave the table."""
+"""The operation ``expire``: files whose every row is hidden leave the table."""
 
 import time
 from typing import Any
@@ -25,7 +25,7 @@ def expire(source: Any) -> int:
 
     Notes
     -----
-    Reads no data file: partition values and statistics tell. Files that they don't tell of stay.
+    Reads no data file: partition values and statistics report. Files that they don't describe stay.
     """
     snapshot: Snapshot = source.snapshot() if callable(getattr(source, "snapshot", None)) else source
     ttl = time_to_live(snapshot.state)

@@ -31,7 +31,7 @@ _TYPES = ("timestamp", "timestamp_ntz", "date")
 
 @dataclass(frozen=True)
 class TimeToLive:
-    """The column that says when a row was born, its type, and how long a row lives."""
+    """The column that specifies when a row was born, its type, and how long a row lives."""
 
     column: tuple[str, ...]
     type: str
@@ -80,7 +80,7 @@ def row_filter(ttl: TimeToLive, now_us: int) -> RowFilter:
 
 
 def all_expired(table: TableState, ttl: TimeToLive, now_us: int) -> Expression:
-    """Return the condition on files under which each of their rows is too old at a time; false where that is not known."""
+    """Return the condition on files under which each of their rows is too old at a time; false if that is not known."""
     physical = table.column_map.physical_path(table.schema, ttl.column)
     kind, bound = PrimitiveType(ttl.type), _oldest(ttl, now_us)
     if ttl.column[0] in table.partition_columns:
