@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from delta_core.protocol.schema import Schema
     from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, VariantType
     from delta_core.query import QueryBuilder
-    from delta_core.table import DeltaTable, Metadata, ProtocolVersions, open_table
-    from delta_core.transaction import CommitProperties, PostCommitHookProperties, Transaction
+    from delta_core.table import DeltaTable, Metadata, ProtocolVersions, TableMetadata, open_table
+    from delta_core.transaction import AppTransaction, CommitProperties, PostCommitHookProperties, Transaction
     from delta_core.version import __version__
     from delta_core.writer import convert_to_deltalake, write_deltalake
 
 __all__ = [
-    "ArrayType", "BloomFilterProperties", "ColumnProperties", "CommitProperties", "DataType", "DeltaTable", "Field",
-    "MapType", "Metadata", "PostCommitHookProperties", "PrimitiveType", "ProtocolVersions", "QueryBuilder", "Schema",
-    "StructType", "TableFeatures", "Transaction", "VariantType", "WriterProperties", "__version__", "convert_to_deltalake",
-    "exceptions", "open_table", "write_deltalake",
+    "AppTransaction", "ArrayType", "BloomFilterProperties", "ColumnProperties", "CommitProperties", "DataType", "DeltaTable",
+    "Field", "MapType", "Metadata", "PostCommitHookProperties", "PrimitiveType", "ProtocolVersions", "QueryBuilder", "Schema",
+    "StructType", "TableFeatures", "TableMetadata", "Transaction", "VariantType", "WriterProperties", "__version__",
+    "convert_to_deltalake", "exceptions", "open_table", "write_deltalake",
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_names(
@@ -38,8 +38,8 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.protocol.schema": "Schema",
         "delta_core.protocol.types": "ArrayType DataType Field MapType PrimitiveType StructType VariantType",
         "delta_core.query": "QueryBuilder",
-        "delta_core.table": "DeltaTable Metadata ProtocolVersions open_table",
-        "delta_core.transaction": "CommitProperties PostCommitHookProperties Transaction",
+        "delta_core.table": "DeltaTable Metadata ProtocolVersions TableMetadata open_table",
+        "delta_core.transaction": "AppTransaction CommitProperties PostCommitHookProperties Transaction",
         "delta_core.version": "__version__",
         "delta_core.writer": "convert_to_deltalake write_deltalake",
     },

@@ -55,6 +55,7 @@ __all__ = [
     "ProtocolVersions",
     "TableAlterer",
     "TableMerger",
+    "TableMetadata",
     "TableOptimizer",
     "open_table",
 ]
@@ -79,7 +80,7 @@ class DeltaTableConfig(NamedTuple):
     skip_stats: bool = False
 
 
-class Metadata(Struct, frozen=True):
+class TableMetadata(Struct, frozen=True):
     """The table's metadata; ``created_time`` in ms since the epoch."""
 
     id: str
@@ -92,6 +93,10 @@ class Metadata(Struct, frozen=True):
     def __str__(self) -> str:
         parts = ", ".join(f"{name}: {getattr(self, name)}" for name in self.__struct_fields__)
         return f"Metadata({parts})"
+
+
+#: ``deltalake``'s name. The action of the log is another class, `delta_core.api.Metadata`.
+Metadata = TableMetadata
 
 
 class DeltaTable(UnavailableCalls):
@@ -384,10 +389,12 @@ class DeltaTable(UnavailableCalls):
         """Return the table's schema."""
         return self._snapshot.schema
 
-    def metadata(self) -> Metadata:
+    def metadata(self) -> TableMetadata:
         """Return the table's metadata."""
         m = self._snapshot.metadata
-        return Metadata(m.id, m.name, m.description, list(m.partition_columns), m.created_time, dict(m.configuration))
+        return TableMetadata(
+            m.id, m.name, m.description, list(m.partition_columns), m.created_time, dict(m.configuration)
+        )
 
     def protocol(self) -> ProtocolVersions:
         """Return the protocol's versions and features."""

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
-from delta_core.commit.options import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction, Transaction
+from delta_core.commit.options import (
+    AddAction,
+    AppTransaction,
+    CommitProperties,
+    PostCommitHookProperties,
+    RemoveAction,
+)
 
-__all__ = ["AddAction", "CommitProperties", "PostCommitHookProperties", "RemoveAction", "Transaction"]
+__all__ = ["AddAction", "AppTransaction", "CommitProperties", "PostCommitHookProperties", "RemoveAction", "Transaction"]
+
+#: ``deltalake``'s name. What `Snapshot.begin` returns is another class, `delta_core.commit.Transaction`.
+Transaction = AppTransaction

@@ -12,11 +12,11 @@ from delta_core.errors import InvalidArgumentError
 __all__ = [
     "MAX_COMMIT_RETRIES",
     "AddAction",
+    "AppTransaction",
     "CommitProperties",
     "PostCommit",
     "PostCommitHookProperties",
     "RemoveAction",
-    "Transaction",
 ]
 
 #: How often a lost race is run again.
@@ -38,7 +38,7 @@ class PostCommit(Struct, frozen=True):
     write_checksum: bool = True
 
 
-class Transaction(Struct, frozen=True):
+class AppTransaction(Struct, frozen=True):
     """The version that an application reached, for writes that happen once."""
 
     app_id: str
@@ -55,13 +55,13 @@ class CommitProperties(Struct, frozen=True):
         Goes into ``commitInfo``.
     max_commit_retries : int, optional
         How often a lost race is run again.
-    app_transactions : list of Transaction, optional
+    app_transactions : list of AppTransaction, optional
         Recorded with the commit; rows of versions that the table has already are not written again.
     """
 
     custom_metadata: dict[str, Any] | None = None
     max_commit_retries: int | None = None
-    app_transactions: list[Transaction] | None = None
+    app_transactions: list[AppTransaction] | None = None
 
     def __post_init__(self) -> None:
         if self.max_commit_retries is not None and self.max_commit_retries < 0:

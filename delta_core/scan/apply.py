@@ -27,13 +27,13 @@ from delta_core.scan.file_context import FileContext, OneFile, RowOrigin, WholeF
 from delta_core.scan.order import test_order
 from delta_core.scan.plan import ConstantSource, Output, PhysicalSource, PositionSource, ReadPlan
 
-__all__ = ["Apply"]
+__all__ = ["CompiledPlan"]
 
 #: Physical columns by their number in the read.
 Columns = Mapping[int, pa.Array]
 
 
-class Apply:
+class CompiledPlan:
     """A compiled plan: called per batch on the engine's threads, it keeps no state between calls.
 
     Raises, when made, UnsupportedExpressionError for an expression that the engine can't evaluate.
@@ -109,7 +109,7 @@ class Apply:
     def __call__(
         self, file: int, first: int, batch: pa.RecordBatch, picked: Picks | None = None, is_tested: bool = False
     ) -> pa.RecordBatch | None:
-        """Return the rows of a batch that are requested, None if there are none. See `engine.Apply`."""
+        """Return the rows of a batch that are requested, None if there are none. See `engines.interface.Apply`."""
         picks = self._files.wanted(file, first, batch.num_rows) if picked is None else None
         return self._rows(batch, OneFile(self._files, file, first, picked), picks, is_tested)
 

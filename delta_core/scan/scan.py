@@ -39,7 +39,7 @@ from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.protocol.schema import Path
 from delta_core.protocol.types import DataType, PrimitiveType
 from delta_core.runtime.processes import cached_property
-from delta_core.scan.apply import Apply
+from delta_core.scan.apply import CompiledPlan
 from delta_core.scan.file_context import FileContext
 from delta_core.scan.plan import FILE_PATH, LOCATION, ROW_INDEX, ReadPlan, plan_scan, resolve_columns
 from delta_core.scan.vectors import Vectors
@@ -312,7 +312,7 @@ class Scan:
     def _read(self, inputs: _Inputs) -> Iterator[pa.RecordBatch]:
         plan, engine = self.plan, self._source.engine
         context = inputs.context()
-        apply = Apply(plan, context, engine.evaluator, self._source.plugins.functions)
+        apply = CompiledPlan(plan, context, engine.evaluator, self._source.plugins.functions)
         # a file that is read at all is checked whole
         prune = None if plan.checks else self._skipping.row_groups
         read = FileRead(

@@ -42,7 +42,7 @@ class Stamps(NamedTuple):
     is_exact: bool
 
 
-class Key(NamedTuple):
+class SnapshotKey(NamedTuple):
     """What has to be the same for a snapshot to serve another read, beside the files of its log."""
 
     root: str
@@ -56,7 +56,7 @@ class _Held(NamedTuple):
     stamps: Stamps
 
 
-_held: dict[Key, _Held] = {}
+_held: dict[SnapshotKey, _Held] = {}
 _lock = threading.Lock()
 
 
@@ -79,7 +79,7 @@ def open_latest(
     if stamps is None:
         return context.read(segment=segment)
     options = repr((sorted((storage_options or {}).items()), allow_external))
-    key = Key(context.log.engine.storage.root, uri, timezone, options)
+    key = SnapshotKey(context.log.engine.storage.root, uri, timezone, options)
     with _lock:
         earlier = _held.get(key)
     found = None if earlier is None else _advanced(earlier, context, segment, stamps)

@@ -385,14 +385,14 @@ def test_statement_that_only_reads_our_tables_runs(spark: Any, table: str) -> No
 def test_unforeseen_error_in_answer_to_the_driver_is_an_engine_error(
     spark: Any, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from delta_core.spark.plan.listing import Listing
+    from delta_core.spark.plan.listing import FileListing
 
     frame = ds.read(spark, table)
 
     def broken(self: Any, files: Any) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Listing, "write", broken)
+    monkeypatch.setattr(FileListing, "write", broken)
     error = failing(frame.count, EngineError, "No space left on device")
     assert any("No space left" in note for note in error.__notes__)
 

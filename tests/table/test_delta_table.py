@@ -15,11 +15,11 @@ import pytest
 
 import delta_core
 from delta_core import DeltaTable, exceptions, open_table, write_deltalake
-from delta_core.commit.options import CommitProperties, Transaction
 from delta_core.engines.arrow.storage.log_files import ArrowLogFiles
 from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError, VersionNotFoundError
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
+from delta_core.transaction import CommitProperties, Transaction
 
 
 def _ids(table: DeltaTable) -> list[int]:

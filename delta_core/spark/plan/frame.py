@@ -18,9 +18,9 @@ from delta_core.scan.scan import Scan
 from delta_core.spark.expressions import check_zone, to_sql
 from delta_core.spark.plan import private
 from delta_core.spark.plan.files import PlannedFiles
-from delta_core.spark.plan.indexed_route import MOST_ROWS, Relation, read_indexed
+from delta_core.spark.plan.indexed_route import MOST_ROWS, IndexedRelation, read_indexed
 from delta_core.spark.plan.joined_route import never, read_joined
-from delta_core.spark.plan.listing import Listing
+from delta_core.spark.plan.listing import FileListing
 from delta_core.spark.plan.names import ROW, column_name, constant_name
 from delta_core.spark.plan.replay import plan_replay
 from delta_core.spark.types import narrowed, raw_schema, renamed, reshape, shown_schema, spark_type
@@ -66,12 +66,12 @@ def frame(
         replay = plan_replay(spark, scan, parallel_from)
         if replay is not None and (route == "index" or _fits(replay.facts.largest, replay.facts.stored, most)):
             row = _row_index(raw, _needs_row(plan) or bool(replay.facts.num_vectors))
-            rows = replay.read(Relation(scan, raw, logical, row, identity))
+            rows = replay.read(IndexedRelation(scan, raw, logical, row, identity))
             return private.with_names(stages.build(rows, row, True))
-        listing = Listing(scan) if Listing.is_possible(scan) else None
+        listing = FileListing(scan) if FileListing.is_possible(scan) else None
         if listing is not None and (route == "index" or _holds(listing, most)):
             row = _row_index(raw, _needs_row(plan) or listing.has_vectors)
-            rows = read_indexed(spark, Relation(scan, raw, logical, row, identity), listing)
+            rows = read_indexed(spark, IndexedRelation(scan, raw, logical, row, identity), listing)
             return private.with_names(stages.build(rows, row, True))
     if route == "index":
         raise UnsupportedOperationError(
@@ -95,7 +95,7 @@ def _vector_bytes(spark: Any, given: int | None) -> int:
     return private.heap_bytes(spark) // 16 if private.is_available(spark) else _CONNECT_BYTES
 
 
-def _holds(listing: Listing, most: int) -> bool:
+def _holds(listing: FileListing, most: int) -> bool:
     """Whether the driver may hold the vectors of all files."""
     files = listing.marked
     return not listing.has_vectors or _fits(files.largest_file() or 0, files.stored_bytes(), most)

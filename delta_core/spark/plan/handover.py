@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from delta_core.kernels.arrow_buffers import is_valid, mask_of, plain_strings, values_of
 
-__all__ = ["HandedFiles", "is_flat", "write_files"]
+__all__ = ["HandedFiles", "is_flat", "write_handed_files"]
 
 #: Files of one block: what Java holds beside the files that it makes of them.
 _BLOCK = 1 << 16
@@ -55,7 +55,7 @@ class HandedFiles(NamedTuple):
     numbers: NDArray[np.int32]
 
 
-def write_files(runs: Iterable[HandedFiles]) -> str:
+def write_handed_files(runs: Iterable[HandedFiles]) -> str:
     """Write files for the driver, which deletes what is written, and return its name; one run is held at a time."""
     handle, name = tempfile.mkstemp(prefix="delta-files-")
     files = blocks = 0

@@ -19,12 +19,12 @@ from delta_core.protocol.types import StructType
 from delta_core.scan.scan import Scan
 from delta_core.spark.plan import private
 from delta_core.spark.plan.files import Rows
-from delta_core.spark.plan.listing import Listing
+from delta_core.spark.plan.listing import FileListing
 from delta_core.spark.plan.names import VECTOR, WANTED, constant_name
 from delta_core.spark.plan.pruning import FilePruner, FilterReader
 from delta_core.spark.types import row_width, shown_schema, spark_schema, spark_type
 
-__all__ = ["MOST_ROWS", "Relation", "VectorForm", "constant_schema", "held", "read_indexed"]
+__all__ = ["MOST_ROWS", "IndexedRelation", "VectorForm", "constant_schema", "held", "read_indexed"]
 
 #: A vector is one bit a row as long as that takes no more than so many times what the log's own form takes.
 _BITS_PER_STORED = 4
@@ -33,7 +33,7 @@ _SMALL = 64 << 20
 MOST_ROWS = 2**31 - 1
 
 
-class Relation(NamedTuple):
+class IndexedRelation(NamedTuple):
     """The rows of a scan's files, as `relation` is to make them.
 
     Parameters
@@ -80,7 +80,7 @@ class Relation(NamedTuple):
         return vectors.apply(spark, out, self.row)
 
 
-def read_indexed(spark: Any, relation: Relation, listing: Listing) -> DataFrame:
+def read_indexed(spark: Any, relation: IndexedRelation, listing: FileListing) -> DataFrame:
     """Return the raw columns and constants of all rows that are not dropped."""
     scan = relation.scan
     vectors = _form(listing)
@@ -172,7 +172,7 @@ class VectorForm:
         return rows.rows.bits(0 if last is None else last + 1).tobytes()
 
 
-def _form(listing: Listing) -> VectorForm:
+def _form(listing: FileListing) -> VectorForm:
     if not listing.has_vectors:
         return VectorForm((), None, 0)
     files = listing.marked

@@ -14,9 +14,9 @@ from delta_core.runtime.processes import cached_property
 from delta_core.scan.scan import Scan
 from delta_core.spark.failures import names_files
 from delta_core.spark.plan.files import PlannedFiles, Rows
-from delta_core.spark.plan.handover import HandedFiles, is_flat, write_files
+from delta_core.spark.plan.handover import HandedFiles, is_flat, write_handed_files
 
-__all__ = ["Listing"]
+__all__ = ["FileListing"]
 
 #: Files up to which a table is looked at as soon as it is read: damage is reported where the data was requested.
 _AT_ONCE = 10_000
@@ -24,7 +24,7 @@ _AT_ONCE = 10_000
 _RUN = 1 << 19
 
 
-class Listing:
+class FileListing:
     """What the file index requires of a scan's files.
 
     A file is known by its number: the row in which it is among all rows of the log's chunks. It is the same
@@ -83,7 +83,7 @@ class Listing:
 
     def write(self, files: FileSet) -> str:
         """Write files, of these, for the driver, and return the name of what is written."""
-        return write_files(map(self._handed, _runs(files)))
+        return write_handed_files(map(self._handed, _runs(files)))
 
     def _handed(self, files: FileSet) -> HandedFiles:
         planned = PlannedFiles(self._scan, files)

@@ -138,7 +138,7 @@ def file_relation(
     table_width : int
         Bytes that Spark would count for a row of all columns that the files hold.
     require : function(str) -> object
-        Requested when a query is planned: ``files <filters as JSON>`` for the name of a file by `write_files`, or the object of
+        Requested when a query is planned: ``files <filters as JSON>`` for the name of a file by `write_handed_files`, or the object of
         `ReplayedRows`, or None if the filters contain nothing of files; ``size`` for the bytes of all files, as text; and
         ``vectors <numbers>`` (for `ReplayedRows`: a line for each file, of its number and descriptor) for the name of a
         file of vectors.

@@ -50,10 +50,10 @@ from delta_core.spark.plan.checkpoint_frame import (
     vector_id,
 )
 from delta_core.spark.plan.files import Rows, check_rows, hadoop_path, root_of
-from delta_core.spark.plan.indexed_route import Relation, VectorForm, constant_schema, held
+from delta_core.spark.plan.indexed_route import IndexedRelation, VectorForm, constant_schema, held
 from delta_core.spark.plan.names import VECTOR as VECTOR_COLUMN
 from delta_core.spark.plan.pruning import FilterReader
-from delta_core.spark.plan.replay_cache import Facts, Held, Key, forget, held_checkpoint
+from delta_core.spark.plan.replay_cache import CheckpointKey, Facts, Held, forget, held_checkpoint
 from delta_core.spark.types import spark_type
 
 __all__ = ["LEAST_ACTIONS", "MOST_CORES", "SETTING", "Replay", "plan_replay"]
@@ -174,7 +174,7 @@ class Replay:
 
     def _take(self, handles: Sequence[CheckpointHandle]) -> None:
         self._files = {hadoop_path(self._uri(h.path)): h for h in handles}
-        self._key = Key(
+        self._key = CheckpointKey(
             str(self._spark.sparkContext.applicationId),
             self._uri(""),
             self._scan.source.state.metadata.id,
@@ -219,7 +219,7 @@ class Replay:
         size, count, stored, unknown, bits, largest = (0 if v is None else int(v) for v in row)
         return Facts(size, count, stored, None if unknown else bits, largest)
 
-    def read(self, relation: Relation) -> DataFrame:
+    def read(self, relation: IndexedRelation) -> DataFrame:
         """Return the raw columns and constants of all rows that are not dropped, as `read_indexed` does."""
         facts = self.facts
         vectors = VectorForm((VECTOR_COLUMN,) if facts.num_vectors else (), facts.bits, facts.stored)

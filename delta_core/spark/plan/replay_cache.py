@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from delta_core.engines.interface import CheckpointHandle, FileIdentity
 from delta_core.spark.plan.checkpoint_frame import Shape, read_checkpoint
 
-__all__ = ["MOST_CHECKPOINTS", "Facts", "Held", "Key", "forget", "held_checkpoint"]
+__all__ = ["MOST_CHECKPOINTS", "Facts", "Held", "CheckpointKey", "forget", "held_checkpoint"]
 
 #: Checkpoints that are kept; the one that was requested the longest time ago goes first.
 MOST_CHECKPOINTS = 4
@@ -22,7 +22,7 @@ _MOST_LEAVES = 32
 _MOST_VERSIONS = 64
 
 
-class Key(NamedTuple):
+class CheckpointKey(NamedTuple):
     """Which checkpoint of which table: its files, each with its identity."""
 
     application: str
@@ -70,11 +70,11 @@ class Held(Struct):
             del self.facts[next(iter(self.facts))]
 
 
-_held: dict[Key, Held] = {}
+_held: dict[CheckpointKey, Held] = {}
 _lock = threading.Lock()
 
 
-def held_checkpoint(spark: Any, key: Key, files: Mapping[str, CheckpointHandle], shape: Shape) -> Held:
+def held_checkpoint(spark: Any, key: CheckpointKey, files: Mapping[str, CheckpointHandle], shape: Shape) -> Held:
     """Return a checkpoint with at least the columns of a shape; it is read when a query first needs it.
 
     A shape that is larger than what is held takes its place, so that each checkpoint is kept once.
@@ -99,7 +99,7 @@ def held_checkpoint(spark: Any, key: Key, files: Mapping[str, CheckpointHandle],
         return found
 
 
-def _drop_namesakes(key: Key) -> None:
+def _drop_namesakes(key: CheckpointKey) -> None:
     """Drop other checkpoints in files of the same names: Spark takes files of one name for the same."""
     names = {name for name, *_ in key.files}
     others = [k for k in _held if (k.application, k.uri) == (key.application, key.uri) and k != key]
@@ -108,7 +108,7 @@ def _drop_namesakes(key: Key) -> None:
             _held.pop(old).frame.unpersist()
 
 
-def forget(key: Key) -> None:
+def forget(key: CheckpointKey) -> None:
     """Drop a checkpoint that turned out to be unreadable."""
     with _lock:
         found = _held.pop(key, None)

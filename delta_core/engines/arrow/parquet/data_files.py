@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from delta_core.engines.arrow.ordered import Task, run_ordered
 from delta_core.engines.arrow.parquet.columns import GroupReader, has_codes
-from delta_core.engines.arrow.parquet.data_writer import write_files
+from delta_core.engines.arrow.parquet.data_writer import write_parquet_files
 from delta_core.engines.arrow.parquet.filtered_groups import Batch, FilteredGroups
 from delta_core.engines.arrow.parquet.footer import read_footer
 from delta_core.engines.arrow.parquet.legacy_calendar import Calendar, read_calendar
@@ -89,7 +89,7 @@ class ArrowDataFiles:
 
     def write(self, write: FileWrite, source: pa.Table | pa.RecordBatchReader, apply: Split) -> list[WrittenFile]:
         """Write rows as data files, several at once, in bounded memory."""
-        return write_files(self._storage, write, source, apply)
+        return write_parquet_files(self._storage, write, source, apply)
 
     def describe(self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path]) -> list[WrittenFile]:
         """Return what the footers of files from elsewhere report, in the order given."""

@@ -26,7 +26,7 @@ from delta_core.engines.interface import FileWrite, Split, Storage, WrittenFile
 from delta_core.errors import DeltaError, EngineError
 from delta_core.kernels.memory import POOL_OF_BATCHES
 
-__all__ = ["write_files"]
+__all__ = ["write_parquet_files"]
 
 #: A row group is full at so many rows, or bytes in memory.
 ROW_GROUP_ROWS = 1 << 20
@@ -52,7 +52,7 @@ WORKERS = 8
 Steps = Iterator[tuple[int, pa.RecordBatch]]
 
 
-def write_files(
+def write_parquet_files(
     storage: Storage, write: FileWrite, source: pa.Table | pa.RecordBatchReader, apply: Split
 ) -> list[WrittenFile]:
     """Write rows as data files. See `delta_core.engines.interface.DataFiles.write`."""
