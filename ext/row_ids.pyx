@@ -15,11 +15,3 @@ def assign(const int64_t[::1] num_records, const uint8_t[::1] valid, int64_t mar
             base[i] = mark + 1
             mark += num_records[i]
     return mark, bad
-
-
-def materialise(int64_t first, const int64_t[::1] stored, const uint8_t[::1] valid, int64_t[::1] out):
-    """Write stored[i] if there is one, else first + i, which the caller has checked to fit."""
-    cdef int64_t i, n = out.shape[0]
-    with nogil:
-        for i in range(n):
-            out[i] = stored[i] if valid[i] else first + i

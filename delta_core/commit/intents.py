@@ -16,7 +16,7 @@ from delta_core.kernels.row_set import RowSet
 from delta_core.protocol.actions import ADDED_FILE, FILE_COLUMNS, Metadata, Protocol
 from delta_core.protocol.schema import Path
 
-__all__ = ["READ_FILE", "REMOVED_FILE", "Intents", "Reads", "RowRemoval", "changes_data", "counted"]
+__all__ = ["READ_FILE", "REMOVED_FILE", "Intents", "Reads", "RowRemoval", "changes_data", "counted", "num_records"]
 
 #: Columns of a live file that is changed: what its next add repeats, and ``dvId``.
 READ_FILE = ("dvId", *(n for n in ADDED_FILE.names if n not in ("dataChange", "numRecords", "fresh")))
@@ -165,16 +165,17 @@ def counted(files: pa.Table) -> pa.Table:
     if not given.null_count or "stats" not in files.column_names:
         return files
     counts = [
-        _count(stats) if count is None else count
+        num_records(stats) if count is None else count
         for count, stats in zip(given.to_pylist(), files.column("stats").to_pylist(), strict=True)
     ]
     kept = files.drop_columns([n for n in ("numRecords",) if n in files.column_names])
     return kept.append_column("numRecords", pa.array(counts, pa.int64()))
 
 
-def _count(stats: str | None) -> int | None:
+def num_records(stats: str | None) -> int | None:
+    """Return ``numRecords`` of a file's statistics, None where these lack it or are damaged."""
     try:
         found = json.loads(stats).get("numRecords") if stats else None
     except (ValueError, AttributeError):
         return None
-    return found if isinstance(found, int) and found >= 0 else None
+    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None

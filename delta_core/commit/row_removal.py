@@ -9,7 +9,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.commit.base import TableBase
-from delta_core.commit.intents import REMOVED_FILE, RowRemoval
+from delta_core.commit.intents import REMOVED_FILE, RowRemoval, num_records
 from delta_core.errors import ConcurrentDeleteDeleteError, InvalidArgumentError, plugin_errors
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.commits import Commit
@@ -91,9 +91,8 @@ def _set(table: pa.Table, name: str, value: pa.Array | bool) -> pa.Table:
 
 
 def _num_records(files: pa.Table, row: int) -> int:
-    stats = files.column("stats")[row].as_py()
-    found = json.loads(stats).get("numRecords") if stats else None
-    if not isinstance(found, int) or found < 0:
+    found = num_records(files.column("stats")[row].as_py())
+    if found is None:
         raise InvalidArgumentError(
             f"{files.column('path')[row].as_py()} has no numRecords in its statistics, which a file with dropped rows "
             "needs. Rewrite the file instead.",

@@ -1,18 +1,14 @@
-"""Row ids: base ids for new files, and the ids of a file's rows."""
+"""Row ids: base ids for new files."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from delta_core.errors import CorruptTableError, InvalidArgumentError
+from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import _row_ids
-from delta_core.kernels.arrow_buffers import int64_values, is_valid
 
-__all__ = ["assign_base_row_ids", "materialise_row_ids"]
+__all__ = ["assign_base_row_ids"]
 
 LAST_ROW_ID = 2**63 - 1
 
@@ -63,49 +59,3 @@ def assign_base_row_ids(
             row=bad,
         )
     return base, mark
-
-
-def materialise_row_ids(
-    base_row_id: int | None, first_position: int, num_rows: int, materialised: pa.Array[Any] | None = None
-) -> pa.Array[Any]:
-    """Return the row ids of a batch of consecutive rows: the stored one, else base row id + position in the file.
-
-    Parameters
-    ----------
-    base_row_id : int or None
-        None = the file has none: rows without a stored id get null.
-    first_position : int
-        Position in the file of the batch's first row.
-    materialised : int64 array, **shape (num_rows,)**, optional
-        The materialised column; None = the file lacks it.
-
-    Returns
-    -------
-    int64 array, **shape (num_rows,)**
-
-    Raises
-    ------
-    CorruptTableError
-        An id passes 2**63 - 1.
-
-    Protocol
-    --------
-    Row IDs
-    """
-    if materialised is not None and (len(materialised) != num_rows or materialised.type != pa.int64()):
-        raise InvalidArgumentError(
-            f"materialised row ids are {num_rows} int64 values, not {len(materialised)} of {materialised.type}"
-        )
-    if base_row_id is None:
-        return pa.nulls(num_rows, pa.int64()) if materialised is None else materialised
-    first = base_row_id + first_position
-    if first < 0 or first + num_rows - 1 > LAST_ROW_ID:
-        raise CorruptTableError(
-            f"row ids {first} to {first + num_rows - 1} (base row id {base_row_id}) aren't within 0 and 2**63 - 1"
-        )
-    if materialised is None:
-        out = np.arange(first, first + num_rows, dtype=np.int64)
-    else:
-        out = np.empty(num_rows, np.int64)
-        _row_ids.materialise(first, int64_values(materialised), is_valid(materialised).view(np.uint8), out)
-    return pa.Array.from_buffers(pa.int64(), num_rows, [None, pa.py_buffer(out)])

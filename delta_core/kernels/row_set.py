@@ -227,10 +227,6 @@ class RowSet:
         """Write into `out` (bool or uint8, contiguous) 1 if row ``start + i`` is in the set, else 0."""
         self._rows.fill_bytes(_bytes_of(out), _position(start), len(out), False)
 
-    def fill_keep_mask(self, out: NDArray[Any], start: int = 0) -> None:
-        """Write into `out` (bool or uint8, contiguous) 0 if row ``start + i`` is in the set, else 1."""
-        self._rows.fill_bytes(_bytes_of(out), _position(start), len(out), True)
-
     # --- windows: one bit a row ----------------------------------------------------------------
 
     def bits(self, num_rows: int) -> NDArray[np.uint8]:

@@ -21,7 +21,6 @@ def choose_segment(
     *,
     hint: Hint | None = None,
     where: str = "",
-    from_version: int | None = None,
     rejected: Iterable[str] = (),
 ) -> LogSegment:
     """Choose the files that make a version.
@@ -32,8 +31,6 @@ def choose_segment(
         The listing in name order; staged or inline commits already replace published ones.
     target : int or None
         The version requested; None for the latest.
-    from_version : int or None
-        The listing began at this version: a choice that needs older files fails.
     rejected : names
         Checkpoint files that turned out to be unreadable.
 

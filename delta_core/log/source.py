@@ -18,7 +18,7 @@ from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.checkpoint import CheckpointReader
 from delta_core.log.checksum import read_checksum
-from delta_core.log.chunks import BASE_COLUMNS, extra_fields
+from delta_core.log.chunks import BASE_COLUMNS
 from delta_core.log.files import MOST_CHANGES
 from delta_core.log.hint import Hint, read_hint
 from delta_core.log.listing import LogListing, list_log
@@ -28,7 +28,7 @@ from delta_core.log.reconcile import Reconciled, reconcile
 from delta_core.log.segment import choose_segment
 from delta_core.plugins.catalog import CommitSource, StagedCommit
 from delta_core.plugins.plans import LogFile, LogSegment
-from delta_core.protocol.actions import ActionField, Metadata, Protocol, parse_action
+from delta_core.protocol.actions import Metadata, Protocol, parse_action
 from delta_core.runtime.processes import cached_property
 
 __all__ = ["LogContents", "LogMark", "TableLog", "concat_actions", "newest"]
@@ -479,8 +479,3 @@ def _concat(first: pa.Table, second: pa.Table) -> pa.Table:
     joined = pa.concat_tables([first, second])
     # many small commits on one open table would pile up chunks
     return joined.combine_chunks() if joined.column(0).num_chunks > _MAX_CHUNKS else joined
-
-
-def query_for(fields: Sequence[ActionField], columns: Sequence[str]) -> ActionQuery:
-    """Return the query for every kind with some columns and plugins' fields."""
-    return ActionQuery(tuple(columns), extra_fields=extra_fields(fields))

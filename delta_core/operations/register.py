@@ -164,15 +164,9 @@ def _described(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> pa.Tabl
             "modificationTime": pa.array([a.modification_time for a in adds], pa.int64()),
             "dataChange": [a.data_change for a in adds],
             "stats": pa.array(stats, pa.string()),
-            "numRecords": pa.array([_num_records(s) for s in stats], pa.int64()),
             "fresh": [True] * len(adds),
         }
     )
-
-
-def _num_records(stats: str | None) -> int | None:
-    found = json.loads(stats).get("numRecords") if stats else None
-    return found if isinstance(found, int) and found >= 0 else None
 
 
 def _unpartitioned(plan: WritePlan) -> WritePlan:
@@ -202,7 +196,7 @@ def _stage_removes(
     if mode == "overwrite":
         predicate = None if not filters else to_expression(filters, base.schema)
         _check_whole(predicate, base)
-        files = base.scan(predicate=predicate).planned.columns(names)
+        files = base.scan(predicate=predicate).file_set.columns(names)
         txn.read(predicate, files)
         change = pa.repeat(pa.scalar(True), files.num_rows)
     elif removes:

@@ -402,7 +402,7 @@ class TableWrite:
         if self.options.partition_overwrite == "dynamic" and base.state.partition_columns:
             self._replace_partitions(base)
             return
-        files = base.scan(predicate=predicate).planned if predicate is not None else base.files
+        files = base.scan(predicate=predicate).file_set if predicate is not None else base.files
         names = [*(n for n in REMOVED_FILE.names if n != "dataChange")]
         table = files.columns(names)
         self.transaction.read(predicate, table)

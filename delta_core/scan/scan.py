@@ -167,7 +167,7 @@ class Scan:
 
     @cached_property
     def _files(self) -> FileSet:
-        """The files that may hold a row."""
+        """The files that may hold a row; columns load on demand."""
         start = perf_counter()
         found = everything = self._source.files if self._given is None else self._given
         if found.keep is not None:
@@ -199,12 +199,7 @@ class Scan:
 
     @property
     def file_set(self) -> FileSet:
-        """The files that may hold a row."""
-        return self._files
-
-    @property
-    def planned(self) -> FileSet:
-        """The planned files, as a FileSet: columns load on demand."""
+        """The files that may hold a row; columns load on demand."""
         return self._files
 
     def files(self, columns: Sequence[str] | None = None) -> pa.Table:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from delta_core.engines.arrow.evaluate.evaluator import compile_expression, keep_mask, read_column
+from delta_core.engines.arrow.evaluate.evaluator import compile_expression, read_column
 from delta_core.errors import ColumnNotFoundError, ExpressionError, UnsupportedExpressionError
 from delta_core.expressions import format_sql, from_filters, parse_sql, to_expression
 from delta_core.expressions.ast import Expression, literal
@@ -40,8 +40,7 @@ def rows(predicate: Any) -> list[bool]:
     assert bound is not None
     compiled = _compile(bound)
     columns = [read_column(TABLE, leaf.path) for leaf in compiled.leaves]
-    mask: list[bool] = keep_mask(compiled, columns, 4).to_pylist()
-    return mask
+    return [value is True for value in compiled(columns, 4).to_pylist()]
 
 
 def _compile(bound: Expression) -> Any:

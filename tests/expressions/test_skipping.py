@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core.engines.arrow.evaluate.evaluator import compile_expression, keep_mask
+from delta_core.engines.arrow.evaluate.evaluator import compile_expression
 from delta_core.expressions import bind, format_sql, parse_sql, plan_skipping, to_expression
 from delta_core.expressions.ast import Call, Cast, Column, Expression, FileStatistic, Literal, PartitionValue
 from delta_core.protocol.schema import ColumnMap
@@ -398,7 +398,7 @@ def matching(draw: Draw, predicate: Expression, files: list[dict[str, list[Any]]
     counts = [len(next(iter(rows.values()))) for rows in files]
     names = [leaf.name for leaf in compiled.leaves]  # type: ignore[union-attr]
     columns = [pa.array([v for rows in files for v in rows[name]], TYPES[name].to_arrow()) for name in names]
-    mask = keep_mask(compiled, columns, sum(counts)).to_pylist()
+    mask = [value is True for value in compiled(columns, sum(counts)).to_pylist()]
     return [any(mask[sum(counts[:i]) : sum(counts[: i + 1])]) for i in range(len(files))]
 
 

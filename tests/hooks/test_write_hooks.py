@@ -184,7 +184,9 @@ def test_hook_committer_has_one_answer_or_the_default() -> None:
     default, own = object(), object()
     asked = {"table": STATE, "commits": None, "storage": None}
     assert plugin_set(Stranger("one")).single("committer", default, **asked) is default
-    assert plugin_set(Stranger("one", committer=lambda table, commits: own)).single("committer", default, **asked) is own
+    assert (
+        plugin_set(Stranger("one", committer=lambda table, commits: own)).single("committer", default, **asked) is own
+    )
 
 
 def test_hook_after_commit_is_told_once_and_answers_nothing() -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_core.errors import CorruptTableError, InvalidArgumentError
-from delta_core.kernels.row_ids import assign_base_row_ids, materialise_row_ids
+from delta_core.errors import InvalidArgumentError
+from delta_core.kernels.row_ids import assign_base_row_ids
 
 LAST = 2**63 - 1
 
@@ -46,28 +45,3 @@ def test_file_without_a_row_count_is_named() -> None:
     for mark in (-2, 2**63):
         with pytest.raises(InvalidArgumentError):
             assign_base_row_ids([1], mark)
-
-
-def test_stored_ids_win_over_positions() -> None:
-    stored = pa.array([9, None, 7, None, 0, None], pa.int64())[1:]
-    assert materialise_row_ids(100, 20, 5, stored).to_pylist() == [120, 7, 122, 0, 124]
-    assert materialise_row_ids(100, 20, 3).to_pylist() == [120, 121, 122]
-    assert materialise_row_ids(0, 0, 0).to_pylist() == []
-
-
-def test_file_without_a_base_has_only_stored_ids() -> None:
-    assert materialise_row_ids(None, 0, 2).to_pylist() == [None, None]
-    assert materialise_row_ids(None, 0, 2, pa.array([None, 4], pa.int64())).to_pylist() == [None, 4]
-
-
-def test_ids_beyond_int64_are_refused() -> None:
-    assert materialise_row_ids(LAST, 0, 1).to_pylist() == [LAST]
-    for base, first, n in ((LAST, 0, 2), (LAST, 1, 1), (-1, 0, 1)):
-        with pytest.raises(CorruptTableError):
-            materialise_row_ids(base, first, n)
-
-
-def test_stored_ids_of_another_shape_are_refused() -> None:
-    for stored in (pa.array([1], pa.int64()), pa.array([1, 2], pa.int32())):
-        with pytest.raises(InvalidArgumentError):
-            materialise_row_ids(0, 0, 2, stored)

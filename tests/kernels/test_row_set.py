@@ -60,9 +60,6 @@ def test_every_window_equals_membership(positions: NDArray[np.int64]) -> None:
         expected = np.zeros(n, np.bool_)
         expected[inside] = True
         assert np.array_equal(rows.mask(n, start), expected)
-        kept = np.full(n, 7, np.uint8)
-        rows.fill_keep_mask(kept, start)
-        assert np.array_equal(kept, ~expected)
         assert rows.num_between(start, start + n) == len(inside)
         for fill, bits in ((rows.fill_bits, expected), (rows.fill_keep_bits, ~expected)):
             out = np.full((n + 63) // 64 * 8 + 3, 0xA5, np.uint8)

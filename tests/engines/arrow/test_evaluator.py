@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.engines.arrow.evaluate import evaluator, result_size
-from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator, compile_expression, keep_mask, read_column
+from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator, compile_expression, read_column
 from delta_core.errors import ExpressionError, PluginError, UnsupportedExpressionError
 from delta_core.expressions import bind, format_sql, parse_sql
 from delta_core.expressions.ast import Call, Column, PartitionValue, PhysicalColumn, literal
@@ -485,7 +485,7 @@ def test_plugins_function_is_called_with_arrays() -> None:
     function = Function("mine", "twice", lambda types: pa.int64(), twice)
     leaf = PhysicalColumn("x", PrimitiveType("long"))
     compiled = compile_expression(Call(">", (Call("twice", (leaf, literal(3))), literal(5))), {}, {"twice": function})
-    assert keep_mask(compiled, [pa.array([1, 2, None])], 3).to_pylist() == [False, True, False]
+    assert compiled([pa.array([1, 2, None])], 3).to_pylist() == [False, True, None]
 
 
 def test_plugins_wrong_result_is_named() -> None:

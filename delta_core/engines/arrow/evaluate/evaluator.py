@@ -42,7 +42,7 @@ from delta_core.runtime.recursion import Steps, each, run
 if TYPE_CHECKING:
     from delta_core.expressions.plugin_functions import Function
 
-__all__ = ["ArrowEvaluator", "CompiledExpression", "compile_expression", "keep_mask", "read_column"]
+__all__ = ["ArrowEvaluator", "CompiledExpression", "compile_expression", "read_column"]
 
 _MAKERS: Mapping[str, Maker] = {
     **functions_compare.MAKERS,
@@ -190,12 +190,6 @@ def compile_expression(
     compiled = CompiledExpression(order, result, node, inputs, len(order) == 1 and not compiler.foreign)
     _rehearse(compiled, bound.expression)
     return compiled
-
-
-def keep_mask(compiled: CompiledExpression, columns: Sequence[Any], num_rows: int) -> pa.BooleanArray:
-    """Evaluate a predicate to a mask: true if it is true, false if it is false or null."""
-    mask = compiled(columns, num_rows)
-    return pc.fill_null(mask, _FALSE) if mask.null_count else mask
 
 
 def read_column(batch: pa.RecordBatch | pa.Table, path: Sequence[str]) -> Any:
