@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--no-peer", action="store_true", help="measure our side alone")
     run.add_argument("--json", type=Path, help="write the figures to this file")
     run.add_argument("--write-readme", action="store_true", help="put the table into benchmarks/README.md")
-    run.add_argument("--check", action="store_true", help="exit 1 if a case misses what it asks")
+    run.add_argument("--check", action="store_true", help="exit 1 if a case misses its target")
     _add_spark(verbs.add_parser("spark", help="measure on Spark, beside delta-spark"))
     _add_matrix(verbs.add_parser("matrix", help="measure reads x shapes of tables, beside three peers"))
     return parser
@@ -52,7 +52,7 @@ def _add_matrix(matrix: argparse.ArgumentParser) -> None:
     matrix.add_argument("--cpu", action="store_true", help="compare processor time, on a machine that does other work")
     matrix.add_argument("--json", type=Path, help="write the figures to this file")
     matrix.add_argument("--write-readme", action="store_true", help="put the table into benchmarks/README.md")
-    matrix.add_argument("--check", action="store_true", help="exit 1 where a cell misses what is asked")
+    matrix.add_argument("--check", action="store_true", help="exit 1 if a cell misses its target")
 
 
 def _add_spark(spark: argparse.ArgumentParser) -> None:
@@ -67,7 +67,7 @@ def _add_spark(spark: argparse.ArgumentParser) -> None:
     spark.add_argument("--memory", default="8g", help="of the driver (default: %(default)s)")
     spark.add_argument("--json", type=Path, help="write the figures to this file")
     spark.add_argument("--write-readme", action="store_true", help="put the table into benchmarks/README.md")
-    spark.add_argument("--check", action="store_true", help="exit 1 if a case misses what it asks")
+    spark.add_argument("--check", action="store_true", help="exit 1 if a case misses its target")
 
 
 def _chosen(names: list[str], big: bool) -> list[Case]:

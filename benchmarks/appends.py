@@ -55,7 +55,7 @@ def _append(write: Callable[..., Any], table: Any, rows: pa.Table, commits: int)
 
 @contextmanager
 def copied(table: Path) -> Iterator[Path]:
-    """Give a copy of a table's log on the same disk, for a while; files are linked, since none is ever changed in place."""
+    """Return a copy of a table's log on the same disk, for a while; files are linked, since none is ever changed in place."""
     with TemporaryDirectory(dir=table.parent, prefix=f"{table.name}-copy-") as folder:
         log = Path(folder) / "_delta_log"
         log.mkdir()

@@ -57,7 +57,7 @@ class Calls:
 
     @property
     def chain(self) -> int:
-        """The longest row of calls of which each began after the one before had ended.
+        """The longest chain of calls that each began after the end of the one before.
 
         No chain of dependent calls can be longer; the pages of one listing count as one call here.
         """

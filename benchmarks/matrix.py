@@ -20,7 +20,7 @@ from benchmarks.tables import Sizes, table_path
 
 __all__ = ["ASK", "Cell", "format_cells", "format_slow", "format_summary", "run_matrix"]
 
-#: Every cell is to take at most so much of the time of the fastest peer that gives the right rows.
+#: Every cell is to take at most so much of the time of the fastest peer that returns the right rows.
 ASK = 1.1
 PEERS = [s for s in SIDES if s != "ours"]
 
@@ -36,11 +36,11 @@ class Cell:
     errors: dict[str, str] = field(default_factory=dict)
 
     def times(self, cpu: bool) -> dict[str, float]:
-        """Return the times of the sides that gave the right rows."""
+        """Return the times of the sides that returned the right rows."""
         return self.cpu if cpu else self.seconds
 
     def ratio(self, cpu: bool) -> float | None:
-        """Return our time over that of the fastest peer; None where there is none of either."""
+        """Return our time over that of the fastest peer; None if there is none of either."""
         times = self.times(cpu)
         best = min((t for side, t in times.items() if side != "ours"), default=None)
         return times["ours"] / best if best and "ours" in times else None
@@ -69,7 +69,7 @@ def run_matrix(
 
 def _cell(shape: str, read: str, found: dict[str, list[dict[str, Any]]]) -> Cell:
     errors = {name: runs[-1]["error"] for name, runs in found.items() if "error" in runs[-1]}
-    # deltalake reads every feature of these tables; where it does not, what most sides say
+    # deltalake reads every feature of these tables; if it does not, what most sides specify
     answers = {name: tuple(runs[-1]["answer"]) for name, runs in found.items() if name not in errors}
     votes = list(answers.values())
     right = answers.get("deltalake") or max(votes, key=votes.count, default=None)
@@ -114,7 +114,7 @@ def format_cells(cells: Iterable[Cell], cpu: bool) -> str:
 
 
 def format_slow(cells: Iterable[Cell], cpu: bool) -> str:
-    """Return the cells that miss what is asked, the worst first, and sides that failed or gave other rows."""
+    """Return the cells that miss what is requested, the worst first, and sides that failed or returned other rows."""
     cells = list(cells)
     lines = []
     for cell in sorted(cells, key=lambda c: -(c.ratio(cpu) or 0)):
@@ -130,7 +130,7 @@ def format_slow(cells: Iterable[Cell], cpu: bool) -> str:
 
 
 def format_summary(cells: Sequence[Cell], cpu: bool) -> str:
-    """Say how many cells reach what is asked, and our median time over each peer's."""
+    """Report how many cells reach what is requested, and our median time over each peer's."""
     ratios = [r for c in cells if (r := c.ratio(cpu)) is not None]
     parts = [f"{sum(r <= ASK for r in ratios)} of {len(ratios)} cells at most {ASK:g} times the fastest peer's time"]
     for peer in PEERS:

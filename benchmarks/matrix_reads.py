@@ -17,7 +17,7 @@ class Read(Struct, frozen=True):
     Parameters
     ----------
     named : tuple of str, optional
-        Columns to read; None: all that the shape says.
+        Columns to read; None: all that the shape specifies.
     through : str
         How our side's rows are taken: ``scan``, or handed to ``polars`` or ``duckdb``, which run the SQL.
     """

@@ -72,7 +72,7 @@ def plan_range(table: Path, small: Path) -> Work:
 
 
 def flatten(table: Path, small: Path) -> Work:
-    """Give every add action with its statistics as columns."""
+    """Return every add action with its statistics as columns."""
     from delta_core import DeltaTable
 
     def action(path: str) -> float:

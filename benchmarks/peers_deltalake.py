@@ -59,7 +59,7 @@ def plan_range(table: Path, small: Path) -> Work:
 
 
 def flatten(table: Path, small: Path) -> Work:
-    """Give every add action with its statistics as columns."""
+    """Return every add action with its statistics as columns."""
     from deltalake import DeltaTable
 
     def action(path: str) -> float:

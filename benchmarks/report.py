@@ -15,11 +15,11 @@ __all__ = ["format_markdown", "machine", "write_readme"]
 
 README = Path(__file__).parent / "README.md"
 MARKS = "<!-- {0}: begin -->", "<!-- {0}: end -->"
-HEAD = ("work", "peer", "delta_core", "ratio", "MB peer / ours", "ask", "reached")
+HEAD = ("work", "peer", "delta_core", "ratio", "MB peer / ours", "target", "reached")
 
 
 def machine() -> str:
-    """Say what the figures were measured on."""
+    """Report what the figures were measured on."""
     packages = []
     for name in ("delta-core-lake", "deltalake", "polars", "duckdb", "pyroaring", "pyarrow", "numpy"):
         try:

@@ -98,7 +98,7 @@ def prepare() -> None:
 
 
 def warm(table: Path) -> None:
-    """Bring a table into the page cache."""
+    """Load a table into the page cache."""
     for file in table.rglob("*"):
         if file.is_file():
             with file.open("rb") as f:

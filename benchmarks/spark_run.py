@@ -22,7 +22,7 @@ __all__ = ["PEER_PYTHON", "SparkResult", "SparkRun", "format_spark_markdown", "p
 
 #: Names the interpreter that has delta-spark, if ``--peer-python`` does not.
 PEER_PYTHON = "DELTA_SPARK_PYTHON"
-HEAD = ("work", "plain Parquet", "delta-spark", "delta_core", "ratio", "ask", "reached")
+HEAD = ("work", "plain Parquet", "delta-spark", "delta_core", "ratio", "target", "reached")
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class SparkResult:
 
 
 def peer_missing(python: str) -> str | None:
-    """Say why an interpreter can't run delta-spark; None if it can."""
+    """Return why an interpreter can't run delta-spark; None if it can."""
     if shutil.which(python) is None:
         return f"there is no interpreter {python}"
     done = subprocess.run([python, "-c", "import delta, pyspark"], capture_output=True, text=True, check=False)

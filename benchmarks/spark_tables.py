@@ -117,7 +117,7 @@ def make_small_files(table: Path, sizes: Sizes) -> None:
 
 
 def make_hundred_thousand(table: Path, sizes: Sizes) -> None:
-    """100,000 files in a checkpoint, 1,000 partitions, of which one lies there."""
+    """100,000 files in a checkpoint, 1,000 partitions; the files of one exist."""
     count = sizes.of(100_000, 20_000)
     first = table / "one.parquet"
     rows = pa.table(

@@ -68,7 +68,7 @@ class Ours(Side):
         write(rows, table)
 
     def snapshot(self, spark: Any, table: Path) -> int:
-        """Ask the plan of all rows for its size, as Spark's planner does: the sum over the live files."""
+        """Request the plan of all rows for its size, as Spark's planner does: the sum over the live files."""
         return int(str(self.read(spark, table)._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
 
     @staticmethod
@@ -104,7 +104,7 @@ class Peer(Side):
         rows.write.format("delta").save(str(table))
 
     def snapshot(self, spark: Any, table: Path) -> int:
-        """Ask for the table's state."""
+        """Request the table's state."""
         return int(spark.sql(f"DESCRIBE DETAIL delta.`{table}`").select("sizeInBytes").collect()[0][0])
 
     @staticmethod

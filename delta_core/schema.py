@@ -1,4 +1,4 @@
-"""Schemas under the name by which `deltalake`'s users know them; they live in `delta_core.protocol.schema`."""
+"""Schemas under their name in the `deltalake` package; they live in `delta_core.protocol.schema`."""
 
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, VariantType

@@ -291,7 +291,7 @@ class StringColumn final : public Column {
     Validity valid_;
 };
 
-// Strings of which few are distinct, as codes into a dictionary.
+// Strings with few distinct values, as codes into a dictionary.
 class DictionaryColumn final : public Column {
    public:
     void put(size_t row, std::string_view value) { codes_.put(row, code(value)); }

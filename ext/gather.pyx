@@ -78,7 +78,7 @@ cdef const int32_t* row_pointer(const int32_t[::1] rows):
 
 
 def check_rows(const int32_t[::1] rows, int64_t num_rows):
-    """Refuse indices that are not rows of a batch."""
+    """Reject indices that are not rows of a batch."""
     cdef int good = 1
     if rows.shape[0]:
         with nogil:

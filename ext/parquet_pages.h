@@ -354,7 +354,7 @@ inline void spread(T *values, int64_t num_values, const uint32_t *levels, uint32
 class ChunkReader {
    public:
     // `data` has SLACK bytes behind `size`; `width` is the bytes of a value, 0 for strings; `keep` is nullptr or a mask of
-    // the chunk's rows, of which it keeps `num_kept`.
+    // the chunk's rows that keeps `num_kept`.
     ChunkReader(Workspace &space, const uint8_t *data, int64_t size, int codec, int width, int most_level, int64_t num_rows,
                 const uint64_t *keep, int64_t num_kept)
         : space_(space), in_(data), end_(data + size), codec_(codec), width_(width), most_(most_level),
@@ -379,7 +379,7 @@ class ChunkReader {
                 if ((status = find_kept()) != PAGE) return status;
                 if (kept_) status = data_page(page, body);
                 left_ -= rows_;
-                // a page of which no row is kept is not even decompressed
+                // a page without a kept row is not even decompressed
                 if (kept_ || status != PAGE) return status;
             }  // pages of other types hold no rows
         }
@@ -421,7 +421,7 @@ class ChunkReader {
         return end ? end - data : -1;
     }
 
-    // Set the page's bits of a bitmap, after `first` rows of which `nulls` are null; before the first null nothing is
+    // Set the page's bits of a bitmap, after `first` rows with `nulls` nulls; before the first null nothing is
     // written to it.
     void append_validity(uint8_t *bits, int64_t first, int64_t nulls, int64_t num_rows) {
         if (!nulls) {
@@ -485,7 +485,7 @@ class ChunkReader {
         for (int64_t i = 0; i < n; i++) values[i] = dictionary[code[i]];
     }
 
-    // Write the strings of the kept rows, of which `next(text, size)` returns one value after the other; nullptr if it fails.
+    // Write the strings of the kept rows; `next(text, size)` returns one value after the other, nullptr if it fails.
     template <class Next>
     uint8_t *append_strings(Next next, int32_t *ends, uint8_t *data, uint8_t *out) {
         const bool all = kept_ == rows_;

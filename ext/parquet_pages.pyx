@@ -54,7 +54,7 @@ cdef extern from "compact.h" nogil:
 
 compact_prepare()
 
-#: The strings of a column chunk are refused beyond so many bytes.
+#: The strings of a column chunk are rejected beyond so many bytes.
 cdef int64_t MOST_TEXT = 256 << 20
 #: A workspace that grew beyond this is not kept.
 cdef size_t MOST_KEPT = 16 << 20

@@ -302,7 +302,7 @@ _MISSING = {True: "none: reading needs it", False: "none: reading ignores it"}
 
 
 def _needed(target: Target, registry: PluginRegistry) -> tuple[Protocol, list[dict[str, Any]]]:
-    """Return a version's protocol and its features, of which it is unknown whether they are active."""
+    """Return a version's protocol and its features; whether these are active is unknown."""
     context = open_context(target.uri, target.storage_options or None, allow_external=target.allow_external)
     protocol = context.log.read(target.version).protocol
     supported = supported_features(protocol, registry.legacy)

@@ -111,7 +111,7 @@ def _directories(context: click.Context, parameter: click.Parameter, incomplete:
 
 
 def opening_options(command: Command) -> Command:
-    """Give a command the options that tables are opened with."""
+    """Add to a command the options that tables are opened with."""
     command = click.option(
         "--timezone",
         default="UTC",
@@ -139,7 +139,7 @@ def opening_options(command: Command) -> Command:
 
 
 def table_command(required: bool = True, versioned: bool = True) -> Callable[[Command], Command]:
-    """Give a command the argument TABLE and the options that open it; it gets them as one `Target`."""
+    """Add to a command the argument TABLE and the options that open it; it gets them as one `Target`."""
 
     def decorate(command: Command) -> Command:
         @wraps(command)
@@ -169,12 +169,12 @@ def table_command(required: bool = True, versioned: bool = True) -> Callable[[Co
 
 
 def as_json(command: Command) -> Command:
-    """Give a command ``--json``."""
+    """Add to a command ``--json``."""
     return click.option("--json", "json_output", is_flag=True, help="Print JSON instead of text.")(command)
 
 
 def selection(command: Command) -> Command:
-    """Give a command the options that choose columns and rows."""
+    """Add to a command the options that choose columns and rows."""
     command = click.option("--where", metavar="SQL", help="Keep rows for which a predicate is true (Spark's SQL).")(
         command
     )

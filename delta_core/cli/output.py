@@ -1,4 +1,4 @@
-"""What commands print: JSON documents, and tables and facts for people."""
+"""What commands print: JSON documents, and tables and facts for readers."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def print_note(text: str) -> None:
 
 
 def quantity(size: int | None) -> str:
-    """Return bytes for people: ``1.5 MiB``."""
+    """Return bytes in readable units: ``1.5 MiB``."""
     if size is None:
         return "-"
     value = float(size)

@@ -192,7 +192,7 @@ def _flatten(column: pa.Array, name: str) -> pa.Array:
 
 
 def _check_year(column: pa.Array, name: str) -> None:
-    """Refuse times whose year the text would get wrong: it has 16 bits."""
+    """Reject times whose year the text would get wrong: it has 16 bits."""
     is_date = pa.types.is_date32(column.type)
     found = pc.min_max(column.cast(pa.int32() if is_date else pa.int64()))
     low, high = found["min"].as_py(), found["max"].as_py()

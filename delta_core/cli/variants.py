@@ -1,4 +1,4 @@
-"""Variants as JSON, for what people and text formats get: rows otherwise have them as two binary values."""
+"""Variants as JSON, for text output: rows otherwise have them as two binary values."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def _fields(plugins: PluginSet, action: str) -> frozenset[str]:
 
 
 def _check_paths(adds: pa.Table, removes: pa.Table) -> None:
-    """Refuse what no reader could reconcile: two adds of one path, or an add and a remove of one logical file."""
+    """Reject what no reader could reconcile: two adds of one path, or an add and a remove of one logical file."""
     paths = adds.column("path")
     if len(paths) > 1 and len(paths.unique()) < len(paths):
         twice = next(p for p, count in Counter(paths.to_pylist()).items() if count > 1)
@@ -226,7 +226,7 @@ def _shape(metadata: Metadata) -> list[tuple[Path, str, bool]]:
 
 
 def _check_permitted(intents: Intents, rules: Sequence[CommitRule], plugins: PluginSet) -> None:
-    """Refuse kinds of action that no feature of the table provides or permits."""
+    """Reject kinds of action that no feature of the table provides or permits."""
     extra = {r.kind: r.feature for r in rules if isinstance(r, ExtraAction)}
     kinds = {kind for kind, _ in intents.actions} | extra.keys()
     kinds |= {DOMAIN_METADATA.name} if intents.domains or intents.system_domains else set()

@@ -2,7 +2,7 @@
 
 Checked per winner, oldest first: protocol, metadata, application ids, domains, appended files that match what was
 read, removed files that were read, files that both remove. Row-level: if a winner changed the vector of a file
-of which this transaction drops rows, disjoint rows rebase.
+whose rows this transaction drops, disjoint rows rebase.
 """
 
 from __future__ import annotations

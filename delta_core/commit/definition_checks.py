@@ -17,14 +17,14 @@ _STATISTICS_COLUMNS = "delta.dataSkippingStatsColumns"
 
 
 def check_texts(metadata: Metadata) -> None:
-    """Refuse a name or description that is no text: readers would fail at it. Raises InvalidArgumentError."""
+    """Reject a name or description that is no text: readers would fail at it. Raises InvalidArgumentError."""
     for what, found in (("name", metadata.name), ("description", metadata.description)):
         if found is not None and not isinstance(found, str):
             raise InvalidArgumentError(f"Found {what}={found!r} of the table, expected text.")
 
 
 def check_statistics_columns(previous: TableState | None, table: TableState) -> None:
-    """Refuse a new list of statistics columns that names one which the table lacks. Raises ColumnNotFoundError."""
+    """Reject a new list of statistics columns that names one which the table lacks. Raises ColumnNotFoundError."""
     text = table.property(_STATISTICS_COLUMNS)
     if text is None or previous is not None and previous.property(_STATISTICS_COLUMNS) == text:
         return
@@ -39,7 +39,7 @@ def check_statistics_columns(previous: TableState | None, table: TableState) -> 
 
 
 def check_partition_columns(metadata: Metadata) -> None:
-    """Refuse partition columns that the schema lacks. Raises SchemaError."""
+    """Reject partition columns that the schema lacks. Raises SchemaError."""
     schema = Schema.from_json(metadata.schema_string)
     missing = [c for c in metadata.partition_columns if schema.get(c) is None]
     if missing:
@@ -51,7 +51,7 @@ def check_partition_columns(metadata: Metadata) -> None:
 
 
 def check_names(previous: TableState | None, table: TableState, registry: PluginRegistry) -> None:
-    """Refuse new columns whose names Spark would reject: empty, or with a special character.
+    """Reject new columns whose names Spark would reject: empty, or with a special character.
 
     Only if files have them under the same names: mapped columns may be named at will. Columns that are there already
     stay. Raises SchemaError.
@@ -74,7 +74,7 @@ def check_names(previous: TableState | None, table: TableState, registry: Plugin
 
 
 def check_required(previous: TableState, table: TableState) -> None:
-    """Refuse parts of the schema that may no longer be null, or are new and may not: rows that stay hold nulls there.
+    """Reject parts of the schema that may no longer be null, or are new and may not: rows that stay hold nulls there.
 
     Parts are the same if files hold them under one physical path. Raises SchemaError.
     """

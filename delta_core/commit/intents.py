@@ -119,7 +119,7 @@ class Intents(Struct):
         return replace(self, removes=[*self.removes, removes], adds=[*self.adds, adds], row_removals=[])
 
     def take_row_ids(self, winners: pa.Table) -> None:
-        """Give staged files the row ids that a winner assigned to them: by its add of the same path. Protocol: Row Tracking."""
+        """Assign to staged files the row ids that a winner assigned to them: by its add of the same path. Protocol: Row Tracking."""
         base, version = (winners.column(n).to_pylist() for n in ("baseRowId", "defaultRowCommitVersion"))
         paths = winners.column("path").to_pylist()
         known = {p: (b, v) for p, b, v in zip(paths, base, version, strict=True) if b is not None}

@@ -29,7 +29,7 @@ class Won(Generic[Base, Built]):
 
 
 def longest_pause(lost: int, took: float) -> float:
-    """Return the most seconds to wait after a lost race, of which ``lost`` came before, if an attempt took so long.
+    """Return the most seconds to wait after a lost race, with ``lost`` races before it and an attempt that took ``took`` seconds.
 
     The first retry is at once: most races have two runners, and a lost one means that somebody got on. Then pauses grow, so
     that fewer run at a time, and shrink again: who lost again and again goes before those who just came.

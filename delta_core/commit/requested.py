@@ -30,7 +30,7 @@ class Requested(Struct, frozen=True):
 def requested(
     configuration: Mapping[str, str], known: Iterable[Mapping[str, str]], registry: PluginRegistry
 ) -> Requested:
-    """Tell what a change of metadata requires.
+    """Return what a change of metadata requires.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class Resolved(Struct, frozen=True):
 def resolve(removals: Sequence[RowRemoval], snapshot: TableBase, rule: RemoveRows, prefix: str) -> Resolved:
     """Unite the rows to drop with those that vectors drop already, and encode them.
 
-    Files of which no further row is dropped stay as they are. Raises InvalidArgumentError for a position beyond the
+    Files without further dropped rows stay as they are. Raises InvalidArgumentError for a position beyond the
     file, or a file without a count of rows.
     """
     files = pa.concat_tables([_plain(r.file, snapshot) for r in removals], promote_options="default")
@@ -129,7 +129,7 @@ def _rebased(
     if not (after - before).isdisjoint(removal.rows):
         raise _lost(winner, path, "dropped rows of it that this transaction drops too")
     if before - after:
-        raise _lost(winner, path, "brought back rows of it that had been dropped")
+        raise _lost(winner, path, "restored rows of it that had been dropped")
     return RowRemoval(file, removal.rows)
 
 

@@ -16,7 +16,7 @@ _Both = tuple[DataType, DataType]
 
 
 def check_type_changes(previous: TableState, table: TableState, plugins: PluginSet) -> None:
-    """Refuse a column whose type changes, unless a feature accepts it and none depends on it; ``void`` may become anything.
+    """Reject a column whose type changes, unless a feature accepts it and none depends on it; ``void`` may become anything.
 
     Columns are the same if files hold them under one physical name. Raises TypeChangeError.
     """

@@ -93,7 +93,7 @@ def _normalised(reader: set[str], names: set[str], registry: PluginRegistry) -> 
     for version in range(1, 7):
         plain = Protocol(2, version)
         implied = supported_features(plain, registry.legacy)
-        # the writer's list reports all: reader version 2 does not specify what writers know
+        # the writer's list reports all: reader version 2 does not specify the features of writers
         if implied.writer == names and set(implied.reader) == reader:
             return plain
     writers = tuple(sorted(names))
@@ -105,7 +105,7 @@ def _normalised(reader: set[str], names: set[str], registry: PluginRegistry) -> 
 
 
 def check_writable(protocol: Protocol, registry: PluginRegistry) -> None:
-    """Refuse to write a table whose protocol requires more than the installed plugins support.
+    """Reject to write a table whose protocol requires more than the installed plugins support.
 
     Raises UnsupportedVersionError, UnsupportedFeatureError.
     """

@@ -102,7 +102,7 @@ class Storage(Protocol):
     Attributes
     ----------
     store : str or None
-        Names the store of which it has to be proven, once a process, that a second `put_if_absent` fails; None if
+        Names the store that has to prove, once a process, that a second `put_if_absent` fails; None if
         that is so by contract, as on local disks.
     """
 
@@ -268,7 +268,7 @@ class ParquetForm(Struct, frozen=True):
     version : str
         The value of ``delta.parquet.format.version``.
     dictionary : tuple of path
-        Nested fields (maps: with their keys and values) of which few values are distinct.
+        Nested fields (maps: with their keys and values) with few distinct values.
     """
 
     codec: str = ""

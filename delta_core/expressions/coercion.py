@@ -57,7 +57,7 @@ def canonical(t: DataType) -> DataType:
 
 
 def same_type(a: DataType, b: DataType) -> bool:
-    """Tell whether two types are equal but for the nullability of their parts."""
+    """Return whether two types are equal but for the nullability of their parts."""
     if isinstance(a, ArrayType) and isinstance(b, ArrayType):
         return same_type(a.element_type, b.element_type)
     if isinstance(a, MapType) and isinstance(b, MapType):
@@ -75,17 +75,17 @@ def name_of(t: DataType) -> str:
 
 
 def is_integral(t: DataType) -> bool:
-    """Tell whether the type is byte, short, integer or long."""
+    """Return whether the type is byte, short, integer or long."""
     return name_of(t) in _INTEGRAL_DIGITS
 
 
 def is_numeric(t: DataType) -> bool:
-    """Tell whether the type is a number's."""
+    """Return whether the type is a number's."""
     return name_of(t) in (*_PRECEDENCE, "decimal")
 
 
 def is_interval(t: DataType) -> bool:
-    """Tell whether the type is an interval's."""
+    """Return whether the type is an interval's."""
     return t in (INTERVAL_DAY, INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH)
 
 
@@ -188,7 +188,7 @@ _CASTS: dict[str, set[str]] = {
 
 
 def can_cast(source: DataType, target: DataType) -> bool:
-    """Tell whether ANSI mode has a cast from one type to another (it may still fail on a value)."""
+    """Return whether ANSI mode has a cast from one type to another (it may still fail on a value)."""
     if same_type(source, target) or source == VOID:
         return True
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):

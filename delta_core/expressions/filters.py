@@ -1,4 +1,4 @@
-"""The forms in which people write predicates, as expressions.
+"""The accepted forms of predicates, as expressions.
 
 ``to_expression`` is the one entry: SQL text, lists of ``(column, operator, value)``, expressions of our own,
 and pyarrow expressions come out bound to a schema.

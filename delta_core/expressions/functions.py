@@ -246,7 +246,7 @@ _REFUSED = {
 
 
 def is_builtin(name: str) -> bool:
-    """Tell whether a function of this lower-case name is known without plugins."""
+    """Return whether a function of this lower-case name is known without plugins."""
     return name in _RULES or name in REWRITES or name in _OPTIONAL_FORMAT
 
 

@@ -23,7 +23,7 @@ class Function(Struct, frozen=True):
         All arguments are arrays of one length.
     spark : str
         The SQL template for Spark: ``"xxhash64({0}, {1})"``, with ``{arguments}`` for all of them, joined by commas; empty
-        if Spark knows it by its name.
+        if Spark has it by its name.
     """
 
     feature: str

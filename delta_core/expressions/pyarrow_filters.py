@@ -37,7 +37,7 @@ _METADATA = "-- schema metadata --\n"
 
 
 def is_pyarrow(value: Any) -> bool:
-    """Tell whether a value is a pyarrow expression, without importing pyarrow.compute."""
+    """Return whether a value is a pyarrow expression, without importing pyarrow.compute."""
     return type(value).__name__ == "Expression" and type(value).__module__.startswith("pyarrow")
 
 

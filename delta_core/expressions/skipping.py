@@ -184,7 +184,7 @@ class _Scope:
             return None
 
     def may_be_nan(self, e: Expression) -> bool:
-        """Tell whether a value may be NaN."""
+        """Return whether a value may be NaN."""
         if isinstance(e, Literal):
             return bool(e.value != e.value)
         t = self.type_of(e)
@@ -230,7 +230,7 @@ class _Scope:
 
 
 def _was_float(column: Field) -> bool:
-    """Tell whether files may hold floats for a column that is DOUBLE now."""
+    """Return whether files may hold floats for a column that is DOUBLE now."""
     changes = column.metadata.get("delta.typeChanges")
     if column.type != PrimitiveType("double") or not isinstance(changes, (list, tuple)):
         return False
@@ -471,7 +471,7 @@ def _compare(
 
 
 def _range_tests(operator: str, a: _Bounds, b: _Bounds) -> list[Expression]:
-    """Return tests of which one is false only if no value of ``a`` compares so with one of ``b``."""
+    """Return tests; one is false only if no value of ``a`` compares so with one of ``b``."""
     if operator in (">", ">="):
         return _range_tests(_FLIPPED[operator], b, a)
     if operator in ("<", "<="):

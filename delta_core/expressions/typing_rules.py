@@ -113,7 +113,7 @@ def _exact(arg: Typed) -> Typed:
 
 
 def _are_exact(types: Sequence[DataType]) -> bool:
-    """Tell whether decimals meet decimals or integers only."""
+    """Return whether decimals meet decimals or integers only."""
     return any(name_of(t) == "decimal" for t in types) and all(as_decimal(t) is not None or t == VOID for t in types)
 
 

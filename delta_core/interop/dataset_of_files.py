@@ -116,7 +116,7 @@ def _check_rules(snapshot: Snapshot, files: FileSet) -> None:
 
 
 def _check_calendar(snapshot: Snapshot, files: FileSet, table: pa.Table) -> None:
-    """Refuse files of old Spark with dates in the Julian calendar; footers are read only if bounds leave it open."""
+    """Reject files of old Spark with dates in the Julian calendar; footers are read only if bounds leave it open."""
     partitioned = snapshot.state.partition_columns
     timed = [(path, f) for path, f in walk(snapshot.schema) if _is_time(f) and path[0] not in partitioned]
     if not timed:
@@ -214,7 +214,7 @@ class _Files(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no ty
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Files) and other._storage is self._storage
 
-    __hash__ = None  # type: ignore[assignment]  # as Python says "not hashable"
+    __hash__ = None  # type: ignore[assignment]  # Python marks classes that are not hashable so
 
     def get_type_name(self) -> str:
         return "delta_core"

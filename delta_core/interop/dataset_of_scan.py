@@ -139,11 +139,11 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return int(self.scanner([], filter).count_rows())
 
     def filter(self, expression: ds.Expression) -> ds.Dataset:
-        """Refuse: pass the filter to `scanner`."""
+        """Reject: pass the filter to `scanner`."""
         raise self._refusal("filter", "scanner(filter=...)")
 
     def replace_schema(self, schema: pa.Schema) -> ds.Dataset:
-        """Refuse: the schema is the table's."""
+        """Reject: the schema is the table's."""
         raise self._refusal("replace_schema", "to_table().cast(...)")
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.Dataset:

@@ -73,7 +73,7 @@ class KeySet:
         return _per_chunk(self._keys.insert, paths, dv_ids)
 
     def contains(self, paths: Strings, dv_ids: Strings | None = None) -> NDArray[np.bool_]:
-        """Tell which keys are in the set: bool of **shape (n,)**, False for null paths; otherwise as `insert`."""
+        """Return which keys are in the set: bool of **shape (n,)**, False for null paths; otherwise as `insert`."""
         return _per_chunk(self._keys.contains, paths, dv_ids)
 
 

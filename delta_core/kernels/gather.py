@@ -146,7 +146,7 @@ def gather(batch: pa.RecordBatch, picks: Picks | None) -> pa.RecordBatch:
 
 
 def check_rows(rows: Rows, num_rows: int) -> None:
-    """Refuse indices that are not rows of a batch of so many, with InvalidArgumentError."""
+    """Reject indices that are not rows of a batch of so many, with InvalidArgumentError."""
     _gather.check_rows(rows, num_rows)
 
 
@@ -226,7 +226,7 @@ def _take(array: pa.Array[Any], rows: Rows | None, decode: bool = True) -> pa.Ar
 
 
 def _maps(array: pa.Array[Any], rows: Rows) -> pa.Array[Any]:
-    """Pick maps of which none is null: Arrow's ``take`` of them is several times slower than that of their parts."""
+    """Pick maps without nulls: Arrow's ``take`` of them is several times slower than that of their parts."""
     ends = values_of(array.offsets)
     lengths = np.diff(ends)
     if ends[0] < 0 or ends[-1] > len(array.keys) or (lengths < 0).any():

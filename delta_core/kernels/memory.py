@@ -1,4 +1,4 @@
-"""Where the kernels' buffers come from."""
+"""The allocator of the kernels' buffers."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ LAST_ROW_ID = 2**63 - 1
 def assign_base_row_ids(
     num_records: ArrayLike, high_water_mark: int, valid: NDArray[np.bool_] | None = None
 ) -> tuple[NDArray[np.int64], int]:
-    """Give each file a base row id, one after the other.
+    """Assign each file a base row id, one after the other.
 
     Parameters
     ----------

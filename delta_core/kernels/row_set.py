@@ -212,7 +212,7 @@ class RowSet:
         return self._combine(other, "xor") if isinstance(other, RowSet) else NotImplemented
 
     def isdisjoint(self, other: RowSet) -> bool:
-        """Tell whether no position is in both."""
+        """Return whether no position is in both."""
         return self._rows.isdisjoint(other._rows)
 
     # --- windows: one byte a row ---------------------------------------------------------------

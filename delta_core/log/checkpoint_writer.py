@@ -133,8 +133,8 @@ def write_checkpoint(
 
     Notes
     -----
-    Streams row groups: memory is bounded by windows of about 512 MB, whatever the number of files. Sidecars of which
-    nothing changed are referenced again. `_last_checkpoint` never goes back to an older version. A sound checkpoint that
+    Streams row groups: memory is bounded by windows of about 512 MB, whatever the number of files. Sidecars without
+    changes are referenced again. `_last_checkpoint` never goes back to an older version. A sound checkpoint that
     the version has under the same name is kept: others may be reading it.
 
     Protocol
@@ -214,7 +214,7 @@ def _check_writable(snapshot: CheckpointSource) -> None:
 
 
 def _check_published(snapshot: CheckpointSource) -> None:
-    """Refuse a version that only its catalog has: whoever reads the log alone would find a gap below it."""
+    """Reject a version that only its catalog has: whoever reads the log alone would find a gap below it."""
     if not any(f.kind == "staged" for f in snapshot.segment.deltas):
         return
     try:

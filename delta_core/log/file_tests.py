@@ -149,7 +149,7 @@ class FileTest:
         return parse_partition_values(column, leaf.type, self._zone, column=leaf.name)
 
     def _run_distinct(self, chunk: Chunk, leaf: PartitionValue) -> Mask:
-        """Ask each distinct value once."""
+        """Query each distinct value once."""
         (text,) = chunk.load([PARTITION + leaf.name])
         coded: Any = text if pa.types.is_dictionary(text.type) else text.dictionary_encode()
         distinct = parse_dictionary(coded, leaf.type, self._zone, column=leaf.name)

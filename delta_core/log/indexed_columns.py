@@ -38,7 +38,7 @@ def _lower(paths: Iterable[Sequence[str]]) -> frozenset[Path]:
 
 
 def _covers(paths: frozenset[Path], leaf: Path) -> bool:
-    """Tell whether a leaf, or a struct that it is a part of, is among the paths, which are in lower case."""
+    """Return whether a leaf, or a struct that it is a part of, is among the paths, which are in lower case."""
     if not paths:
         return False
     lower = tuple(p.lower() for p in leaf)

@@ -76,7 +76,7 @@ def _why(checkpoint: Checkpoint | None, all_complete: Sequence[Checkpoint], targ
 
 
 def _passed_over(files: Iterable[LogFile], rejected: AbstractSet[str], base: int, target: int) -> list[str]:
-    """Say why checkpoints above the one that was chosen are none."""
+    """Return why checkpoints above the one that was chosen are none."""
     out = []
     parts: dict[tuple[int, int], int] = {}
     for f in files:

@@ -57,7 +57,7 @@ class _Source(Protocol):
 
 
 def reusable_sidecars(snapshot: _Source, columns: CheckpointColumns, oldest_ms: int, least: int) -> list[Sidecar]:
-    """Return the sidecars of which every action still holds.
+    """Return the sidecars whose actions are all still valid.
 
     Parameters
     ----------

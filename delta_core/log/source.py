@@ -220,7 +220,7 @@ class TableLog:
         return _with_embedded(segment, listing)
 
     def _catalog_files(self) -> _CatalogFiles:
-        """Ask the catalog, then list the log."""
+        """Query the catalog, then list the log."""
         assert self.catalog is not None
         latest, staged = self.catalog.latest(None)
         if latest < 0:
@@ -280,7 +280,7 @@ class TableLog:
         return LogMark(name, found)
 
     def mark_of(self, segment: LogSegment) -> LogMark | None:
-        """Return the newest file of a segment of which more than the name is known; a look on a local disk, else no call."""
+        """Return the newest file of a segment with a known size or time; a look on a local disk, else no call."""
         own = [*segment.commits, *(segment.checkpoint.files if segment.checkpoint is not None else ())]
         if self.catalog is not None or not own:
             return None

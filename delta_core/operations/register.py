@@ -76,13 +76,13 @@ def register_files(
 
 
 def _check_text(add: AddAction) -> None:
-    """Refuse text that has no bytes in UTF-8, in which the log is written."""
+    """Reject text that has no bytes in UTF-8, in which the log is written."""
     for text in (add.path, add.stats, *add.partition_values, *add.partition_values.values()):
         utf8_of(text or "", f"The file {add.path!a}")
 
 
 def _check_stats(add: AddAction) -> None:
-    """Refuse statistics that no reader can take."""
+    """Reject statistics that no reader can take."""
     try:
         found = json.loads(add.stats) if add.stats else {}
     except ValueError as e:
@@ -97,7 +97,7 @@ def _check_stats(add: AddAction) -> None:
 
 
 def _check_partitions(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> None:
-    """Refuse partition values that are none of their column's type: no reader could open the table."""
+    """Reject partition values that are none of their column's type: no reader could open the table."""
     table = txn.table
     for column in table.partition_columns:
         found = table.schema.get(column)
@@ -176,7 +176,7 @@ def _unpartitioned(plan: WritePlan) -> WritePlan:
 
 
 def _check_whole(predicate: Expression | None, base: Snapshot) -> None:
-    """Refuse to replace part of a file's rows: only filters on partition columns select whole files."""
+    """Reject to replace part of a file's rows: only filters on partition columns select whole files."""
     columns = {c.lower() for c in base.state.partition_columns}
     used = () if predicate is None else (leaf.path for leaf in leaves(predicate) if isinstance(leaf, Column))
     other = next((path for path in used if path[0].lower() not in columns), None)

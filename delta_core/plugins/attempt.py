@@ -41,13 +41,13 @@ class AttemptView(Struct, frozen=True):
     now_ms : int
         The clock.
     previous_timestamp_ms : int or None
-        The latest version's commit time, where it is known.
+        The latest version's commit time, if it is known.
     reported : Mapping
         Column path to the (min, max) of what a FillColumn with ``report_bounds`` generated.
     lost : int
         How many attempts were lost before this one.
     others : function(kind) -> list of actions
-        The latest version's live actions of a kind that a feature declares; asking may read the log.
+        The latest version's live actions of a kind that a feature declares; querying may read the log.
     """
 
     table: TableState

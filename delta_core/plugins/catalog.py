@@ -51,7 +51,7 @@ class CommitSource(Protocol):
         ...
 
     def propose(self, version: int, commit: StagedCommit) -> object:
-        """Ask the catalog to ratify a commit.
+        """Query the catalog to ratify a commit.
 
         Returns `plugins.committer.Conflict` if another one became this version, anything else if this one did. A
         version is ratified once, and behind the one before it. Raises if that is not known.
@@ -59,7 +59,7 @@ class CommitSource(Protocol):
         ...
 
     def published(self, version: int) -> None:
-        """Tell the catalog that every version up to this one is in the log."""
+        """Report the catalog that every version up to this one is in the log."""
         ...
 
 

@@ -86,7 +86,7 @@ def prepare_domains(table: TableState, requested: Mapping[str, str]) -> Iterable
 
 @hookspec
 def check_metadata(table: TableState, metadata: Metadata, previous: TableState | None) -> None:
-    """Refuse metadata that breaks the feature's rules.
+    """Reject metadata that breaks the feature's rules.
 
     ``previous`` is the table that is altered, None for a new one.
 
@@ -104,7 +104,7 @@ def accept_type_change(table: TableState, path: tuple[str, ...], old: DataType, 
 
 @hookspec
 def check_type_changes(table: TableState, paths: tuple[tuple[str, ...], ...]) -> None:
-    """Refuse changes of columns' types that what the feature keeps of them can't follow.
+    """Reject changes of columns' types that what the feature keeps of them can't follow.
 
     ``table`` is the target; ``paths`` are its columns, and parts of columns, whose type changes while rows stay.
 
@@ -114,7 +114,7 @@ def check_type_changes(table: TableState, paths: tuple[tuple[str, ...], ...]) ->
 
 @hookspec
 def check_read(table: TableState) -> None:
-    """Refuse a table whose metadata the feature can't read.
+    """Reject a table whose metadata the feature can't read.
 
     Set: table. When: once per snapshot. Result: check.
     """
@@ -190,7 +190,7 @@ def finish_metadata(attempt: AttemptView, metadata: Metadata) -> Metadata:
 
 @hookspec
 def check_commit(attempt: AttemptView) -> None:
-    """Refuse a commit that breaks the feature's rules.
+    """Reject a commit that breaks the feature's rules.
 
     Set: table. When: per attempt, after all rules. Result: check.
     """

@@ -126,7 +126,7 @@ class FillColumn(Struct, frozen=True):
 
 
 class HiddenColumn(Struct, frozen=True):
-    """A physical column that is not in the schema; files of which no row has a value of it lack it.
+    """A physical column that is not in the schema; files without a value of it lack it.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class HiddenColumn(Struct, frozen=True):
 
 
 class RowCheck(Struct, frozen=True):
-    """Refuse rows for which the expression is not true.
+    """Reject rows for which the expression is not true.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ class CommitInfoField(Struct, frozen=True):
 
 
 class EveryFile(Struct, frozen=True):
-    """Refuse the commit while a file that stays in the table lacks a field of ``add``.
+    """Reject the commit while a file that stays in the table lacks a field of ``add``.
 
     For commits that switch a guarantee on: it costs a pass over that field of every file. Files that the commit removes
     or adds again are not requested.

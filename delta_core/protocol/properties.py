@@ -82,7 +82,7 @@ def normalize_properties(configuration: Mapping[str, str], declared: Iterable[st
 
 
 def check_properties(configuration: Mapping[str, str]) -> None:
-    """Refuse a known property with a value that it can't have, naming both."""
+    """Reject a known property with a value that it can't have, naming both."""
     for name, text in configuration.items():
         if not isinstance(text, str):
             raise InvalidArgumentError(f"Table property {name} is {text!r}; expected text.", property=name)

@@ -230,7 +230,7 @@ _SQL_NAMES = {
 
 
 def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
-    """Refuse a schema with a type that neither the core nor a feature of the table has.
+    """Reject a schema with a type that neither the core nor a feature of the table has.
 
     Raises UnsupportedFeatureError naming column and type, SchemaError for names that differ by case only.
     """

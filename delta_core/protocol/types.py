@@ -416,7 +416,7 @@ def check_nesting(
 
 def _too_nested() -> SchemaError:
     return SchemaError(
-        f"A type is nested deeper than Arrow reads Parquet files: {MOST_PARQUET_LEVELS} levels, of which a list or map takes two; "
+        f"A type is nested deeper than Arrow reads Parquet files: {MOST_PARQUET_LEVELS} levels, and a list or map takes two; "
         "of files that are written here, 62 structs, 46 lists or 31 maps within each other. Flatten it.",
         limit=MOST_PARQUET_LEVELS,
     )

@@ -99,7 +99,7 @@ class FileContext:
         return scalar_of(self._uri(self.paths[file]), pa.string()) if column is None else column[file]
 
     def constants(self, files: NDArray[np.int64], number: int) -> pa.Array:
-        """Return a constant's value for each of many rows, of which each is of one of the files, in order."""
+        """Return a constant's value for each of many rows of the files, in order."""
         column = self._constants[number]
         if column is not None:
             return column.take(number_array(files))

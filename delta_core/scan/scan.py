@@ -412,7 +412,7 @@ class _Inputs:
         return known + sum(self._source.engine.data.row_counts(paths, sizes))
 
     def opened(self, file: int, num_rows: int) -> None:
-        """Refuse vectors and row sets that reach beyond the file."""
+        """Reject vectors and row sets that reach beyond the file."""
         dropped = self.vectors.rows(file)  # a vector that is missing or broken has its own error
         try:
             if dropped:

@@ -58,7 +58,7 @@ def to_sql(expression: Expression, place: Callable[[Leaf], Expression], function
 
 
 def check_zone(expression: Expression, zone: str, whose: str) -> None:
-    """Refuse a rule whose answer would follow the session's time zone: a table means the same in every session.
+    """Reject a rule whose answer would follow the session's time zone: a table means the same in every session.
 
     Raises UnsupportedExpressionError.
     """

@@ -42,7 +42,7 @@ __all__ = [
     "remembering",
 ]
 
-#: Errors that were raised in answer to the driver, without their tracebacks: what they know does not fit in a text.
+#: Errors that were raised in answer to the driver, without their tracebacks: their attributes do not fit in a text.
 _raised: deque[DeltaError] = deque(maxlen=32)
 _lock = threading.Lock()
 _is_installed = False

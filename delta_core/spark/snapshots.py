@@ -18,7 +18,7 @@ __all__ = ["SETTING", "identity", "open_latest"]
 #: The session's setting: how many bytes of log columns are kept for later reads; 0 keeps nothing.
 SETTING = "spark.delta_core.heldSnapshots.maxBytes"
 MOST_BYTES = 256 << 20
-#: Tables of which a snapshot is kept; the one that was read the longest time ago goes first.
+#: Tables with a cached snapshot; the one that was read the longest time ago goes first.
 MOST_TABLES = 8
 #: A version of more log files is opened again each time.
 MOST_FILES = 1_000

@@ -41,7 +41,7 @@ class DeltaSource(DataSource):  # type: ignore[misc]  # pyspark has no types
         return spark_schema(snapshot.schema, snapshot.state.types)
 
     def writer(self, schema: T.StructType, overwrite: bool) -> Any:
-        """Refuse: rows are written by `delta_core.spark.write`."""
+        """Reject: rows are written by `delta_core.spark.write`."""
         raise UnsupportedOperationError(
             'format("delta_core") only reads. Write with delta_core.spark.write(df, path, mode).'
         )

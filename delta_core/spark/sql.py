@@ -123,7 +123,7 @@ def sql(spark: SparkSession, text: str, args: Any = None, **options: Any) -> Dat
 
 
 def _check_reads(text: str) -> None:
-    """Refuse statements whose target is one of our tables."""
+    """Reject statements whose target is one of our tables."""
     for start, _, (uri, _, _) in _tables(text):
         before = _COMMENT.sub(lambda m: m["kept"] or " ", text[:start])
         found = _TARGET.search(before)

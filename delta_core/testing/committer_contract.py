@@ -63,7 +63,7 @@ class CommitterContract:
             assert isinstance(outcome, Committed) and outcome.version == 0
         assert read_commit(0) == asked.data
 
-    def test_transaction_id_elsewhere_in_the_winner_is_no_proof(self, make_committer: MakeCommitter) -> None:
+    def test_transaction_id_outside_the_table_in_the_winner_is_no_proof(self, make_committer: MakeCommitter) -> None:
         ours = proposal(0)
         make_committer().commit(proposal(0, userMetadata=f"after {ours.txn_id}"))
         assert make_committer().commit(ours) == Conflict(0)

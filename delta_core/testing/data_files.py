@@ -56,7 +56,7 @@ def as_schema(value: Any) -> Schema:
 
 
 def map_columns(schema: Schema, last_id: int = 0, previous: StructType | None = None) -> tuple[Schema, int]:
-    """Give every field without one an id and a physical name; return the schema and the highest id.
+    """Assign every field without one an id and a physical name; return the schema and the highest id.
 
     Protocol: Column Mapping. Physical names are ``col-<id>``; fields of the previous schema keep theirs by name.
     """

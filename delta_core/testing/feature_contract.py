@@ -283,7 +283,7 @@ class FeatureContract:
                         f"returned {answer!r}, but FEATURE.kind is 'writer': readers without it would return other rows",
                     )
 
-    def test_old_protocol_versions_name_the_feature_where_it_says_so(self) -> None:
+    def test_old_protocol_versions_name_the_feature_where_it_states_so(self) -> None:
         registry, feature = self.registry, self.feature
         for side, versions, stated in (
             ("reader", READER_VERSIONS, feature.legacy_reader),
@@ -294,7 +294,7 @@ class FeatureContract:
                 f"Plugin {self.name!r}: {side} versions {named}, not {stated}"
             )
 
-    def test_verbs_lead_to_functions(self) -> None:
+    def test_operations_lead_to_functions(self) -> None:
         for verb, target in self.feature.verbs.items():
             with self.step(f"importing its operation {verb!r} from {target}"):
                 found = load_object(target)

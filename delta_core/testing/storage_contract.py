@@ -52,7 +52,7 @@ class StorageContract:
         for start in (f"{5:020d}.", f"{5:020d}.json", f"{5:020d}.k", "_", "", "z"):
             assert storage.list_from("_delta_log", start).names == sorted(n for n in names if n >= start), start
 
-    def test_listing_tells_sizes_and_times_truly_where_it_tells_them(self, storage: Storage) -> None:
+    def test_listing_reports_sizes_and_times_truly_where_it_reports_them(self, storage: Storage) -> None:
         for i in range(3):
             storage.put(f"dir/{i}", b"x" * i)
         found = storage.list_from("dir")
@@ -74,7 +74,7 @@ class StorageContract:
 
     # --- reading ---
 
-    def test_ranges_come_in_the_order_asked(self, storage: Storage) -> None:
+    def test_ranges_come_in_the_order_requested(self, storage: Storage) -> None:
         data = bytes(range(256)) * 8
         storage.put("f", data)
         storage.put("g", data[::-1])
@@ -146,7 +146,7 @@ class StorageContract:
         assert bytes(storage.read([RangeRequest("dir/f")])[0]) == b"first"
         assert storage.list_from("dir").names == ["f"]
 
-    def test_stat_tells_size_and_time(self, storage: Storage) -> None:
+    def test_stat_reports_size_and_time(self, storage: Storage) -> None:
         storage.put("a", b"123")
         storage.put("b", b"")
         found = storage.stat(["b", "a"])
@@ -199,7 +199,7 @@ class StorageContract:
     # --- the root's boundary ---
 
     @pytest.mark.parametrize("path", FOREIGN)
-    def test_path_to_another_kind_of_store_is_refused_before_any_call(self, storage: Storage, path: str) -> None:
+    def test_path_to_another_kind_of_store_is_rejected_before_any_call(self, storage: Storage, path: str) -> None:
         calls: list[Callable[[], object]] = [
             lambda: storage.read([RangeRequest(path)]),
             lambda: storage.open(path),
@@ -233,7 +233,7 @@ class StorageContract:
 
     # --- writing ---
 
-    def test_second_put_if_absent_is_refused_and_changes_nothing(self, storage: Storage) -> None:
+    def test_second_put_if_absent_is_rejected_and_changes_nothing(self, storage: Storage) -> None:
         assert storage.put_if_absent("_delta_log/0.json", b"first") == "created"
         assert storage.put_if_absent("_delta_log/0.json", b"second") == "exists"
         assert storage.put_if_absent("_delta_log/0.json", b"third", durable=False) == "exists"

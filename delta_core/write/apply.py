@@ -215,7 +215,7 @@ class _CompiledRows:
         self.partition_columns = _partition_columns(plan)
 
     def _check_given(self, given: Mapping[str, int]) -> None:
-        """Refuse rows that contain what only the table may fill, or lack what nothing fills."""
+        """Reject rows that contain what only the table may fill, or lack what nothing fills."""
         refused = next((r for r in self.plan.fills if r.exclusive and r.column[0] in given), None)
         if refused is not None:
             raise SchemaMismatchError(
@@ -229,7 +229,7 @@ class _CompiledRows:
         if missing:
             raise SchemaMismatchError(
                 f"The rows have no column {', '.join(missing)}, which the table requires (NOT NULL) and nothing fills. "
-                "Give it a value, or make it nullable.",
+                "Pass it a value, or make it nullable.",
                 column=missing[0],
             )
 
@@ -269,7 +269,7 @@ def _compiled_rows(
 
 @contextlib.contextmanager
 def _naming(what: str) -> Iterator[None]:
-    """Say in the error of an expression what it was for."""
+    """Report in the error of an expression what it was for."""
     try:
         yield
     except ExpressionError as e:

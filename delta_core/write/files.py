@@ -33,7 +33,7 @@ __all__ = ["Written", "describe_files", "write_change_files", "write_files"]
 _log = logging.getLogger(__name__)
 
 _ADDED = pa.struct(list(ADDED_FILE))
-#: Files of which there are Python objects at a time.
+#: Files with a Python object at the same time.
 _RUN = 4096
 
 

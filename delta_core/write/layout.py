@@ -78,7 +78,7 @@ def file_columns(plan: WritePlan) -> tuple[FileColumn, ...]:
 
 
 def _check_voids(t: DataType, path: Path, inside: bool) -> None:
-    """Refuse voids that no file can be made without; ``inside``: whether a list or map is above."""
+    """Reject voids that no file can be made without; ``inside``: whether a list or map is above."""
     column = format_path(path)
     if isinstance(t, StructType):
         if all(f.type == _VOID for f in t.fields):

@@ -95,7 +95,7 @@ class WritePlan(Struct, frozen=True, dict=True):
 
 
 def plan_write(table: TableState, plugins: PluginSet, operation: str, known: WritePlan | None = None) -> WritePlan:
-    """Ask the features what a write needs, once, and compose their answers.
+    """Query the features what a write needs, once, and compose their answers.
 
     Parameters
     ----------
@@ -215,14 +215,14 @@ def _hidden(rules: Sequence[HiddenColumn], table: TableState, plugins: PluginSet
 
 
 def _check_carried(rule: HiddenColumn, readers: Sequence[ReadRule]) -> None:
-    """Refuse a rule under which rows that only move would lose their values."""
+    """Reject a rule under which rows that only move would lose their values."""
     if rule.on_rewrite not in ("carry", "recompute"):
         raise _broken(rule, f"has on_rewrite={rule.on_rewrite!r}, expected 'carry' or 'recompute'")
     if (rule.on_rewrite == "carry") != bool(rule.carries):
         raise _broken(
             rule,
             f"has on_rewrite={rule.on_rewrite!r} and carries={rule.carries!r}: 'carry' needs the metadata column that "
-            "gives the values of rows that move, 'recompute' takes none",
+            "passes the values of rows that move, 'recompute' takes none",
         )
     if rule.carries:
         offered = {r.name: r.type for r in readers if isinstance(r, MetadataColumn)}
@@ -239,7 +239,7 @@ def _check_carried(rule: HiddenColumn, readers: Sequence[ReadRule]) -> None:
 
 
 def _check_readers(rule: HiddenColumn, readers: Sequence[ReadRule]) -> None:
-    """Refuse a column that its readers take for one of another type: what is written could not be read."""
+    """Reject a column that its readers take for one of another type: what is written could not be read."""
     for reader in readers:
         if isinstance(reader, RowSelector):
             continue

@@ -49,7 +49,7 @@ def fills(table: TableState) -> list[FillColumn]:
 
 
 def check(table: TableState) -> None:
-    """Refuse defaults that a write could not use.
+    """Reject defaults that a write could not use.
 
     Raises
     ------

@@ -31,7 +31,7 @@ def required_features(metadata: Metadata) -> Iterable[str]:
 
 @hookimpl
 def check_metadata(table: TableState, previous: TableState | None) -> None:
-    """Refuse a value that is neither true nor false: it would protect nothing. One that is there already stays."""
+    """Reject a value that is neither true nor false: it would protect nothing. One that is there already stays."""
     text = table.property(PROPERTY)
     known = None if previous is None else previous.property(PROPERTY)
     if text is not None and text != known and text.strip().lower() not in ("true", "false"):
@@ -42,7 +42,7 @@ def check_metadata(table: TableState, previous: TableState | None) -> None:
 
 @hookimpl
 def check_commit(attempt: AttemptView) -> None:
-    """Refuse removes that change data. What counts is the property before the commit: none lifts its own ban."""
+    """Reject removes that change data. What counts is the property before the commit: none lifts its own ban."""
     if attempt.previous is None or not attempt.previous.is_active(FEATURE.name):
         return
     changing = attempt.removes.column("dataChange").fill_null(True)

@@ -63,7 +63,7 @@ class CatalogCommitter:
         return StagedCommit(proposal.version, name, proposal.timestamp_ms)
 
     def _has_won(self, proposal: Proposal, staged: StagedCommit) -> bool | None:
-        """Tell whether a commit is its version; None while the version is nobody's."""
+        """Return whether a commit is its version; None while the version is nobody's."""
         latest, commits = self._catalog.latest(staged.version - 1)
         for commit in commits:
             if commit.version == staged.version:

@@ -195,7 +195,7 @@ def _check_metadata(last: Snapshot, metadata: Metadata, version: int) -> None:
         )
 
 
-# --- where their rows are ---
+# --- the location of their rows ---
 
 
 def _changed_files(last: Snapshot, commits: Sequence[Commit]) -> tuple[pa.Table, dict[int, RowSet]]:

@@ -66,7 +66,7 @@ FILES = pa.schema(
 
 
 class CommitChanges(Struct, frozen=True):
-    """Where one commit's changes are.
+    """The location of one commit's changes.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def _files(commit: Commit, actions: pa.Table, change: str | None) -> pa.Table:
 
 
 def unreadable(old: Schema, new: Schema, widened: bool) -> str | None:
-    """Say why rows of an old schema can't be read by a newer one, None if they can.
+    """Return why rows of an old schema can't be read by a newer one, None if they can.
 
     Parameters
     ----------

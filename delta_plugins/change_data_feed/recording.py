@@ -14,7 +14,7 @@ __all__ = ["check_change_files", "check_columns"]
 
 
 def check_columns(table: TableState) -> None:
-    """Refuse columns of the names that the feed returns its own, while the feed is on."""
+    """Reject columns of the names that the feed returns its own, while the feed is on."""
     taken = [f.name for name in logic.COLUMNS if (f := table.schema.get(name)) is not None]
     if taken and logic.is_enabled(table.configuration):
         raise SchemaError(
@@ -25,7 +25,7 @@ def check_columns(table: TableState) -> None:
 
 
 def check_change_files(attempt: AttemptView) -> None:
-    """Refuse change files that readers would take amiss.
+    """Reject change files that readers would take amiss.
 
     Once a commit has one, readers look at nothing else of it: it has to change data, and its change files have to specify
     that they do not. Protocol: Writer Requirements for AddCDCFile.
@@ -47,5 +47,5 @@ def check_change_files(attempt: AttemptView) -> None:
     if not attempt.data_change:
         raise UnsupportedOperationError(
             f"{attempt.operation} stages change files, such as {sample}, but neither adds nor removes rows: the feed would "
-            "tell of changes that the table does not have."
+            "describe changes that the table does not have."
         )

@@ -69,7 +69,7 @@ def row_check(table: TableState, name: str, text: str) -> RowCheck:
 
 
 def check_type_changes(table: TableState, paths: Iterable[Path]) -> None:
-    """Refuse another type for a column that a constraint uses: its rows were held against the old one.
+    """Reject another type for a column that a constraint uses: its rows were held against the old one.
 
     Raises TypeChangeError naming column and constraint.
     """

@@ -112,7 +112,7 @@ def _found(table: TableState, name: str) -> Path:
 
 
 def check_columns(table: TableState) -> None:
-    """Refuse clustering columns that are gone, have no order, or are beside partition columns."""
+    """Reject clustering columns that are gone, have no order, or are beside partition columns."""
     paths = clustering_columns(table)
     if not paths:
         return

@@ -56,7 +56,7 @@ def _is_on(metadata: Metadata, switch: str) -> bool:
 
 
 class _Giver:
-    """Gives ids and names to one schema."""
+    """Returns ids and names to one schema."""
 
     def __init__(self, table: TableState, metadata: Metadata, schema: Schema, previous: TableState | None) -> None:
         #: Whether the table that is altered has files under logical names.
@@ -150,7 +150,7 @@ def _ids(schema: StructType) -> Iterator[int]:
 
 
 def check_change(table: TableState, previous: TableState | None) -> None:
-    """Refuse changes after which older files could not be read.
+    """Reject changes after which older files could not be read.
 
     Raises InvalidArgumentError for a change of the mode other than from none to name, SchemaError for a column that
     changes its id or physical name.

@@ -83,7 +83,7 @@ def vector_paths(vectors: pa.StructArray) -> pa.Array:
 
 
 def is_absolute(vectors: pa.StructArray) -> pa.Array:
-    """Tell which of `vector_paths` do not begin at the table's root."""
+    """Return which of `vector_paths` do not begin at the table's root."""
     import pyarrow.compute as pc
 
     return pc.fill_null(pc.equal(vectors.flatten()[0], "p"), False)

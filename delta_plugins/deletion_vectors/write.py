@@ -87,7 +87,7 @@ def _descriptor(kind: str, text: str, offset: int | None, payload: bytes, rows: 
 
 
 def check_commit(attempt: AttemptView) -> None:
-    """Refuse adds with vectors that lack a count of rows or claim tight bounds, and new vectors if none are allowed.
+    """Reject adds with vectors that lack a count of rows or claim tight bounds, and new vectors if none are allowed.
 
     Protocol: Writer Requirement for Deletion Vectors.
     """

@@ -22,7 +22,7 @@ FEATURE = TableFeature(
 
 @hookimpl
 def check_commit(attempt: AttemptView) -> None:
-    """Refuse edits of system domains by users; features write theirs by rules."""
+    """Reject edits of system domains by users; features write theirs by rules."""
     system = [domain for domain in attempt.domains if domain.startswith(SYSTEM)]
     if system:
         raise UnsupportedOperationError(

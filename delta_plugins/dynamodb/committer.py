@@ -52,7 +52,7 @@ class DynamoCommitter:
     Parameters
     ----------
     settings : Settings
-        Which table, where, and the path under which other writers know this Delta table.
+        Which table, where, and the path that other writers use for this Delta table.
     """
 
     def __init__(self, storage: Storage, settings: Settings) -> None:
@@ -153,7 +153,7 @@ class DynamoCommitter:
         return True
 
     def _check_spelling(self) -> None:
-        """Refuse to go on if others commit under another spelling of this path: nothing would keep us apart."""
+        """Reject to go on if others commit under another spelling of this path: nothing would keep us apart."""
         scheme, _, rest = self._table.path.partition("://")
         for other in _SPELLINGS if scheme in _SPELLINGS else ():
             if other != scheme and self._table.latest(f"{other}://{rest}") is not None:
@@ -196,7 +196,7 @@ class DynamoCommitter:
         ) from failure
 
     def _finish_winner(self, name: str) -> None:
-        """Bring the commit that won to the log, so that it can be read."""
+        """Publish the commit that won to the log, so that it can be read."""
         entry = self._table.get(name)
         if entry is not None and not entry.complete:
             self._finish(entry)

@@ -23,7 +23,7 @@ class Settings(Struct, frozen=True):
     Parameters
     ----------
     table_path : str
-        The path under which others know the Delta table; empty: as it was opened.
+        The path that other writers use for the Delta table; empty: as it was opened.
     ttl_s : int
         How long a finished entry must stay, in seconds.
     session, client, billing : Mapping

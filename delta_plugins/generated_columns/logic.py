@@ -111,7 +111,7 @@ def _named(f: Field, e: ExpressionError | ColumnNotFoundError) -> ExpressionErro
 
 
 def check(table: TableState) -> None:
-    """Refuse generation expressions that Spark would reject.
+    """Reject generation expressions that Spark would reject.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def check(table: TableState) -> None:
 
 
 def check_type_changes(table: TableState, paths: Iterable[Path]) -> None:
-    """Refuse another type for a column that a generated one is computed from: rows that stay hold what the old one returned.
+    """Reject another type for a column that a generated one is computed from: rows that stay hold what the old one returned.
 
     Raises TypeChangeError naming both columns.
     """
@@ -211,7 +211,7 @@ def _check_call(table: TableState, f: Field, part: Call | Literal) -> None:
 
 
 def _check_timeless(table: TableState, f: Field, expression: Expression) -> None:
-    """Refuse what binding makes a constant: the time at which rows are written."""
+    """Reject what binding makes a constant: the time at which rows are written."""
     names = [c.function.lower() for c in _calls(expression) if isinstance(c, Call)]
     names += [
         leaf.path[0].lower()

@@ -95,7 +95,7 @@ class Version(Struct, frozen=True):
     # --- metadata ---
 
     def check(self, table: TableState, previous: TableState | None) -> None:
-        """Refuse metadata that Iceberg could not take over.
+        """Reject metadata that Iceberg could not take over.
 
         Raises FeatureRequirementError for other features, SchemaError, TypeChangeError and InvalidArgumentError.
         """
@@ -184,7 +184,7 @@ class Version(Struct, frozen=True):
             )
 
     def check_commit(self, attempt: AttemptView) -> None:
-        """Refuse adds without a count of rows, and vectors if none may be."""
+        """Reject adds without a count of rows, and vectors if none may be."""
         if not attempt.table.is_active(self.name) or not attempt.adds.num_rows:
             return
         adds = attempt.adds

@@ -108,7 +108,7 @@ def _check_columns(table: TableState) -> None:
 
 
 def _check_keys(table: TableState, previous: TableState) -> None:
-    """Refuse a change of a struct that is the key of a map."""
+    """Reject a change of a struct that is the key of a map."""
     old = {path: f.type.key_type for path, f in walk(previous.schema) if isinstance(f.type, MapType)}
     for path, f in walk(table.schema):
         keys = f.type.key_type if isinstance(f.type, MapType) else None

@@ -195,7 +195,7 @@ def _changed(metadata: Metadata, change: Callable[[Field], Mapping[str, Any]]) -
 
 
 def check(table: TableState) -> None:
-    """Refuse identity columns that no writer could number.
+    """Reject identity columns that no writer could number.
 
     Raises SchemaError: for nested columns, other types than LONG, partition columns, defaults beside them, a step of 0.
     """

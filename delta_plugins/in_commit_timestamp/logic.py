@@ -67,7 +67,7 @@ def timestamp_of(attempt: AttemptView) -> int:
 
 
 def check_no_preview(table: TableState) -> None:
-    """Refuse to write a table whose times a preview release switched on: it has them under other properties."""
+    """Reject to write a table whose times a preview release switched on: it has them under other properties."""
     name = f"{SWITCH}-preview"
     if table.flag(name):
         raise UnsupportedFeatureError(

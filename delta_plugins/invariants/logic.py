@@ -74,7 +74,7 @@ def _read(path: Path, value: Any) -> str:
 
 
 def row_checks(table: TableState) -> list[RowCheck]:
-    """Return a check for each condition, of which null breaks it like false.
+    """Return a check for each condition; null violates it like false.
 
     Raises ExpressionError naming the column for a condition that does not fit the table.
     """

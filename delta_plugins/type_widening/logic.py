@@ -37,7 +37,7 @@ _KNOWN = frozenset({*_INTEGERS, "float", "double", "boolean", "string", "binary"
 
 
 def is_widening(old: str, new: str) -> bool:
-    """Tell whether every value of a primitive type is one of the other. Protocol: Type Widening, the supported changes."""
+    """Return whether every value of a primitive type is one of the other. Protocol: Type Widening, the supported changes."""
     if old in _INTEGERS and new in _INTEGERS:
         return _INTEGERS[old] < _INTEGERS[new]
     target = parse_decimal(new)
@@ -52,14 +52,14 @@ def is_widening(old: str, new: str) -> bool:
 
 
 def is_readable(old: str, new: str) -> bool:
-    """Tell whether every value of a primitive type is one of the other, also if the protocol lists no such change."""
+    """Return whether every value of a primitive type is one of the other, also if the protocol lists no such change."""
     target = parse_decimal(new)
     narrow = target is not None and old in _LEAST_DIGITS and target[0] - target[1] >= _LEAST_DIGITS[old]
     return narrow or is_widening(old, new)
 
 
 def check_type_changes(schema: Schema) -> None:
-    """Refuse a schema that lists a type change which is not a widening.
+    """Reject a schema that lists a type change which is not a widening.
 
     Raises TypeChangeError naming the column and the change, SchemaError if ``delta.typeChanges`` is not a
     list of changes. Protocol: Reader Requirements for Type Widening.
@@ -92,7 +92,7 @@ def _check(column: str, change: Any, now: DataType) -> None:
 
 
 def _leads_nowhere(old: str, new: str, change: Mapping[str, Any], now: DataType) -> bool:
-    """Tell whether a change names a type that does not exist, while the column's own type takes the old values.
+    """Return whether a change names a type that does not exist, while the column's own type takes the old values.
 
     No file holds such a type; each file's own type is checked against the column's when it is read.
     """

@@ -32,7 +32,7 @@ def _struct(t: StructType, old: StructType) -> list[Field]:
 
 
 def _name(f: Field) -> str:
-    """Return the name by which files know a field."""
+    """Return the name of a field in files."""
     return str(f.metadata.get(_PHYSICAL_NAME, f.name))
 
 

@@ -1,4 +1,4 @@
-"""Where a variant may be in a schema. Protocol: Writer Requirements for Variant Data Type."""
+"""If a variant may be in a schema. Protocol: Writer Requirements for Variant Data Type."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def holds_variants(schema: StructType) -> bool:
 
 
 def check_columns(table: TableState) -> None:
-    """Refuse a variant as partition column, as result of a generation expression, or with a default other than null."""
+    """Reject a variant as partition column, as result of a generation expression, or with a default other than null."""
     partitions = {name.lower() for name in table.partition_columns}
     for path, f in walk(table.schema):
         if f.type != _TYPE:

@@ -56,7 +56,7 @@ def tree(module: str) -> ast.Module:
 
 
 def imports_of(module: str) -> Iterator[Import]:
-    """Give a module's imports."""
+    """Return a module's imports."""
     yield from _walk(tree(module), module, None)
 
 
@@ -70,7 +70,7 @@ def _walk(node: ast.AST, module: str, function: str | None) -> Iterator[Import]:
 
 
 def names_of(node: ast.AST, module: str) -> Iterator[str]:
-    """Give the modules that a statement imports."""
+    """Return the modules that a statement imports."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
@@ -94,7 +94,7 @@ def is_ours(name: str) -> bool:
 
 
 def texts(module: str) -> Iterator[tuple[int, str]]:
-    """Give the string constants of a module with their lines, docstrings left out."""
+    """Return the string constants of a module with their lines, docstrings left out."""
     held = {
         id(node.body[0].value)
         for node in ast.walk(tree(module))

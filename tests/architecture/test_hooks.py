@@ -40,7 +40,7 @@ def test_hook_has_a_test_of_its_name(hook: str) -> None:
 
 
 def _types(hint: Any) -> Iterator[Any]:
-    """Give a type and those that it is made of."""
+    """Return a type and those that it is made of."""
     yield hint
     for part in get_args(hint):
         yield from _types(part)

@@ -90,7 +90,7 @@ def test_names_that_load_late_are_seen_as_imports() -> None:
         assert homes <= _late_imports(face), face
 
 
-def test_core_imports_only_what_stands_above() -> None:
+def test_core_imports_only_what_is_above() -> None:
     wrong = [
         str(i)
         for i in imports()
@@ -142,7 +142,7 @@ def test_plugins_do_no_io() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_only_engines_and_faces_reach_outward() -> None:
+def test_only_engines_and_public_apis_reach_outward() -> None:
     wrong = [
         str(i)
         for i in imports()

@@ -42,7 +42,7 @@ def test_each_call_takes_its_delay(store: fsspec.AbstractFileSystem, tmp_path: P
     assert all(c.end - c.start >= DELAY_MS / 1_000 for c in calls.calls)
 
 
-def test_ranges_and_open_files_give_the_bytes_of_the_local_file(
+def test_ranges_and_open_files_return_the_bytes_of_the_local_file(
     store: fsspec.AbstractFileSystem, tmp_path: Path
 ) -> None:
     path = f"latency://{tmp_path}/07.txt"
@@ -53,7 +53,7 @@ def test_ranges_and_open_files_give_the_bytes_of_the_local_file(
         assert file.read(2) == b"45"
 
 
-def test_exclusive_creation_refuses_a_second_writer(store: fsspec.AbstractFileSystem, tmp_path: Path) -> None:
+def test_exclusive_creation_rejects_a_second_writer(store: fsspec.AbstractFileSystem, tmp_path: Path) -> None:
     store.pipe_file(f"{tmp_path}/new.txt", b"first", mode="create")
     with pytest.raises(FileExistsError):
         store.pipe_file(f"{tmp_path}/new.txt", b"second", mode="create")

@@ -32,7 +32,7 @@ def test_shape_holds_what_the_reads_look_for(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.peer
-def test_all_sides_give_the_same_rows(tmp_path: Path) -> None:
+def test_all_sides_return_the_same_rows(tmp_path: Path) -> None:
     pytest.importorskip("deltalake")
     pytest.importorskip("duckdb")
     pytest.importorskip("polars")

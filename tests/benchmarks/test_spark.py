@@ -37,7 +37,7 @@ def test_tables_hold_seven_columns_and_lose_their_share(root: Path, name: str, s
     assert (found.num_columns, found.num_rows) == (7, round(20_000 * (1 - share)))
 
 
-def test_asked_partition_lies_there_and_the_others_do_not(root: Path) -> None:
+def test_requested_partition_lies_there_and_the_others_do_not(root: Path) -> None:
     snapshot = DeltaTable(str(spark_table(root, "hundred-thousand", TINY))).snapshot()
     scan = snapshot.scan(["id"], predicate=PARTITION)
     assert snapshot.files.count == 20_000
@@ -57,7 +57,7 @@ def side(warm: float, cold: float, answer: str = "1") -> SparkSide:
     return SparkSide(cold, warm, answer, "x 1")
 
 
-def test_row_tells_warm_and_cold_and_what_is_missed() -> None:
+def test_row_reports_warm_and_cold_and_what_is_missed() -> None:
     case = SparkCase("k", "title", "thin", "spark-rows", warm=2, cold=10)
     fast = SparkResult(case, {"ours": side(1, 2), "peer": side(3, 30)})
     slow = SparkResult(case, {"ours": side(1, 2), "peer": side(3, 19)})
@@ -80,7 +80,7 @@ def test_readme_has_a_place_for_each_table(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_sides_of_a_case_give_one_answer(root: Path, java: Path) -> None:
+def test_sides_of_a_case_return_one_answer(root: Path, java: Path) -> None:
     pytest.importorskip("pyspark")
     run = SparkRun(root, TINY, None, loops=1, memory="1g")
     result = run.case(next(c for c in SPARK_CASES if c.key == "thin"), lambda text: None)

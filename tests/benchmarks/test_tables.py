@@ -50,7 +50,7 @@ def test_case_keys_are_unique() -> None:
     assert len({c.key for c in CASES}) == len(CASES)
 
 
-def test_case_misses_when_memory_or_time_is_over_what_is_asked() -> None:
+def test_case_misses_when_memory_or_time_is_over_what_is_requested() -> None:
     case = next(c for c in CASES if c.key == "open-table")
     peer = Side(1.0, 500.0, 20)
     assert Result(case, Side(0.009, 90.0, 20), peer).met

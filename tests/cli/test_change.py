@@ -45,7 +45,7 @@ def test_write_appends_to_a_table_that_exists_and_reads_csv_as_its_types(run: An
 
 
 @pytest.mark.parametrize("ending", ["json", "csv"])
-def test_text_with_more_digits_than_a_decimal_holds_is_refused(run: Any, tmp_path: Path, ending: str) -> None:
+def test_text_with_more_digits_than_a_decimal_holds_is_rejected(run: Any, tmp_path: Path, ending: str) -> None:
     DeltaTable.create(tmp_path / "t", pa.schema([("x", pa.decimal128(38, 24))]))
     for number, fits in (("12345678901234.000000000000000000000001", True), ("73757908648281148827151332672.2", False)):
         source = tmp_path / f"rows.{ending}"

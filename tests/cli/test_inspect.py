@@ -16,7 +16,7 @@ def _moment(table: TableBuilder, version: int) -> str:
     return datetime.fromtimestamp(table.timestamp_ms(version) / 1000, UTC).isoformat(timespec="milliseconds")
 
 
-def test_info_says_version_size_and_protocol(run: Any, table: TableBuilder) -> None:
+def test_info_states_version_size_and_protocol(run: Any, table: TableBuilder) -> None:
     text = run("info", table.uri).out
     assert "Version         2 (2023-11-14T22:13:22.000Z)" in text
     assert "Files           2 (" in text
@@ -49,7 +49,7 @@ def test_info_as_json_has_stable_keys(run: Any, table: TableBuilder) -> None:
     assert found["features"] == ["changeDataFeed", "deletionVectors"]
 
 
-def test_info_says_where_statistics_leave_rows_unknown(run: Any, tmp_path: Path) -> None:
+def test_info_states_where_statistics_leave_rows_unknown(run: Any, tmp_path: Path) -> None:
     made = TableBuilder(tmp_path / "t").create({"id": "long"}).append([{"id": 1}], statistics=False)
     assert "unknown" in run("info", made.uri).out
     assert run("info", made.uri, "--json").json["numRows"] is None
@@ -112,7 +112,7 @@ def test_files_that_a_predicate_leaves_and_those_not_shown_are_counted(run: Any,
     assert "2 of 2 files, 1 not shown" in run("files", table.uri, "-n", 1).err
 
 
-def test_features_of_a_table_say_who_serves_them(run: Any, table: TableBuilder) -> None:
+def test_features_of_a_table_state_who_serves_them(run: Any, table: TableBuilder) -> None:
     found = run("features", table.uri, "--json").json
     assert found["refused"] is None
     by_name = {f["name"]: f for f in found["features"]}
@@ -214,7 +214,7 @@ def test_damaged_commit_is_shown_among_the_files_of_the_log(run: Any, table: Tab
     assert run("info", made.uri).code == 1
 
 
-def test_places_without_a_table_are_told_apart(run: Any, table: TableBuilder, tmp_path: Path) -> None:
+def test_places_without_a_table_are_distinguished(run: Any, table: TableBuilder, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.parquet").touch()
@@ -241,7 +241,7 @@ def test_features_without_a_table_lists_what_is_installed(run: Any) -> None:
     assert [f["name"] for f in found] == sorted(f["name"] for f in found)
 
 
-def test_log_says_which_files_make_a_version_and_why(run: Any, table: TableBuilder) -> None:
+def test_log_states_which_files_make_a_version_and_why(run: Any, table: TableBuilder) -> None:
     text = run("log", table.uri).out
     assert "version 1, single" in text
     assert "00000000000000000001.checkpoint.parquet" in text

@@ -22,7 +22,7 @@ def test_fault_of_the_table_is_one_line_and_exit_code_1(run: Any, tmp_path: Path
     assert result.err.count("\n") == 1
 
 
-def test_debug_shows_the_traceback_wherever_it_stands(run: Any, tmp_path: Path) -> None:
+def test_debug_shows_the_traceback_wherever_it_is(run: Any, tmp_path: Path) -> None:
     for arguments in (("--debug", "info", tmp_path / "nothing"), ("info", tmp_path / "nothing", "--debug")):
         result = run(*arguments)
         assert result.code == 1
@@ -76,7 +76,7 @@ def test_what_is_at_fault_decides_the_exit_code(
     assert "Traceback" not in result.err
 
 
-def test_unexpected_error_asks_for_a_report(run: Any, table: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_error_requires_a_report(run: Any, table: TableBuilder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("delta_core.cli.inspect._describe", lambda *_: 1 / 0)
     result = run("info", table.uri)
     assert result.code == 1
@@ -122,7 +122,7 @@ def test_page_of_the_command_line_has_every_command() -> None:
     assert [name for name in NAMES if f"\n| `{name}` | " not in page] == []
 
 
-def test_unknown_command_is_refused(run: Any) -> None:
+def test_unknown_command_is_rejected(run: Any) -> None:
     result = run("infos")
     assert result.code == 2
     assert "No such command 'infos'. Did you mean 'info'?" in result.err

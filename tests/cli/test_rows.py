@@ -56,7 +56,7 @@ def test_cat_json_is_one_object_a_line(run: Any, table: TableBuilder) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.parquet", "out.arrow", "out.feather"])
-def test_output_files_ending_says_the_format(run: Any, table: TableBuilder, tmp_path: Path, name: str) -> None:
+def test_output_files_ending_states_the_format(run: Any, table: TableBuilder, tmp_path: Path, name: str) -> None:
     target = tmp_path / name
     result = run("cat", table.uri, "-o", target)
     assert (result.code, result.out) == (0, "")

@@ -68,7 +68,7 @@ def test_table_keeps_its_id(tmp_path: Path) -> None:
         transaction.commit()
 
 
-def test_action_that_no_feature_brings_is_refused(tmp_path: Path) -> None:
+def test_action_that_no_feature_provides_is_rejected(tmp_path: Path) -> None:
     rule = ExtraAction("acme.one", "acmeNote", {"text": "x"})
     transaction = begin(tmp_path, commit_rules=lambda attempt: [rule])
     with pytest.raises(HookContractError, match="is of kind acmeNote, which no feature of the table permits"):

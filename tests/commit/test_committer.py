@@ -138,7 +138,7 @@ def test_put_that_lands_between_the_tries_is_known(storage: Storage) -> None:
     assert read(storage, 0) == ours.data
 
 
-def test_state_that_stays_unknown_is_said_and_nothing_deleted(storage: Storage) -> None:
+def test_state_that_stays_unknown_is_reported_and_nothing_deleted(storage: Storage) -> None:
     module.prove_exclusive(storage)
     unreliable = Unreliable(storage, ["later"] * PUTS)
     ours = proposal(0)
@@ -152,7 +152,7 @@ def test_state_that_stays_unknown_is_said_and_nothing_deleted(storage: Storage) 
 
 
 @pytest.mark.parametrize("cause", [PermissionError("no"), NotImplementedError("no"), OSError(28, "disk is full")])
-def test_refusal_is_certain(storage: Storage, cause: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejection_is_certain(storage: Storage, cause: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     module.prove_exclusive(storage)
 
     def refuse(*_: object, **__: object) -> PutResult:

@@ -41,7 +41,7 @@ def alter(uri: str, fields: Sequence[Field], **options: Any) -> None:
 
 @pytest.mark.parametrize("name", ["", *(f"a{c}b" for c in " ,;{}()\n\t=")])
 @pytest.mark.parametrize("wrapped", ["column", "struct", "list", "map", "partition"])
-def test_name_that_spark_refuses_is_refused_without_column_mapping(tmp_path: Path, name: str, wrapped: str) -> None:
+def test_name_that_spark_rejects_is_rejected_without_column_mapping(tmp_path: Path, name: str, wrapped: str) -> None:
     """delta-spark, SchemaUtils.checkSchemaFieldNames: at every depth, partition columns too, if the mode is none."""
     inner = StructType([Field(name, "long")])
     kind = {"struct": inner, "list": ArrayType(inner), "map": MapType("string", inner)}.get(wrapped)
@@ -58,7 +58,7 @@ def test_name_that_spark_refuses_is_refused_without_column_mapping(tmp_path: Pat
     assert open_snapshot(mapped).scan().to_table().schema.names == [f.name for f in fields]
 
 
-def test_rows_bring_no_such_name_by_merging(tmp_path: Path) -> None:
+def test_rows_provide_no_such_name_by_merging(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", [LONG])
     with pytest.raises(SchemaError, match="in its name"):
         write_deltalake(uri, pa.table({"a": [1], "b c": [2]}), mode="append", schema_mode="merge")
@@ -111,7 +111,7 @@ def register(table: DeltaTable, add: AddAction) -> None:
 
 
 @pytest.mark.parametrize("make", SURROGATES.values(), ids=SURROGATES)
-def test_half_a_surrogate_pair_is_refused_by_name(tmp_path: Path, make: Callable[[Path, DeltaTable], object]) -> None:
+def test_half_a_surrogate_pair_is_rejected_by_name(tmp_path: Path, make: Callable[[Path, DeltaTable], object]) -> None:
     write_deltalake(str(tmp_path / "t"), pa.table({"a": [1], "p": ["x"]}), partition_by=["p"])
     table = DeltaTable(str(tmp_path / "t"))
     with pytest.raises(InvalidArgumentError, match="half of a surrogate pair"):
@@ -136,14 +136,14 @@ def overwrite(uri: str, data: dict[str, Any], partition_by: list[str] | None = N
     return table.metadata().partition_columns, table.to_pyarrow_table().to_pylist()
 
 
-def test_partition_column_is_dropped_only_where_partitioning_is_said_anew(partitioned: str) -> None:
+def test_partition_column_is_dropped_only_where_partitioning_is_reported_again(partitioned: str) -> None:
     with pytest.raises(SchemaMismatchError, match="'p', by which the table is partitioned"):
         overwrite(partitioned, {"a": [3], "q": ["z"]})
     assert overwrite(partitioned, {"a": [3], "q": ["z"]}, ["Q"]) == (["q"], [{"a": 3, "q": "z"}])
     assert overwrite(partitioned, {"a": [3]}, []) == ([], [{"a": 3}])
 
 
-def test_partition_columns_said_anew_are_checked_as_of_a_new_table(partitioned: str) -> None:
+def test_partition_columns_reported_again_are_checked_as_of_a_new_table(partitioned: str) -> None:
     with pytest.raises(InvalidArgumentError, match="named twice"):
         overwrite(partitioned, {"a": [3], "q": ["z"]}, ["q", "Q"])
     with pytest.raises(InvalidArgumentError, match="Every column partitions"):

@@ -170,7 +170,7 @@ def test_user_sets_no_domain_of_a_feature(keeping: Callable[..., Transaction]) -
 
 
 @pytest.mark.parametrize(("field", "count"), [("clusteringProvider", 2), ("", 2), ("stats", 0)])
-def test_every_file_has_what_a_rule_asks(keeping: Callable[..., Transaction], field: str, count: int) -> None:
+def test_every_file_has_what_a_rule_requests(keeping: Callable[..., Transaction], field: str, count: int) -> None:
     transaction = keeping("delta.keeper", field)
     transaction.add_files(added("new.parquet"))
     if not count:
@@ -181,7 +181,7 @@ def test_every_file_has_what_a_rule_asks(keeping: Callable[..., Transaction], fi
     assert caught.value.count == count
 
 
-def test_files_that_go_or_come_again_are_not_asked(keeping: Callable[..., Transaction]) -> None:
+def test_files_that_go_or_come_again_are_not_requested(keeping: Callable[..., Transaction]) -> None:
     transaction = keeping("delta.keeper", "clusteringProvider")
     files = live_files(transaction)
     transaction.remove_files(files.slice(0, 1))

@@ -113,7 +113,7 @@ def test_what_was_staged_is_what_a_reader_parses(
     )
 
 
-def test_snapshot_after_commits_is_what_a_fresh_open_gives(tmp_path: Path) -> None:
+def test_snapshot_after_commits_is_what_a_fresh_open_returns(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     made = write_table(open_context(uri), rows(1, 2, 3, 4), WriteOptions(properties=PROPERTIES))
     assert made is not None

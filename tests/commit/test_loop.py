@@ -20,7 +20,7 @@ def test_pauses_grow_and_who_lost_often_goes_first() -> None:
     assert max(longest_pause(lost, 3_600) for lost in range(16)) == 10
 
 
-def test_loop_waits_once_a_lost_race_and_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loop_waits_once_a_lost_race_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("random.uniform", lambda low, high: high)
     monkeypatch.setattr("time.monotonic", iter(range(100)).__next__)
     waited: list[float] = []

@@ -81,7 +81,7 @@ def test_change_of_the_schema_by_others_is_seen_before_rows_are_written(table: D
     assert table.to_pyarrow_table()["name"].to_pylist().count("a") == 2
 
 
-def test_table_that_was_made_anew_is_noticed(table: DeltaTable) -> None:
+def test_table_that_was_made_again_is_noticed(table: DeltaTable) -> None:
     for i in range(3):
         write_deltalake(table, rows(i), mode="append")
     shutil.rmtree(table.snapshot().uri)
@@ -155,7 +155,7 @@ def test_file_that_is_removed_and_added_again_between_is_seen_once(tmp_path: Pat
     assert table.snapshot().files.count == 1
 
 
-def test_rows_of_other_schemas_are_prepared_anew(table: DeltaTable) -> None:
+def test_rows_of_other_schemas_are_prepared_again(table: DeltaTable) -> None:
     write_deltalake(table, rows(10), mode="append")
     narrow = pa.table({"ID": pa.array([20], pa.int8())})
     write_deltalake(table, narrow, mode="append")
@@ -167,7 +167,7 @@ def test_rows_of_other_schemas_are_prepared_anew(table: DeltaTable) -> None:
     assert {r["id"]: r["more"] for r in found if r["id"] in (30, 40, 50)} == {30: None, 40: "x", 50: None}
 
 
-def test_default_that_asks_for_the_time_gets_that_of_each_write(tmp_path: Path) -> None:
+def test_default_that_requires_the_time_gets_that_of_each_write(tmp_path: Path) -> None:
     field = pa.field("at", pa.timestamp("us", tz="UTC"), metadata={"CURRENT_DEFAULT": "current_timestamp()"})
     uri = str(tmp_path / "d")
     schema = pa.schema([pa.field("id", pa.int64()), field])

@@ -73,7 +73,7 @@ WRITES: dict[str, Callable[[DeltaTable], object]] = {
         ("checkpointed", 3, "overwrite"),
     ],
 )
-def test_write_to_a_table_that_is_another_one_by_now_is_refused(uri: str, held: str, version: int, write: str) -> None:
+def test_write_to_a_table_that_is_another_one_by_now_is_rejected(uri: str, held: str, version: int, write: str) -> None:
     made(uri, 1, OLD)
     table = DeltaTable(uri)
     write_deltalake(table, rows(4), mode="append")
@@ -108,7 +108,7 @@ def commit(snapshot: Snapshot) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 2, 4])
-def test_transaction_of_a_table_that_is_another_one_by_now_is_refused(
+def test_transaction_of_a_table_that_is_another_one_by_now_is_rejected(
     uri: str, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Versions below, at and above what was opened: its put succeeds, or meets the other table's commits."""

@@ -48,7 +48,7 @@ def test_features_declare_what_they_keep() -> None:
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_property_that_a_feature_keeps_is_refused_by_name(tmp_path: Path, name: str) -> None:
+def test_property_that_a_feature_keeps_is_rejected_by_name(tmp_path: Path, name: str) -> None:
     """delta-spark rejects maxColumnId so ("cannot be specified by the user"); it takes the others, which break tables."""
     for given in (name, name.upper()):
         with pytest.raises(InvalidArgumentError, match=f"{name} is kept by the feature") as caught:
@@ -89,20 +89,20 @@ def test_names_that_features_declare_are_spelled_so(tmp_path: Path) -> None:
     assert configuration["My.Own"] == "x"
 
 
-def test_name_of_a_feature_that_is_asked_for_may_have_any_case(tmp_path: Path) -> None:
+def test_name_of_a_feature_that_is_requested_may_have_any_case(tmp_path: Path) -> None:
     uri = created(tmp_path / "t", {"Delta.Feature.DELETIONVECTORS": "Supported"})
     snapshot = open_snapshot(uri)
     assert "deletionVectors" in (snapshot.protocol.writer_features or ())
     assert snapshot.metadata.configuration == {}
 
 
-def test_two_spellings_of_one_property_are_refused(tmp_path: Path) -> None:
+def test_two_spellings_of_one_property_are_rejected(tmp_path: Path) -> None:
     uri = created(tmp_path / "t", {"delta.appendOnly": "true"})
     with pytest.raises(InvalidArgumentError, match=r"delta\.appendOnly is given twice"):
         change(uri, {"delta.APPENDONLY": "false"})
 
 
-def test_value_that_a_property_can_not_have_is_refused_after_creation_too(tmp_path: Path) -> None:
+def test_value_that_a_property_can_not_have_is_rejected_after_creation_too(tmp_path: Path) -> None:
     uri = created(tmp_path / "t", {})
     with pytest.raises(InvalidArgumentError, match=r"delta\.checkpointInterval is '0'"):
         change(uri, {"delta.checkpointInterval": "0"})
@@ -123,7 +123,7 @@ def test_properties_of_others_stay_whatever_they_hold(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("level", ["WriteSerializable", "SnapshotIsolation", "none"])
-def test_isolation_level_that_spark_does_not_let_be_set_is_refused(tmp_path: Path, level: str) -> None:
+def test_isolation_level_that_spark_does_not_let_be_set_is_rejected(tmp_path: Path, level: str) -> None:
     """delta-spark 4.4 lets delta.isolationLevel be set to Serializable alone ("must be Serializable")."""
     with pytest.raises(InvalidArgumentError, match=r"delta\.isolationLevel"):
         created(tmp_path / "n", {"delta.isolationLevel": level})
@@ -143,7 +143,7 @@ def test_isolation_level_of_a_table_counts_in_any_case(
     assert Transaction(snapshot.context, snapshot, "DELETE").isolation is level
 
 
-def test_feature_is_asked_for_by_supported_or_enabled_alone(tmp_path: Path) -> None:
+def test_feature_is_requested_by_supported_or_enabled_alone(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"delta\.feature\.deletionVectors is 'false'"):
         created(tmp_path / "t", {"delta.feature.deletionVectors": "false"})
     assert not (tmp_path / "t").exists()

@@ -154,7 +154,7 @@ steps = st.lists(
 
 
 @given(steps)
-def test_every_schedule_tells_a_story_that_the_rules_allow(schedule: Sequence[tuple[str, int, Any]]) -> None:
+def test_every_schedule_reports_a_story_that_the_rules_allow(schedule: Sequence[tuple[str, int, Any]]) -> None:
     uri = f"memory://schedules/{uuid4().hex}"
     create(uri)
     hosts = [Writer(uri) for _ in range(WRITERS)]

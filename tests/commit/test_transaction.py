@@ -59,7 +59,7 @@ def test_snapshot_begins_transactions_on_its_own_version(uri: str) -> None:
     assert transaction.parameters == {"a": "b"}
 
 
-def test_commit_info_says_who_did_what(begin: Begin, uri: str) -> None:
+def test_commit_info_states_who_did_what(begin: Begin, uri: str) -> None:
     transaction = begin("WRITE", parameters={"mode": "Append", "partitionBy": ["kind"]})
     transaction.add_files(added("n.parquet"))
     transaction.metrics["numFiles"] = 1
@@ -88,7 +88,7 @@ def test_transaction_commits_once(begin: Begin) -> None:
         transaction.commit()
 
 
-def test_every_race_lost_says_how_many(begin: Begin) -> None:
+def test_every_race_lost_states_how_many(begin: Begin) -> None:
     transaction = begin()
     transaction.add_files(added("slow.parquet"))
     append(begin, "fast.parquet")

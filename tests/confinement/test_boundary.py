@@ -37,7 +37,7 @@ TEXTS = st.builds(
 
 
 @given(text=TEXTS, root=st.sampled_from(ROOTS))
-def test_path_leads_below_the_root_or_is_refused(text: str, root: str) -> None:
+def test_path_leads_below_the_root_or_is_rejected(text: str, root: str) -> None:
     (path,) = decode_paths(pa.chunked_array([[text]]))
     boundary = Boundary(root, {}, False)
     try:

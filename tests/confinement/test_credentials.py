@@ -106,7 +106,7 @@ def test_azure_container_is_the_tables_own_however_it_is_spelled(path: str) -> N
     "path",
     ["az://other/f", "abfss://own@theirs.dfs.core.windows.net/f", "abfss://own@theirs.example.com/f", "s3://own/f"],
 )
-def test_other_azure_accounts_and_containers_are_refused(path: str) -> None:
+def test_other_azure_accounts_and_containers_are_rejected(path: str) -> None:
     pytest.importorskip("adlfs")
     options = {"AZURE_STORAGE_ACCOUNT_NAME": "mine", "AZURE_STORAGE_ACCOUNT_KEY": "a2V5"}
     storage = open_storage("az://own/t", options)

@@ -94,7 +94,7 @@ def test_link_in_the_root_is_followed(tmp_path: Path, victim: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["../../../f.parquet", "memory://own/../../f.parquet", "%2e%2e/%2e%2e/%2e%2e/f.parquet"]
 )
-def test_path_that_climbs_out_of_its_bucket_is_refused(spies: Spies, path: str) -> None:
+def test_path_that_climbs_out_of_its_bucket_is_rejected(spies: Spies, path: str) -> None:
     table = hostile(f"memory://own/{uuid.uuid4().hex}", path)
     with pytest.raises(ExternalPathError, match="climbs above the root of its store"):
         DeltaTable(table.uri).to_pyarrow_table()
@@ -104,7 +104,7 @@ def test_path_that_climbs_out_of_its_bucket_is_refused(spies: Spies, path: str) 
 @pytest.mark.parametrize(
     "path", ["%252e%252e/secret.parquet", "a/.%252E/%252e./secret.parquet", "foreign://host/t/%252e%252e/secret"]
 )
-def test_dots_that_a_server_would_decode_are_refused(spies: Spies, path: str) -> None:
+def test_dots_that_a_server_would_decode_are_rejected(spies: Spies, path: str) -> None:
     table = hostile("foreign://host/t", path)
     spies_before = len(spies.seen)
     with pytest.raises(ExternalPathError, match="encoded dots"):
@@ -112,7 +112,7 @@ def test_dots_that_a_server_would_decode_are_refused(spies: Spies, path: str) ->
     assert not any("secret" in str(call) for call in spies.seen[spies_before:])
 
 
-def test_other_hosts_of_an_unknown_kind_of_store_are_refused(spies: Spies) -> None:
+def test_other_hosts_of_an_unknown_kind_of_store_are_rejected(spies: Spies) -> None:
     table = hostile("foreign://own/t", "foreign://host/f.parquet")
     with pytest.raises(ExternalPathError, match="is not sent the table's credentials"):
         DeltaTable(table.uri).to_pyarrow_table()

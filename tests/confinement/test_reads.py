@@ -79,7 +79,7 @@ CALLS = [(r, name) for r in REFERENCES for name in reads_of(r)]
 
 
 @pytest.mark.parametrize(("reference", "name"), CALLS, ids=lambda x: x)
-def test_other_kinds_of_store_are_refused_and_not_reached(
+def test_other_kinds_of_store_are_rejected_and_not_reached(
     tables: Callable[[str, Reference], TableBuilder], spies: Spies, reference: Reference, name: str
 ) -> None:
     for what in PATHS:
@@ -105,7 +105,7 @@ def test_message_names_table_path_and_option(tmp_path: Path, spies: Spies, what:
         assert "--allow-external" in str(caught.value)
 
 
-def test_no_row_is_handed_out_before_a_path_is_refused(tmp_path: Path, spies: Spies) -> None:
+def test_no_row_is_handed_out_before_a_path_is_rejected(tmp_path: Path, spies: Spies) -> None:
     table = hostile(tmp_path / "t", spies.paths()["http"])
     for i in range(40):
         table.append([{"id": i}])

@@ -105,7 +105,7 @@ def test_blocks_that_do_not_run_are_few_and_have_a_reason() -> None:
     assert [str(b) for b in marked if len(b.not_run.split()) < 5] == []
 
 
-def test_markers_stand_before_a_block() -> None:
+def test_markers_are_before_a_block() -> None:
     for page in PAGES:
         marks = page.read_text(encoding="utf-8").count("<!-- not run")
         assert marks == len([b for b in blocks(page) if b.not_run]), page

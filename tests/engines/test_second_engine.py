@@ -45,7 +45,7 @@ def rows(snapshot: Snapshot, **request: object) -> list[dict[str, object]]:
         {"metadata": ["_file_row_index"], "predicate": "x = 4.5 OR id = 1"},
     ],
 )
-def test_scan_gives_the_rows_that_the_arrow_engine_gives(uri: str, request_: dict[str, object]) -> None:
+def test_scan_returns_the_rows_that_the_arrow_engine_returns(uri: str, request_: dict[str, object]) -> None:
     expected = rows(open_snapshot(uri), **request_)
     assert expected
     assert rows(by_duckdb(uri), **request_) == expected
@@ -55,7 +55,7 @@ def test_deleted_rows_stay_deleted(uri: str) -> None:
     assert sorted(r["id"] for r in rows(by_duckdb(uri))) == [i for i in range(40) if i % 7]
 
 
-def test_expression_that_the_engine_lacks_is_refused_by_name(uri: str) -> None:
+def test_expression_that_the_engine_lacks_is_rejected_by_name(uri: str) -> None:
     scan = by_duckdb(uri).scan(predicate="substring(kind, 1, 1) = 'a'")
     with pytest.raises(UnsupportedExpressionError, match="substring"):
         scan.to_table()

@@ -114,7 +114,7 @@ def test_bound_form(text: str, expected: str) -> None:
         ("m['k']", "integer"),
     ],
 )
-def test_result_type_is_sparks(text: str, type_name: str) -> None:
+def test_result_type_equals_spark(text: str, type_name: str) -> None:
     assert bind_typed(parse_sql(text), SCHEMA).type == PrimitiveType(type_name)
 
 
@@ -168,7 +168,7 @@ def test_untyped_constant_takes_its_values_type(value: Any, type_name: str) -> N
     assert bind_typed(Literal(value), SCHEMA).type == PrimitiveType(type_name)
 
 
-def test_constant_without_a_type_is_refused() -> None:
+def test_constant_without_a_type_is_rejected() -> None:
     with pytest.raises(ExpressionError, match="object"):
         bind(Call("=", (Column(("Id",)), Literal(object()))), SCHEMA)
 
@@ -194,7 +194,7 @@ def test_plugins_function_is_typed_by_its_rule() -> None:
     assert bind_typed(parse_sql("upper(s)"), SCHEMA, {"upper": shadow}).type == PrimitiveType("string")
 
 
-def test_plugins_refusal_names_the_function() -> None:
+def test_plugins_rejection_names_the_function() -> None:
     def refuse(types: list[pa.DataType]) -> pa.DataType:
         raise TypeError("no")
 

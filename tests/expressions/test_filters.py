@@ -1,4 +1,4 @@
-"""Predicates in the forms people write."""
+"""Predicates in every accepted form."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_pyarrow_expression_keeps_the_same_rows(expression: pc.Expression) -> No
         (F("i").cast(pa.int64(), safe=False) == 1, UnsupportedExpressionError),
     ],
 )
-def test_pyarrow_expression_that_does_not_translate_is_refused(
+def test_pyarrow_expression_that_does_not_translate_is_rejected(
     expression: pc.Expression, error: type[Exception]
 ) -> None:
     with pytest.raises(error):

@@ -52,7 +52,7 @@ def evaluate(expression: Expression | None, values: dict[Any, Any]) -> bool | No
 
 
 def keeps(text: str, **statistics: Any) -> bool:
-    """Tell whether a file is kept, given e.g. ``min_i=1, max_i=5, nulls_i=0, rows=10``."""
+    """Return whether a file is kept, given e.g. ``min_i=1, max_i=5, nulls_i=0, rows=10``."""
     kinds = {"min": "min", "max": "max", "nulls": "nullCount"}
     values = {
         (kinds[k.split("_")[0]], k.split("_")[1].replace("__", ".")): v for k, v in statistics.items() if k != "rows"
@@ -156,7 +156,7 @@ def test_nan_is_above_every_maximum() -> None:
         assert not keeps(text, **bounds), text
 
 
-def test_nan_in_bounds_tells_nothing() -> None:
+def test_nan_in_bounds_reports_nothing() -> None:
     assert keeps("f < 1", min_f=math.nan, max_f=math.nan)
     assert keeps("f = 1", min_f=math.nan, max_f=math.nan)
 
@@ -393,7 +393,7 @@ def _bound(name: str, value: Any, is_max: bool = False) -> Any:
 
 
 def matching(draw: Draw, predicate: Expression, files: list[dict[str, list[Any]]]) -> list[bool]:
-    """Tell of each file whether a row of it matches."""
+    """Describe each file whether a row of it matches."""
     compiled = compile_expression(predicate, {draw.column(n): TYPES[n].to_arrow() for n in draw.names})
     counts = [len(next(iter(rows.values()))) for rows in files]
     names = [leaf.name for leaf in compiled.leaves]  # type: ignore[union-attr]

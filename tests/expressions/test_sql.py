@@ -144,7 +144,7 @@ def test_unsupported_part_is_named(text: str, named: str) -> None:
     "text",
     ["", "  ", "a =", "a = 1)", "a; b", "'open", "a = 1 group by b", "a as b", "a b c", "date '2020-13-01'", "1Q2 ="],
 )
-def test_text_that_is_no_expression_is_refused(text: str) -> None:
+def test_text_that_is_no_expression_is_rejected(text: str) -> None:
     with pytest.raises(ExpressionError) as caught:
         parse_sql(text)
     assert "class" not in str(caught.value), "a parser's class is no business of who wrote the text"

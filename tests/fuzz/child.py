@@ -22,7 +22,7 @@ from tests.fuzz.use import Rows, use
 
 TIMEOUT_S = 20
 MEMORY_BYTES = 2 << 30
-#: Address space, of which a good part is never touched.
+#: Address space; a large part of it is never used.
 ADDRESS_BYTES = 16 << 30
 
 #: If writes need not wait for a disk.

@@ -22,7 +22,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_damaged_tables_give_typed_errors_or_the_right_rows(sound: Path, tmp_path: Path) -> None:
+def test_damaged_tables_return_typed_errors_or_the_right_rows(sound: Path, tmp_path: Path) -> None:
     failures: list[str] = []
     done = 0
     for found in run(sound, "short", SECONDS, keep=tmp_path):

@@ -53,7 +53,7 @@ def numbers(snapshot: Snapshot) -> Any:
 
 @pytest.fixture
 def snapshot(case: tuple[dict[str, Any]], tmp_path: Path, corpus: Any) -> Snapshot:
-    """The table, of which the log alone is there."""
+    """The table with its log only."""
     shutil.copytree(Path(corpus.uri(case[0])) / "_delta_log", tmp_path / "_delta_log")
     return open_snapshot(str(tmp_path))
 

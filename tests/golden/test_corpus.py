@@ -166,7 +166,7 @@ def _plain_rows(uri: str, version: int) -> list[str]:
 
 
 @pytest.mark.corpus.with_args(unreadable_versions)
-def test_version_whose_files_are_gone_is_refused(case: Case, corpus: Any) -> None:
+def test_version_whose_files_are_gone_is_rejected(case: Case, corpus: Any) -> None:
     record, version = case
     with pytest.raises(CorruptTableError) as caught:
         open_snapshot(corpus.uri(record), version).scan().to_table()
@@ -178,14 +178,14 @@ def test_version_whose_files_are_gone_is_refused(case: Case, corpus: Any) -> Non
 
 
 @pytest.mark.corpus.with_args(refusals)
-def test_broken_table_is_refused_with_its_error(case: Case, corpus: Any) -> None:
+def test_broken_table_is_rejected_with_its_error(case: Case, corpus: Any) -> None:
     record = case[0]
     with pytest.raises(ERRORS[record["expect"]["error_kind"]]):
         open_snapshot(corpus.uri(record)).scan().to_table()
 
 
 @pytest.mark.corpus.with_args(either)
-def test_doubtful_table_is_refused_clearly_or_read_right(case: Case, corpus: Any) -> None:
+def test_doubtful_table_is_rejected_clearly_or_read_right(case: Case, corpus: Any) -> None:
     record = case[0]
     expected = record["versions"].get(str(record["latest_version"]), {})
     try:
@@ -204,7 +204,7 @@ def test_doubtful_table_is_refused_clearly_or_read_right(case: Case, corpus: Any
 
 
 @pytest.mark.corpus.with_args(cleaned_versions)
-def test_version_whose_commits_are_gone_is_refused(case: Case, corpus: Any) -> None:
+def test_version_whose_commits_are_gone_is_rejected(case: Case, corpus: Any) -> None:
     record, version = case
     with pytest.raises((LookupError, CorruptTableError)) as caught:
         open_snapshot(corpus.uri(record), version)

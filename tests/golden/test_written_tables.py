@@ -63,7 +63,7 @@ def bag(rows: Any) -> Counter[str]:
 
 
 @pytest.mark.corpus.with_args(small)
-def test_appended_rows_stand_beside_the_others(case: tuple[dict[str, Any]], uri: str) -> None:
+def test_appended_rows_are_beside_the_others(case: tuple[dict[str, Any]], uri: str) -> None:
     before = open_snapshot(uri).scan().to_table()
     few = before.slice(0, 3)
     if case[0]["id"] in REFUSED:

@@ -39,7 +39,7 @@ def ids(read: pa.Table) -> list[int]:
     return sorted(read.column("id").to_pylist())
 
 
-def test_hook_primitive_types_gives_a_schema_its_type(table: TableBuilder) -> None:
+def test_hook_primitive_types_returns_a_schema_its_type(table: TableBuilder) -> None:
     schema = table.state.metadata["schemaString"].replace('"long"', '"money"')
     table.commit({"metaData": {**table.state.metadata, "schemaString": schema}})
     with pytest.raises((SchemaError, UnsupportedFeatureError), match="money"):
@@ -66,7 +66,7 @@ def test_hook_functions_serve_predicates(table: TableBuilder) -> None:
         opened(table).snapshot().scan(predicate="probe_double(id) > 3").to_table()
 
 
-def test_hook_check_read_refuses_the_table(table: TableBuilder) -> None:
+def test_hook_check_read_rejects_the_table(table: TableBuilder) -> None:
     def refuse(table: Any) -> None:
         raise InvalidArgumentError(f"not version {table.version}")
 
@@ -74,7 +74,7 @@ def test_hook_check_read_refuses_the_table(table: TableBuilder) -> None:
         opened(table, check_read=refuse)
 
 
-def test_hook_column_map_says_where_columns_lie(tmp_path: Path) -> None:
+def test_hook_column_map_states_where_columns_lie(tmp_path: Path) -> None:
     table = table_of(tmp_path / "t", {"id": "long", "other": "long"}).append([{"id": 1, "other": 10}])
 
     def crossed(table: Any) -> ColumnMap:
@@ -116,13 +116,13 @@ def test_hook_checkpoint_sidecars_open_a_checkpoint(table: TableBuilder) -> None
     assert ids(opened(table, checkpoint_sidecars=names).to_pyarrow_table()) == [1, 2, 3]
 
 
-def test_hook_requires_catalog_refuses_to_trust_the_listing(table: TableBuilder) -> None:
+def test_hook_requires_catalog_rejects_to_trust_the_listing(table: TableBuilder) -> None:
     with pytest.raises(CatalogRequiredError, match="commits="):
         opened(table, requires_catalog=lambda features: True)
     assert opened(table, requires_catalog=lambda features: False).version() == 1
 
 
-def test_table_is_refused_where_nobody_provides_its_feature(table: TableBuilder) -> None:
+def test_table_is_rejected_where_nobody_provides_its_feature(table: TableBuilder) -> None:
     assert PROTOCOL["readerFeatures"] == ["probe"]
     with pytest.raises(UnsupportedFeatureError, match="probe"):
         DeltaTable(table.uri)

@@ -46,10 +46,10 @@ def marked(name: str) -> Any:
 
 
 def refuse(table: Any = None, metadata: Any = None, attempt: Any = None) -> None:
-    raise InvalidArgumentError("refused by a plugin")
+    raise InvalidArgumentError("rejected by a plugin")
 
 
-def test_hook_required_features_asks_every_installed_plugin() -> None:
+def test_hook_required_features_requests_every_installed_plugin() -> None:
     one = Stranger("one", required_features=lambda metadata: ["one"] if metadata.id == "m" else [])
     two = Stranger("two", required_features=lambda metadata: ["two", "three"])
     installed = PluginRegistry([one, two], installed=False).everything
@@ -70,7 +70,7 @@ def test_hook_prepare_metadata_without_a_plugin_changes_nothing() -> None:
     assert alone.fold("prepare_metadata", "metadata", METADATA, table=STATE, previous=None) is METADATA
 
 
-def test_hook_prepare_domains_join_and_see_what_was_asked() -> None:
+def test_hook_prepare_domains_join_and_see_what_was_requested() -> None:
     def hook(name: str) -> Any:
         return lambda table, requested: [DomainMetadata(f"{name}.domain", requested["wish"])]
 
@@ -79,9 +79,9 @@ def test_hook_prepare_domains_join_and_see_what_was_asked() -> None:
     assert sorted((d.domain, d.configuration) for d in found) == [("one.domain", "w"), ("two.domain", "w")]
 
 
-def test_hook_check_metadata_refuses() -> None:
+def test_hook_check_metadata_rejects() -> None:
     strict = Stranger("one", check_metadata=lambda table, metadata: refuse(table, metadata))
-    with pytest.raises(InvalidArgumentError, match="refused by a plugin"):
+    with pytest.raises(InvalidArgumentError, match="rejected by a plugin"):
         plugin_set(strict).check("check_metadata", table=STATE, metadata=METADATA, previous=None)
 
 
@@ -91,7 +91,7 @@ def test_hook_check_metadata_must_not_answer() -> None:
         wrong.check("check_metadata", table=STATE, metadata=METADATA, previous=None)
 
 
-def test_hook_accept_type_change_refuses_unless_one_plugin_accepts() -> None:
+def test_hook_accept_type_change_rejects_unless_one_plugin_accepts() -> None:
     change = {"table": STATE, "path": ("id",), "old": "integer", "new": "long"}
     accept = {"accept_type_change": lambda table, path, old, new: (old, new) == ("integer", "long") or None}
     assert plugin_set(Stranger("one")).single("accept_type_change", False, **change) is False
@@ -137,7 +137,7 @@ def test_hook_feature_steps_come_from_the_feature_alone() -> None:
     assert plugin_set(plan).collect("feature_steps", table=STATE, change="enable") == []
 
 
-def test_hook_write_rules_join_in_the_order_that_features_ask() -> None:
+def test_hook_write_rules_join_in_the_order_that_features_request() -> None:
     def hook(name: str) -> Any:
         return lambda table, operation: [RowCheck(name, operation, literal(True))]
 
@@ -173,8 +173,8 @@ def test_hook_finish_metadata_passes_each_the_answer_before() -> None:
     assert both.fold("finish_metadata", "metadata", METADATA, attempt=ATTEMPT).description == "21"
 
 
-def test_hook_check_commit_refuses() -> None:
-    with pytest.raises(InvalidArgumentError, match="refused by a plugin"):
+def test_hook_check_commit_rejects() -> None:
+    with pytest.raises(InvalidArgumentError, match="rejected by a plugin"):
         plugin_set(Stranger("one", check_commit=lambda attempt: refuse(attempt=attempt))).check(
             "check_commit", attempt=ATTEMPT
         )
@@ -189,7 +189,7 @@ def test_hook_committer_has_one_answer_or_the_default() -> None:
     )
 
 
-def test_hook_after_commit_is_told_once_and_answers_nothing() -> None:
+def test_hook_after_commit_is_reported_once_and_answers_nothing() -> None:
     told: list[Any] = []
     plugins = plugin_set(Stranger("one", after_commit=lambda committed: told.append(committed)))
     plugins.check("after_commit", table=STATE, committed=4, committer=None)

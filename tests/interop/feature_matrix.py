@@ -184,7 +184,7 @@ RECIPES: dict[str, Recipe] = {
     ),
 }
 
-#: Features that no peer has, or of which none is left: they are held to their rows by this reader alone.
+#: Features that no peer has, or with no peer left: they are held to their rows by this reader alone.
 OURS: dict[str, Recipe] = {
     "icebergCompatV3": Recipe(
         [("l", {"type": "array", "elementType": "long", "containsNull": True})],

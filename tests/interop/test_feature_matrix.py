@@ -49,7 +49,7 @@ def test_every_bundled_feature_has_a_recipe_or_a_reason() -> None:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], str]:
-    """Give the table of a pair, written once."""
+    """Assign the table of a pair, written once."""
 
     @cache
     def write(first: str, second: str) -> str:
@@ -61,7 +61,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], st
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS + OWN_PAIRS, ids=lambda name: name.replace(" ", "-"))
-def test_features_together_give_back_their_rows(written: Callable[[str, str], str], first: str, second: str) -> None:
+def test_features_together_return_back_their_rows(written: Callable[[str, str], str], first: str, second: str) -> None:
     recipe = recipe_of(first, second)
     refusal = REFUSED.get(frozenset((first, second)))
     if refusal is not None:

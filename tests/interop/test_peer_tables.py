@@ -119,7 +119,7 @@ def test_column_mapped_table_is_no_table_of_nulls(tmp_path: Path) -> None:
     assert found == [{"a b": 1, "c": "x"}, {"a b": 2, "c": None}]
 
 
-def test_adds_and_metadata_are_told_alike(tmp_path: Path) -> None:
+def test_adds_and_metadata_are_reported_alike(tmp_path: Path) -> None:
     deltalake.write_deltalake(tmp_path, TABLE.select(["id", "s", "p"]), partition_by=["p"], name="n", description="d")
     theirs, ours = deltalake.DeltaTable(str(tmp_path)), DeltaTable(str(tmp_path))
     assert sorted(ours.file_uris()) == sorted(theirs.file_uris())

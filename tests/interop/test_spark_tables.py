@@ -77,7 +77,7 @@ def assert_row_ids_equal(made: Made) -> None:
 # --- vectors, row ids, change feed ---
 
 
-def test_vectors_row_ids_and_changes_of_every_verb(table: Made) -> None:
+def test_vectors_row_ids_and_changes_of_every_operation(table: Made) -> None:
     tracked = "'delta.enableRowTracking' = 'true'"
     table.create("id BIGINT, p STRING, v DOUBLE", DV, CDF, tracked, tail="PARTITIONED BY (p)").run(
         "INSERT INTO {t} SELECT id, CAST(id % 3 AS STRING), id * 0.5 FROM range(0, 300, 1, 2)",

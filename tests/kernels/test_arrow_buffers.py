@@ -69,7 +69,7 @@ def test_values_of_a_dictionary_are_its_codes() -> None:
     assert values_of(coded).tolist() == [0, 1, 0]
 
 
-def test_values_of_strings_are_refused() -> None:
+def test_values_of_strings_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="string"):
         values_of(pa.array(["a"]))
 
@@ -138,7 +138,7 @@ def test_array_of_equals_pyarrows(values: list[Any], type: pa.DataType) -> None:
     ],
     ids=str,
 )
-def test_scalar_that_the_type_can_not_hold_is_refused_as_by_pyarrow(value: Any, type: pa.DataType) -> None:
+def test_scalar_that_the_type_can_not_hold_is_rejected_as_by_pyarrow(value: Any, type: pa.DataType) -> None:
     with pytest.raises((pa.ArrowInvalid, pa.ArrowTypeError, OverflowError)):
         scalar_of(value, type)
 

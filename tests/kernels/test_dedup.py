@@ -150,7 +150,7 @@ def test_removes_of_golden_tables_name_their_adds(table: str) -> None:
     assert keys.contains(pa.array([paths["add"]])).tolist() == [True]
 
 
-def test_wrong_columns_are_refused() -> None:
+def test_wrong_columns_are_rejected() -> None:
     keys = KeySet()
     with pytest.raises(InvalidArgumentError, match="come with"):
         keys.insert(pa.array(["a"]), pa.array(["x", "y"]))
@@ -158,14 +158,14 @@ def test_wrong_columns_are_refused() -> None:
         keys.insert(pa.array([1]))
 
 
-def test_offsets_that_leave_the_data_are_refused() -> None:
+def test_offsets_that_leave_the_data_are_rejected() -> None:
     for offsets in ([0, 9, 2, 3], [0, 2, 1, 3], [0, -1, 2, 3]):  # pyarrow looks at the ends only
         buffers = [None, pa.py_buffer(np.array(offsets, np.int32)), pa.py_buffer(b"abc")]
         with pytest.raises(InvalidArgumentError, match="offsets"):
             KeySet().insert(pa.Array.from_buffers(pa.string(), 3, buffers))
 
 
-def test_many_threads_ask_one_set() -> None:
+def test_many_threads_request_one_set() -> None:
     paths = pa.array([f"part-{i}" for i in range(50_000)])
     keys = KeySet()
     keys.insert(paths.take(pa.array(range(0, 50_000, 2))))

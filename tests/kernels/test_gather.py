@@ -50,7 +50,7 @@ def batches(draw):
 
 @st.composite
 def kept_batches(draw):
-    """Batches of several words of a mask, of which whole words are kept and dropped too."""
+    """Batches of several words of a mask, with whole words kept and dropped."""
     n = draw(st.integers(0, 400))
     start = draw(st.integers(0, 70))
     seed = draw(st.integers(0, 2**32 - 1))
@@ -91,7 +91,7 @@ def test_masks_keep_what_their_indices_take(case):
     assert len(picks) == found.num_rows == np.count_nonzero(flags)
 
 
-def test_mask_says_nothing_behind_the_last_row():
+def test_mask_states_nothing_behind_the_last_row():
     mask = np.array([2**64 - 1, 2**64 - 1], np.uint64)
     for n in (0, 1, 63, 64, 65, 127, 128):
         batch = pa.RecordBatch.from_arrays(
@@ -123,13 +123,13 @@ def test_batch_without_columns_keeps_its_count():
 
 
 @pytest.mark.parametrize("rows", [[5], [-1], [2**31 - 1]])
-def test_index_beyond_the_batch_is_refused(rows):
+def test_index_beyond_the_batch_is_rejected(rows):
     with pytest.raises(InvalidArgumentError, match="0 and 4"):
         Picks.of_indices(np.array(rows, np.int32), 5)
 
 
 @pytest.mark.parametrize("code", [2, -1, 2**31 - 1])
-def test_code_beyond_the_dictionary_is_refused(code):
+def test_code_beyond_the_dictionary_is_rejected(code):
     codes = pa.Array.from_buffers(pa.int32(), 2, [None, pa.py_buffer(np.array([0, code], np.int32))])
     array = pa.DictionaryArray.from_arrays(codes, pa.array(["a", "b"]), safe=False)
     for picks in (None, Picks.of_indices(np.array([1], np.int32), 2), Picks.of_flags(np.array([False, True]))):
@@ -138,14 +138,14 @@ def test_code_beyond_the_dictionary_is_refused(code):
 
 
 @pytest.mark.parametrize("offsets", [[0, 9, 3], [0, 2, 1]])
-def test_string_offsets_beyond_the_data_are_refused(offsets):
+def test_string_offsets_beyond_the_data_are_rejected(offsets):
     buffers = [None, pa.py_buffer(np.array(offsets, np.int32)), pa.py_buffer(b"abc")]
     array = pa.Array.from_buffers(pa.string(), 2, buffers)
     with pytest.raises(DataFileError, match="offsets"):
         gather(pa.RecordBatch.from_arrays([array], ["x"]), Picks.of_indices(np.array([0, 1], np.int32), 2))
 
 
-def test_short_buffers_are_refused():
+def test_short_buffers_are_rejected():
     rows = np.array([0], np.int32)
     with pytest.raises(InvalidArgumentError, match="data"):
         _gather.fixed(b"1234567", 0, 1, 8, rows, bytearray(8))

@@ -105,7 +105,7 @@ def test_vector_id_without_offset_has_no_at_sign():
     assert only(parse(add(deletionVector=vector)).adds)["dvId"] == "iwi5b="
 
 
-def test_vector_comes_as_a_struct_when_asked_for():
+def test_vector_comes_as_a_struct_when_requested():
     vector = {"storageType": "u", "pathOrInlineDv": "x", "offset": 1, "sizeInBytes": 2, "cardinality": 3}
     text = add() + add(deletionVector=vector) + add()
     table = parse(text, columns={"deletionVector"}).adds
@@ -138,7 +138,7 @@ def test_rows_come_in_the_order_fed():
     assert table["path"].to_pylist() == ["p", "q5", "p", "q3", "p", "q4"]
 
 
-def test_finish_starts_anew():
+def test_finish_starts_again():
     parser = ActionParser()
     parser.feed(1, add().encode())
     assert parser.finish().adds.num_rows == 1
@@ -148,12 +148,12 @@ def test_finish_starts_anew():
 # --- what is requested ---------------------------------------------------------------------
 
 
-def test_only_wanted_columns_and_identity_are_kept():
+def test_only_requested_columns_and_identity_are_kept():
     table = parse(add(size=1, stats="{}"), columns={"size"}).adds
     assert table.column_names == ["version", "line", "path", "size", "dvId"]
 
 
-def test_unknown_column_is_refused_by_name():
+def test_unknown_column_is_rejected_by_name():
     with pytest.raises(InvalidArgumentError, match="sizes"):
         ActionParser(columns={"sizes"})
 
@@ -186,7 +186,7 @@ def test_partition_keys_become_columns():
     assert len(table["partition:a"].chunk(0).dictionary) == 2
 
 
-def test_add_without_partition_values_is_refused_where_their_keys_are_asked_for():
+def test_add_without_partition_values_is_rejected_where_their_keys_are_requested():
     for text in (add(), add(partitionValues=None)):
         with pytest.raises(LogError, match="expected 'partitionValues' in add"):
             parse(text, partition_keys=["a"])
@@ -239,7 +239,7 @@ def test_action_may_spread_over_lines():
     assert only(parse(text.replace("\n", "\r\n")).adds)["size"] == 3
 
 
-def test_object_with_several_actions_gives_each():
+def test_object_with_several_actions_returns_each():
     parsed = parse('{"commitInfo":{"x":1},"add":{"path":"p"},"remove":{"path":"r"},"txn":null}')
     assert only(parsed.adds)["line"] == 1
     assert only(parsed.removes)["line"] == 2
@@ -296,7 +296,7 @@ def test_whole_numbers_are_read_in_any_notation(text, value):
      "1e", "NaN", "1e-1",
      "1" * 60, "1e99999999999999999999"],
 )  # fmt: skip
-def test_what_is_no_whole_number_is_refused(text):
+def test_what_is_no_whole_number_is_rejected(text):
     with pytest.raises(LogError):
         parse('{"add":{"path":"p","size":' + text + "}}")
 
@@ -336,7 +336,7 @@ def test_escapes_become_utf8(text):
         '"abc',
     ],
 )
-def test_broken_strings_are_refused(text):
+def test_broken_strings_are_rejected(text):
     with pytest.raises(LogError):
         parse('{"add":{"path":' + text + "}}")
 
@@ -345,7 +345,7 @@ def test_broken_strings_are_refused(text):
     "bad", [b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", b"\x80", b"\xf8\x88\x80\x80\x80"]
 )
 @pytest.mark.parametrize("before", [0, 100])
-def test_invalid_utf8_is_refused_where_it_stands(bad, before):
+def test_invalid_utf8_is_rejected_where_it_is(bad, before):
     text = b'{"add":{"path":"' + b"x" * before + bad + b'"}}'
     with pytest.raises(LogError, match="UTF-8") as caught:
         parse(text)
@@ -358,7 +358,7 @@ def test_long_runs_of_backslashes_are_resolved():
         assert only(parse(add(path=path)).adds)["path"] == path
 
 
-def test_deep_nesting_is_refused_not_followed():
+def test_deep_nesting_is_rejected_not_followed():
     assert parse('{"x":' + "[" * 900 + "]" * 900 + "}").others.num_rows == 1
     with pytest.raises(LogError, match="nested"):
         parse('{"x":' + "[" * 100_000)
@@ -386,7 +386,7 @@ def test_deep_nesting_is_refused_not_followed():
         ('{"a":1 "b":2}', "','"),
     ],
 )
-def test_damage_says_what_was_expected(text, found):
+def test_damage_states_what_was_expected(text, found):
     with pytest.raises(LogError) as caught:
         parse(text)
     assert found in str(caught.value)
@@ -428,7 +428,7 @@ SEQUENCE = (
         max_size=4,
     )
 )
-def test_flipped_bytes_are_refused_or_read_as_json(flips):
+def test_flipped_bytes_are_rejected_or_read_as_json(flips):
     text = bytearray(SEQUENCE)
     for at, byte in flips:
         text[at] = byte
@@ -555,7 +555,7 @@ def test_a_directory_is_no_commit(tmp_path):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_first_of_several_damaged_files_is_told(tmp_path, threads):
+def test_first_of_several_damaged_files_is_reported(tmp_path, threads):
     texts = [add()] * 40
     texts[9] = texts[11] = texts[35] = '{"add":'
     paths = write(tmp_path, texts)

@@ -88,7 +88,7 @@ def test_parser_of_commits_reads_the_lines_back(rows: list[dict[str, Any]]) -> N
 
 
 @given(st.lists(st.none() | TEXT, max_size=9), st.sampled_from([pa.string(), pa.large_string(), pa.string_view()]))
-def test_every_layout_of_strings_gives_the_same_lines(texts: list[str | None], layout: pa.DataType) -> None:
+def test_every_layout_of_strings_returns_the_same_lines(texts: list[str | None], layout: pa.DataType) -> None:
     plain = format_actions("add", pa.table({"path": pa.array(texts, pa.string())}))
     assert format_actions("add", pa.table({"path": pa.array(texts, layout)})) == plain
     assert format_actions("add", pa.table({"path": pa.array(texts, pa.string()).dictionary_encode()})) == plain
@@ -143,7 +143,7 @@ def test_chunks_and_slices_of_structs_keep_their_rows() -> None:
     assert [r["add"]["deletionVector"] for r in written(pa.table({"deletionVector": column}))] == vectors
 
 
-def test_no_rows_give_no_lines() -> None:
+def test_no_rows_return_no_lines() -> None:
     assert format_actions("add", ADD_SCHEMA.empty_table()) == b""
     assert format_actions("add", pa.table({"path": pa.nulls(2)})) == b'{"add":{}}\n' * 2
 
@@ -155,7 +155,7 @@ def test_names_are_escaped() -> None:
 @pytest.mark.parametrize(
     "data", [b"\xff", b"ab\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\x80", b"\xe0\x80\x80", b"x" * 9 + b"\x80"]
 )
-def test_bytes_that_are_no_text_are_refused_with_their_row(data: bytes) -> None:
+def test_bytes_that_are_no_text_are_rejected_with_their_row(data: bytes) -> None:
     broken = pa.Array.from_buffers(
         pa.string(), 2, [None, pa.py_buffer(np.array([0, 2, 2 + len(data)], np.int32)), pa.py_buffer(b"ok" + data)]
     )
@@ -168,7 +168,7 @@ def test_bytes_that_are_no_text_are_refused_with_their_row(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_numbers_that_json_lacks_are_refused(value: float) -> None:
+def test_numbers_that_json_lacks_are_rejected(value: float) -> None:
     with pytest.raises(InvalidArgumentError, match="NaN or infinite"):
         format_actions("add", pa.table({"x": [value]}))
 
@@ -176,7 +176,7 @@ def test_numbers_that_json_lacks_are_refused(value: float) -> None:
 @pytest.mark.parametrize(
     "column", [pa.array([b"x"]), pa.array([1], pa.date32()), pa.array([[(1, "a")]], pa.map_(pa.int32(), pa.string()))]
 )
-def test_types_without_a_json_form_are_refused_by_name(column: pa.Array) -> None:
+def test_types_without_a_json_form_are_rejected_by_name(column: pa.Array) -> None:
     with pytest.raises(InvalidArgumentError, match="Column 'own' has type"):
         format_actions("add", pa.table({"own": column}))
 
@@ -195,13 +195,13 @@ NUMBER = ("int", 8, b"", 1, 0, None, b"\0" * 8, None, [])
 
 
 @pytest.mark.parametrize("offsets", [(0, 9), (5, 2), (-1, 2), (0,), ()])
-def test_offsets_outside_the_text_are_refused(offsets: tuple[int, ...]) -> None:
+def test_offsets_outside_the_text_are_rejected(offsets: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"offsets|needed"):
         array_of("string", 4, 1, 0, None, ints(*offsets), b"abcd")
 
 
 @pytest.mark.parametrize(("shape", "width"), [("int", 8), ("uint", 2), ("float", 4), ("bool", 0), ("string", 8)])
-def test_buffers_shorter_than_their_length_are_refused(shape: str, width: int) -> None:
+def test_buffers_shorter_than_their_length_are_rejected(shape: str, width: int) -> None:
     with pytest.raises(ValueError, match="needed"):
         array_of(shape, width, 9, 4, None, b"\0", b"")
     with pytest.raises(ValueError, match="needed"):
@@ -209,12 +209,12 @@ def test_buffers_shorter_than_their_length_are_refused(shape: str, width: int) -
 
 
 @pytest.mark.parametrize(("length", "offset"), [(-1, 0), (1, -1), (2**62, 0), (1, 2**62)])
-def test_impossible_lengths_are_refused(length: int, offset: int) -> None:
+def test_impossible_lengths_are_rejected(length: int, offset: int) -> None:
     with pytest.raises(ValueError, match="values from"):
         array_of("int", 8, length, offset, None, b"\0" * 8, None)
 
 
-def test_nested_arrays_that_reach_outside_their_children_are_refused() -> None:
+def test_nested_arrays_that_reach_outside_their_children_are_rejected() -> None:
     with pytest.raises(ValueError, match="offsets"):
         array_of("list", 4, 1, 0, None, ints(0, 2), None, children=[NUMBER])
     with pytest.raises(ValueError, match="offsets"):

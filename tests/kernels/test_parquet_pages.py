@@ -144,7 +144,7 @@ def test_kept_codes_are_those_of_the_whole_chunk(column: pa.Array, form: dict[st
     try:
         found = read_chunk(file, chunk, True, words_of(flags, False))
     except UnsupportedPagesError:
-        # pages of which no row is kept are not looked at: the whole chunk has at least as many that are not coded
+        # pages without a kept row are skipped: the whole chunk has at least as many that are not coded
         with pytest.raises(UnsupportedPagesError):
             read_chunk(file, chunk, coded=True)
         return
@@ -173,7 +173,7 @@ def test_kept_rows_of_many_pages(kind: str, nullable: bool) -> None:
         assert found.equals(column.filter(pa.array(flags)))
 
 
-def test_mask_that_is_too_short_is_refused() -> None:
+def test_mask_that_is_too_short_is_rejected() -> None:
     file, _, chunk = written(pa.array(range(129)), {})
     assert chunk is not None
     with pytest.raises(InvalidArgumentError, match="129 rows is longer than 2 words"):
@@ -267,7 +267,7 @@ def test_chunk_that_is_cut_is_given_back(column: pa.Array, form: dict[str, Any],
 
 
 @given(st.lists(st.tuples(st.binary(min_size=1, max_size=40), st.integers(1, 200)), max_size=30))
-def test_snappy_gives_what_was_compressed(parts: list[tuple[bytes, int]]) -> None:
+def test_snappy_returns_what_was_compressed(parts: list[tuple[bytes, int]]) -> None:
     plain = b"".join(p * n for p, n in parts)
     packed = pa.Codec("snappy").compress(plain, asbytes=True)
     assert decompress_snappy(packed, len(plain)) == plain

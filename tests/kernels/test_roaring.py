@@ -50,7 +50,7 @@ def samples() -> list[NDArray[np.int64]]:
 @pytest.mark.golden
 @pytest.mark.skipif(not GOLDEN.exists(), reason="the conformance corpus isn't there")
 @pytest.mark.parametrize("record", golden_bitmaps(), ids=lambda record: record["file"])
-def test_format_test_data_gives_recorded_values_or_is_refused(record: Any) -> None:
+def test_format_test_data_returns_recorded_values_or_is_rejected(record: Any) -> None:
     data = (GOLDEN / "roaring" / record["file"]).read_bytes()
     if record["expect"] == "error":
         with pytest.raises(CorruptTableError):
@@ -122,7 +122,7 @@ def test_masks_are_decoded_without_a_set(positions: NDArray[np.int64], keep: boo
         assert (out[len(bits) :] == 0xFF).all()
 
 
-def test_rows_beyond_the_file_are_refused() -> None:
+def test_rows_beyond_the_file_are_rejected() -> None:
     data = RowSet.from_positions([1, 99]).to_roaring()
     assert roaring.decode_mask(data, 100)[99] == 1
     for decode in (roaring.decode_mask, roaring.decode_bits):
@@ -138,7 +138,7 @@ def test_rows_beyond_the_file_are_refused() -> None:
 
 
 @pytest.mark.parametrize("positions", samples(), ids=range(len(samples())))
-def test_bytes_cut_anywhere_are_refused(positions: NDArray[np.int64]) -> None:
+def test_bytes_cut_anywhere_are_rejected(positions: NDArray[np.int64]) -> None:
     data = RowSet.from_positions(positions).to_roaring()
     cuts = range(len(data)) if len(data) < 3_000 else [*range(400), *range(400, len(data), 97), len(data) - 1]
     for cut in cuts:
@@ -146,7 +146,7 @@ def test_bytes_cut_anywhere_are_refused(positions: NDArray[np.int64]) -> None:
             RowSet.from_roaring(data[:cut])
 
 
-def test_bytes_behind_the_set_are_refused_unless_allowed() -> None:
+def test_bytes_behind_the_set_are_rejected_unless_allowed() -> None:
     data = RowSet.from_range(0, 9).to_roaring() + b"\0"
     with pytest.raises(CorruptTableError, match="follow"):
         RowSet.from_roaring(data)
@@ -154,7 +154,7 @@ def test_bytes_behind_the_set_are_refused_unless_allowed() -> None:
 
 
 @pytest.mark.parametrize("positions", samples()[1:], ids=range(1, len(samples())))
-def test_flipped_bits_give_a_sound_set_or_a_typed_error(positions: NDArray[np.int64]) -> None:
+def test_flipped_bits_return_a_sound_set_or_a_typed_error(positions: NDArray[np.int64]) -> None:
     data = RowSet.from_positions(positions).to_roaring()
     rng = np.random.default_rng(3)
     at = np.concatenate([np.arange(min(len(data), 120)), rng.integers(0, len(data), 60)])
@@ -173,7 +173,7 @@ def test_flipped_bits_give_a_sound_set_or_a_typed_error(positions: NDArray[np.in
 
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=120), st.sampled_from(["3a300000", "3b300000", "3b300300", ""]), st.sampled_from([32, 64]))
-def test_random_bytes_give_a_sound_set_or_a_typed_error(tail: bytes, cookie: str, bits: int) -> None:
+def test_random_bytes_return_a_sound_set_or_a_typed_error(tail: bytes, cookie: str, bits: int) -> None:
     bucket = bytes.fromhex("0100000000000000 00000000") if bits == 64 else b""
     try:
         rows = RowSet.from_roaring(bucket + bytes.fromhex(cookie) + tail, bits, trailing=True)
@@ -256,18 +256,18 @@ def test_inline_vector_of_kernel_rs_is_read_and_written() -> None:
     assert np.flatnonzero(np.unpackbits(roaring.decode_dv_bits(payload, 30), bitorder="little")).tolist() == INLINE_ROWS
 
 
-def test_obsolete_inline_vector_of_the_protocol_text_is_refused() -> None:
+def test_obsolete_inline_vector_of_the_protocol_text_is_rejected() -> None:
     with pytest.raises(CorruptTableError, match="obsolete"):
         roaring.decode_dv_payload(z85.decode("wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", 40))
 
 
-def test_payload_without_its_magic_number_is_refused() -> None:
+def test_payload_without_its_magic_number_is_rejected() -> None:
     for payload in (b"", b"\0\0\0", b"\0" * 12):
         with pytest.raises(CorruptTableError, match="magic number"):
             roaring.decode_dv_payload(payload)
 
 
-def test_block_gives_its_payload() -> None:
+def test_block_returns_its_payload() -> None:
     payload = roaring.encode_dv_payload(RowSet.from_positions([0, 9, 70_000]))
     block = roaring.format_dv_block(payload)
     assert block[:4] == len(payload).to_bytes(4, "big")
@@ -276,7 +276,7 @@ def test_block_gives_its_payload() -> None:
     assert roaring.read_dv_block(np.frombuffer(block + b"next", np.uint8), len(payload)) == payload
 
 
-def test_broken_block_is_refused() -> None:
+def test_broken_block_is_rejected() -> None:
     payload = roaring.encode_dv_payload(RowSet.from_positions([0, 9, 70_000]))
     block = roaring.format_dv_block(payload)
     with pytest.raises(CorruptTableError, match="sizeInBytes 7"):

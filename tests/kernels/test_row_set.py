@@ -148,7 +148,7 @@ def test_adjacent_foreign_runs_equal_one_run() -> None:
     assert rows.to_roaring(32) == RowSet.from_range(0, 8).to_roaring(32) != data
 
 
-def test_bits_of_a_whole_file_refuse_rows_beyond_it() -> None:
+def test_bits_of_a_whole_file_reject_rows_beyond_it() -> None:
     rows = RowSet.from_positions([3, 64])
     assert rows.bits(65).tolist() == [8, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]
     with pytest.raises(CorruptTableError, match="row 64"):
@@ -156,7 +156,7 @@ def test_bits_of_a_whole_file_refuse_rows_beyond_it() -> None:
     RowSet.empty().check_fits(0)
 
 
-def test_32_bit_bytes_refuse_higher_rows() -> None:
+def test_32_bit_bytes_reject_higher_rows() -> None:
     rows = RowSet.from_positions([2**32 - 1])
     assert RowSet.from_roaring(rows.to_roaring(32), 32) == rows
     with pytest.raises(InvalidArgumentError, match="4294967296"):
@@ -168,12 +168,12 @@ def test_32_bit_bytes_refuse_higher_rows() -> None:
     [[-1], [1.5], [[1]], np.array([2**63], np.uint64), ["1"]],
     ids=["negative", "float", "2d", "2**63", "text"],
 )
-def test_other_positions_are_refused(positions: object) -> None:
+def test_other_positions_are_rejected(positions: object) -> None:
     with pytest.raises(InvalidArgumentError):
         RowSet.from_positions(positions)  # type: ignore[arg-type]
 
 
-def test_windows_beyond_int64_and_small_buffers_are_refused() -> None:
+def test_windows_beyond_int64_and_small_buffers_are_rejected() -> None:
     rows = RowSet.from_range(0, 10)
     with pytest.raises(InvalidArgumentError):
         rows.mask(2, LAST)

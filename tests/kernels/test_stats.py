@@ -31,7 +31,7 @@ def bound(json_text: str, kind: str):
 # --- one pass over all fields --------------------------------------------------------------
 
 
-def test_fields_come_in_the_order_asked():
+def test_fields_come_in_the_order_requested():
     stats = pa.array(['{"numRecords":3,"tightBounds":false,"minValues":{"s":{"k":"a"},"x":1},"nullCount":{"x":2}}'])
     columns = read(
         stats,
@@ -182,7 +182,7 @@ def test_doubles(text, value):
 
 
 @pytest.mark.parametrize("text", ["NaN", '"NaN"'])
-def test_nan_is_read_quoted_or_bare(text):
+def test_nan_is_read_quoted_or_plain(text):
     assert math.isnan(bound(text, "double").as_py())
     assert math.isnan(bound(text, "float").as_py())
 
@@ -452,7 +452,7 @@ def test_an_array_without_any_value_is_read():
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-def test_threads_give_the_same_rows(threads):
+def test_threads_return_the_same_rows(threads):
     stats = pa.array([json.dumps({"n": i, "s": "x" * (i % 5), "b": True if i % 3 else None}) for i in range(70_001)])
     fields = (*FIELDS, (("b",), "boolean"))
     for one, many in zip(read(stats, *fields), read(stats, *fields, threads=threads), strict=True):
@@ -460,7 +460,7 @@ def test_threads_give_the_same_rows(threads):
 
 
 @pytest.mark.parametrize("places", [[0, 100, 5, 7], [0, 5, 3, 7], [0, -5, 5, 7]])
-def test_offsets_outside_the_text_are_refused(places):
+def test_offsets_outside_the_text_are_rejected(places):
     text = pa.py_buffer(b'{"n":1}')
     broken = pa.Array.from_buffers(pa.string(), 3, [None, pa.array(places, pa.int32()).buffers()[1], text])
     with pytest.raises(ValueError, match="outside"):
@@ -476,6 +476,6 @@ def test_offsets_outside_the_text_are_refused(places):
         (pa.array([""]), [StatField((), "long")], "path"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(stats, fields, what):
+def test_what_cannot_be_requested_is_rejected(stats, fields, what):
     with pytest.raises(InvalidArgumentError, match=what):
         parse_stats(stats, fields)

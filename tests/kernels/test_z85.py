@@ -30,7 +30,7 @@ def test_bytes_come_back(data: bytes) -> None:
     assert z85.decode(text, len(data)) == data
 
 
-def test_highest_group_is_read_and_the_next_refused() -> None:
+def test_highest_group_is_read_and_the_next_rejected() -> None:
     assert z85.encode(b"\xff\xff\xff\xff") == "%nSc0"
     assert z85.decode("%nSc0") == b"\xff\xff\xff\xff"
     with pytest.raises(CorruptTableError, match="letters 5 to 9"):
@@ -38,12 +38,12 @@ def test_highest_group_is_read_and_the_next_refused() -> None:
 
 
 @pytest.mark.parametrize("text", ["0000", "000000", '0000"', "0000 ", "0000~", "0000é", "0000\0", b"0000\xff"])
-def test_other_text_is_refused(text: str | bytes) -> None:
+def test_other_text_is_rejected(text: str | bytes) -> None:
     with pytest.raises(CorruptTableError):
         z85.decode(text)
 
 
-def test_every_letter_outside_the_alphabet_is_refused() -> None:
+def test_every_letter_outside_the_alphabet_is_rejected() -> None:
     allowed = [code for code in range(256) if _is_decoded(bytes([48, 48, 48, 48, code]))]
     assert bytes(allowed) == bytes(sorted(f"{string.digits}{string.ascii_letters}.-:+=^!/*?&<>()[]{{}}@%$#".encode()))
 
@@ -62,7 +62,7 @@ def test_size_must_lie_in_the_last_group() -> None:
             z85.decode("HelloWorld", size)
 
 
-def test_unpadded_bytes_are_refused() -> None:
+def test_unpadded_bytes_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError):
         z85.encode(b"12345")
 

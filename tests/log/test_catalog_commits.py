@@ -49,7 +49,7 @@ def staged_names(table: TableBuilder) -> dict[int, str]:
     return {int(p.name[:20]): p.name for p in (Path(table.uri) / "_delta_log/_staged_commits").iterdir()}
 
 
-def test_table_is_refused_without_its_catalog(table: TableBuilder) -> None:
+def test_table_is_rejected_without_its_catalog(table: TableBuilder) -> None:
     with pytest.raises(CatalogRequiredError):
         open_snapshot(table.uri)
 
@@ -99,7 +99,7 @@ def test_staged_commits_that_the_catalog_does_not_name_are_no_commits(table: Tab
         open_snapshot(table.uri, commits=Catalog(2))
 
 
-def test_refresh_asks_the_catalog_for_what_is_new(table: TableBuilder) -> None:
+def test_refresh_requests_the_catalog_for_what_is_new(table: TableBuilder) -> None:
     catalog = Catalog(1)
     snapshot = open_snapshot(table.uri, commits=catalog)
     table.append({"id": [2]}, commit={"publish": "no"})
@@ -118,7 +118,7 @@ def published(table: TableBuilder, version: int, keep: bool) -> None:
 
 
 @pytest.mark.parametrize("newer", [False, True], ids=["nothing new", "a newer version"])
-def test_refresh_reads_anew_where_a_staged_commit_of_its_own_is_gone(table: TableBuilder, newer: bool) -> None:
+def test_refresh_reads_again_where_a_staged_commit_of_its_own_is_gone(table: TableBuilder, newer: bool) -> None:
     table.append({"id": [2]}, commit={"publish": "staged"})
     catalog = Catalog(2, [StagedCommit(2, staged_names(table)[2], table.timestamp_ms(2))])
     snapshot = open_snapshot(table.uri, commits=catalog)
@@ -144,7 +144,7 @@ def test_refresh_builds_on_staged_commits_that_are_still_there(table: TableBuild
     assert snapshot.update() is snapshot, "the catalog names it no more, and it can still be read"
 
 
-def test_refresh_keeps_commits_that_the_catalog_gave_itself(table: TableBuilder) -> None:
+def test_refresh_keeps_commits_that_the_catalog_returned_itself(table: TableBuilder) -> None:
     table.append({"id": [2]}, commit={"publish": "no"})
     catalog = Catalog(2, [StagedCommit(2, table.bodies[2], table.timestamp_ms(2))])
     snapshot = open_snapshot(table.uri, commits=catalog)
@@ -153,7 +153,7 @@ def test_refresh_keeps_commits_that_the_catalog_gave_itself(table: TableBuilder)
     assert snapshot.update() is snapshot, "its content is at hand"
 
 
-def test_refresh_reads_anew_where_the_log_below_was_cleaned_up(table: TableBuilder) -> None:
+def test_refresh_reads_again_where_the_log_below_was_cleaned_up(table: TableBuilder) -> None:
     table.append({"id": [2]}).append({"id": [3]})
     catalog = Catalog(3)
     snapshot = open_snapshot(table.uri, commits=catalog)

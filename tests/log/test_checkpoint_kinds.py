@@ -62,7 +62,9 @@ def assert_state(snapshot: Snapshot, table: TableBuilder, version: int | None = 
 
 @pytest.mark.parametrize("statistics", ["json", "struct", "both", "none"])
 @pytest.mark.parametrize(("kind", "options"), KINDS, ids=IDS)
-def test_checkpoint_alone_gives_the_table(tmp_path: Path, kind: Any, options: dict[str, Any], statistics: Any) -> None:
+def test_checkpoint_alone_returns_the_table(
+    tmp_path: Path, kind: Any, options: dict[str, Any], statistics: Any
+) -> None:
     table = life(tmp_path).checkpoint(kind, statistics=statistics, **options).cleanup_before(6)
     table.drop(f"_delta_log/{6:020d}.json")
     assert_state(open_snapshot(tmp_path), table)
@@ -119,7 +121,7 @@ def test_empty_checkpoint_file_falls_back_to_commits(tmp_path: Path) -> None:
     assert_state(open_snapshot(tmp_path), table)
 
 
-def test_torn_checkpoint_without_its_commits_is_refused_by_name(tmp_path: Path) -> None:
+def test_torn_checkpoint_without_its_commits_is_rejected_by_name(tmp_path: Path) -> None:
     table = life(tmp_path).checkpoint("v1").cleanup_before(6)
     name = f"{6:020d}.checkpoint.parquet"
     data = (tmp_path / "_delta_log" / name).read_bytes()
@@ -128,7 +130,7 @@ def test_torn_checkpoint_without_its_commits_is_refused_by_name(tmp_path: Path) 
         open_snapshot(tmp_path).scan().to_table()
 
 
-def test_missing_sidecar_is_refused_by_name(tmp_path: Path) -> None:
+def test_missing_sidecar_is_rejected_by_name(tmp_path: Path) -> None:
     life(tmp_path).checkpoint("v2-parquet", sidecars=2).cleanup_before(6)
     (sidecar, _) = sorted((tmp_path / "_delta_log/_sidecars").iterdir())
     sidecar.unlink()
@@ -136,14 +138,14 @@ def test_missing_sidecar_is_refused_by_name(tmp_path: Path) -> None:
         open_snapshot(tmp_path).scan().to_table()
 
 
-def test_fields_that_nobody_knows_are_passed_over_in_a_checkpoint(tmp_path: Path) -> None:
+def test_fields_that_nobody_has_are_passed_over_in_a_checkpoint(tmp_path: Path) -> None:
     table = life(tmp_path)
     strange = pa.struct([("a", pa.int64()), ("b", pa.list_(pa.string()))])
     table.checkpoint("v1", extra={"stranger": (strange, [{"a": 1, "b": ["x"]}])}).cleanup_before(6)
     assert_state(open_snapshot(tmp_path), table)
 
 
-def test_checkpoint_split_into_many_row_groups_gives_the_table(tmp_path: Path) -> None:
+def test_checkpoint_split_into_many_row_groups_returns_the_table(tmp_path: Path) -> None:
     table = life(tmp_path).checkpoint("v1", row_group_size=2).cleanup_before(6)
     assert_state(open_snapshot(tmp_path), table)
 

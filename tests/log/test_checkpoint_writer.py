@@ -122,7 +122,7 @@ def log_names(path: Path, pattern: str) -> list[str]:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", PLANS)
-def test_checkpoint_alone_gives_the_state_of_the_commits(tmp_path: Path, kind: str, form: str) -> None:
+def test_checkpoint_alone_returns_the_state_of_the_commits(tmp_path: Path, kind: str, form: str) -> None:
     table = life(tmp_path, FORMS[form])
     before = state_of(open_snapshot(str(tmp_path)))
     result = write_checkpoint(open_snapshot(str(tmp_path)), plan=PLANS[kind], now_ms=table.timestamp_ms(7))
@@ -244,7 +244,7 @@ def test_schema_is_made_of_the_definitions_of_the_actions(tmp_path: Path) -> Non
     assert {a["dataChange"] for a in adds} == {False}
 
 
-def test_own_actions_stand_in_the_first_row_group(tmp_path: Path) -> None:
+def test_own_actions_are_in_the_first_row_group(tmp_path: Path) -> None:
     table = life(tmp_path)
     result = write_checkpoint(open_snapshot(str(tmp_path)), plan=PLANS["v1"], now_ms=table.timestamp_ms(7))
     file = pq.ParquetFile(tmp_path / result.path)
@@ -281,7 +281,7 @@ def test_tombstones_are_kept_for_their_retention(tmp_path: Path) -> None:
     assert found.column("path").to_pylist() == paths[:1]
 
 
-def test_transactions_expire_only_where_the_table_says(tmp_path: Path) -> None:
+def test_transactions_expire_only_where_the_table_states(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).create({"id": "long"})
     now = 1_700_000_000_000
     table.commit(
@@ -339,7 +339,7 @@ def test_small_sidecars_are_merged_into_new_ones(tmp_path: Path) -> None:
     assert (len(last.written), last.reused) == (1, result.written), "half full is full enough"
 
 
-def test_sidecar_of_another_form_is_written_anew(tmp_path: Path) -> None:
+def test_sidecar_of_another_form_is_written_again(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).create({"id": "long"}, features=["v2Checkpoint"], properties=V2).append([{"id": 1}])
     plan = CheckpointPlan("v2", "uuid", "json", 1)
     write_checkpoint(open_snapshot(str(tmp_path)), plan=plan)
@@ -543,7 +543,7 @@ def stranger(name: str, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", PLANS)
-def test_strangers_actions_and_fields_survive(tmp_path: Path, kind: str) -> None:
+def test_external_plugins_actions_and_fields_survive(tmp_path: Path, kind: str) -> None:
     plugins = PluginRegistry([stranger("auditing", actions=(AUDIT, PASSING), fields=(FIELD, GONE))])
     table = TableBuilder(tmp_path).create(
         {"id": "long"},
@@ -614,7 +614,7 @@ def test_v2_needs_a_feature_that_plans_it(tmp_path: Path) -> None:
         ("v3",),
     ],
 )
-def test_plans_that_the_protocol_forbids_are_refused(arguments: tuple[Any, ...]) -> None:
+def test_plans_that_the_protocol_forbids_are_rejected(arguments: tuple[Any, ...]) -> None:
     with pytest.raises(InvalidArgumentError):
         CheckpointPlan(*arguments)
 
@@ -637,7 +637,7 @@ class Catalog:
         raise NotImplementedError
 
 
-def test_version_that_is_not_published_is_refused(tmp_path: Path) -> None:
+def test_version_that_is_not_published_is_rejected(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).create({"id": "long"}, features=["catalogManaged"]).append([{"id": 1}])
     table.append([{"id": 2}], commit={"publish": "no"})
     catalog = Catalog(2, table.bodies[2])
@@ -706,7 +706,7 @@ def test_groups_that_the_footer_rules_out_are_not_read(tmp_path: Path, monkeypat
         assert sorted(found.to_pylist(), key=str) == sorted(kept, key=str)
 
 
-def test_checkpoint_brings_the_checksum_that_its_version_lacks(tmp_path: Path) -> None:
+def test_checkpoint_provides_the_checksum_that_its_version_lacks(tmp_path: Path) -> None:
     TableBuilder(tmp_path).create({"id": "long"}).append([{"id": 1}])
     write_checkpoint(open_snapshot(str(tmp_path)), checksum=False)
     assert log_names(tmp_path, "*.crc") == []

@@ -77,7 +77,7 @@ def test_checksum_kept_up_is_that_of_the_whole_state(tmp_path: Path) -> None:
         assert found == expected
 
 
-def test_checksum_says_what_the_log_adds_up_to(tmp_path: Path) -> None:
+def test_checksum_states_what_the_log_adds_up_to(tmp_path: Path) -> None:
     table = life(tmp_path)
     write_all(tmp_path)
     state, found = table.state, crc_of(tmp_path, table.version)
@@ -118,7 +118,7 @@ def test_in_commit_timestamp_is_there_where_such_times_are_in_force(tmp_path: Pa
     assert crc_of(tmp_path, 1)["txnId"] == "t-1"
 
 
-def test_table_without_vectors_says_nothing_of_them(tmp_path: Path) -> None:
+def test_table_without_vectors_states_nothing_of_them(tmp_path: Path) -> None:
     TableBuilder(tmp_path).create({"id": "long"}).append([{"id": 1}])
     write_all(tmp_path)
     assert not {k for k in crc_of(tmp_path, 1) if "elet" in k}

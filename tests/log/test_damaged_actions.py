@@ -199,7 +199,7 @@ def replaced(table: pa.Table, field: str, make: Callable[[pa.Array], pa.Array | 
     )
 
 
-def test_sound_checkpoint_alone_tells_the_rows(tmp_path: Path) -> None:
+def test_sound_checkpoint_alone_reports_the_rows(tmp_path: Path) -> None:
     with_checkpoint(tmp_path, lambda table: table)
     assert sorted(DeltaTable(tmp_path).to_pyarrow_table()["id"].to_pylist()) == [0, 2, 3]
 
@@ -263,7 +263,7 @@ def test_path_that_decodes_to_no_utf8_is_rejected(tmp_path: Path, work: str) -> 
         getattr(found, work)()
 
 
-def test_commit_that_vanished_with_its_time_says_so(tmp_path: Path) -> None:
+def test_commit_that_vanished_with_its_time_states_so(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).create({"id": "long"}).append([{"id": 1}]).checkpoint()
     snapshot = open_snapshot(table.uri)
     first = tmp_path / "_delta_log" / f"{0:020d}.json"

@@ -40,7 +40,7 @@ def test_damaged_checkpoint_is_passed_over_where_its_commits_are_there(tmp_path:
 
 
 @pytest.mark.parametrize("content", ["", "PAR1 torn"])
-def test_segment_says_which_checkpoint_is_passed_over(tmp_path: Path, content: str) -> None:
+def test_segment_states_which_checkpoint_is_passed_over(tmp_path: Path, content: str) -> None:
     table = built(tmp_path, "v1")
     name = checkpoint_files(tmp_path)[-1].name
     checkpoint_files(tmp_path)[-1].write_text(content)
@@ -52,7 +52,7 @@ def test_segment_says_which_checkpoint_is_passed_over(tmp_path: Path, content: s
     assert len(open_snapshot(tmp_path).segment.notes) == 1
 
 
-def test_segment_says_how_many_parts_of_a_checkpoint_are_there(tmp_path: Path) -> None:
+def test_segment_states_how_many_parts_of_a_checkpoint_are_there(tmp_path: Path) -> None:
     built(tmp_path, "v1-multipart")
     files = checkpoint_files(tmp_path)
     files[0].unlink()
@@ -68,7 +68,7 @@ def test_checkpoint_without_one_of_its_sidecars_is_passed_over(tmp_path: Path, k
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_damaged_checkpoint_is_named_where_nothing_stands_in_for_it(tmp_path: Path, kind: str) -> None:
+def test_damaged_checkpoint_is_named_where_nothing_replaces_it(tmp_path: Path, kind: str) -> None:
     built(tmp_path, kind)
     checkpoint_files(tmp_path)[-1].write_text("")
     for version in range(3):
@@ -77,7 +77,7 @@ def test_damaged_checkpoint_is_named_where_nothing_stands_in_for_it(tmp_path: Pa
         ids(tmp_path)
 
 
-def test_refresh_reads_anew_where_its_own_commits_were_cleaned_up(tmp_path: Path) -> None:
+def test_refresh_reads_again_where_its_own_commits_were_cleaned_up(tmp_path: Path) -> None:
     table = built(tmp_path, "v1")
     held = open_snapshot(tmp_path)
     assert held.files.count == 3

@@ -68,12 +68,12 @@ def test_checkpoint_newer_than_the_hint_is_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("checksum", [True, False])
-def test_embedded_v2_checkpoint_gives_the_table(tmp_path: Path, checksum: bool) -> None:
+def test_embedded_v2_checkpoint_returns_the_table(tmp_path: Path, checksum: bool) -> None:
     table = history(tmp_path).checkpoint("v2-parquet", sidecars=2, embed=True, checksum=checksum).cleanup_before(6)
     assert_same_rows(open_snapshot(tmp_path).scan().to_table(), table.expected())
 
 
-def test_stale_embedded_v2_checkpoint_gives_way_to_a_newer_one_of_its_version(tmp_path: Path) -> None:
+def test_stale_embedded_v2_checkpoint_yields_to_a_newer_one_of_its_version(tmp_path: Path) -> None:
     table = history(tmp_path).checkpoint("v2-json", sidecars=1, embed=True)
     table.checkpoint("v2-parquet", sidecars=2, hint=False).cleanup_before(6)
     assert_same_rows(open_snapshot(tmp_path).scan().to_table(), table.expected())

@@ -45,7 +45,7 @@ def test_compacted_files_below_beside_and_across_a_checkpoint(tmp_path: Path) ->
     assert_every_version(table)
 
 
-def test_compacted_file_stands_in_for_commits_that_are_gone(tmp_path: Path) -> None:
+def test_compacted_file_replaces_commits_that_are_gone(tmp_path: Path) -> None:
     table = history(tmp_path).compact(0, 5)
     for version in range(5):
         table.drop(f"_delta_log/{version:020d}.json")
@@ -63,7 +63,7 @@ def test_tombstone_of_a_compacted_file_hides_the_add_below_it(tmp_path: Path) ->
     assert open_snapshot(tmp_path).domains() == {"d": "1"}
 
 
-def test_compacted_file_that_lost_its_tombstones_brings_no_row_back(tmp_path: Path) -> None:
+def test_compacted_file_that_lost_its_tombstones_provides_no_row_back(tmp_path: Path) -> None:
     """As some writers leave them: expired removes dropped. The commits are there, and they win."""
     table = history(tmp_path).checkpoint("v1", version=2).compact(3, 9)
     name = f"{3:020d}.{9:020d}.compacted.json"

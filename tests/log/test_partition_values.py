@@ -72,12 +72,12 @@ def test_decimals_are_exact():
     ]
 
 
-def test_decimal_with_more_digits_than_its_scale_is_refused():
+def test_decimal_with_more_digits_than_its_scale_is_rejected():
     with pytest.raises(LogError, match=r"1\.234"):
         parse(["1.234"], "decimal(10,2)")
 
 
-def test_decimal_that_does_not_fit_is_refused_also_where_it_would_wrap_around():
+def test_decimal_that_does_not_fit_is_rejected_also_where_it_would_wrap_around():
     with pytest.raises(LogError, match="73757908648281148827151332672"):
         parse(["73757908648281148827151332672.2"], "decimal(38,24)")
 
@@ -139,7 +139,7 @@ def test_timestamp_ntz_keeps_the_wall_clock():
 @pytest.mark.parametrize(
     ("type", "bad"), [("date", "x"), ("timestamp", "2020-13-01 00:00:00"), ("boolean", "maybe"), ("double", "1,5")]
 )
-def test_text_that_is_no_value_is_refused(type, bad):
+def test_text_that_is_no_value_is_rejected(type, bad):
     with pytest.raises(LogError, match=f"the value {bad!r}, which is not a value of its type"):
         parse([bad], type)
 
@@ -149,7 +149,7 @@ def test_nested_type_cannot_partition():
         parse_partition_values(pa.array(["1"]), ArrayType("long"), column="p")
 
 
-def test_dictionary_encoded_and_chunked_text_give_the_same():
+def test_dictionary_encoded_and_chunked_text_return_the_same():
     text = pa.chunked_array(
         [pa.array(["1", "", "1"]).dictionary_encode(), pa.array(["2", None, "1"]).dictionary_encode()]
     )

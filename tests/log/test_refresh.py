@@ -65,7 +65,7 @@ STEPS = {
 @pytest.mark.parametrize("loaded", [True, False], ids=["files loaded", "files not loaded"])
 @pytest.mark.parametrize("checkpointed", [True, False], ids=["checkpoint", "commits"])
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS.keys())
-def test_update_gives_what_a_fresh_open_gives(
+def test_update_returns_what_a_fresh_open_returns(
     table: TableBuilder, step: object, checkpointed: bool, loaded: bool
 ) -> None:
     if checkpointed:
@@ -88,7 +88,7 @@ def test_many_updates_in_a_row_stay_right(table: TableBuilder) -> None:
     assert_fresh(snapshot, table)
 
 
-def test_update_without_new_commits_gives_the_same_version(table: TableBuilder) -> None:
+def test_update_without_new_commits_returns_the_same_version(table: TableBuilder) -> None:
     snapshot = open_snapshot(table.uri)
     again = snapshot.update()
     assert again.version == snapshot.version
@@ -107,7 +107,7 @@ def test_update_reads_no_commit_that_it_has_seen(table: TableBuilder) -> None:
     assert moved.domains() == moved.transactions() == {}
 
 
-def test_snapshot_whose_log_was_cleaned_up_says_so_and_its_update_reads(table: TableBuilder) -> None:
+def test_snapshot_whose_log_was_cleaned_up_states_so_and_its_update_reads(table: TableBuilder) -> None:
     snapshot = open_snapshot(table.uri)
     table.append([{"id": 60, "kind": "y"}]).checkpoint().cleanup_before(2)
     with pytest.raises(DeltaError, match="cleaned up"):
@@ -115,7 +115,7 @@ def test_snapshot_whose_log_was_cleaned_up_says_so_and_its_update_reads(table: T
     assert_fresh(snapshot.update(), table)
 
 
-def test_update_to_a_feature_nobody_provides_is_refused_and_the_old_snapshot_stays(table: TableBuilder) -> None:
+def test_update_to_a_feature_nobody_provides_is_rejected_and_the_old_snapshot_stays(table: TableBuilder) -> None:
     snapshot = open_snapshot(table.uri)
     protocol = {**table.state.protocol, "readerFeatures": ["fromTheFuture"], "writerFeatures": ["fromTheFuture"]}
     rows = table.expected()

@@ -149,7 +149,7 @@ def test_columns_are_of_one_checkpoint_whenever_it_is_replaced(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_deleted_checkpoint_is_read_from_what_stands_in_for_it(place: str, kind: str) -> None:
+def test_deleted_checkpoint_is_read_from_what_replaces_it(place: str, kind: str) -> None:
     table = built(place.removeprefix("latency://"), kind)
     expected = facts(open_snapshot(place, storage_options=options_of(place)))
     opened = open_snapshot(place, storage_options=options_of(place))
@@ -161,7 +161,7 @@ def test_deleted_checkpoint_is_read_from_what_stands_in_for_it(place: str, kind:
     assert facts(opened) == expected
 
 
-def test_version_without_any_of_its_files_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_version_without_any_of_its_files_is_rejected_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pinned, "_take", lambda: False)
     table = built(tmp_path, "v1")
     opened = open_snapshot(tmp_path)
@@ -242,7 +242,7 @@ def test_sound_checkpoint_of_the_same_version_is_kept(place: str, kind: str) -> 
 
 
 @pytest.mark.parametrize("damage", ["", "PAR1 torn", "page"])
-def test_damaged_checkpoint_of_the_same_version_is_written_anew(tmp_path: Path, damage: str) -> None:
+def test_damaged_checkpoint_of_the_same_version_is_written_again(tmp_path: Path, damage: str) -> None:
     table = built(tmp_path, "v1")
     expected = facts(open_snapshot(tmp_path))
     table.checkpoint("v1", statistics="both")

@@ -29,7 +29,7 @@ def test_remove_hides_add_of_older_commit(table: TableBuilder) -> None:
     read(table, 2)
 
 
-def test_add_after_remove_brings_the_file_back(table: TableBuilder) -> None:
+def test_add_after_remove_provides_the_file_back(table: TableBuilder) -> None:
     table.append({"id": [1]})
     add = {"add": dict(next(iter(table.state.files.values())))}
     table.remove().commit(add)
@@ -112,13 +112,13 @@ def test_empty_commit_is_a_version(table: TableBuilder) -> None:
     read(table)
 
 
-def test_broken_json_is_refused_with_file_and_place(table: TableBuilder) -> None:
+def test_broken_json_is_rejected_with_file_and_place(table: TableBuilder) -> None:
     table.append({"id": [1]}).write_log(f"{2:020d}.json", '{"add":{"path":"x"\n')
     with pytest.raises(LogError, match=f"{2:020d}.json"):
         open_snapshot(table.uri).scan().to_table()
 
 
-def test_gap_between_commits_is_refused_with_the_missing_version(table: TableBuilder) -> None:
+def test_gap_between_commits_is_rejected_with_the_missing_version(table: TableBuilder) -> None:
     table.append({"id": [1]}).append({"id": [2]}).append({"id": [3]}).drop(f"_delta_log/{2:020d}.json")
     with pytest.raises(LogError) as caught:
         open_snapshot(table.uri)
@@ -126,7 +126,7 @@ def test_gap_between_commits_is_refused_with_the_missing_version(table: TableBui
     read(table, 1)
 
 
-def test_gap_above_a_checkpoint_is_refused(table: TableBuilder) -> None:
+def test_gap_above_a_checkpoint_is_rejected(table: TableBuilder) -> None:
     table.append({"id": [1]}).checkpoint().append({"id": [2]}).append({"id": [3]}).drop(f"_delta_log/{2:020d}.json")
     with pytest.raises(LogError):
         open_snapshot(table.uri)
@@ -200,7 +200,7 @@ def test_absolute_paths_are_used_as_they_are(table: TableBuilder, tmp_path: Path
     assert sorted(open_snapshot(table.uri).scan().to_table().column("id").to_pylist()) == [1, 7]
 
 
-def test_file_of_another_host_is_refused(table: TableBuilder, tmp_path: Path) -> None:
+def test_file_of_another_host_is_rejected(table: TableBuilder, tmp_path: Path) -> None:
     """No path below the root of this machine: ``/elsewhere/...`` would be another file."""
     (add,) = table.add_actions({"id": [1]})
     text = f"file://elsewhere{tmp_path}/t/{add['add']['path']}"
@@ -230,7 +230,7 @@ def test_transactions_and_domains_reconcile_by_key(table: TableBuilder) -> None:
     assert json.loads(snapshot.domains()["d"]) == {"k": "v"}
 
 
-def test_protocol_named_by_old_examples_is_refused(table: TableBuilder) -> None:
+def test_protocol_named_by_old_examples_is_rejected(table: TableBuilder) -> None:
     """Examples in the protocol's text print readerVersion; real logs hold minReaderVersion."""
     table.commit({"protocol": {"readerVersion": 1, "writerVersion": 2}})
     with pytest.raises(LogError, match="minReaderVersion"):

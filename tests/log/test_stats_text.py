@@ -76,5 +76,5 @@ def test_bounds_that_json_lacks_are_unknown(value: float) -> None:
     assert text_of({"minValues": {"f": value, "l": 1}}) == [{"minValues": {"l": 1}}]
 
 
-def test_no_rows_give_no_texts() -> None:
+def test_no_rows_return_no_texts() -> None:
     assert text_of() == []

@@ -32,13 +32,13 @@ def test_file_times_are_made_monotone(tmp_path: Path) -> None:
     assert [snapshot.version_at(t) for t in (5000, 8999, 9000, 9001, 9002, 19999, 20000)] == [0, 0, 1, 2, 3, 3, 4]
 
 
-def test_time_before_the_first_commit_is_refused(tmp_path: Path) -> None:
+def test_time_before_the_first_commit_is_rejected(tmp_path: Path) -> None:
     with_file_times(tmp_path, [5000, 9000])
     with pytest.raises(VersionNotFoundError):
         open_snapshot(tmp_path).version_at(4999)
 
 
-def test_time_after_the_last_commit_gives_the_latest(tmp_path: Path) -> None:
+def test_time_after_the_last_commit_returns_the_latest(tmp_path: Path) -> None:
     with_file_times(tmp_path, [5000, 9000])
     assert open_snapshot(tmp_path).version_at(10**13) == 1
 
@@ -82,7 +82,7 @@ def test_timestamp_of_a_version_below_enablement_is_its_file_time(tmp_path: Path
     assert open_snapshot(tmp_path, 4).timestamp_ms == 14000
 
 
-def test_time_of_a_version_whose_state_was_cleaned_up_is_refused(tmp_path: Path) -> None:
+def test_time_of_a_version_whose_state_was_cleaned_up_is_rejected(tmp_path: Path) -> None:
     table = with_file_times(tmp_path, [1000, 2000, 3000, 4000])
     table.checkpoint(version=2).cleanup_before(2)
     snapshot = open_snapshot(tmp_path)

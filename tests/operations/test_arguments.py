@@ -88,7 +88,7 @@ def test_table_that_is_neither_place_nor_table_is_named(table: Any) -> None:
         write_deltalake(table, ROWS)
 
 
-def test_table_of_another_package_is_told_from_ours(uri: Path) -> None:
+def test_table_of_another_package_is_reported_from_ours(uri: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"deltalake\..*DeltaTable"):
         write_deltalake(deltalake.DeltaTable(str(uri)), ROWS, mode="append")  # type: ignore[arg-type]
 
@@ -99,7 +99,7 @@ def test_retries_are_no_fewer_than_none() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}], ids=["nan", "inf", "object", "set"])
-def test_metadata_that_json_has_no_text_for_is_refused(uri: Path, value: Any) -> None:
+def test_metadata_that_json_has_no_text_for_is_rejected(uri: Path, value: Any) -> None:
     """JSON has no NaN: a commit that holds one is one that nobody can read."""
     before = files(uri)
     with pytest.raises(InvalidArgumentError, match="commitInfo"):
@@ -146,7 +146,7 @@ def test_name_of_a_property_is_text(tmp_path: Path) -> None:
         ("1", None, (1, 2)),
     ],
 )
-def test_least_protocol_that_is_asked_for_comes_with_its_features(
+def test_least_protocol_that_is_requested_comes_with_its_features(
     tmp_path: Path, reader: str | None, writer: str | None, found: tuple[int, int]
 ) -> None:
     """Versions with lists of features do not specify which: the table lists those that it has."""
@@ -156,7 +156,7 @@ def test_least_protocol_that_is_asked_for_comes_with_its_features(
     assert table.metadata().configuration == {}
 
 
-def test_protocol_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+def test_protocol_that_nobody_has_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedVersionError, match="writer version 9"):
         DeltaTable.create(tmp_path / "t", ROWS.schema, configuration={"delta.minWriterVersion": "9"})
     assert not (tmp_path / "t").exists()
@@ -166,13 +166,13 @@ def test_protocol_that_nobody_knows_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("schema", [None, 5, "a long", {"a": "long"}, [("a", "long")]], ids=repr)
-def test_what_is_no_schema_is_refused(tmp_path: Path, schema: Any) -> None:
+def test_what_is_no_schema_is_rejected(tmp_path: Path, schema: Any) -> None:
     with pytest.raises(SchemaError, match="schema"):
         DeltaTable.create(tmp_path / "t", schema)
     assert not (tmp_path / "t").exists()
 
 
-def test_type_that_delta_lacks_is_refused_with_its_column(tmp_path: Path) -> None:
+def test_type_that_delta_lacks_is_rejected_with_its_column(tmp_path: Path) -> None:
     kind = pa.struct([("x", pa.list_(pa.time64("us")))])
     with pytest.raises(SchemaError, match=r"Column s\.x: .*time64"):
         write_deltalake(tmp_path / "t", pa.table({"s": pa.array([None], kind)}))
@@ -213,7 +213,7 @@ def test_named_index_of_pandas_is_a_column(tmp_path: Path) -> None:
     [pd.DataFrame({"a": [1, "x"]}), pl.Series("a", [1]), pl.LazyFrame({"a": [1]})],
     ids=lambda d: type(d).__name__,
 )
-def test_rows_that_are_no_table_are_refused_by_their_kind(tmp_path: Path, data: Any) -> None:
+def test_rows_that_are_no_table_are_rejected_by_their_kind(tmp_path: Path, data: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=type(data).__name__):
         write_deltalake(tmp_path / "t", data)
     assert not (tmp_path / "t").exists()
@@ -237,38 +237,38 @@ def written(uri: Path, rows: pa.Table, name: str = "f.parquet") -> AddAction:
     ["f.parquet", deltalake.transaction.AddAction("f.parquet", 5, {"p": "z"}, 0, True, '{"numRecords":1}')],
     ids=["text", "deltalake"],
 )
-def test_action_of_another_kind_is_refused_not_passed_over(uri: Path, action: Any) -> None:
+def test_action_of_another_kind_is_rejected_not_passed_over(uri: Path, action: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="AddAction"):
         register(uri, action)
     assert DeltaTable(uri).version() == 0
 
 
 @pytest.mark.parametrize("stats", ["not json", "[]", '{"numRecords": "many"}'])
-def test_statistics_that_can_not_be_read_are_refused(uri: Path, stats: str) -> None:
+def test_statistics_that_can_not_be_read_are_rejected(uri: Path, stats: str) -> None:
     with pytest.raises(InvalidArgumentError, match=r"statistics of f\.parquet"):
         register(uri, AddAction("f.parquet", 5, {"p": "z"}, stats=stats))
     assert DeltaTable(uri).version() == 0
 
 
-def test_file_of_another_type_is_refused_by_column(uri: Path) -> None:
+def test_file_of_another_type_is_rejected_by_column(uri: Path) -> None:
     with pytest.raises(SchemaMismatchError, match=r"f\.parquet.*column a.*string"):
         register(uri, written(uri, pa.table({"a": ["text"]})))
     register(uri, written(uri, pa.table({"a": pa.array([5], pa.int32())})))
     assert sorted(DeltaTable(uri).to_pyarrow_table().column("a").to_pylist()) == [1, 2, 5]
 
 
-def test_size_that_is_not_the_files_is_refused(uri: Path) -> None:
+def test_size_that_is_not_the_files_is_rejected(uri: Path) -> None:
     action = written(uri, pa.table({"a": [5]}))
     with pytest.raises(InvalidArgumentError, match=rf"5 bytes.*{action.size}"):
         register(uri, AddAction(action.path, 5, action.partition_values))
 
 
-def test_file_that_is_not_there_is_refused(uri: Path) -> None:
+def test_file_that_is_not_there_is_rejected(uri: Path) -> None:
     with pytest.raises(DataFileNotFoundError, match=r"f\.parquet"):
         register(uri, AddAction("f.parquet", 5, {"p": "z"}))
 
 
-def test_partition_value_that_is_none_of_its_type_is_refused(tmp_path: Path) -> None:
+def test_partition_value_that_is_none_of_its_type_is_rejected(tmp_path: Path) -> None:
     uri = tmp_path / "t"
     write_deltalake(uri, pa.table({"a": [1], "p": [1]}), partition_by=["p"])
     stats = json.dumps({"numRecords": 1})

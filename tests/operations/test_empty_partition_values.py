@@ -26,7 +26,7 @@ def commits(uri: Path) -> int:
 
 @TYPES
 @pytest.mark.parametrize("required", [True, False])
-def test_not_null_refuses_it(tmp_path: Path, kind: pa.DataType, empty: Any, other: Any, required: bool) -> None:
+def test_not_null_rejects_it(tmp_path: Path, kind: pa.DataType, empty: Any, other: Any, required: bool) -> None:
     schema = pa.schema([pa.field("id", pa.int64()), pa.field("p", kind, not required)])
     DeltaTable.create(tmp_path / "t", schema, partition_by=["p"])
     if not required:
@@ -81,7 +81,7 @@ def test_columns_that_are_computed_see_null(tmp_path: Path) -> None:
     ]
 
 
-def test_registered_file_without_a_value_of_a_required_column_is_refused(tmp_path: Path) -> None:
+def test_registered_file_without_a_value_of_a_required_column_is_rejected(tmp_path: Path) -> None:
     schema = pa.schema([pa.field("id", pa.int64()), pa.field("p", pa.string(), False)])
     DeltaTable.create(tmp_path / "t", schema, partition_by=["p"])
     write_deltalake(tmp_path / "t", table(pa.string(), "a"), mode="append")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from delta_core import ColumnProperties, DeltaTable, WriterProperties, write_deltalake
 
 LONG, TEXT = pa.int64(), pa.string()
-#: Columns of which some spell the Parquet path of another's leaf.
+#: Columns; some spell the Parquet path of another's leaf.
 FAMILIES = (
     [("a", pa.struct([("b", LONG), ("c", LONG)])), ("a.b", LONG), ("a.c", TEXT)],
     [("z", pa.list_(LONG)), ("z.list.element", LONG)],

@@ -88,7 +88,7 @@ def test_write_creates_a_table(uri: Path) -> None:
     assert rows(uri) == expected(ROWS)
 
 
-def test_mode_error_refuses_a_table_that_exists(uri: Path) -> None:
+def test_mode_error_rejects_a_table_that_exists(uri: Path) -> None:
     with pytest.raises(TableExistsError, match="already"):
         write_deltalake(uri, ROWS)
 
@@ -194,7 +194,7 @@ def test_replace_where_keeps_rows_for_which_it_is_null(uri: Path) -> None:
     assert rows(uri) == expected(ROWS.slice(1, 1))
 
 
-def test_rows_outside_the_predicate_are_refused_and_nothing_is_left(uri: Path) -> None:
+def test_rows_outside_the_predicate_are_rejected_and_nothing_is_left(uri: Path) -> None:
     before = data_files(uri)
     with pytest.raises(ConstraintViolationError, match="replaceWhere"):
         write_deltalake(uri, ROWS, mode="overwrite", predicate="kind = 'a'")
@@ -208,7 +208,7 @@ def test_dynamic_overwrite_replaces_the_partitions_that_are_written(uri: Path) -
     assert rows(uri) == expected(ROWS.filter(pa.array([k != "b" for k in ROWS["kind"].to_pylist()])), new)
 
 
-def test_dynamic_overwrite_tells_the_null_partition_from_others(tmp_path: Path) -> None:
+def test_dynamic_overwrite_reports_the_null_partition_from_others(tmp_path: Path) -> None:
     first = pa.table({"id": [1, 2], "p": pa.array([None, 5], pa.int32())})
     write_deltalake(tmp_path / "t", first, partition_by=["p"])
     new = pa.table({"id": [3], "p": pa.array([None], pa.int32())})
@@ -223,22 +223,22 @@ def test_schema_merge_adds_columns_behind(uri: Path) -> None:
     assert sum(r[3] is None for r in rows(uri)) == 6
 
 
-def test_unknown_column_without_merge_is_refused_by_name(uri: Path) -> None:
+def test_unknown_column_without_merge_is_rejected_by_name(uri: Path) -> None:
     with pytest.raises(SchemaMismatchError, match="extra"):
         write_deltalake(uri, ROWS.append_column("extra", ROWS["id"]), mode="append")
 
 
-def test_wrong_type_is_refused_by_name(uri: Path) -> None:
+def test_wrong_type_is_rejected_by_name(uri: Path) -> None:
     with pytest.raises(SchemaMismatchError, match="Column x comes as string"):
         write_deltalake(uri, ROWS.set_column(2, "x", pa.array(["text"] * 6)), mode="append")
 
 
-def test_other_partitioning_is_refused(uri: Path) -> None:
+def test_other_partitioning_is_rejected(uri: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="partitioned by"):
         write_deltalake(uri, ROWS, mode="append", partition_by=["id"])
 
 
-def test_partition_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_partition_column_that_is_not_there_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ColumnNotFoundError, match="nope"):
         write_deltalake(tmp_path / "t", ROWS, partition_by=["nope"])
     assert not data_files(tmp_path)
@@ -252,7 +252,7 @@ def test_application_version_is_written_once(uri: Path) -> None:
     assert (DeltaTable(uri).version(), DeltaTable(uri).transaction_version("job")) == (1, 4)
 
 
-def test_lost_race_to_create_a_table_says_so(tmp_path: Path) -> None:
+def test_lost_race_to_create_a_table_states_so(tmp_path: Path) -> None:
     from delta_core.operations.write import WriteOptions, write_table
     from delta_core.snapshot import open_context
 
@@ -308,7 +308,7 @@ def test_ignore_that_lost_the_race_to_create_a_table_leaves_it(tmp_path: Path) -
     assert (DeltaTable(tmp_path / "t").version(), len(data_files(tmp_path / "t"))) == (0, 1)
 
 
-def test_append_that_does_not_fit_the_table_created_meanwhile_is_refused(tmp_path: Path) -> None:
+def test_append_that_does_not_fit_the_table_created_meanwhile_is_rejected(tmp_path: Path) -> None:
     other = pa.table({"something": ["else"]})
     with pytest.raises(SchemaMismatchError):
         write_deltalake(tmp_path / "t", Late(lambda: write_deltalake(tmp_path / "t", other)), mode="append")
@@ -368,7 +368,7 @@ def test_pandas_frame_goes_in_and_comes_back(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(DeltaTable(tmp_path / "t").to_pandas(), frame)
 
 
-def test_files_written_elsewhere_are_registered_with_statistics(uri: Path) -> None:
+def test_files_written_outside_the_table_are_registered_with_statistics(uri: Path) -> None:
     (uri / "kind=z").mkdir()
     pq.write_table(pa.table({"id": pa.array([70, 71], pa.int64()), "x": [1.0, 2.0]}), uri / "kind=z" / "f.parquet")
     table = DeltaTable(uri)

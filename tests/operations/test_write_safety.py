@@ -114,7 +114,7 @@ def test_interrupt_while_the_commit_is_put_deletes_nothing(uri: str, monkeypatch
     assert rows(uri) == ["{'a': 1}", "{'a': 2}"]
 
 
-def test_dynamic_overwrite_tells_partitions_apart_whatever_their_texts_hold(uri: str) -> None:
+def test_dynamic_overwrite_reports_partitions_apart_whatever_their_texts_hold(uri: str) -> None:
     write_deltalake(uri, pa.table({"a": ["a\x1fvb", "a"], "b": ["c", "b\x1fvc"], "x": [1, 2]}), partition_by=["a", "b"])
     new = pa.table({"a": ["a\x1fvb"], "b": ["c"], "x": [9]})
     write_deltalake(uri, new, mode="overwrite", partition_overwrite="dynamic")
@@ -138,7 +138,7 @@ def test_registered_files_never_replace_part_of_a_file(uri: str) -> None:
     assert len(rows(uri)) == 3
 
 
-def test_values_of_a_void_column_are_refused_not_dropped(uri: str) -> None:
+def test_values_of_a_void_column_are_rejected_not_dropped(uri: str) -> None:
     write_deltalake(uri, pa.table({"a": [1], "v": pa.nulls(1)}))
     write_deltalake(uri, pa.table({"a": [2], "v": pa.array([None], pa.string())}), mode="append")
     with pytest.raises(SchemaMismatchError, match="not null"):
@@ -158,7 +158,7 @@ VOIDS = {
 
 
 @pytest.mark.parametrize("columns", VOIDS.values(), ids=VOIDS)
-def test_rows_of_a_table_whose_files_can_not_hold_them_are_refused(uri: str, columns: dict[str, pa.DataType]) -> None:
+def test_rows_of_a_table_whose_files_can_not_hold_them_are_rejected(uri: str, columns: dict[str, pa.DataType]) -> None:
     """Protocol, Void Type: such tables are created, read and altered, and take no rows until another type is there."""
     schema = pa.schema(columns)
     partitions = ["p"] if "p" in columns else None
@@ -180,19 +180,19 @@ def test_table_of_voids_takes_rows_once_a_column_has_a_type(uri: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.struct({"x": pa.int64()}), pa.null()], ids=str)
-def test_partition_column_without_a_text_form_is_refused(uri: str, kind: pa.DataType) -> None:
+def test_partition_column_without_a_text_form_is_rejected(uri: str, kind: pa.DataType) -> None:
     with pytest.raises(SchemaError, match="no text form"):
         DeltaTable.create(uri, pa.schema({"a": pa.int64(), "p": kind}), partition_by="p")
     assert not Path(uri).exists()
 
 
-def test_partition_column_named_twice_is_refused(uri: str) -> None:
+def test_partition_column_named_twice_is_rejected(uri: str) -> None:
     with pytest.raises(InvalidArgumentError, match="twice"):
         DeltaTable.create(uri, pa.schema({"a": pa.int64(), "p": pa.int64(), "q": pa.int64()}), partition_by=["p", "P"])
 
 
 @pytest.mark.parametrize("name", ["delta.enableDeletionVectors", "delta.isolationLevel", "DELTA.checkpointinterval"])
-def test_known_property_with_an_impossible_value_is_refused(uri: str, name: str) -> None:
+def test_known_property_with_an_impossible_value_is_rejected(uri: str, name: str) -> None:
     with pytest.raises(InvalidArgumentError, match="expected"):
         DeltaTable.create(uri, pa.schema({"a": pa.int64()}), configuration={name: "maybe"})
     assert not Path(uri).exists()
@@ -203,7 +203,7 @@ def test_property_is_kept_as_the_protocol_spells_it_and_custom_ones_as_they_are(
     assert open_snapshot(uri).metadata.configuration == {"delta.checkpointInterval": "7", "My.Own": "X"}
 
 
-def test_policy_v2_brings_its_feature_and_its_checkpoints(uri: str) -> None:
+def test_policy_v2_provides_its_feature_and_its_checkpoints(uri: str) -> None:
     DeltaTable.create(uri, pa.schema({"a": pa.int64()}), configuration={"delta.checkpointPolicy": "v2"})
     write_deltalake(uri, pa.table({"a": [1]}), mode="append")
     assert "v2Checkpoint" in (open_snapshot(uri).protocol.reader_features or ())

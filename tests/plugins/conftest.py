@@ -14,6 +14,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def java_runtime(request: pytest.FixtureRequest) -> None:
-    """Give Spark the Java runtime that the other tests have."""
+    """Return Spark the Java runtime that the other tests have."""
     if request.node.get_closest_marker("spark"):
         request.getfixturevalue("java")

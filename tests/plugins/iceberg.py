@@ -87,7 +87,7 @@ class IcebergContract(FeatureContract):
         assert not table_state([self.name], properties={self.switch: "false"}).is_active(self.name)
         assert not table_state([self.name]).is_active(self.name)
 
-    def test_table_without_mapping_is_refused(self) -> None:
+    def test_table_without_mapping_is_rejected(self) -> None:
         with pytest.raises(FeatureRequirementError, match="needs column mapping"):
             self.check_metadata(table_state([self.name], properties=self.on))
 
@@ -98,7 +98,7 @@ class IcebergContract(FeatureContract):
             with pytest.raises(FeatureRequirementError, match=f"{other} is off: one version at a time"):
                 self.check_metadata(state)
 
-    def test_other_types_are_refused_by_column(self) -> None:
+    def test_other_types_are_rejected_by_column(self) -> None:
         for type_ in self.refused:
             inner = {"name": "x", "type": type_, "nullable": True, "metadata": {}}
             state = self.whole({"name": "s", "type": {"type": "struct", "fields": [inner]}})
@@ -106,7 +106,7 @@ class IcebergContract(FeatureContract):
                 self.check_metadata(state)
 
     @pytest.mark.parametrize(("old", "new"), _NO_CHANGES)
-    def test_type_changes_that_iceberg_lacks_are_refused(self, old: str, new: str) -> None:
+    def test_type_changes_that_iceberg_lacks_are_rejected(self, old: str, new: str) -> None:
         notes = {"delta.typeChanges": [{"fromType": old, "toType": new}]}
         with pytest.raises(TypeChangeError) as caught:
             self.check_metadata(self.whole({"name": "a", "type": new, "metadata": notes}))
@@ -138,7 +138,7 @@ class IcebergContract(FeatureContract):
         assert file.read().column(physical[1]).to_pylist() == ["a"]
         assert rows(uri) == [(1, "a")]
 
-    def test_files_without_a_count_of_rows_are_refused(self, tmp_path: Path) -> None:
+    def test_files_without_a_count_of_rows_are_rejected(self, tmp_path: Path) -> None:
         transaction = begin(create(tmp_path / "t", FIELDS, properties=self.on))
         no_values = pa.array([[]], pa.map_(pa.string(), pa.string()))
         transaction.add_files(

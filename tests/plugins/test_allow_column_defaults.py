@@ -82,7 +82,7 @@ class TestAllowColumnDefaults(FeatureContract):
             ("DATE '2024-01-01'", "long", ExpressionError, "DATE"),
         ],
     )
-    def test_default_that_does_not_fit_is_refused_by_column(
+    def test_default_that_does_not_fit_is_rejected_by_column(
         self, default: Any, kind: str, error: type[DeltaError], match: str
     ) -> None:
         with pytest.raises(error, match=match) as caught:
@@ -106,7 +106,7 @@ class TestAllowColumnDefaults(FeatureContract):
     def test_default_that_spark_assigns_is_taken(self, default: str, kind: str) -> None:
         self.check(defaulted(default, kind))
 
-    def test_part_of_a_column_is_refused(self) -> None:
+    def test_part_of_a_column_is_rejected(self) -> None:
         with pytest.raises(SchemaError, match=r"s\.element\.a"):
             self.check(NESTED)
         state = table_state([NAME], fields=[NESTED])
@@ -138,7 +138,7 @@ def test_column_left_out_gets_its_default(tmp_path: Path, default: str, kind: st
     assert peer_rows(uri) == [(1, value), (2, value)]
 
 
-def test_null_that_is_brought_stays_null(tmp_path: Path) -> None:
+def test_null_that_is_provided_stays_null(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", [ID, ANNOTATED])
     append(uri, {"id": [1, 2], "A": pa.array([None, 5], pa.int64())})
     assert rows(uri) == [(1, None), (2, 5)]

@@ -66,7 +66,7 @@ def test_rows_are_appended_and_a_peer_reads_them(uri: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"replace_where": "id = 1"}])
-def test_overwriting_is_refused_and_leaves_the_table_as_it_was(uri: str, options: dict[str, str]) -> None:
+def test_overwriting_is_rejected_and_leaves_the_table_as_it_was(uri: str, options: dict[str, str]) -> None:
     with pytest.raises(UnsupportedOperationError, match="append-only"):
         overwrite(uri, {"id": [1]}, **options)
     assert open_snapshot(uri).version == 1

@@ -15,7 +15,7 @@ class TestCatalogManaged(FeatureContract):
         on = {"delta.enableInCommitTimestamps": "true"}
         return [table_state([self.name, "inCommitTimestamp"], properties=on)]
 
-    def test_it_asks_for_the_catalog(self) -> None:
+    def test_it_requires_the_catalog(self) -> None:
         assert self.alone().single("requires_catalog", features=frozenset({self.name})) is True
 
     @pytest.mark.parametrize("draft", ["catalogOwned", "catalogOwned-preview"])

@@ -117,7 +117,7 @@ def test_commits_are_ratified_and_published_in_order(table: Managed) -> None:
     assert sorted(result.snapshot.scan().to_table().column("id").to_pylist()) == table.ids()
 
 
-def test_table_is_refused_without_its_catalog(table: Managed) -> None:
+def test_table_is_rejected_without_its_catalog(table: Managed) -> None:
     with pytest.raises(CatalogRequiredError):
         open_snapshot(table.uri)
     with pytest.raises(CatalogRequiredError):
@@ -143,7 +143,7 @@ def test_table_in_its_log_is_not_handed_over(tmp_path: Path) -> None:
         transaction.set_metadata(snapshot.metadata, features=["catalogManaged"])
 
 
-def test_catalog_that_knows_no_table_has_none(tmp_path: Path) -> None:
+def test_catalog_that_has_no_table_has_none(tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError, match="has no table"):
         open_snapshot(str(tmp_path / "t"), commits=MemoryCatalog())
 
@@ -159,7 +159,7 @@ def test_loser_rebases_and_leaves_no_staged_commit(table: Managed) -> None:
     assert table.staged == ([] if table.catalog.inline_below else [0, 1, 2])
 
 
-def test_second_creation_is_refused(table: Managed) -> None:
+def test_second_creation_is_rejected(table: Managed) -> None:
     with pytest.raises(ConcurrentAppendError):
         create_table(table.context, SCHEMA, features=["catalogManaged"])
 
@@ -205,7 +205,7 @@ def test_proposal_that_never_came_is_unknown_and_its_files_stay(tmp_path: Path) 
     assert table.ids() == [2]
 
 
-def test_client_that_asks_twice_is_not_told_that_it_lost(tmp_path: Path) -> None:
+def test_client_that_requests_twice_is_not_reported_that_it_lost(tmp_path: Path) -> None:
     class Twice(MemoryCatalog):
         def propose(self, version: int, commit: StagedCommit) -> Any:
             super().propose(version, commit)
@@ -275,7 +275,7 @@ def test_checkpoints_follow_published_commits_where_the_catalog_allows_it(tmp_pa
 
 
 @pytest.mark.parametrize(("operation", "unasked"), [("checkpoint", True), ("vacuum", False), ("cleanup", False)])
-def test_catalog_that_says_nothing_allows_no_cleaning(operation: str, unasked: bool) -> None:
+def test_catalog_that_states_nothing_allows_no_cleaning(operation: str, unasked: bool) -> None:
     class Mute:
         pass
 

@@ -78,7 +78,7 @@ class TestChangeDataFeed(FeatureContract):
             (ON, False, False, "neither adds"),
         ],
     )
-    def test_change_files_that_readers_would_take_amiss_are_refused(
+    def test_change_files_that_readers_would_take_amiss_are_rejected(
         self, properties: dict[str, str], changes_data: bool, marked: bool, match: str
     ) -> None:
         files = pa.table({"path": ["_change_data/c"], "dataChange": [marked]})
@@ -130,7 +130,7 @@ def test_actions_that_change_no_data_change_nothing(table: TableBuilder) -> None
     assert feed(table, 2) == []
 
 
-def test_change_files_alone_tell_a_commit_that_has_them(table: TableBuilder) -> None:
+def test_change_files_alone_report_a_commit_that_has_them(table: TableBuilder) -> None:
     table.create({"id": "long"}, properties=ON, protocol=(1, 4)).append(ids(1, 2))
     rows = [{"id": 1, "_change_type": "update_preimage"}, {"id": 9, "_change_type": "update_postimage"}]
     table.commit(
@@ -139,13 +139,13 @@ def test_change_files_alone_tell_a_commit_that_has_them(table: TableBuilder) -> 
     assert feed(table, 2) == [(2, "update_postimage", 9), (2, "update_preimage", 1)]
 
 
-def test_change_type_of_a_data_file_says_nothing(table: TableBuilder) -> None:
+def test_change_type_of_a_data_file_states_nothing(table: TableBuilder) -> None:
     table.create({"id": "long"}, properties=ON, protocol=(1, 4))
     table.append([{"id": 1, "_change_type": "delete"}, {"id": 2, "_change_type": None}])
     assert feed(table) == [(1, "insert", 1), (1, "insert", 2)]
 
 
-def test_merge_that_says_it_changed_no_row_is_skipped(table: TableBuilder) -> None:
+def test_merge_that_states_it_changed_no_row_is_skipped(table: TableBuilder) -> None:
     table.create({"id": "long"}, properties=ON, protocol=(1, 4)).append(ids(1))
     metrics = {"numTargetRowsInserted": "0", "numTargetRowsUpdated": "0", "numTargetRowsDeleted": "0"}
     for counts in (metrics, {**metrics, "numTargetRowsDeleted": "1"}):
@@ -175,7 +175,7 @@ def test_rows_that_a_vector_came_to_drop_are_deleted_and_restored_ones_inserted(
     ]
 
 
-def test_vector_that_goes_away_brings_its_rows_back(table: TableBuilder) -> None:
+def test_vector_that_goes_away_provides_its_rows_back(table: TableBuilder) -> None:
     table.create({"id": "long"}, **WITH_VECTORS).append(ids(1, 2, 3)).delete_rows(lambda row: row["id"] != 2)
     (add,) = (dict(a) for a in table.state.files.values())
     add.pop("deletionVector")
@@ -198,7 +198,7 @@ def test_commit_that_changes_only_statistics_changes_nothing(table: TableBuilder
 
 
 @pytest.mark.parametrize("mode", [None, "name", "id"])
-def test_partitioned_and_mapped_tables_tell_logical_columns(table: TableBuilder, mode: Any) -> None:
+def test_partitioned_and_mapped_tables_report_logical_columns(table: TableBuilder, mode: Any) -> None:
     features = ["changeDataFeed", "deletionVectors"]
     table.create(
         {"id": "long", "p": "string"}, partition_by=["p"], properties=ON, features=features, column_mapping=mode
@@ -219,7 +219,7 @@ def test_partitioned_and_mapped_tables_tell_logical_columns(table: TableBuilder,
 # --- which columns and rows of them ---
 
 
-def test_commit_time_and_version_stand_beside_each_row(table: TableBuilder) -> None:
+def test_commit_time_and_version_are_beside_each_row(table: TableBuilder) -> None:
     table.create({"id": "long"}, properties=ON, protocol=(1, 4)).append(ids(1))
     found = changes(open_snapshot(table.uri), 0).to_table()
     assert found.schema.field("_commit_version").type == pa.int64()
@@ -243,7 +243,7 @@ def test_projection_predicate_and_limit_are_those_of_scans(table: TableBuilder) 
     assert changes(snapshot, 0).count() == 7
 
 
-def test_source_may_be_anything_that_gives_a_snapshot(table: TableBuilder) -> None:
+def test_source_may_be_anything_that_returns_a_snapshot(table: TableBuilder) -> None:
     table.create({"id": "long"}, properties=ON, protocol=(1, 4)).append(ids(1))
 
     class Face:
@@ -284,19 +284,19 @@ def test_ends_of_the_range_may_be_any_kind_of_whole_number(five: TableBuilder) -
 
 
 @pytest.mark.parametrize(("start", "end"), [(3, 2), (-1, 2)])
-def test_range_that_is_none_is_refused(five: TableBuilder, start: int, end: int) -> None:
+def test_range_that_is_none_is_rejected(five: TableBuilder, start: int, end: int) -> None:
     with pytest.raises(InvalidArgumentError, match=r"expected 0 <= start <= end|start_version -1, expected"):
         feed(five, start, end)
 
 
-def test_version_and_time_at_once_are_refused(five: TableBuilder) -> None:
+def test_version_and_time_at_once_are_rejected(five: TableBuilder) -> None:
     with pytest.raises(InvalidArgumentError, match="start_version and start_timestamp"):
         feed(five, 1, start_timestamp="2024-01-01")
     with pytest.raises(InvalidArgumentError, match="end_version and end_timestamp"):
         feed(five, 0, 1, end_timestamp="2024-01-01")
 
 
-def test_range_beyond_the_table_is_refused_unless_it_may_be_cut(five: TableBuilder) -> None:
+def test_range_beyond_the_table_is_rejected_unless_it_may_be_cut(five: TableBuilder) -> None:
     with pytest.raises(VersionNotFoundError, match="up to version 9, the table is at version 4"):
         feed(five, 3, 9)
     assert feed(five, 3, 9, allow_out_of_range=True) == [(3, "insert", 3), (4, "insert", 4)]
@@ -338,7 +338,7 @@ def test_older_rows_are_read_with_the_schema_of_the_end(table: TableBuilder) -> 
     assert changes(open_snapshot(table.uri), 0, 1).schema.names[:2] == ["id", "_change_type"]
 
 
-def test_schema_that_older_rows_do_not_fit_is_refused_by_version(table: TableBuilder) -> None:
+def test_schema_that_older_rows_do_not_fit_is_rejected_by_version(table: TableBuilder) -> None:
     table.create({"id": "long", "x": "string"}, properties=ON, protocol=(1, 4)).append([{"id": 1, "x": "a"}])
     table.alter({"id": "long"}).append(ids(2))
     with pytest.raises(
@@ -348,7 +348,7 @@ def test_schema_that_older_rows_do_not_fit_is_refused_by_version(table: TableBui
     assert feed(table, 2) == [(3, "insert", 2)]
 
 
-def test_feature_that_was_dropped_within_the_range_is_refused(table: TableBuilder) -> None:
+def test_feature_that_was_dropped_within_the_range_is_rejected(table: TableBuilder) -> None:
     table.create({"id": "long"}, **WITH_VECTORS).append(ids(1, 2)).delete_rows(lambda row: row["id"] == 2)
     table.commit(*table.remove_actions(), *table.add_actions(ids(1), dataChange=False))
     table.alter(protocol=(1, 4))
@@ -357,7 +357,7 @@ def test_feature_that_was_dropped_within_the_range_is_refused(table: TableBuilde
     assert feed(table, 0, 2) == [(1, "insert", 1), (1, "insert", 2), (2, "delete", 2)]
 
 
-def test_remove_without_partition_values_is_refused_where_they_matter(table: TableBuilder) -> None:
+def test_remove_without_partition_values_is_rejected_where_they_matter(table: TableBuilder) -> None:
     def forget(action: dict[str, Any]) -> dict[str, Any]:
         return {
             "remove": {k: v for k, v in action["remove"].items() if k in ("path", "dataChange", "deletionTimestamp")}
@@ -435,7 +435,7 @@ def test_appends_and_overwrites_need_no_change_files(recorded: str) -> None:
     assert not (Path(recorded) / "_change_data").exists()
 
 
-def test_replaced_rows_are_told_without_those_that_moved(recorded: str) -> None:
+def test_replaced_rows_are_reported_without_those_that_moved(recorded: str) -> None:
     overwrite(recorded, {"id": [2], "x": ["new"]}, replace_where="id = 2")
     wanted = [(3, "delete", 2), (3, "insert", 2)]
     assert feed(open_snapshot(recorded), 3) == wanted
@@ -450,14 +450,14 @@ def test_rows_that_do_not_fit_leave_neither_data_nor_change_files(recorded: str)
     assert sorted(p.name for p in Path(recorded).rglob("*.parquet")) == before
 
 
-def test_change_files_of_a_table_without_the_feature_are_refused(tmp_path: Path) -> None:
+def test_change_files_of_a_table_without_the_feature_are_rejected(tmp_path: Path) -> None:
     transaction = begin(create(tmp_path / "t", [{"name": "id", "type": "long"}]))
     transaction.add_change_files(pa.table({"path": ["_change_data/c"], "size": [1], "dataChange": [False]}))
     with pytest.raises(UnsupportedFeatureError, match="cdc"):
         transaction.commit()
 
 
-def test_feed_that_only_a_property_claims_is_refused_by_feature(tmp_path: Path) -> None:
+def test_feed_that_only_a_property_claims_is_rejected_by_feature(tmp_path: Path) -> None:
     """Writer version 2 has no change files: whoever changes rows rewrites whole files, and nothing reports which changed.
 
     deltalake 1.6.6 and delta-spark look at the property alone, and return rows that stayed as deleted and inserted.

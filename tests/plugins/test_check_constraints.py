@@ -67,7 +67,7 @@ class TestCheckConstraints(FeatureContract):
             ("my_function(id)", UnsupportedExpressionError),
         ],
     )
-    def test_condition_that_does_not_fit_is_refused_by_name(self, condition: str, error: type[Exception]) -> None:
+    def test_condition_that_does_not_fit_is_rejected_by_name(self, condition: str, error: type[Exception]) -> None:
         state = table_state([NAME], properties={"delta.constraints.c1": condition})
         with pytest.raises(error, match="CHECK constraint c1"):
             self.check_metadata(state)
@@ -151,7 +151,7 @@ def test_condition_that_all_rows_fulfil_is_added_with_its_feature(plain: str) ->
 
 
 @pytest.mark.parametrize(("condition", "count"), [("id > 0", 1), ("id < 2", 3), ("s = 'a'", 3)])
-def test_condition_that_rows_break_is_refused_with_their_number(plain: str, condition: str, count: int) -> None:
+def test_condition_that_rows_break_is_rejected_with_their_number(plain: str, condition: str, count: int) -> None:
     with pytest.raises(ConstraintViolationError, match="of the table break") as caught:
         add_constraint(open_snapshot(plain), {"c": condition})
     assert caught.value.count == count
@@ -160,12 +160,12 @@ def test_condition_that_rows_break_is_refused_with_their_number(plain: str, cond
 
 
 @pytest.mark.parametrize("name", ["", " ", "POSITIVE"])
-def test_name_that_is_taken_or_none_is_refused(uri: str, name: str) -> None:
+def test_name_that_is_taken_or_none_is_rejected(uri: str, name: str) -> None:
     with pytest.raises(InvalidArgumentError, match="can't be added"):
         add_constraint(open_snapshot(uri), {name: "true"})
 
 
-def test_two_names_that_differ_in_case_are_refused(plain: str) -> None:
+def test_two_names_that_differ_in_case_are_rejected(plain: str) -> None:
     with pytest.raises(InvalidArgumentError, match="already"):
         add_constraint(open_snapshot(plain), {"a": "true", "A": "false"})
 
@@ -186,7 +186,7 @@ def test_rows_that_were_checked_by_older_conditions_are_not_added(uri: str) -> N
 
 
 @pytest.mark.parametrize("properties", [{"delta.constraints.new": "id < 9"}, {"delta.constraints.positive": "id > 1"}])
-def test_condition_that_comes_as_a_property_is_refused_while_there_are_rows(
+def test_condition_that_comes_as_a_property_is_rejected_while_there_are_rows(
     uri: str, properties: dict[str, str]
 ) -> None:
     def alter() -> int:
@@ -212,7 +212,7 @@ def test_condition_goes_as_a_property_and_others_change_beside_it(uri: str) -> N
         append(uri, {"id": [0], "s": ["a"]})
 
 
-def test_verb_is_found_by_name(uri: str) -> None:
+def test_operation_is_found_by_name(uri: str) -> None:
     from delta_core import DeltaTable
 
     class Face:

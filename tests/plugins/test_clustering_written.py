@@ -61,7 +61,7 @@ def test_new_table_has_its_columns_in_the_domain_and_not_in_its_properties(tmp_p
     assert snapshot.protocol.writer_features == ("appendOnly", "clustering", "domainMetadata", "invariants")
 
 
-def test_files_have_statistics_of_clustering_columns_however_few_are_asked_for(tmp_path: Path) -> None:
+def test_files_have_statistics_of_clustering_columns_however_few_are_requested(tmp_path: Path) -> None:
     uri = clustered(tmp_path, "kind", "s.x", properties=FEW)
     append(uri, pa.table(ROWS))
     (text,) = open_snapshot(uri).files.columns(["stats"]).column("stats").to_pylist()
@@ -106,7 +106,7 @@ def test_plain_names_are_read_too() -> None:
         (["kind", "KIND"], InvalidArgumentError, "twice"),
     ],
 )
-def test_columns_that_can_not_cluster_are_refused(
+def test_columns_that_can_not_cluster_are_rejected(
     tmp_path: Path, columns: list[str], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -130,7 +130,7 @@ def test_clustering_column_can_not_be_dropped(tmp_path: Path) -> None:
 # --- the operation ------------------------------------------------------------------------------
 
 
-def test_verb_changes_the_columns_and_ends_clustering(tmp_path: Path) -> None:
+def test_operation_changes_the_columns_and_ends_clustering(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", FIELDS)
     append(uri, pa.table(ROWS))
     assert cluster_by(open_snapshot(uri), ["id", "kind"]) == 2
@@ -141,7 +141,7 @@ def test_verb_changes_the_columns_and_ends_clustering(tmp_path: Path) -> None:
     append(uri, pa.table(ROWS))
 
 
-def test_verb_refuses_columns_of_which_files_lack_statistics(tmp_path: Path) -> None:
+def test_operation_rejects_columns_of_which_files_lack_statistics(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", FIELDS, properties=FEW)
     append(uri, pa.table(ROWS))
     with pytest.raises(UnsupportedOperationError, match=r"1 file\(s\) have no statistics of column kind"):
@@ -149,7 +149,7 @@ def test_verb_refuses_columns_of_which_files_lack_statistics(tmp_path: Path) -> 
     assert open_snapshot(uri).version == 1
 
 
-def test_verb_does_not_miss_files_that_are_added_meanwhile(tmp_path: Path) -> None:
+def test_operation_does_not_miss_files_that_are_added_meanwhile(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", FIELDS, properties=FEW)
     stale = open_snapshot(uri)
     append(uri, pa.table(ROWS))

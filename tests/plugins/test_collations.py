@@ -24,7 +24,7 @@ class TestCollations(FeatureContract):
         return [table_state([self.name])]
 
     @pytest.mark.parametrize("field", [ANNOTATED, NESTED])
-    def test_table_with_collated_columns_is_refused_for_writing_by_column(self, field: dict[str, Any]) -> None:
+    def test_table_with_collated_columns_is_rejected_for_writing_by_column(self, field: dict[str, Any]) -> None:
         state = table_state([self.name], fields=[field])
         with pytest.raises(UnsupportedFeatureError, match=r"Column (a|s\.element\.a) has a collation"):
             self.check_metadata(state)

@@ -72,18 +72,18 @@ class TestColumnMapping(FeatureContract):
         assert self.column_map("none", *nested()) is None
         assert self.column_map("none", mapped("a"), mapped("b")) is None
 
-    def test_unknown_mode_is_refused_by_name(self) -> None:
+    def test_unknown_mode_is_rejected_by_name(self) -> None:
         with pytest.raises(UnsupportedFeatureError, match="'uuid', expected none, name or id"):
             table_state([self.name], properties={MODE: "uuid"})
 
     @pytest.mark.parametrize("mode", ["name", "id"])
-    def test_field_without_physical_name_is_refused_by_its_path(self, mode: str) -> None:
+    def test_field_without_physical_name_is_rejected_by_its_path(self, mode: str) -> None:
         bare = {"name": "b", "type": "long", "nullable": True, "metadata": {"delta.columnMapping.id": 7}}
         with pytest.raises(SchemaError, match=r"Column a\.b has delta.columnMapping.physicalName=None"):
             self.column_map(mode, mapped("a", struct(bare)))
 
     @pytest.mark.parametrize("number", ["7", True, 1.5])
-    def test_id_that_is_no_number_is_refused(self, number: Any) -> None:
+    def test_id_that_is_no_number_is_rejected(self, number: Any) -> None:
         with pytest.raises(SchemaError, match=r"Column a has delta\.columnMapping\.id="):
             self.column_map("name", mapped("a", number=number))
 
@@ -92,7 +92,7 @@ class TestColumnMapping(FeatureContract):
         with pytest.raises(SchemaError, match=r"Column a has delta\.columnMapping\.id=None"):
             self.column_map("id", mapped("a", number=None))
 
-    def test_two_fields_of_one_physical_name_are_refused(self) -> None:
+    def test_two_fields_of_one_physical_name_are_rejected(self) -> None:
         with pytest.raises(SchemaError, match="Columns a and b both have physical name 'x'"):
             self.column_map("name", mapped("a", physical="x"), mapped("b", physical="x", number=2))
 
@@ -100,7 +100,7 @@ class TestColumnMapping(FeatureContract):
         inner = struct(mapped("c", physical="x", number=2))
         assert self.column_map("id", mapped("a", physical="x"), mapped("b", inner, physical="y", number=3)) is not None
 
-    def test_two_fields_of_one_id_are_refused_at_any_depth(self) -> None:
+    def test_two_fields_of_one_id_are_rejected_at_any_depth(self) -> None:
         with pytest.raises(SchemaError, match=r"Columns a and b\.c both have id 1"):
             self.column_map("id", mapped("a"), mapped("b", struct(mapped("c")), number=2))
 

@@ -235,7 +235,7 @@ def test_highest_id_never_falls(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [("name", "none"), ("id", "name"), ("name", "id"), ("none", "id")])
-def test_other_changes_of_the_mode_are_refused(tmp_path: Path, before: str, after: str) -> None:
+def test_other_changes_of_the_mode_are_rejected(tmp_path: Path, before: str, after: str) -> None:
     uri = create(tmp_path / "t", FIELDS, properties={} if before == "none" else {MODE: before})
     with pytest.raises(InvalidArgumentError, match=f"would change from {before} to {after}"):
         alter(uri, None, {MODE: after})
@@ -257,13 +257,13 @@ def test_ids_and_physical_names_of_a_column_are_its_own_for_ever(
         alter(uri, renoted("id", **notes))
 
 
-def test_renamed_column_that_changes_its_type_is_refused(tmp_path: Path) -> None:
+def test_renamed_column_that_changes_its_type_is_rejected(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", FIELDS, properties=NAME)
     with pytest.raises(TypeChangeError, match="Column number is"):
         alter(uri, lambda s: [Field("number", "string", True, s.fields[0].metadata), s.fields[1]])
 
 
-def test_dropped_partition_column_is_refused(tmp_path: Path) -> None:
+def test_dropped_partition_column_is_rejected(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", FIELDS, properties=NAME, partition_by=["kind"])
     with pytest.raises(SchemaError, match="'kind' partitions the table"):
         alter(uri, without("kind"))
@@ -298,7 +298,7 @@ def test_column_that_takes_a_dropped_ones_place_has_a_name_of_its_own(tmp_path: 
     assert rows(uri) == [(1, None)]
 
 
-def test_table_that_is_tracked_later_does_not_know_its_past(tmp_path: Path) -> None:
+def test_table_that_is_tracked_later_does_not_have_its_past(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", FIELDS, properties=NAME)
     alter(uri, None, {"delta.feature.columnMappingUsageTracking": "supported"})
     assert open_snapshot(uri).metadata.configuration[USED] == "true"

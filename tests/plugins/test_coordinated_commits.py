@@ -13,7 +13,7 @@ class TestCoordinatedCommits(FeatureContract):
     # tables of a coordinator are rejected by its name
     unread = tuple(f"delta.coordinatedCommits.{name}-preview" for name in ("commitCoordinatorConf", "tableConf"))
 
-    def test_table_with_a_coordinator_is_refused_by_its_name(self) -> None:
+    def test_table_with_a_coordinator_is_rejected_by_its_name(self) -> None:
         state = table_state([self.name], properties={COORDINATOR: "dynamodb"})
         with pytest.raises(CatalogRequiredError, match="'dynamodb'") as caught:
             self.alone().check("check_read", table=state)

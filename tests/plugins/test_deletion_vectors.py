@@ -87,7 +87,7 @@ def test_absolute_path_is_percent_decoded_once() -> None:
     assert [f["path"] for f in found] == ["s3://b/a%20b+c+d.bin", "/t/x.bin", "/t/x.bin"]
 
 
-def test_inline_vector_brings_its_bytes_cut_to_its_size() -> None:
+def test_inline_vector_provides_its_bytes_cut_to_its_size() -> None:
     payload = encode_vector([3, 4, 7, 11, 18, 29])
     text = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
     assert encode_z85(payload) == text
@@ -112,7 +112,7 @@ def test_files_without_a_vector_have_no_row() -> None:
     assert locate(files()).num_rows == 0
 
 
-def test_missing_offset_asks_for_one_byte_more() -> None:
+def test_missing_offset_requires_one_byte_more() -> None:
     (found,) = location(vector("u", UUID_TEXT, offset=None, size=40))
     assert (found["offset"], found["length"]) == (0, 49)
 
@@ -159,7 +159,7 @@ def test_any_mix_of_vectors_is_located(parts: list[bytes | uuid.UUID | None]) ->
         {**vector("p", "/x"), "sizeInBytes": None},
     ],
 )
-def test_descriptor_that_leads_nowhere_is_refused(bad: dict[str, Any]) -> None:
+def test_descriptor_that_leads_nowhere_is_rejected(bad: dict[str, Any]) -> None:
     with pytest.raises(CorruptTableError, match=r"[Vv]ector"):
         locate(files(None, bad))
 
@@ -177,7 +177,7 @@ def block(rows: list[int]) -> bytes:
 
 
 @given(st.sets(st.integers(0, 2**40), max_size=50))
-def test_inline_and_stored_bytes_give_the_rows(rows: set[int]) -> None:
+def test_inline_and_stored_bytes_return_the_rows(rows: set[int]) -> None:
     ordered = sorted(rows)
     for data in (encode_vector(ordered), block(ordered), memoryview(block(ordered))):
         assert decode(data, len(ordered), "here").positions().tolist() == ordered
@@ -218,12 +218,12 @@ def test_arbitrary_bytes_never_pass_unseen(data: bytes) -> None:
         pytest.fail("no vector of so few bytes deletes so many rows")
 
 
-def test_wrong_cardinality_is_refused_and_an_unknown_one_is_not() -> None:
+def test_wrong_cardinality_is_rejected_and_an_unknown_one_is_not() -> None:
     with pytest.raises(DeletionVectorError, match="deletes 2 rows, its descriptor specifies 3"):
         decode(block([1, 5]), 3, "x.bin")
     assert len(decode(block([1, 5]), None, "x.bin")) == 2
 
 
-def test_obsolete_encoding_is_refused_by_its_magic() -> None:
+def test_obsolete_encoding_is_rejected_by_its_magic() -> None:
     with pytest.raises(DeletionVectorError, match="obsolete"):
         decode(framed(struct.pack(">Ii", 1681511376, 0)), 0, "x.bin")

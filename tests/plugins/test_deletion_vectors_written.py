@@ -122,7 +122,7 @@ def test_dropped_rows_are_gone_here_and_for_a_peer(uri: str) -> None:
     assert peer_ids(uri) == sorted(rows(uri))
 
 
-def test_log_says_what_readers_need_of_a_vector(uri: str) -> None:
+def test_log_states_what_readers_need_of_a_vector(uri: str) -> None:
     result = drop(uri, [0, 3])
     lines = (Path(uri) / "_delta_log" / f"{result.version:020d}.json").read_text().splitlines()
     actions = {k: v for line in lines for k, v in json.loads(line).items()}
@@ -169,13 +169,13 @@ def test_rows_that_are_gone_already_change_nothing(uri: str) -> None:
     assert vectors_on_disk(uri) == 1
 
 
-def test_position_beyond_the_file_is_refused_and_nothing_written(uri: str) -> None:
+def test_position_beyond_the_file_is_rejected_and_nothing_written(uri: str) -> None:
     with pytest.raises(InvalidArgumentError, match="has 10 rows"):
         drop(uri, [10])
     assert vectors_on_disk(uri) == 0
 
 
-def test_strange_file_is_refused(uri: str) -> None:
+def test_strange_file_is_rejected(uri: str) -> None:
     with pytest.raises(InvalidArgumentError, match="no live file"):
         begin(uri, "DELETE").remove_rows("gone.parquet", RowSet.from_positions([1]))
 
@@ -197,7 +197,7 @@ def test_mapped_table_has_its_vectors_below_random_prefixes(tmp_path: Path) -> N
     assert rows(uri) == [1, 3]
 
 
-def test_inline_vectors_where_the_table_asks_for_them(tmp_path: Path) -> None:
+def test_inline_vectors_where_the_table_requires_them(tmp_path: Path) -> None:
     uri = create(tmp_path / "m", ID, properties={**ON, "delta_core.inlineVectorsBelow": "1000"})
     append(uri, {"id": [1, 2, 3]})
     drop(uri, [1])
@@ -299,7 +299,7 @@ def test_file_removed_meanwhile_conflicts(uri: str) -> None:
         slow.commit()
 
 
-def test_rows_brought_back_meanwhile_conflict(uri: str) -> None:
+def test_rows_provided_back_meanwhile_conflict(uri: str) -> None:
     drop(uri, [5])
     slow = dropping(uri, [1])
     other = begin(uri, "RESTORE")
@@ -313,7 +313,7 @@ def test_rows_brought_back_meanwhile_conflict(uri: str) -> None:
     back = files.set_column(place, "deletionVector", pa.nulls(1, files.schema.field("deletionVector").type))
     other.add_files(back.drop_columns(["dvId"]).append_column("fresh", pa.array([False])))
     other.commit()
-    with pytest.raises(ConcurrentDeleteDeleteError, match="brought back rows"):
+    with pytest.raises(ConcurrentDeleteDeleteError, match="restored rows"):
         slow.commit()
 
 

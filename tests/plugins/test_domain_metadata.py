@@ -25,7 +25,7 @@ class TestDomainMetadata(FeatureContract):
         assert not table_state([]).is_active(self.name)
 
     @pytest.mark.parametrize("configuration", ["{}", None])
-    def test_edit_of_a_system_domain_is_refused(self, configuration: str | None) -> None:
+    def test_edit_of_a_system_domain_is_rejected(self, configuration: str | None) -> None:
         attempt = attempt_view(table_state([self.name]), domains={"mine": "1", "delta.rowTracking": configuration})
         with pytest.raises(UnsupportedOperationError, match=r"'delta\.rowTracking' belongs to the system"):
             self.alone().check("check_commit", attempt=attempt)
@@ -53,7 +53,7 @@ def test_table_with_domains_is_read_by_a_peer(uri: str) -> None:
     assert peer_rows(uri) == [(1,)]
 
 
-def test_system_domain_is_refused_and_nothing_is_committed(uri: str) -> None:
+def test_system_domain_is_rejected_and_nothing_is_committed(uri: str) -> None:
     transaction = begin(uri, "SET DOMAIN")
     transaction.set_domain("delta.clustering", "{}")
     with pytest.raises(UnsupportedOperationError, match="belongs to the system"):

@@ -38,7 +38,7 @@ def test_first_package_of_a_name_on_the_path_counts(tmp_path: Path, monkeypatch:
     assert entry_points("delta_core.nothing") == ()
 
 
-def test_point_loads_its_object_and_knows_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_point_loads_its_object_and_has_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = f"# plugins\n[other]\nx = y\n\n[{GROUP}]\nmodule = os.path [extra]\nattribute = os : path.join\n"
     _install(tmp_path, "plugin", text, "2.3")
     monkeypatch.setattr(sys, "path", [str(tmp_path)])

@@ -89,7 +89,7 @@ def ids(table: TableBuilder, **options: Any) -> list[int]:
     return found
 
 
-def test_rules_of_strangers_and_bundled_features_hold_together(table: TableBuilder) -> None:
+def test_rules_of_external_plugins_and_bundled_features_hold_together(table: TableBuilder) -> None:
     assert ids(table) == [2, 3]
     assert ids(table, predicate="id > 2") == [3]
     assert open_snapshot(table.uri).scan().count() == 2
@@ -104,7 +104,7 @@ def test_hidden_row_is_verified_and_a_dropped_one_is_not(table: TableBuilder) ->
 
 
 @pytest.mark.parametrize("feature", DISTRIBUTIONS)
-def test_without_its_package_the_table_is_refused_by_the_features_name(table: TableBuilder, feature: str) -> None:
+def test_without_its_package_the_table_is_rejected_by_the_features_name(table: TableBuilder, feature: str) -> None:
     class Without(PluginRegistry):
         def load(self, name: str) -> Any:
             return None if name == feature else super().load(name)

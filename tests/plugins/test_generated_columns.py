@@ -73,18 +73,18 @@ class TestGeneratedColumns(FeatureContract):
         with pytest.raises(error, match=match):
             self.check_metadata(state)
 
-    def test_part_of_a_column_is_refused(self) -> None:
+    def test_part_of_a_column_is_rejected(self) -> None:
         self.refuse(SchemaError, r"s\.element\.a", NESTED)
 
-    def test_expression_of_another_type_is_refused_with_the_cast(self) -> None:
+    def test_expression_of_another_type_is_rejected_with_the_cast(self) -> None:
         cast = r"is BIGINT, but the column is INT. Cast it: CAST\(id AS INT\)"
         self.refuse(ExpressionError, cast, generated("id", "integer"))
 
-    def test_column_that_is_generated_itself_is_refused(self) -> None:
+    def test_column_that_is_generated_itself_is_rejected(self) -> None:
         self.refuse(ExpressionError, "uses a, which is generated", ANNOTATED, generated("A * 2L", name="b"))
         self.refuse(ExpressionError, "uses a, which is generated", generated("a"))
 
-    def test_column_that_is_not_there_is_refused(self) -> None:
+    def test_column_that_is_not_there_is_rejected(self) -> None:
         self.refuse(ColumnNotFoundError, "expression of column a: Column gone", generated("gone"))
 
     @pytest.mark.parametrize(
@@ -105,16 +105,16 @@ class TestGeneratedColumns(FeatureContract):
             "unix_millis(t)",
         ],
     )
-    def test_function_that_spark_refuses_is_refused_by_name(self, expression: str) -> None:
+    def test_function_that_spark_rejects_is_rejected_by_name(self, expression: str) -> None:
         a_map = {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True}
         others = [{"name": "s", "type": "string"}, {"name": "t", "type": "timestamp"}, {"name": "m", "type": a_map}]
         self.refuse(UnsupportedExpressionError, "column a", *others, generated(expression))
 
     @pytest.mark.parametrize("other", [{"CURRENT_DEFAULT": "1"}, {"delta.identity.start": 1}])
-    def test_second_source_of_values_is_refused(self, other: dict[str, Any]) -> None:
+    def test_second_source_of_values_is_rejected(self, other: dict[str, Any]) -> None:
         self.refuse(SchemaError, "only one can pass its values", generated("id", **other))
 
-    def test_existing_table_is_refused_for_writing_by_what_is_not_known(self) -> None:
+    def test_existing_table_is_rejected_for_writing_by_what_is_not_known(self) -> None:
         state = table_state([NAME], fields=[ID, generated("soundex(id)", "string")])
         with pytest.raises(UnsupportedExpressionError, match="'soundex' is not known"):
             self.alone().collect("write_rules", table=state, operation="WRITE")
@@ -148,7 +148,7 @@ def test_columns_left_out_are_computed_nulls_too(uri: str) -> None:
     assert peer_rows(uri, "s", "head") == [("abc", "AB"), (None, None)]
 
 
-def test_values_that_are_brought_and_equal_are_taken(uri: str) -> None:
+def test_values_that_are_provided_and_equal_are_taken(uri: str) -> None:
     append(
         uri, {"s": ["abc", None], "t": times(*TIMES), "HEAD": ["AB", None], "day": pa.array([date(2024, 2, 29), None])}
     )
@@ -156,7 +156,7 @@ def test_values_that_are_brought_and_equal_are_taken(uri: str) -> None:
 
 
 @pytest.mark.parametrize("head", [["ab", None], [None, None], ["AB", ""]])
-def test_value_that_is_brought_and_differs_is_refused(uri: str, head: list[Any]) -> None:
+def test_value_that_is_provided_and_differs_is_rejected(uri: str, head: list[Any]) -> None:
     with pytest.raises(ConstraintViolationError, match="generated column head") as caught:
         append(uri, {"s": ["abc", None], "t": times(*TIMES), "head": pa.array(head, pa.string())})
     assert caught.value.count == 1
@@ -182,7 +182,7 @@ def test_columns_are_computed_from_defaults_and_identity_values(tmp_path: Path) 
     assert rows(uri, "key", "id") == [("x-5", 1), ("x-10", 2)]
 
 
-def test_value_that_overflows_is_refused_by_column(tmp_path: Path) -> None:
+def test_value_that_overflows_is_rejected_by_column(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", [ID, ANNOTATED])
     with pytest.raises(ExpressionError, match="Column a can't be filled") as caught:
         append(uri, {"id": [2**63 - 1]})

@@ -16,7 +16,7 @@ class TestIcebergCompatV1(IcebergContract):
     refused = ("void", "variant", LIST)
 
     @pytest.mark.parametrize("used", ["true", "false"])
-    def test_deletion_vectors_are_refused_even_unused(self, tmp_path: Path, used: str) -> None:
+    def test_deletion_vectors_are_rejected_even_unused(self, tmp_path: Path, used: str) -> None:
         properties = {**self.on, "delta.enableDeletionVectors": used}
         with pytest.raises(FeatureRequirementError, match="without the feature deletionVectors"):
             create(tmp_path / "t", FIELDS, properties=properties, features=["deletionVectors"])

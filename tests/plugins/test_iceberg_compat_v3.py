@@ -45,6 +45,6 @@ class TestIcebergCompatV3(IcebergContract):
         self.check_metadata(self.whole({"name": "a", "type": "long", "metadata": {"CURRENT_DEFAULT": default}}))
 
     @pytest.mark.parametrize("default", ["1 + 1", "length('a')"])
-    def test_defaults_that_are_computed_are_refused(self, default: str) -> None:
+    def test_defaults_that_are_computed_are_rejected(self, default: str) -> None:
         with pytest.raises(SchemaError, match="plain values only"):
             self.check_metadata(self.whole({"name": "a", "type": "long", "metadata": {"CURRENT_DEFAULT": default}}))

@@ -51,7 +51,7 @@ class TestIcebergWriterCompatV1(FeatureContract):
             self.check_metadata(self.whole(**{key: value}))
 
     @pytest.mark.parametrize("feature", ["rowTracking", "allowColumnDefaults", "deletionVectors", "variantType"])
-    def test_features_that_iceberg_writers_lack_are_refused(self, feature: str) -> None:
+    def test_features_that_iceberg_writers_lack_are_rejected(self, feature: str) -> None:
         with pytest.raises(FeatureRequirementError, match=f"without the feature {feature}"):
             self.check_metadata(self.whole(features=[feature]))
 
@@ -65,11 +65,11 @@ class TestIcebergWriterCompatV1(FeatureContract):
             self.check_metadata(self.whole(stated, features=old))
 
     @pytest.mark.parametrize("type_", ["byte", "short"])
-    def test_small_integers_are_refused(self, type_: str) -> None:
+    def test_small_integers_are_rejected(self, type_: str) -> None:
         with pytest.raises(SchemaError, match=f"Column a has type {type_}"):
             self.check_metadata(self.whole(noted(1, "a", type_)))
 
-    def test_other_physical_names_are_refused(self) -> None:
+    def test_other_physical_names_are_rejected(self) -> None:
         with pytest.raises(SchemaError, match="expects 'col-1'"):
             self.check_metadata(self.whole(noted(1, "a", **{"delta.columnMapping.physicalName": "a"})))
 

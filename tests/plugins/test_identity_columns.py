@@ -90,12 +90,12 @@ class TestIdentityColumns(FeatureContract):
             {**identity(), "metadata": {**identity()["metadata"], "CURRENT_DEFAULT": "1"}},
         ],
     )
-    def test_column_that_nobody_could_number_is_refused_by_name(self, field: dict[str, Any]) -> None:
+    def test_column_that_nobody_could_number_is_rejected_by_name(self, field: dict[str, Any]) -> None:
         state = table_state([NAME], fields=[field])
         with pytest.raises(SchemaError, match=r"Column (a|s\.element\.a)"):
             self.check_metadata(state)
 
-    def test_partition_column_is_refused(self) -> None:
+    def test_partition_column_is_rejected(self) -> None:
         state = table_state([NAME], fields=[identity(), X], partition_by=["a"])
         with pytest.raises(SchemaError, match="partitioned by it"):
             self.check_metadata(state)
@@ -156,7 +156,7 @@ def test_next_value_is_the_first_of_the_sequence_behind_the_mark(start: int, ste
 
 
 @given(LONGS, LONGS.filter(bool), LONGS)
-def test_rounding_gives_the_first_value_that_is_not_before(start: int, step: int, value: int) -> None:
+def test_rounding_returns_the_first_value_that_is_not_before(start: int, step: int, value: int) -> None:
     found = Identity("a", start, step).rounded(value)
     direction = 1 if step > 0 else -1
     if (value - start) * direction < 0:
@@ -237,7 +237,7 @@ def test_rows_written_in_several_pieces_move_the_mark_over_all(tmp_path: Path, o
     assert len(set(rows(uri, "a"))) == 3
 
 
-def test_values_that_rows_bring_are_refused_unless_allowed(tmp_path: Path) -> None:
+def test_values_that_rows_provide_are_rejected_unless_allowed(tmp_path: Path) -> None:
     uri = create(tmp_path / "always", [identity(), X])
     for values in ([5], [None]):
         with pytest.raises(SchemaMismatchError, match="a, whose values come from the table alone"):
@@ -274,7 +274,7 @@ def test_concurrent_numbering_conflicts(tmp_path: Path) -> None:
     ("start", "step", "mark", "count"),
     [(2**63 - 2, 1, None, 3), (0, 1, 2**63 - 1, 1), (0, -1, -(2**63), 1), (0, 2**62, None, 3), (0, 2**62, 2**62, 1)],
 )
-def test_numbers_that_run_out_are_refused(tmp_path: Path, start: int, step: int, mark: int | None, count: int) -> None:
+def test_numbers_that_run_out_are_rejected(tmp_path: Path, start: int, step: int, mark: int | None, count: int) -> None:
     uri = create(tmp_path / "t", [identity(start, step, mark), X])
     with pytest.raises(ExpressionError, match=r"Column a can't be filled: .*OVERFLOW"):
         append(uri, {"x": ["x"] * count})
@@ -301,7 +301,7 @@ def test_mark_that_is_off_the_sequence_is_left_for_the_next_value_of_it(tmp_path
     ("start", "step", "values", "mark"),
     [(1, 1, [5, 9, None], 9), (1, 5, [9], 11), (1, -5, [-5, 1], -9), (1, 1, [-3], None), (10, 10, [10], 10)],
 )
-def test_sync_moves_the_mark_over_values_that_rows_brought(
+def test_sync_moves_the_mark_over_values_that_rows_provided(
     tmp_path: Path, start: int, step: int, values: list[int | None], mark: int | None
 ) -> None:
     uri = create(tmp_path / "t", [identity(start, step, explicit=True), X])
@@ -319,7 +319,7 @@ def test_sync_never_moves_the_mark_back_and_commits_nothing_then(tmp_path: Path)
     assert open_snapshot(uri).version == 1
 
 
-def test_sync_of_what_is_no_identity_column_is_refused(tmp_path: Path) -> None:
+def test_sync_of_what_is_no_identity_column_is_rejected(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", [identity(), X])
     with pytest.raises(InvalidArgumentError, match="no identity column 'x'"):
         sync_identity(open_snapshot(uri), "x")

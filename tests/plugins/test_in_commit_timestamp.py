@@ -39,12 +39,12 @@ class TestInCommitTimestamp(FeatureContract):
 
 
 @pytest.mark.parametrize("name", SINCE_7)
-def test_one_enablement_property_without_the_other_is_refused(name: str) -> None:
+def test_one_enablement_property_without_the_other_is_rejected(name: str) -> None:
     with pytest.raises(CorruptTableError, match=f"{name} is set without"):
         commit_timestamps({name: SINCE_7[name]})
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "1.5"])
-def test_enablement_version_that_is_no_number_is_refused(text: str) -> None:
+def test_enablement_version_that_is_no_number_is_rejected(text: str) -> None:
     with pytest.raises(CorruptTableError, match="EnablementVersion is"):
         commit_timestamps(SINCE_7 | {"delta.inCommitTimestampEnablementVersion": text})

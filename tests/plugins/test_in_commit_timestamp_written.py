@@ -62,11 +62,11 @@ def test_first_line_of_every_commit_has_its_time(uri: str) -> None:
     assert snapshot.version_at(time_of(uri, 1)) == 1
 
 
-def test_new_table_does_not_say_since_when(uri: str) -> None:
+def test_new_table_does_not_state_since_when(uri: str) -> None:
     assert not {VERSION, TIME} & set(configuration(uri))
 
 
-def test_clock_that_stands_still_or_goes_back_makes_times_that_grow(uri: str) -> None:
+def test_clock_that_is_still_or_goes_back_makes_times_that_grow(uri: str) -> None:
     start = time_of(uri, 0) + 1_000_000
     for number, now in enumerate((start, start, start - 50_000, start + 10)):
         commit(uri, f"f{number}", now)
@@ -93,7 +93,7 @@ def test_own_snapshot_goes_on_without_reading_its_commit_again(uri: str) -> None
     assert time_of(uri, 2) == now + 1
 
 
-def test_table_with_history_says_since_when(tmp_path: Path) -> None:
+def test_table_with_history_states_since_when(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", FIELDS)
     append(uri, {"id": [1], "kind": ["a"]})
     before = open_snapshot(uri).timestamp_ms
@@ -134,7 +134,7 @@ def test_later_changes_keep_since_when(tmp_path: Path) -> None:
     assert configuration(uri) == {**ON, "a": "b", **since}
 
 
-def test_times_that_were_off_for_a_while_begin_anew(uri: str) -> None:
+def test_times_that_were_off_for_a_while_begin_again(uri: str) -> None:
     set_properties(uri, {"delta.enableInCommitTimestamps": "false"})
     assert "inCommitTimestamp" not in first_line(uri, 1)["commitInfo"]
     append(uri, {"id": [1], "kind": ["a"]})
@@ -151,7 +151,7 @@ def test_preview_name_means_the_same_and_stays(tmp_path: Path) -> None:
     assert open_snapshot(uri).protocol.writer_features == ("appendOnly", "inCommitTimestamp-preview", "invariants")
 
 
-def test_properties_of_the_preview_are_refused_for_writing(tmp_path: Path) -> None:
+def test_properties_of_the_preview_are_rejected_for_writing(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", FIELDS, features=["inCommitTimestamp"])
     set_properties(uri, {"delta.enableInCommitTimestamps-preview": "true"})
     with pytest.raises(UnsupportedFeatureError, match="without -preview"):

@@ -78,12 +78,12 @@ class TestInvariants(FeatureContract):
         metadata = Metadata("a", state.schema.to_json())
         assert self.alone().collect("required_features", metadata=metadata) == wanted
 
-    def test_condition_within_a_list_is_refused_by_column(self) -> None:
+    def test_condition_within_a_list_is_rejected_by_column(self) -> None:
         with pytest.raises(UnsupportedOperationError, match=r"s\.element\.a"):
             row_checks(table_state([self.name], fields=[NESTED]))
 
     @pytest.mark.parametrize("value", ["a > 3", "{}", '{"expression": {"expression": 3}}', '{"expression": "a"}', 3])
-    def test_annotation_that_can_not_be_read_is_refused(self, value: Any) -> None:
+    def test_annotation_that_can_not_be_read_is_rejected(self, value: Any) -> None:
         broken = {"name": "a", "type": "long", "metadata": {"delta.invariants": value}}
         with pytest.raises(SchemaError, match=r"Column a has delta\.invariants"):
             row_checks(table_state([self.name], fields=[broken]))
@@ -97,7 +97,7 @@ class TestInvariants(FeatureContract):
             ("rand() > 0", UnsupportedExpressionError),
         ],
     )
-    def test_condition_that_does_not_fit_is_refused_by_column(self, condition: str, error: type[Exception]) -> None:
+    def test_condition_that_does_not_fit_is_rejected_by_column(self, condition: str, error: type[Exception]) -> None:
         state = table_state([self.name], fields=[annotated(condition)])
         with pytest.raises(error, match="invariant of column a"):
             self.check_metadata(state)

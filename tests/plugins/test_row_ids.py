@@ -48,7 +48,7 @@ class TestRowIds(FeatureContract):
         assert (mark.name, mark.key, mark.in_checkpoint) == ("rowIdHighWaterMark", (), True)
 
 
-def test_table_of_the_draft_gives_ids_and_its_high_water_mark(tmp_path: Path) -> None:
+def test_table_of_the_draft_returns_ids_and_its_high_water_mark(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path / "t").create({"id": "long"}, features=["rowIds"], properties=NAMED)
     table.append([{"id": 1}, {"id": 2}], baseRowId=5)
     table.commit({"rowIdHighWaterMark": {"highWaterMark": 6, "preservedRowIds": True}})

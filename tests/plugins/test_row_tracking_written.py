@@ -94,7 +94,7 @@ def test_file_that_is_added_again_without_an_id_gets_one() -> None:
     assert assigned(added(3, fresh=[False]), mark=9) == ([10], 12)
 
 
-def test_new_file_gets_an_id_of_its_own_whatever_it_brings() -> None:
+def test_new_file_gets_an_id_of_its_own_whatever_it_provides() -> None:
     assert assigned(added(3, base=[0]), mark=9) == ([10], 12)
 
 
@@ -102,12 +102,12 @@ def test_ids_are_given_where_the_feature_is_supported_and_off() -> None:
     assert assigned(added(3), properties={}) == ([0], 2)
 
 
-def test_ids_that_files_bring_along_are_not_given_again() -> None:
+def test_ids_that_files_provide_along_are_not_given_again() -> None:
     assert assigned(added(3, 2, fresh=[False, True], base=[40, None]), mark=9) == ([40, 43], 44)
     assert assigned(added(3, fresh=[False], base=[40]), mark=9) == ([40], 42)
 
 
-def test_suspended_table_gives_none() -> None:
+def test_suspended_table_returns_none() -> None:
     assert assigned(added(3), properties={"delta.rowTrackingSuspended": "true"}) == ([None], None)
 
 
@@ -130,7 +130,7 @@ def test_fresh_ranges_never_overlap_and_end_at_the_mark(files: list[tuple[int, b
 # --- tables --------------------------------------------------------------------------------
 
 
-def test_rows_have_ids_and_the_version_that_brought_them(uri: str) -> None:
+def test_rows_have_ids_and_the_version_that_provided_them(uri: str) -> None:
     append(uri, {"id": [10, 11]})
     append(uri, {"id": [12]})
     assert ids(uri) == {10: (0, 1), 11: (1, 1), 12: (2, 2)}
@@ -194,7 +194,7 @@ def test_ids_stay_through_vectors_and_moves(tmp_path: Path) -> None:
     assert ids(uri)[12] == (2, 1)
 
 
-def test_moving_rows_without_their_ids_is_refused(uri: str) -> None:
+def test_moving_rows_without_their_ids_is_rejected(uri: str) -> None:
     append(uri, {"id": [10]})
     transaction = begin(uri, "OPTIMIZE")
     with pytest.raises(InvalidArgumentError, match="without _row_id"):
@@ -240,7 +240,7 @@ def test_table_is_switched_on_once_every_file_has_ids(tmp_path: Path) -> None:
     assert ids(uri) == {3: (0, 3), 1: (1, 4), 2: (2, 4)}
 
 
-def test_loser_takes_the_ids_that_a_backfill_gave(tmp_path: Path) -> None:
+def test_loser_takes_the_ids_that_a_backfill_returned(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", ID, properties={"delta.enableDeletionVectors": "true"})
     append(uri, {"id": [1, 2, 3]})
     upgrade = begin(uri, "UPGRADE")
@@ -258,7 +258,7 @@ def test_loser_takes_the_ids_that_a_backfill_gave(tmp_path: Path) -> None:
     assert (add["baseRowId"], remove["baseRowId"], add["defaultRowCommitVersion"]) == (0, 0, 3)
 
 
-def test_ids_on_and_suspended_at_once_are_refused(uri: str) -> None:
+def test_ids_on_and_suspended_at_once_are_rejected(uri: str) -> None:
     with pytest.raises(InvalidArgumentError, match="at most one of the two"):
         set_properties(uri, {"delta.rowTrackingSuspended": "true"})
 
@@ -281,7 +281,7 @@ def test_hidden_columns_may_not_be_named_like_columns_nor_change(uri: str) -> No
         append(uri, {"id": [1], name: [1]}, schema_mode="merge")
 
 
-def test_iceberg_3_knows_hidden_columns_by_their_ids() -> None:
+def test_iceberg_3_has_hidden_columns_by_their_ids() -> None:
     properties = {**ON, ROW_ID_COLUMN: "_a", "delta.rowTracking.materializedRowCommitVersionColumnName": "_b"}
     for more, wanted in (({}, [None, None]), ({"delta.enableIcebergCompatV3": "true"}, [2147483540, 2147483539])):
         state = table_state(["rowTracking", "icebergCompatV3"], properties={**properties, **more})

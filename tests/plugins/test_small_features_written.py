@@ -71,7 +71,7 @@ def test_column_that_is_added_upgrades_the_table(tmp_path: Path) -> None:
         ({}, ["id"]),
     ],
 )
-def test_partition_columns_lie_in_files_where_feature_or_property_ask(
+def test_partition_columns_lie_in_files_where_feature_or_property_request(
     tmp_path: Path, options: dict[str, Any], names: list[str]
 ) -> None:
     uri = create(tmp_path / "t", FIELDS, partition_by=["kind"], **options)
@@ -137,7 +137,7 @@ def test_coordinator_is_not_named_here(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["redirectWriterOnly-preview", "liquid", "acme.unknown"])
-def test_writer_features_that_nobody_provides_are_refused_by_name(tmp_path: Path, name: str) -> None:
+def test_writer_features_that_nobody_provides_are_rejected_by_name(tmp_path: Path, name: str) -> None:
     table = TableBuilder(tmp_path / "t").create({"id": "long"}, features=[name])
     with pytest.raises(UnsupportedFeatureError, match=name):
         append(table.uri, {"id": [1]})
@@ -186,7 +186,7 @@ def draft_ids(uri: str) -> dict[int, int]:
     return {r["id"]: r["_row_id"] for r in found}
 
 
-def test_draft_is_written_only_where_the_table_asks_for_it(tmp_path: Path) -> None:
+def test_draft_is_written_only_where_the_table_requires_it(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"delta_core\.writeDrafts"):
         create(tmp_path / "t", FIELDS, features=["rowIds"])
     table = TableBuilder(tmp_path / "b").create({"id": "long"}, features=["rowIds"])
@@ -195,12 +195,12 @@ def test_draft_is_written_only_where_the_table_asks_for_it(tmp_path: Path) -> No
     assert open_snapshot(table.uri).scan().to_table().num_rows == 0
 
 
-def test_switch_of_the_draft_alone_brings_no_feature(tmp_path: Path) -> None:
+def test_switch_of_the_draft_alone_provides_no_feature(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", FIELDS, properties={"delta.enableRowIds": "true"})
     assert open_snapshot(uri).protocol.writer_features is None
 
 
-def test_draft_gives_ids_behind_its_mark_and_rebases_them(tmp_path: Path) -> None:
+def test_draft_returns_ids_behind_its_mark_and_rebases_them(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", FIELDS, features=["delta.rowIds"], properties=DRAFT)
     append(uri, pa.table({"id": [1, 2], "kind": ["a", "a"]}))
     slow = begin(uri)

@@ -27,7 +27,7 @@ class TestTimestampNtz(FeatureContract):
         assert table_state([self.name], fields=[{"name": "t", "type": of_lists}]).is_active(self.name)
         assert not table_state([self.name]).is_active(self.name)
 
-    def test_type_is_refused_where_the_table_lacks_the_feature(self) -> None:
+    def test_type_is_rejected_where_the_table_lacks_the_feature(self) -> None:
         state = table_state([], fields=[{"name": "t", "type": "timestamp_ntz"}])
         with pytest.raises(UnsupportedFeatureError, match="Column t has type 'timestamp_ntz'"):
             check_types(state.schema, state.types)

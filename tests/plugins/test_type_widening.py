@@ -38,7 +38,7 @@ class TestTypeWidening(FeatureContract):
         self.alone().check("check_read", table=table_state([self.name], fields=fields))
 
     @pytest.mark.parametrize(("old", "new"), [("long", "string"), ("date", "long"), ("string", "unsupported")])
-    def test_change_that_is_no_widening_is_refused_by_column_and_change(self, old: str, new: str) -> None:
+    def test_change_that_is_no_widening_is_rejected_by_column_and_change(self, old: str, new: str) -> None:
         with pytest.raises(TypeChangeError, match=f"Column a was changed from {old} to {new}") as caught:
             self.check(changed(change("byte", "short"), change(old, new)))
         assert (caught.value.feature, caught.value.column) == (self.name, "a")
@@ -48,13 +48,13 @@ class TestTypeWidening(FeatureContract):
         with pytest.raises(TypeChangeError):
             self.check(changed(change("byte", "unsupported"), type_="string"))
 
-    def test_change_inside_a_list_is_refused_by_its_path(self) -> None:
+    def test_change_inside_a_list_is_rejected_by_its_path(self) -> None:
         nested = {"type": "struct", "fields": [changed(change("long", "integer", fieldPath="key.element"), name="x.y")]}
         with pytest.raises(TypeChangeError, match=r"Column s\.`x\.y`\.key\.element was changed from long to integer"):
             self.check({"name": "s", "type": nested})
 
     @pytest.mark.parametrize("bad", ["byte to long", change("byte", None), change("byte", {"type": "struct"})])
-    def test_change_that_is_none_is_refused(self, bad: Any) -> None:
+    def test_change_that_is_none_is_rejected(self, bad: Any) -> None:
         with pytest.raises(SchemaError, match="Column a has a type change"):
             self.check(changed(bad))
 
@@ -129,5 +129,5 @@ def test_change_to_a_decimal_that_holds_all_values_is_read(tmp_path: Path, old: 
     ("old", "new"),
     [("byte", "decimal(3,1)"), ("short", "decimal(5,1)"), ("integer", "decimal(9,0)"), ("long", "decimal(19,1)")],
 )
-def test_change_to_a_decimal_that_does_not_hold_all_values_is_refused(old: str, new: str) -> None:
+def test_change_to_a_decimal_that_does_not_hold_all_values_is_rejected(old: str, new: str) -> None:
     assert not is_readable(old, new)

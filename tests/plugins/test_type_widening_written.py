@@ -87,7 +87,7 @@ def test_change_within_a_list_names_the_part(tmp_path: Path) -> None:
     assert sorted(rows(uri)) == [[1], [1 << 40]]
 
 
-def test_change_within_maps_and_structs_stands_at_the_nearest_field() -> None:
+def test_change_within_maps_and_structs_is_at_the_nearest_field() -> None:
     def schema(key: str, inner: str) -> list[dict[str, Any]]:
         struct = {"type": "struct", "fields": [{"name": "x", "type": inner, "nullable": True, "metadata": {}}]}
         value = {"type": "array", "elementType": struct, "containsNull": True}
@@ -109,7 +109,7 @@ def test_table_where_it_is_off_keeps_its_types(tmp_path: Path, properties: dict[
 
 
 @pytest.mark.parametrize("new", ['"string"', '"short"', '{"type":"array","elementType":"integer","containsNull":true}'])
-def test_other_changes_are_refused(tmp_path: Path, new: str) -> None:
+def test_other_changes_are_rejected(tmp_path: Path, new: str) -> None:
     uri = table(tmp_path, "integer")
     with pytest.raises(TypeChangeError, match="Column a is"):
         change_type(uri, new)

@@ -26,7 +26,7 @@ class TestV2Checkpoint(FeatureContract):
         found = self.alone().single("checkpoint_sidecars", table=self.states()[0], checkpoint="5", actions=actions)
         assert found == ["a.parquet", "b.parquet"]
 
-    def test_plan_is_v2_where_the_policy_asks_for_it(self) -> None:
+    def test_plan_is_v2_where_the_policy_requires_it(self) -> None:
         off, on = self.states()
         assert self.alone().single("plan_checkpoint", table=off) is None
         plan = self.alone().single("plan_checkpoint", table=on)
@@ -50,7 +50,7 @@ def test_only_the_name_of_a_longer_path_counts() -> None:
 
 
 @pytest.mark.parametrize("path", ["", None, "_delta_log/_sidecars/"])
-def test_path_without_a_name_is_refused(path: str | None) -> None:
+def test_path_without_a_name_is_rejected(path: str | None) -> None:
     with pytest.raises(CorruptTableError, match="Checkpoint 5 names a sidecar without a file name"):
         sidecar_names("5", [path])
 
@@ -70,7 +70,7 @@ def test_path_without_a_name_is_refused(path: str | None) -> None:
         "s3://bucket/t/a.parquet",
     ],
 )
-def test_path_that_leads_out_of_the_sidecars_is_refused(path: str) -> None:
+def test_path_that_leads_out_of_the_sidecars_is_rejected(path: str) -> None:
     with pytest.raises(CorruptTableError, match="Checkpoint 5 names a sidecar that leads elsewhere") as caught:
         sidecar_names("5", ["a.parquet", path])
     assert caught.value.path == "5"

@@ -78,7 +78,7 @@ TYPED = [
 
 
 @pytest.mark.parametrize(("typed", "value", "wanted"), TYPED, ids=[str(t) for t, _, _ in TYPED])
-def test_typed_and_untyped_rows_stand_in_one_column(typed: pa.DataType, value: Any, wanted: Any) -> None:
+def test_typed_and_untyped_rows_are_in_one_column(typed: pa.DataType, value: Any, wanted: Any) -> None:
     rows = [
         {"metadata": NO_NAMES, "value": None, "typed_value": value},
         None,
@@ -217,7 +217,7 @@ def test_whatever_was_shredded_comes_back(values: list[Any]) -> None:
         ({"metadata": NO_NAMES, "typed_value": [{}]}, pa.list_(pa.struct([])), "expected a value or typed_value"),
     ],
 )
-def test_column_that_does_not_fit_together_is_refused(row: dict[str, Any], typed: pa.DataType, what: str) -> None:
+def test_column_that_does_not_fit_together_is_rejected(row: dict[str, Any], typed: pa.DataType, what: str) -> None:
     with pytest.raises(DataFileError, match=what):
         unshred(stored([row], typed))
 

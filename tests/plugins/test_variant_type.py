@@ -56,7 +56,7 @@ class TestVariantType(FeatureContract):
         assert used.is_active(self.name)
         assert not plain.is_active(self.name)
 
-    def test_type_is_refused_where_the_table_lacks_the_feature(self) -> None:
+    def test_type_is_rejected_where_the_table_lacks_the_feature(self) -> None:
         state = table_state([], fields=[{"name": "v", "type": "variant"}])
         with pytest.raises(UnsupportedFeatureError, match="Column v has type 'variant'"):
             check_types(state.schema, state.types)
@@ -146,19 +146,19 @@ NAMES = sorted(names_of(SAMPLE))
 
 
 @pytest.mark.parametrize("length", range(len(encode_value(SAMPLE, NAMES))))
-def test_value_cut_off_is_refused(length: int) -> None:
+def test_value_cut_off_is_rejected(length: int) -> None:
     with pytest.raises(DataFileError, match="not a variant"):
         text(encode_value(SAMPLE, NAMES)[:length], encode_metadata(NAMES))
 
 
 @pytest.mark.parametrize("length", range(len(encode_metadata(NAMES))))
-def test_metadata_cut_off_is_refused(length: int) -> None:
+def test_metadata_cut_off_is_rejected(length: int) -> None:
     with pytest.raises(DataFileError, match="not a variant"):
         text(encode_value(SAMPLE, NAMES), encode_metadata(NAMES)[:length])
 
 
 @given(st.binary(max_size=40), st.binary(max_size=30))
-def test_arbitrary_bytes_give_text_or_an_error(value: bytes, names: bytes) -> None:
+def test_arbitrary_bytes_return_text_or_an_error(value: bytes, names: bytes) -> None:
     for metadata in (NO_NAMES, b"\x01" + names, encode_metadata(NAMES)):
         try:
             found = text(value, metadata)
@@ -168,14 +168,14 @@ def test_arbitrary_bytes_give_text_or_an_error(value: bytes, names: bytes) -> No
 
 
 @given(st.integers(0, 200), st.integers(0, 255))
-def test_changed_byte_gives_text_or_an_error(at: int, byte: int) -> None:
+def test_changed_byte_returns_text_or_an_error(at: int, byte: int) -> None:
     data = bytearray(encode_value(SAMPLE, NAMES))
     data[at % len(data)] = byte
     with contextlib.suppress(DataFileError):
         json.loads(text(bytes(data), encode_metadata(NAMES)))
 
 
-def test_parts_that_share_bytes_are_refused_before_they_multiply() -> None:
+def test_parts_that_share_bytes_are_rejected_before_they_multiply() -> None:
     value = b"\x00"
     for _ in range(40):  # arrays of two elements, both at offset 0
         value = bytes([3 << 2 | 3, 2]) + struct.pack("<3I", 0, 0, len(value)) + value
@@ -183,7 +183,7 @@ def test_parts_that_share_bytes_are_refused_before_they_multiply() -> None:
         text(value)
 
 
-def test_nesting_without_end_is_refused() -> None:
+def test_nesting_without_end_is_rejected() -> None:
     value = b"\x00"
     for _ in range(600):
         value = bytes([1 << 2 | 3, 1]) + struct.pack("<2H", 0, len(value)) + value
@@ -191,7 +191,7 @@ def test_nesting_without_end_is_refused() -> None:
         text(value)
 
 
-def test_text_that_is_not_utf8_is_refused() -> None:
+def test_text_that_is_not_utf8_is_rejected() -> None:
     with pytest.raises(DataFileError, match="not a variant"):
         text(b"\x05\xff")
 
@@ -221,7 +221,7 @@ def test_order_and_binary_kind_of_a_file_do_not_matter() -> None:
         pa.array([{"metadata": None, "value": b"\x04"}]),
     ],
 )
-def test_layout_that_is_no_variant_is_refused(stored: pa.Array) -> None:
+def test_layout_that_is_no_variant_is_rejected(stored: pa.Array) -> None:
     with pytest.raises(DataFileError, match="variant column"):
         unshred(stored)
 
@@ -229,7 +229,7 @@ def test_layout_that_is_no_variant_is_refused(stored: pa.Array) -> None:
 # --- in tables ---
 
 
-def test_json_text_is_asked_for_in_predicates_and_as_a_column(tmp_path: Path) -> None:
+def test_json_text_is_requested_in_predicates_and_as_a_column(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path / "t").create({"id": "long", "v": "variant"}, features=["variantType"])
     table.append(pa.table({"id": [1, 2], "v": variants([{"a": 1}, [2]])}), statistics=False)
     snapshot = open_snapshot(table.uri)

@@ -95,7 +95,7 @@ def test_variant_can_not_cluster(tmp_path: Path) -> None:
         create(tmp_path / "t", FIELDS, properties={"delta.clusterBy": '["v"]'})
 
 
-def test_switch_of_shredding_brings_both_features(tmp_path: Path) -> None:
+def test_switch_of_shredding_provides_both_features(tmp_path: Path) -> None:
     uri = create(tmp_path / "t", FIELDS[:1], properties={"delta.enableVariantShredding": "true"})
     assert protocol(uri) == (3, 7, ("variantShredding", "variantType"))
 

@@ -65,13 +65,13 @@ def test_rewrites_without_data_change_are_no_changes(tmp_path: Path) -> None:
     assert changes(table, 3) == []
 
 
-def test_changed_vector_gives_the_rows_between_old_and_new(tmp_path: Path) -> None:
+def test_changed_vector_returns_the_rows_between_old_and_new(tmp_path: Path) -> None:
     table = tracked(tmp_path).append({"id": range(6)})
     table.delete_rows(lambda row: row["id"] in (1, 2)).delete_rows(lambda row: row["id"] == 4)
     assert changes(table, 2) == [(2, "delete", 1), (2, "delete", 2), (3, "delete", 4)]
 
 
-def test_restored_vector_gives_inserts(tmp_path: Path) -> None:
+def test_restored_vector_returns_inserts(tmp_path: Path) -> None:
     table = tracked(tmp_path).append({"id": range(6)})
     (path,) = table.paths()
     before = {"add": dict(next(iter(table.state.files.values())))}
@@ -83,7 +83,7 @@ def test_restored_vector_gives_inserts(tmp_path: Path) -> None:
     assert changes(table, 5) == [(5, "delete", 5), (5, "insert", 0)]
 
 
-def test_removed_file_gives_only_rows_that_were_live(tmp_path: Path) -> None:
+def test_removed_file_returns_only_rows_that_were_live(tmp_path: Path) -> None:
     table = tracked(tmp_path).append({"id": range(4)}).delete_rows(lambda row: row["id"] < 2).remove()
     assert changes(table, 3) == [(3, "delete", 2), (3, "delete", 3)]
 
@@ -131,7 +131,7 @@ def test_commit_timestamp_is_the_in_commit_one_where_switched_on(tmp_path: Path)
     assert stamp.replace(tzinfo=dt.UTC) == dt.datetime(1970, 1, 1, 0, 0, 2, tzinfo=dt.UTC)
 
 
-def test_commit_timestamp_is_the_file_time_elsewhere(tmp_path: Path) -> None:
+def test_commit_timestamp_is_the_file_time_outside_the_table(tmp_path: Path) -> None:
     table = tracked(tmp_path).append({"id": [1]}, commit={"mtime_ms": 1_800_000_000_000})
     (stamp,) = feed(table).column("_commit_timestamp").to_pylist()
     assert stamp.replace(tzinfo=dt.UTC).timestamp() == 1_800_000_000
@@ -145,14 +145,14 @@ def test_users_column_of_a_feeds_name_bars_the_feed_but_not_the_table(tmp_path: 
         feed(table)
 
 
-def test_cleaned_up_commits_are_refused(tmp_path: Path) -> None:
+def test_cleaned_up_commits_are_rejected(tmp_path: Path) -> None:
     table = tracked(tmp_path).append({"id": [1]}).append({"id": [2]}).checkpoint().cleanup_before(2)
     with pytest.raises(DeltaError):
         feed(table, 1)
     assert changes(table, 2) == [(2, "insert", 2)]
 
 
-def test_range_turned_around_is_refused(tmp_path: Path) -> None:
+def test_range_turned_around_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(DeltaError):
         feed(tracked(tmp_path).append({"id": [1]}), 1, 0)
 

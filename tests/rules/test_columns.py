@@ -91,7 +91,7 @@ def test_file_without_field_ids_is_never_matched_by_name_in_id_mode(tmp_path: Pa
     pq.write_table(pa.table({"col-1": pa.array([1], pa.int64()), "a": pa.array([1], pa.int64())}), path)
     (add,) = table.state.files.values()
     table.commit(*table.remove_actions(), {"add": {**add, "size": path.stat().st_size}})
-    with pytest.raises(DataFileError, match="says: it holds no field ids, expected field ids"):
+    with pytest.raises(DataFileError, match="specifies: it holds no field ids, expected field ids"):
         rows(table)
 
 
@@ -113,7 +113,7 @@ def test_table_upgraded_to_name_mapping_keeps_its_names(tmp_path: Path) -> None:
     assert sorted(rows(table).column("a b").to_pylist()) == [1, 2]
 
 
-def test_mapping_switched_on_without_ids_is_refused(tmp_path: Path) -> None:
+def test_mapping_switched_on_without_ids_is_rejected(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).create({"a": "long"}, protocol=(2, 5), properties={"delta.columnMapping.mode": "id"})
     with pytest.raises(SchemaError, match=r"Column a has .* expected its physical name"):
         open_snapshot(table.uri)
@@ -174,7 +174,7 @@ def test_unknown_field_metadata_survives(tmp_path: Path) -> None:
 # --- names and types that are rejected ------------------------------------------------------
 
 
-def test_names_that_differ_by_case_only_are_refused(tmp_path: Path) -> None:
+def test_names_that_differ_by_case_only_are_rejected(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).create({"a": "long", "A": "long"})
     with pytest.raises(SchemaError, match="case"):
         open_snapshot(table.uri)
@@ -184,7 +184,7 @@ def test_names_that_differ_by_case_only_are_refused(tmp_path: Path) -> None:
     "kind",
     ["interval year to month", "interval day to second", "geometry(4326)", "timestamp_nanos", "hologram", "char(3)"],
 )
-def test_unknown_type_is_refused_with_column_and_type(tmp_path: Path, kind: str) -> None:
+def test_unknown_type_is_rejected_with_column_and_type(tmp_path: Path, kind: str) -> None:
     array = {"type": "array", "elementType": kind, "containsNull": True}
     table = TableBuilder(tmp_path).create({"ok": "long", "odd": array})
     with pytest.raises((UnsupportedFeatureError, SchemaError)) as caught:
@@ -193,13 +193,13 @@ def test_unknown_type_is_refused_with_column_and_type(tmp_path: Path, kind: str)
     assert kind in str(caught.value)
 
 
-def test_type_of_a_feature_that_the_protocol_lacks_is_refused(tmp_path: Path) -> None:
+def test_type_of_a_feature_that_the_protocol_lacks_is_rejected(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).create({"a": "variant"})
     with pytest.raises((UnsupportedFeatureError, SchemaError), match="variant"):
         open_snapshot(table.uri)
 
 
-def test_other_formats_than_parquet_are_refused(tmp_path: Path) -> None:
+def test_other_formats_than_parquet_are_rejected(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).create({"a": "long"})
     table.commit({"metaData": {**table.state.metadata, "format": {"provider": "orc", "options": {}}}})
     with pytest.raises(DeltaError, match="orc"):
@@ -220,7 +220,7 @@ def test_other_formats_than_parquet_are_refused(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_illegal_protocol_is_refused(tmp_path: Path, protocol: dict[str, Any]) -> None:
+def test_illegal_protocol_is_rejected(tmp_path: Path, protocol: dict[str, Any]) -> None:
     table = TableBuilder(tmp_path).create({"a": "long"}, protocol=protocol)
     with pytest.raises(ProtocolError):
         open_snapshot(table.uri)
@@ -238,7 +238,7 @@ def test_unknown_writer_feature_does_not_hinder_reading(tmp_path: Path) -> None:
     assert rows(table).to_pylist() == [{"a": 1}]
 
 
-def test_unknown_reader_feature_is_refused_with_its_name(tmp_path: Path) -> None:
+def test_unknown_reader_feature_is_rejected_with_its_name(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).create(
         {"a": "long"},
         protocol={"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["holo"], "writerFeatures": ["holo"]},
@@ -259,7 +259,7 @@ def test_unknown_reader_feature_is_refused_with_its_name(tmp_path: Path) -> None
     ],
     ids=str,
 )
-def test_features_that_peers_refuse_are_read(tmp_path: Path, features: list[str]) -> None:
+def test_features_that_peers_reject_are_read(tmp_path: Path, features: list[str]) -> None:
     table = TableBuilder(tmp_path).create({"a": "long"}, features=features).append([{"a": 1}])
     assert rows(table).to_pylist() == [{"a": 1}]
 
@@ -299,7 +299,7 @@ def test_older_narrow_files_are_widened(tmp_path: Path, old: str, new: str, valu
     assert rows(table, predicate=[("a", "=", table.expected().column("a").to_pylist()[0])]).num_rows == 2
 
 
-def test_change_of_type_that_is_no_widening_is_refused(tmp_path: Path) -> None:
+def test_change_of_type_that_is_no_widening_is_rejected(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).create({"a": "long"}, features=["typeWidening"]).append([{"a": 1}])
     change = {"delta.typeChanges": [{"fromType": "long", "toType": "string"}]}
     table.alter({"type": "struct", "fields": [{"name": "a", "type": "string", "nullable": True, "metadata": change}]})

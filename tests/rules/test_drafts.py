@@ -74,7 +74,7 @@ def test_every_form_of_clustering_columns_leaves_the_table_readable(tmp_path: Pa
     assert_same_rows(snapshot.scan().to_table(), table.expected())
 
 
-def test_strangers_checkpoint_with_old_field_names_still_gives_the_rows(tmp_path: Path) -> None:
+def test_external_plugins_checkpoint_with_old_field_names_still_returns_the_rows(tmp_path: Path) -> None:
     """The appendix of the protocol's text prints ``nullCounts``: such statistics are unknown, not wrong."""
     table = TableBuilder(tmp_path).create({"a": "long"})
     stats = json.dumps({"numRecords": 2, "minValues": {"a": 1}, "maxValues": {"a": 2}, "nullCounts": {"a": 0}})
@@ -84,7 +84,7 @@ def test_strangers_checkpoint_with_old_field_names_still_gives_the_rows(tmp_path
     assert snapshot.scan(predicate="a = 2").to_table().num_rows == 1
 
 
-def test_gap_in_the_log_is_told_in_words(tmp_path: Path) -> None:
+def test_gap_in_the_log_is_reported_in_words(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).create({"a": "long"}).append([{"a": 1}]).append([{"a": 2}])
     table.drop(f"_delta_log/{1:020d}.json")
     with pytest.raises(DeltaError) as caught:

@@ -77,7 +77,7 @@ def test_row_ids_come_from_checkpoints_too(tmp_path: Path) -> None:
     assert [r["_row_id"] for r in read(table, "_row_id")] == list(range(10))
 
 
-def test_row_ids_of_a_table_without_them_are_refused(tmp_path: Path) -> None:
+def test_row_ids_of_a_table_without_them_are_rejected(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).create({"id": "long"}).append({"id": [1]})
     with pytest.raises(DeltaError, match="_row_id"):
         read(table, "_row_id")
@@ -101,7 +101,7 @@ def test_users_column_of_that_name_is_never_shadowed(tmp_path: Path, name: str) 
         read(table, name)
 
 
-def test_unknown_metadata_column_is_refused(tmp_path: Path) -> None:
+def test_unknown_metadata_column_is_rejected(tmp_path: Path) -> None:
     table = TableBuilder(tmp_path).create({"id": "long"})
     with pytest.raises(DeltaError, match="_nothing"):
         read(table, "_nothing")

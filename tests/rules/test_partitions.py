@@ -66,7 +66,7 @@ def test_empty_text_means_null_for_every_type(tmp_path: Path, kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", ["integer", "date", "timestamp", "decimal(5,2)", "boolean", "double"])
-def test_text_that_is_no_value_of_the_type_is_refused(tmp_path: Path, kind: str) -> None:
+def test_text_that_is_no_value_of_the_type_is_rejected(tmp_path: Path, kind: str) -> None:
     table = partitioned(tmp_path, kind)
     table.commit(*table.add_actions([{"id": 1, "p": None}], partitionValues={"p": "no such value"}))
     with pytest.raises(CorruptTableError, match="no such value"):
@@ -106,7 +106,7 @@ def test_missing_key_is_null(tmp_path: Path, form: str) -> None:
 
 @pytest.mark.parametrize("form", ["commit", "checkpoint"])
 @pytest.mark.parametrize("predicate", [None, "p = 'x'", "p is null"])
-def test_file_without_partition_values_is_refused_on_a_partitioned_table(
+def test_file_without_partition_values_is_rejected_on_a_partitioned_table(
     tmp_path: Path, form: str, predicate: str | None
 ) -> None:
     table = partitioned(tmp_path, "string")
@@ -129,7 +129,7 @@ def test_file_without_partition_values_is_read_where_nothing_is_partitioned(tmp_
 # --- zones ---------------------------------------------------------------------------------
 
 
-def test_zone_less_text_means_the_zone_asked_for(tmp_path: Path) -> None:
+def test_zone_less_text_means_the_zone_requested(tmp_path: Path) -> None:
     table = partitioned(tmp_path, "timestamp")
     table.commit(*table.add_actions([{"id": 1, "p": None}], partitionValues={"p": "2024-01-01 00:00:00"}))
     assert values(table) == [dt.datetime(2024, 1, 1, tzinfo=dt.UTC)]
@@ -183,7 +183,7 @@ def test_partition_columns_spelled_in_another_case_are_found(tmp_path: Path) -> 
     assert open_snapshot(tmp_path).scan().to_table().column("P").to_pylist() == ["x"]
 
 
-def test_values_in_data_files_give_way_to_the_log(tmp_path: Path) -> None:
+def test_values_in_data_files_yield_to_the_log(tmp_path: Path) -> None:
     """materializePartitionColumns and some converters leave the columns in the files."""
     table = partitioned(tmp_path, "string").append([{"id": 1, "p": "x"}], materialize_partitions=True)
     (add,) = table.state.files.values()

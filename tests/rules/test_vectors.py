@@ -74,7 +74,7 @@ def test_known_inline_text_drops_its_rows(table: TableBuilder) -> None:
     assert ids(table) == LEFT
 
 
-def test_obsolete_inline_example_of_the_protocol_is_refused(table: TableBuilder) -> None:
+def test_obsolete_inline_example_of_the_protocol_is_rejected(table: TableBuilder) -> None:
     """Its header is big-endian with another magic number: no writer uses it."""
     old = "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
     with_descriptor(table, storageType="i", pathOrInlineDv=old, sizeInBytes=40, cardinality=6)
@@ -99,29 +99,29 @@ def test_absent_and_zero_offset_mean_the_first_vector(table: TableBuilder, offse
     assert ids(table) == LEFT
 
 
-def test_wrong_checksum_is_refused(table: TableBuilder) -> None:
+def test_wrong_checksum_is_rejected(table: TableBuilder) -> None:
     broken(table, GOOD[:-1] + bytes([GOOD[-1] ^ 1]))
 
 
-def test_changed_payload_is_refused(table: TableBuilder) -> None:
+def test_changed_payload_is_rejected(table: TableBuilder) -> None:
     broken(table, GOOD[:40] + bytes([GOOD[40] ^ 4]) + GOOD[41:])
 
 
 @pytest.mark.parametrize("length", [0, 1, 5, 20, len(GOOD) - 1])
-def test_torn_vector_file_is_refused(table: TableBuilder, length: int) -> None:
+def test_torn_vector_file_is_rejected(table: TableBuilder, length: int) -> None:
     broken(table, GOOD[:length])
 
 
-def test_size_that_differs_from_the_files_is_refused(table: TableBuilder) -> None:
+def test_size_that_differs_from_the_files_is_rejected(table: TableBuilder) -> None:
     broken(table, GOOD, sizeInBytes=40)
 
 
-def test_cardinality_that_differs_from_the_vectors_is_refused(table: TableBuilder) -> None:
+def test_cardinality_that_differs_from_the_vectors_is_rejected(table: TableBuilder) -> None:
     broken(table, GOOD, cardinality=7)
 
 
 @pytest.mark.parametrize("offset", [2, 30, 49, 5000, 2**31 - 1])
-def test_offset_that_points_at_no_vector_is_refused(table: TableBuilder, offset: int) -> None:
+def test_offset_that_points_at_no_vector_is_rejected(table: TableBuilder, offset: int) -> None:
     broken(table, GOOD, offset=offset)
 
 
@@ -132,13 +132,13 @@ def test_row_beyond_the_end_of_the_file_is_never_another_row(table: TableBuilder
         ids(table)
 
 
-def test_unknown_storage_type_is_refused(table: TableBuilder) -> None:
+def test_unknown_storage_type_is_rejected(table: TableBuilder) -> None:
     with_descriptor(table, storageType="z", pathOrInlineDv="x", sizeInBytes=1, cardinality=1)
     with pytest.raises(CorruptTableError, match="storage type is none of u, p and i"):
         ids(table)
 
 
-def test_missing_vector_file_is_refused_by_name(table: TableBuilder) -> None:
+def test_missing_vector_file_is_rejected_by_name(table: TableBuilder) -> None:
     table.delete_rows(lambda row: row["id"] == 1)
     (path,) = Path(table.uri).glob("deletion_vector_*.bin")
     path.unlink()
@@ -152,7 +152,7 @@ def test_vectors_hold_though_the_property_forbids_new_ones(table: TableBuilder) 
     assert ids(table) == list(range(10, 40))
 
 
-def test_file_with_every_row_dropped_gives_none(table: TableBuilder) -> None:
+def test_file_with_every_row_dropped_returns_none(table: TableBuilder) -> None:
     table.delete_rows(lambda row: True)
     assert ids(table) == []
     assert open_snapshot(table.uri).scan().count() == 0
@@ -219,7 +219,7 @@ def test_vectors_of_one_file_are_read_by_one_call(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("keys", [[1, 0], [0, 0], [2**31], [2**32 - 1]], ids=str)
-def test_bucket_keys_out_of_order_or_out_of_range_are_refused(table: TableBuilder, keys: list[int]) -> None:
+def test_bucket_keys_out_of_order_or_out_of_range_are_rejected(table: TableBuilder, keys: list[int]) -> None:
     one = encode_vector([5])
     payload = one[:4] + len(keys).to_bytes(8, "little")
     for key in keys:

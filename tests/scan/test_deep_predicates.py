@@ -59,7 +59,7 @@ TEXTS: dict[str, tuple[Callable[[int], str], list[int]]] = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_deep_text_gives_the_rows_of_a_shallow_one(table: Snapshot, name: str) -> None:
+def test_deep_text_returns_the_rows_of_a_shallow_one(table: Snapshot, name: str) -> None:
     text, expected = TEXTS[name]
     # the fixture's limit of recursion is below either
     levels = DEEP if name in ("parentheses", "functions", "not") else 701
@@ -137,7 +137,7 @@ def test_deep_expressions_of_pyarrow_and_polars_translate(table: Snapshot) -> No
     assert from_polars(chain) is not None
 
 
-def test_steps_give_results_and_errors_as_calls_do() -> None:
+def test_steps_return_results_and_errors_as_calls_do() -> None:
     def count(n: int) -> Any:
         if n < 0:
             raise ValueError(n)

@@ -44,7 +44,7 @@ def test_order_is_by_cost_with_what_may_raise_last(predicate: str, expected: lis
     assert ordered(predicate) == expected
 
 
-def test_condition_that_raises_is_asked_of_rows_that_are_left_only(tmp_path: Path) -> None:
+def test_condition_that_raises_is_requested_of_rows_that_are_left_only(tmp_path: Path) -> None:
     rows = pa.table({"x": pa.array([0, 1, 2, 5]), "name": ["a", "b", "c", "d"]})
     write_deltalake(tmp_path / "t", rows)
     table = DeltaTable(tmp_path / "t")

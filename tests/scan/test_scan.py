@@ -74,7 +74,7 @@ def found(table, *args, **options):
 # --- projection ----------------------------------------------------------------------------
 
 
-def test_columns_come_in_the_order_asked_and_ignore_case(plain):
+def test_columns_come_in_the_order_requested_and_ignore_case(plain):
     assert list(found(plain, ["TEXT", "id"])) == ["text", "id"]
 
 
@@ -83,12 +83,12 @@ def test_unknown_column_lists_the_known_ones(plain):
         scan(plain, ["nope"])
 
 
-def test_column_asked_for_twice_is_refused(plain):
+def test_column_requested_twice_is_rejected(plain):
     with pytest.raises(InvalidArgumentError, match="twice"):
         scan(plain, ["id", "ID"])
 
 
-def test_text_in_place_of_a_list_is_refused(plain):
+def test_text_in_place_of_a_list_is_rejected(plain):
     for options in ({"columns": "id"}, {"metadata": "_file_path"}):
         with pytest.raises(InvalidArgumentError, match="list"):
             scan(plain, **options)
@@ -106,7 +106,7 @@ def test_nested_names_at_every_level(tmp_path, mapping):
 
 
 @pytest.mark.parametrize("mapping", [None, "name", "id"])
-def test_dotted_name_gives_the_struct_with_that_field_alone(tmp_path, mapping):
+def test_dotted_name_returns_the_struct_with_that_field_alone(tmp_path, mapping):
     table = TableBuilder(tmp_path).create(NESTED, column_mapping=mapping).append(NESTED_ROWS)
     assert found(table, ["who.AGE", "id"]) == {"Who": [{"age": 1}, None, {"age": 2}], "id": [1, 2, 3]}
     assert found(table, ["who.age", "who.name"]) == found(table, ["Who"])
@@ -192,7 +192,7 @@ def test_positions_count_deleted_rows_and_pruned_groups(with_vectors, tmp_path):
     assert got == {"id": [32, 34, 38], "_file_row_index": [6, 7, 9]}
 
 
-def test_vector_beyond_the_file_is_refused(tmp_path):
+def test_vector_beyond_the_file_is_rejected(tmp_path):
     table = TableBuilder(tmp_path).create({"id": "long"}, features=["deletionVectors"]).append([{"id": 1}, {"id": 2}])
     table.delete_rows({table.paths()[0]: [5]})
     with pytest.raises(DataFileError, match="row 5") as e:
@@ -303,13 +303,13 @@ def test_check_passes_null(tmp_path):
     assert scan(table, plugins=plugins).to_table().num_rows == 6
 
 
-def test_answer_that_is_no_rule_is_refused(tmp_path):
+def test_answer_that_is_no_rule_is_rejected(tmp_path):
     table, plugins = ruled(tmp_path, "a rule")
     with pytest.raises(HookContractError, match="a rule"):
         scan(table, plugins=plugins)
 
 
-def test_hooks_are_asked_once_however_many_files(tmp_path):
+def test_hooks_are_requested_once_however_many_files(tmp_path):
     calls = []
 
     class Counting:
@@ -341,7 +341,7 @@ def test_predicates_choose_the_rows_for_which_they_are_true(with_vectors, text):
     assert scan(with_vectors, predicate=text).count() == len(expected)
 
 
-def test_names_with_dots_and_backticks_are_asked_for_in_backticks(tmp_path):
+def test_names_with_dots_and_backticks_are_requested_in_backticks(tmp_path):
     inner = pa.struct([("x.y", pa.int64()), ("z`", pa.int64())])
     schema = pa.schema([("a.b", pa.int64()), ("`q`", pa.int64()), ("s", inner)])
     table = (
@@ -366,7 +366,7 @@ def test_files_lists_what_is_planned(with_vectors):
     assert {"path", "size", "deletionVector", "partitionValues"} <= set(planned.column_names)
 
 
-def test_files_give_the_columns_that_are_asked_for(with_vectors):
+def test_files_return_the_columns_that_are_requested(with_vectors):
     planned = scan(with_vectors, predicate="kind = 'a' and id > 30").files(["path", "stats"])
     assert planned.column_names == ["path", "stats"]
     assert '"numRecords"' in planned.column("stats")[0].as_py()
@@ -388,13 +388,13 @@ def test_count_reads_footers_where_statistics_are_missing(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [0, 1, 5, 6, 25, 26, 100])
-def test_limit_gives_the_first_rows(with_vectors, limit):
+def test_limit_returns_the_first_rows(with_vectors, limit):
     everything = found(with_vectors)
     assert found(with_vectors, limit=limit) == {k: v[:limit] for k, v in everything.items()}
     assert scan(with_vectors, limit=limit).count() == min(limit, 26)
 
 
-def test_limit_opens_no_more_files_than_statistics_ask_for(tmp_path):
+def test_limit_opens_no_more_files_than_statistics_request(tmp_path):
     table = TableBuilder(tmp_path).create({"id": "long"}).append([{"id": i} for i in range(40)], files=20)
     for path in table.paths()[3:]:
         table.drop(path)
@@ -408,12 +408,12 @@ def test_limit_does_not_trust_statistics_that_promise_too_much(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [-1, 1.5, True, "3"])
-def test_limit_that_is_no_count_is_refused(plain, limit):
+def test_limit_that_is_no_count_is_rejected(plain, limit):
     with pytest.raises(InvalidArgumentError, match="limit"):
         scan(plain, limit=limit)
 
 
-def test_null_in_a_column_without_nulls_is_refused(tmp_path):
+def test_null_in_a_column_without_nulls_is_rejected(tmp_path):
     schema = StructType([Field("id", "long", False)])
     table = TableBuilder(tmp_path).create(schema).append(pa.table({"id": [1, 2]}))
     assert scan(table).schema == pa.schema([pa.field("id", pa.int64(), False)])
@@ -467,7 +467,7 @@ def test_predicate_over_partitions_holds_for_files_with_kept_rows_too(with_vecto
     assert snapshot.scan(predicate="kind = 'a'", files=FileSet.of(files, keep=keep)).count() == got.num_rows
 
 
-def test_constant_named_as_a_column_is_refused(plain):
+def test_constant_named_as_a_column_is_rejected(plain):
     snapshot = open_snapshot(plain.uri)
     with pytest.raises(InvalidArgumentError, match="Two columns"):
         snapshot.scan(constants={"id": ("size", LONG)})

@@ -78,7 +78,7 @@ def main() -> int:
     """Run the command line; return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.spark.matrix", description=__doc__)
     parser.add_argument("version", nargs="*", help=f"which (default: {' '.join(VERSIONS)} {DELTA})")
-    parser.add_argument("--connect", default=CONNECT, help="where Spark Connect is tested too (default: %(default)s)")
+    parser.add_argument("--connect", default=CONNECT, help="if Spark Connect is tested too (default: %(default)s)")
     parser.add_argument("--environments", type=Path, default=ROOT / ".matrix", help="where they are kept")
     parser.add_argument("--pytest", nargs=argparse.REMAINDER, default=[], help="arguments for pytest, up to the end")
     options = parser.parse_args()

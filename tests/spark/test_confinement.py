@@ -51,7 +51,7 @@ READS: dict[str, Callable[[Any, str], Any]] = {
 
 @pytest.mark.parametrize("reference", ["commit", "checkpoint", "vector"])
 @pytest.mark.parametrize("name", READS)
-def test_other_kinds_of_store_are_refused_and_not_reached(
+def test_other_kinds_of_store_are_rejected_and_not_reached(
     spark: Any, tmp_path: Path, spies: Spies, name: str, reference: Reference
 ) -> None:
     paths = spies.paths()

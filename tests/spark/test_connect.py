@@ -45,7 +45,7 @@ def program(java: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[
     return done.stdout.splitlines(), done.stdout[-2000:] + done.stderr[-4000:]
 
 
-def test_connect_gives_the_rows_of_the_arrow_engine(program: tuple[list[str], str]) -> None:
+def test_connect_returns_the_rows_of_the_arrow_engine(program: tuple[list[str], str]) -> None:
     lines, errors = program
     assert "READ" in lines, errors
 

@@ -70,7 +70,7 @@ def first_file(uri: str) -> Path:
 
 
 def break_file(path: Path, data: bytes) -> None:
-    """Give a file other bytes; Hadoop's checksum of it goes."""
+    """Assign a file other bytes; Hadoop's checksum of it goes."""
     path.write_bytes(data)
     (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
 
@@ -79,7 +79,7 @@ def break_file(path: Path, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("route", ["auto", "plain"])
-def test_broken_constraint_is_told_in_a_line_with_its_row(spark: Any, tmp_path: Path, route: Any) -> None:
+def test_broken_constraint_is_reported_in_a_line_with_its_row(spark: Any, tmp_path: Path, route: Any) -> None:
     uri = create(tmp_path / "t", Field("id", LONG), Field("s", TEXT), constraints_small="id < 100")
     rows = spark.sql("SELECT 100L AS id, CAST(NULL AS STRING) AS s")
     error = failing(
@@ -143,7 +143,7 @@ def test_reason_of_a_failed_query_is_in_the_message(
     assert not [f for f in Path(table).rglob("*.parquet") if str(f) not in DeltaTable(table).file_uris()]
 
 
-def test_cancelled_job_is_told_in_a_line(spark: Any, table: str) -> None:
+def test_cancelled_job_is_reported_in_a_line(spark: Any, table: str) -> None:
     spark.udf.register("sleeps", lambda x: time.sleep(20) or x, "long")
     found: list[BaseException] = []
 
@@ -168,24 +168,24 @@ def test_cancelled_job_is_told_in_a_line(spark: Any, table: str) -> None:
 @pytest.mark.parametrize(
     "options", [{"parquet.block.size": "much"}, {"compression": "none such"}, {"maxRecordsPerFile": "some"}]
 )
-def test_option_that_spark_refuses_is_told_in_a_line(spark: Any, table: str, options: dict[str, str]) -> None:
+def test_option_that_spark_rejects_is_reported_in_a_line(spark: Any, table: str, options: dict[str, str]) -> None:
     failing(
         lambda: ds.write(spark.range(3), table, "append", parquet_options=options), EngineError, "much|none such|some"
     )
 
 
-def test_place_that_cant_be_written_is_told_in_a_line(spark: Any) -> None:
+def test_place_that_cant_be_written_is_reported_in_a_line(spark: Any) -> None:
     failing(lambda: ds.write(spark.range(3), "/proc/no/such/place"), EngineError, "/proc/no/such/place")
 
 
-def test_what_is_no_data_frame_is_refused(table: str) -> None:
+def test_what_is_no_data_frame_is_rejected(table: str) -> None:
     failing(lambda: ds.write([1, 2], table, "append"), InvalidArgumentError, "Found list for df")
 
 
 @pytest.mark.parametrize(
     ("condition", "match"), [("t.idd = s.id", "idd"), ("t.id = = s.id", "Syntax error"), ("t.id", "BOOLEAN")]
 )
-def test_condition_that_spark_cant_resolve_is_refused_before_rows_are_written(
+def test_condition_that_spark_cant_resolve_is_rejected_before_rows_are_written(
     spark: Any, table: str, condition: str, match: str
 ) -> None:
     never = spark.range(3).selectExpr("CAST(raise_error('it was run') AS BIGINT) AS id")
@@ -302,7 +302,7 @@ def test_plain_parquet_files_keep_sparks_errors(spark: Any, tmp_path: Path, tabl
         ("1.5D", InvalidArgumentError, "expected text or a whole number"),
     ],
 )
-def test_table_function_that_fails_says_why(spark: Any, table: str, call: str, kind: Any, match: str) -> None:
+def test_table_function_that_fails_states_why(spark: Any, table: str, call: str, kind: Any, match: str) -> None:
     ds.register(spark)
     failing(lambda: spark.sql(f"SELECT * FROM delta_scan({call.format(uri=table)})").collect(), kind, match)
 
@@ -316,7 +316,7 @@ def test_table_function_that_fails_says_why(spark: Any, table: str, call: str, k
         ({"versionAsOf": "99"}, VersionNotFoundError, "the latest is 1"),
     ],
 )
-def test_format_that_fails_says_why(spark: Any, table: str, options: dict[str, str], kind: Any, match: str) -> None:
+def test_format_that_fails_states_why(spark: Any, table: str, options: dict[str, str], kind: Any, match: str) -> None:
     ds.register(spark)
     given = options if "path" in options or not options else {"path": table, **options}
     failing(lambda: spark.read.format("delta_core").options(**given).load().collect(), kind, match)
@@ -360,7 +360,7 @@ def test_statement_that_changes_a_table_names_what_works(spark: Any, table: str,
     assert DeltaTable(table).version() == 1
 
 
-def test_what_the_advice_says_works(spark: Any, table: str) -> None:
+def test_what_the_advice_states_works(spark: Any, table: str) -> None:
     ds.write(spark.range(0), table, "overwrite", replace_where="id >= 3")
     assert ds.read(spark, table).count() == 3
 
@@ -405,7 +405,7 @@ def test_errors_without_a_stack_survive_pickling() -> None:
     assert str(pickle.loads(pickle.dumps(error.__cause__))) == str(error.__cause__)
 
 
-def test_file_that_spark_may_not_read_is_told_from_a_damaged_one(spark: Any, table: str) -> None:
+def test_file_that_spark_may_not_read_is_reported_from_a_damaged_one(spark: Any, table: str) -> None:
     """A chain of exceptions as Spark makes it: who runs as root may read every file."""
     ds.read(spark, table).count()
     place = f"file:{first_file(table)}"

@@ -60,7 +60,7 @@ def refused(frame: Any, kind: type[DeltaError], match: str) -> DeltaError:
 @REPLAYS
 @pytest.mark.parametrize("statistics", ["json", "struct"])
 @pytest.mark.parametrize("rows", [[1, 3], [0, 2**31 + 5], [70_000]])
-def test_vector_beyond_the_files_rows_is_refused(
+def test_vector_beyond_the_files_rows_is_rejected(
     spark: Any, tmp_path: Path, least: int | None, rows: list[int], statistics: Any
 ) -> None:
     made = vectors(tmp_path, rows, statistics=statistics)
@@ -96,7 +96,7 @@ def empty(path: Path) -> None:
 
 @REPLAYS
 @pytest.mark.parametrize("tear", [cut, end, flip, empty])
-def test_torn_vector_is_refused(spark: Any, tmp_path: Path, least: int | None, tear: Callable[[Path], None]) -> None:
+def test_torn_vector_is_rejected(spark: Any, tmp_path: Path, least: int | None, tear: Callable[[Path], None]) -> None:
     made = vectors(tmp_path, [1])
     frame = frames(spark, made, least)
     (file,) = Path(made.uri).glob("deletion_vector*")
@@ -106,7 +106,7 @@ def test_torn_vector_is_refused(spark: Any, tmp_path: Path, least: int | None, t
 
 
 @REPLAYS
-def test_missing_vector_is_refused_with_its_path(spark: Any, tmp_path: Path, least: int | None) -> None:
+def test_missing_vector_is_rejected_with_its_path(spark: Any, tmp_path: Path, least: int | None) -> None:
     made = vectors(tmp_path, [1])
     frame = frames(spark, made, least)
     (file,) = Path(made.uri).glob("deletion_vector*")
@@ -117,7 +117,7 @@ def test_missing_vector_is_refused_with_its_path(spark: Any, tmp_path: Path, lea
 
 
 @REPLAYS
-def test_torn_vector_within_the_log_is_refused(spark: Any, tmp_path: Path, least: int | None) -> None:
+def test_torn_vector_within_the_log_is_rejected(spark: Any, tmp_path: Path, least: int | None) -> None:
     made = vectors(tmp_path, [1], storage="i")
     actions = made.vector_actions({made.paths()[1]: [0, 1]}, storage="i")
     for action in actions:
@@ -131,7 +131,7 @@ def test_torn_vector_within_the_log_is_refused(spark: Any, tmp_path: Path, least
 
 
 @REPLAYS
-def test_partition_value_of_another_type_is_refused(spark: Any, tmp_path: Path, least: int | None) -> None:
+def test_partition_value_of_another_type_is_rejected(spark: Any, tmp_path: Path, least: int | None) -> None:
     made = TableBuilder(tmp_path / "t").create({"id": "long", "p": "integer"}, partition_by=["p"])
     made.append([{"id": 1, "p": 1}])
     add = {"path": "x.parquet", "partitionValues": {"p": "one"}, "size": 5, "modificationTime": 1, "dataChange": True}
@@ -143,7 +143,7 @@ def test_partition_value_of_another_type_is_refused(spark: Any, tmp_path: Path, 
 # --- what is whose -------------------------------------------------------------------------
 
 
-def test_columns_by_id_that_the_session_does_not_find_are_refused(spark: Any, tmp_path: Path) -> None:
+def test_columns_by_id_that_the_session_does_not_find_are_rejected(spark: Any, tmp_path: Path) -> None:
     made = TableBuilder(tmp_path / "t").create({"id": "long"}, column_mapping="id").append([{"id": 1}])
     frame = read(spark, made.uri)
     spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "false")

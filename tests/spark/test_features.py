@@ -47,7 +47,7 @@ def test_change_feed_has_the_rows_of_the_arrow_engine(spark: Any, golden: Path, 
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_rows_that_a_vector_newly_drops_are_told_as_deleted(spark: Any, tmp_path: Path, route: Any) -> None:
+def test_rows_that_a_vector_newly_drops_are_reported_as_deleted(spark: Any, tmp_path: Path, route: Any) -> None:
     table = TableBuilder(tmp_path / "t").create(
         {"id": "long"},
         features=["deletionVectors", "changeDataFeed"],
@@ -60,7 +60,7 @@ def test_rows_that_a_vector_newly_drops_are_told_as_deleted(spark: Any, tmp_path
     assert told == {(3, "delete", 2), (4, "delete", 3), (8, "delete", 3)}
 
 
-def test_changes_of_a_table_that_keeps_none_are_refused(spark: Any, tmp_path: Path) -> None:
+def test_changes_of_a_table_that_keeps_none_are_rejected(spark: Any, tmp_path: Path) -> None:
     table = TableBuilder(tmp_path / "t").create({"id": "long"}, protocol=(1, 2))
     with pytest.raises(UnsupportedOperationError, match="changeDataFeed"):
         read_changes(spark, table.uri)
@@ -104,7 +104,7 @@ def test_checks_of_a_plugin_pass_sound_rows(spark: Any, tmp_path: Path, route: A
 
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("options", [{}, {"columns": ["id"]}, {"predicate": "id = 3"}, {"columns": []}])
-def test_checks_of_a_plugin_fail_on_a_row_that_no_one_asked_for(
+def test_checks_of_a_plugin_fail_on_a_row_that_no_one_requested(
     spark: Any, tmp_path: Path, options: dict[str, Any], route: Any
 ) -> None:
     frame = read(spark, checked(tmp_path, spoil=True).uri, route=route, **options)
@@ -143,7 +143,7 @@ def test_template_nests_and_quotes_names() -> None:
     assert text == "concat(concat(`a b`, `a b`), concat(`a b`, `a b`))"
 
 
-def test_rule_that_would_follow_the_sessions_zone_is_refused_by_name() -> None:
+def test_rule_that_would_follow_the_sessions_zone_is_rejected_by_name() -> None:
     born = Column(("born",))
     check_zone(
         Call(">", (born, Literal(datetime(2024, 1, 1, tzinfo=UTC), PrimitiveType("timestamp")))), "Asia/Tokyo", "f"

@@ -172,7 +172,7 @@ def test_table_has_the_rows_of_the_arrow_engine(spark: Any, record: dict[str, An
 
 
 @pytest.mark.parametrize("record", cases("error", "error-or-rows"))
-def test_broken_table_is_refused_as_by_the_arrow_engine(spark: Any, record: dict[str, Any]) -> None:
+def test_broken_table_is_rejected_as_by_the_arrow_engine(spark: Any, record: dict[str, Any]) -> None:
     expected = refusal(lambda: open_snapshot(uri(record)).scan().to_table())
     if expected is None:
         assert_same_as_arrow(spark, record)

@@ -87,7 +87,7 @@ def test_new_commits_keep_what_was_loaded_of_the_checkpoint(uri: str) -> None:
     assert second.files.parts[-1].chunk is chunk
 
 
-def test_table_that_was_made_anew_is_read_anew(uri: str, tmp_path: Path) -> None:
+def test_table_that_was_made_again_is_read_again(uri: str, tmp_path: Path) -> None:
     write_deltalake(uri, rows(3), mode="append")
     first = opened(uri)
     names = set(first.files.columns(["path"]).column("path").to_pylist())
@@ -99,7 +99,7 @@ def test_table_that_was_made_anew_is_read_anew(uri: str, tmp_path: Path) -> None
     assert names.isdisjoint(again.files.columns(["path"]).column("path").to_pylist())
 
 
-def test_table_made_anew_in_files_of_the_same_sizes_and_times_is_read_anew(tmp_path: Path) -> None:
+def test_table_made_again_in_files_of_the_same_sizes_and_times_is_read_again(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
 
     def made(*numbers: int) -> list[int]:
@@ -145,7 +145,9 @@ def test_relative_place_is_another_table_in_another_folder(tmp_path: Path, monke
     assert found == [[1], [2]]
 
 
-def test_remote_table_that_was_made_anew_within_its_stores_clock_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remote_table_that_was_made_again_within_its_stores_clock_is_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     uri = f"memory://held-{uuid.uuid4().hex}/t"
     monkeypatch.setattr(held, "_stamps", lambda *_: Stamps({f"{0:020}.json": (1, 1)}, False))
     write_deltalake(uri, rows(1, 2))
@@ -157,7 +159,7 @@ def test_remote_table_that_was_made_anew_within_its_stores_clock_is_read_anew(mo
     assert same_as_fresh(opened(uri))
 
 
-def test_commit_that_was_replaced_in_place_is_read_anew(uri: str, tmp_path: Path) -> None:
+def test_commit_that_was_replaced_in_place_is_read_again(uri: str, tmp_path: Path) -> None:
     write_deltalake(uri, rows(3), mode="append")
     opened(uri).files.columns(COLUMNS)
     commit = tmp_path / "t" / "_delta_log" / f"{1:020}.json"

@@ -15,7 +15,7 @@ FOLDER = Path(sources.__file__).parent
 JARS = Path(pyspark.__file__).parent / "jars"
 
 
-def test_every_class_stands_in_a_file_of_its_name() -> None:
+def test_every_class_is_in_a_file_of_its_name() -> None:
     files = sorted(FOLDER.glob("*.java"))
     assert len(files) > 10
     for file in files:

@@ -91,7 +91,7 @@ def test_files_are_named_in_one_call_of_any_filter_and_none(spark: Any, table: T
     assert frame.select("id").inputFiles() == frame.inputFiles()
 
 
-def test_table_of_plain_columns_is_read_by_the_plan_of_its_bare_files(spark: Any, tmp_path: Path) -> None:
+def test_table_of_plain_columns_is_read_by_the_plan_of_its_plain_files(spark: Any, tmp_path: Path) -> None:
     made = TableBuilder(tmp_path / "t").create({"id": "long", "s": "string"}).append([{"id": 1, "s": "a"}])
 
     def shown(frame: Any) -> str:

@@ -365,7 +365,7 @@ def test_versions_of_a_table_share_one_checkpoint_and_tables_are_bounded(spark: 
     assert {Path(k.uri).name for k in replay_cache._held} == {f"t{i}" for i in range(2, 6)}
 
 
-def test_a_table_made_anew_at_the_same_place_is_another(spark: Any, tmp_path: Path) -> None:
+def test_a_table_made_again_at_the_same_place_is_another(spark: Any, tmp_path: Path) -> None:
     import shutil
 
     for value in (1, 2):
@@ -395,7 +395,7 @@ def test_checkpoint_that_vanishes_is_missing(spark: Any, small: TableBuilder) ->
         frame(spark, scan, parallel_from=0)
 
 
-def test_checkpoint_that_is_replaced_is_read_anew(spark: Any, small: TableBuilder) -> None:
+def test_checkpoint_that_is_replaced_is_read_again(spark: Any, small: TableBuilder) -> None:
     """Spark reads columns when a query needs them: by then another writer may have written the checkpoint again."""
     small.append([{"id": 4, "p": "a"}])
     (file,) = (Path(small.uri) / "_delta_log").glob("*.checkpoint.parquet")
@@ -409,7 +409,7 @@ def test_checkpoint_that_is_replaced_is_read_anew(spark: Any, small: TableBuilde
         assert {r["id"] for r in found.where("p = 'b'").collect()} == {1, 3}
 
 
-def test_partition_value_of_another_type_is_refused_by_name(spark: Any, tmp_path: Path) -> None:
+def test_partition_value_of_another_type_is_rejected_by_name(spark: Any, tmp_path: Path) -> None:
     made = TableBuilder(tmp_path / "t").create({"id": "long", "p": "integer"}, partition_by=["p"])
     made.append([{"id": 1, "p": 1}])
     add = {"path": "x.parquet", "partitionValues": {"p": "one"}, "size": 5, "modificationTime": 1, "dataChange": True}

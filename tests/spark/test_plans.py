@@ -340,7 +340,7 @@ def test_cached_rows_are_found_by_another_read_of_the_version_and_by_no_other(
         first.unpersist()
 
 
-def test_cached_rows_of_a_table_that_was_made_anew_are_not_found(spark: Any, tmp_path: Path) -> None:
+def test_cached_rows_of_a_table_that_was_made_again_are_not_found(spark: Any, tmp_path: Path) -> None:
     """The builder returns the same id to a table in the same place."""
     first = TableBuilder(tmp_path / "t").create({"id": "long"}).append([{"id": 1}])
     cached = read(spark, first.uri).cache()

@@ -139,7 +139,7 @@ def test_nested_columns_keep_their_logical_names(spark: Any, nested: TableBuilde
         (["id"], "s is null"),
     ],
 )
-def test_columns_and_predicate_give_what_the_arrow_engine_gives(
+def test_columns_and_predicate_return_what_the_arrow_engine_returns(
     spark: Any, nested: TableBuilder, columns: list[str], predicate: Any, route: Any
 ) -> None:
     found = read(spark, nested.uri, columns=columns, predicate=predicate, route=route).toArrow()
@@ -149,7 +149,7 @@ def test_columns_and_predicate_give_what_the_arrow_engine_gives(
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_metadata_columns_say_file_and_position(spark: Any, nested: TableBuilder, route: Any) -> None:
+def test_metadata_columns_state_file_and_position(spark: Any, nested: TableBuilder, route: Any) -> None:
     names = ["_file_path", "_file_row_index"]
     found = read(spark, nested.uri, columns=["id"], metadata=names, route=route).toArrow()
     assert_same_rows(plain(found), plain(open_snapshot(nested.uri).scan(["id"], names).to_table()))
@@ -209,7 +209,7 @@ def test_row_ids_and_versions_follow_files_and_materialised_columns(spark: Any, 
     assert 1000 in found.column("_row_id").to_pylist()
 
 
-def test_older_file_without_the_column_gives_null_and_never_the_default(spark: Any, tmp_path: Path) -> None:
+def test_older_file_without_the_column_returns_null_and_never_the_default(spark: Any, tmp_path: Path) -> None:
     table = TableBuilder(tmp_path / "t").create({"id": "long"}).append([{"id": 1}])
     default = {"CURRENT_DEFAULT": "7", "EXISTS_DEFAULT": "7"}
     fields = [
@@ -256,7 +256,7 @@ def test_swapped_physical_names_find_rows_by_id(spark: Any, tmp_path: Path) -> N
         assert frame.where("a = 5").count() == 0
 
 
-def test_session_that_switches_field_ids_off_is_refused_not_misread(spark: Any, tmp_path: Path) -> None:
+def test_session_that_switches_field_ids_off_is_rejected_not_misread(spark: Any, tmp_path: Path) -> None:
     table = TableBuilder(tmp_path / "t").create({"id": "long"}, column_mapping="id").append([{"id": 1}])
     frame = read(spark, table.uri)
     spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "false")
@@ -268,7 +268,7 @@ def test_session_that_switches_field_ids_off_is_refused_not_misread(spark: Any, 
 # --- refusals ------------------------------------------------------------------------------
 
 
-def test_what_is_not_there_is_refused_by_name(spark: Any, tmp_path: Path) -> None:
+def test_what_is_not_there_is_rejected_by_name(spark: Any, tmp_path: Path) -> None:
     table = TableBuilder(tmp_path / "t").create({"id": "long"})
     with pytest.raises(TableNotFoundError):
         read(spark, tmp_path / "nothing")

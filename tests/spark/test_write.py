@@ -88,7 +88,7 @@ def test_replace_where_on_data_keeps_the_other_rows_of_a_file(spark: Any, tmp_pa
     assert rows(tmp_path) == [(0, "x"), (1, "x"), (100, "y"), (2, "x"), (None, "x")]
 
 
-def test_rows_outside_the_predicate_are_refused_and_nothing_is_left(spark: Any, tmp_path: Path) -> None:
+def test_rows_outside_the_predicate_are_rejected_and_nothing_is_left(spark: Any, tmp_path: Path) -> None:
     ds.write(spark.range(6), tmp_path)
     before = data_files(tmp_path)
     with pytest.raises(ConstraintViolationError, match="replaceWhere"):
@@ -135,12 +135,12 @@ def test_replacing_what_nothing_matches_appends(spark: Any, tmp_path: Path) -> N
         {"mode": "append", "data_change": False},
     ],
 )
-def test_options_that_exclude_each_other_are_refused(spark: Any, tmp_path: Path, options: dict[str, Any]) -> None:
+def test_options_that_exclude_each_other_are_rejected(spark: Any, tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgumentError):
         ds.write(spark.range(1), tmp_path, **options)
 
 
-def test_rows_arranged_anew_change_no_data(spark: Any, tmp_path: Path) -> None:
+def test_rows_arranged_again_change_no_data(spark: Any, tmp_path: Path) -> None:
     ds.write(spark.range(8).repartition(4), tmp_path)
     ds.write(ds.read(spark, tmp_path).coalesce(1), tmp_path, "overwrite", data_change=False)
     assert rows(tmp_path) == [(i,) for i in range(8)]
@@ -226,7 +226,7 @@ def test_value_that_does_not_fit_fails_the_write(spark: Any, tmp_path: Path, tab
     assert not data_files(tmp_path)
 
 
-def test_type_that_does_not_fit_is_refused_by_name(spark: Any, tmp_path: Path) -> None:
+def test_type_that_does_not_fit_is_rejected_by_name(spark: Any, tmp_path: Path) -> None:
     ds.write(frame(spark, "SELECT 1 AS x"), tmp_path)
     with pytest.raises(SchemaMismatchError, match="Column x comes as string"):
         ds.write(frame(spark, "SELECT '1' AS x"), tmp_path, "append")
@@ -295,7 +295,7 @@ def test_partition_values_of_every_type_come_back(spark: Any, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("value", ["'__HIVE_DEFAULT_PARTITION__'", "X'FF'"])
-def test_partition_value_that_no_directory_can_say_is_refused(spark: Any, tmp_path: Path, value: str) -> None:
+def test_partition_value_that_no_directory_can_state_is_rejected(spark: Any, tmp_path: Path, value: str) -> None:
     with pytest.raises(ConstraintViolationError):
         ds.write(frame(spark, f"SELECT 1 AS id, {value} AS p"), tmp_path, partition_by="p")
 
@@ -311,7 +311,7 @@ def test_optimised_write_makes_few_files(spark: Any, tmp_path: Path) -> None:
     assert len(adds(tmp_path)) == 2
 
 
-def test_column_mapping_gives_physical_names_and_ids(spark: Any, tmp_path: Path) -> None:
+def test_column_mapping_returns_physical_names_and_ids(spark: Any, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     made = frame(spark, "SELECT 1L AS `a b`, named_struct('x', 2, 'y', array(named_struct('z', 3))) AS o, 'p' AS part")

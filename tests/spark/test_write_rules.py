@@ -62,7 +62,7 @@ def test_generated_partition_column_makes_the_directories(spark: Any, tmp_path: 
     assert [str(r[0]) for r in rows(tmp_path, "day")] == ["1969-12-31", "1970-01-01", "1970-01-02"]
 
 
-def test_rule_that_follows_the_sessions_zone_is_refused(spark: Any, tmp_path: Path) -> None:
+def test_rule_that_follows_the_sessions_zone_is_rejected(spark: Any, tmp_path: Path) -> None:
     fields = (
         Field("t", PrimitiveType("timestamp")),
         Field("day", PrimitiveType("date"), metadata={"delta.generationExpression": "CAST(t AS DATE)"}),

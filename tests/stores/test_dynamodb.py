@@ -271,7 +271,7 @@ def test_lost_answer_of_dynamodb_is_settled(
     assert read(storage, 0) == ours.data
 
 
-def test_state_that_stays_unknown_is_said_and_the_bytes_stay(
+def test_state_that_stays_unknown_is_reported_and_the_bytes_stay(
     make_committer: Callable[[], DynamoCommitter], storage: Storage, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PAUSE", 0.0)
@@ -301,7 +301,7 @@ def test_claim_that_can_not_be_looked_up_is_not_called_lost(
         made.commit(proposal(0))
 
 
-def test_refusal_of_dynamodb_is_certain(
+def test_rejection_of_dynamodb_is_certain(
     make_committer: Callable[[], DynamoCommitter], storage: Storage, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from botocore.exceptions import ClientError
@@ -339,7 +339,7 @@ def test_failure_before_the_claim_is_certain(
 # --- wrong set-ups -------------------------------------------------------------------------
 
 
-def test_other_spelling_of_the_path_is_refused(moto: Server, make_committer: Callable[[], DynamoCommitter]) -> None:
+def test_other_spelling_of_the_path_is_rejected(moto: Server, make_committer: Callable[[], DynamoCommitter]) -> None:
     make_committer().commit(proposal(0))
     path = moto.bucket.replace("s3://", "s3a://")
     other = committer(open_storage(path, moto.options), moto.options)
@@ -356,7 +356,7 @@ def test_path_under_which_others_commit_may_be_given(moto: Server, client: Any) 
     assert items(client, moto)[0]["tablePath"]["S"].startswith("s3a://")
 
 
-def test_entries_of_a_table_that_is_gone_are_refused(
+def test_entries_of_a_table_that_is_gone_are_rejected(
     moto: Server, make_committer: Callable[[], DynamoCommitter], storage: Storage
 ) -> None:
     make_committer().commit(proposal(0))
@@ -415,7 +415,7 @@ def test_deltalake_and_we_append_at_once_and_nothing_is_lost(moto: Server, clien
     assert {i["complete"]["S"] for i in items(client, moto)} == {"true"}
 
 
-def test_writer_that_asks_no_dynamodb_is_not_overwritten(
+def test_writer_that_requests_no_dynamodb_is_not_overwritten(
     make_committer: Callable[[], DynamoCommitter],
     storage: Storage,
     client: Any,
@@ -499,6 +499,6 @@ def test_provisioned_throughput_is_taken() -> None:
 @pytest.mark.parametrize(
     "options", [{"spark.io.delta.storage.S3DynamoDBLogStore.ddb.ttl": "-1"}, {"DELTA_DYNAMO_BILLING_MODE": "free"}]
 )
-def test_impossible_option_is_refused(options: dict[str, Any]) -> None:
+def test_impossible_option_is_rejected(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgumentError, match="expected"):
         read_settings({"DELTA_DYNAMO_TABLE_NAME": "t", **options})

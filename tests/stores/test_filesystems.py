@@ -109,7 +109,7 @@ def test_filesystem_that_proves_itself_commits(scheme: str, tmp_path: Path) -> N
         ("copying", "neither creates files exclusively nor renames them"),
     ],
 )
-def test_filesystem_that_loses_commits_is_refused(scheme: str, what: str, tmp_path: Path) -> None:
+def test_filesystem_that_loses_commits_is_rejected(scheme: str, what: str, tmp_path: Path) -> None:
     storage = open_storage(f"{scheme}://{tmp_path}/t")
     for _ in range(2):  # a failed proof is not remembered as a success
         with pytest.raises(CommitError, match=what) as caught:
@@ -205,14 +205,14 @@ def test_chains_of_filesystems_are_read_and_never_written(chain: str, tmp_path: 
         again.put_if_absent("x", b"")
 
 
-def test_chain_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
+def test_chain_that_leads_nowhere_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match=r"nothing\.zip"):
         DeltaTable(f"zip://t::{tmp_path}/nothing.zip")
     with pytest.raises(InvalidArgumentError, match="nosuch"):
         DeltaTable(f"simplecache::nosuch://{tmp_path}")
 
 
-def test_unknown_scheme_is_refused_by_name() -> None:
+def test_unknown_scheme_is_rejected_by_name() -> None:
     with pytest.raises(InvalidArgumentError, match="nosuch"):
         open_storage("nosuch://bucket/t")
 

@@ -59,7 +59,7 @@ def _forbid_links(monkeypatch: pytest.MonkeyPatch, error: int = errno.EPERM) -> 
     monkeypatch.setattr(os, "link", refuse)
 
 
-def test_disk_without_links_or_exclusive_renames_is_refused_by_name(
+def test_disk_without_links_or_exclusive_renames_is_rejected_by_name(
     storage: Storage, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _forbid_links(monkeypatch)
@@ -69,7 +69,7 @@ def test_disk_without_links_or_exclusive_renames_is_refused_by_name(
     assert files() == []
 
 
-def test_disk_whose_exclusive_rename_is_not_implemented_is_refused(
+def test_disk_whose_exclusive_rename_is_not_implemented_is_rejected(
     storage: Storage, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _forbid_links(monkeypatch, errno.ENOTSUP)
@@ -145,7 +145,7 @@ def test_failing_sync_reports_no_success(storage: Storage, files: Files, monkeyp
     assert files() == []
 
 
-def test_folder_without_write_permission_is_refused(storage: Storage, files: Files) -> None:
+def test_folder_without_write_permission_is_rejected(storage: Storage, files: Files) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may write anywhere")
     root = Path(storage.root)

@@ -47,7 +47,7 @@ def test_missing_table_raises_the_error_of_both_families(tmp_path: Path) -> None
         DeltaTable(tmp_path / "nothing")
 
 
-def test_version_that_does_not_exist_is_refused_with_the_latest(builder: TableBuilder) -> None:
+def test_version_that_does_not_exist_is_rejected_with_the_latest(builder: TableBuilder) -> None:
     with pytest.raises(VersionNotFoundError, match="latest is 2"):
         DeltaTable(builder.uri, version=7)
 
@@ -58,7 +58,7 @@ def test_loading_options_of_the_peer_change_nothing(builder: TableBuilder) -> No
     assert table.table_config == (True, 4, True)
 
 
-def test_is_deltatable_tells_tables_from_other_places(builder: TableBuilder, tmp_path: Path) -> None:
+def test_is_deltatable_reports_tables_from_other_places(builder: TableBuilder, tmp_path: Path) -> None:
     assert DeltaTable.is_deltatable(builder.uri)
     assert not DeltaTable.is_deltatable(tmp_path)
     assert not DeltaTable.is_deltatable(str(tmp_path / "nothing"))
@@ -75,7 +75,7 @@ def test_table_whose_first_commits_are_gone_counts_as_a_table(builder: TableBuil
     assert DeltaTable.is_deltatable(builder.uri)
 
 
-def test_time_zone_that_nobody_knows_is_refused_at_once(builder: TableBuilder) -> None:
+def test_time_zone_that_nobody_has_is_rejected_at_once(builder: TableBuilder) -> None:
     with pytest.raises(InvalidArgumentError, match="Europe/Atlantis"):
         DeltaTable(builder.uri, timezone="Europe/Atlantis")
 
@@ -83,7 +83,7 @@ def test_time_zone_that_nobody_knows_is_refused_at_once(builder: TableBuilder) -
 # --- what it specifies --------------------------------------------------------------------------
 
 
-def test_metadata_protocol_and_schema_say_what_the_log_says(builder: TableBuilder) -> None:
+def test_metadata_protocol_and_schema_state_what_the_log_states(builder: TableBuilder) -> None:
     table = DeltaTable(builder.uri)
     metadata = table.metadata()
     assert metadata.id == builder.state.metadata["id"]
@@ -155,13 +155,13 @@ def test_time_after_the_last_commit_loads_the_latest(builder: TableBuilder) -> N
     assert table.version() == 2
 
 
-def test_time_before_the_first_commit_is_refused(builder: TableBuilder) -> None:
+def test_time_before_the_first_commit_is_rejected(builder: TableBuilder) -> None:
     with pytest.raises(VersionNotFoundError):
         DeltaTable(builder.uri).load_as_version("2001-01-01T00:00:00Z")
 
 
 @pytest.mark.parametrize("value", [1.5, None, True, b"1"])
-def test_version_of_another_type_is_refused(builder: TableBuilder, value: object) -> None:
+def test_version_of_another_type_is_rejected(builder: TableBuilder, value: object) -> None:
     with pytest.raises(TypeError):
         DeltaTable(builder.uri).load_as_version(value)  # type: ignore[arg-type]
 
@@ -181,14 +181,14 @@ def test_version_may_be_any_kind_of_whole_number(builder: TableBuilder, kind: Ca
 
 
 @pytest.mark.parametrize("value", [True, np.True_, 1.0, np.float64(1), -1, np.int64(-1), "1"])
-def test_version_that_is_no_whole_number_is_refused(builder: TableBuilder, value: Any) -> None:
+def test_version_that_is_no_whole_number_is_rejected(builder: TableBuilder, value: Any) -> None:
     table = DeltaTable(builder.uri)
     for call in (lambda: DeltaTable(builder.uri, version=value), lambda: table.snapshot(value)):
         with pytest.raises(InvalidArgumentError, match="a whole number from 0 on"):
             call()
 
 
-def test_text_that_is_no_time_is_refused_as_the_peer_does(builder: TableBuilder) -> None:
+def test_text_that_is_no_time_is_rejected_as_the_peer_does(builder: TableBuilder) -> None:
     with pytest.raises(ValueError, match="ISO 8601"):
         DeltaTable(builder.uri).load_as_version("1")
 
@@ -245,7 +245,7 @@ def test_file_uris_are_pruned_by_partitions_and_statistics(
     assert len(table.file_uris(predicate)) == count
 
 
-def test_two_filters_or_a_mixed_one_are_refused(builder: TableBuilder) -> None:
+def test_two_filters_or_a_mixed_one_are_rejected(builder: TableBuilder) -> None:
     table = DeltaTable(builder.uri)
     with pytest.raises(ValueError, match="two filters"):
         table.file_uris([("kind", "=", "a")], file_pruning_predicate="kind = 'a'")
@@ -269,14 +269,14 @@ def test_table_without_partitions_has_none(vectors: TableBuilder) -> None:
     assert DeltaTable(vectors.uri).partitions() == []
 
 
-def test_count_is_what_statistics_tell(builder: TableBuilder, vectors: TableBuilder) -> None:
+def test_count_is_what_statistics_report(builder: TableBuilder, vectors: TableBuilder) -> None:
     assert DeltaTable(builder.uri).count() == 4
     assert DeltaTable(vectors.uri).count() == 6, "deleted rows are still in the files"
     builder.append([{"id": 9, "kind": "z", "amount": 1.0}], statistics=False)
     assert DeltaTable(builder.uri).count() == 4
 
 
-def test_deletion_vectors_say_which_rows_are_there(vectors: TableBuilder) -> None:
+def test_deletion_vectors_state_which_rows_are_there(vectors: TableBuilder) -> None:
     found = DeltaTable(vectors.uri).deletion_vectors().read_all()
     assert found.schema.names == ["filepath", "selection_vector"]
     (row,) = found.to_pylist()
@@ -298,7 +298,7 @@ def test_table_without_vectors_has_an_empty_stream_of_them(builder: TableBuilder
 # --- rows ----------------------------------------------------------------------------------
 
 
-def test_to_pyarrow_table_gives_columns_in_the_order_asked_twice_if_asked(builder: TableBuilder) -> None:
+def test_to_pyarrow_table_returns_columns_in_the_order_requested_twice_if_requested(builder: TableBuilder) -> None:
     table = DeltaTable(builder.uri)
     assert table.to_pyarrow_table().sort_by("id").equals(builder.expected().sort_by("id"))
     found = table.to_pyarrow_table(columns=["amount", "id", "amount"])
@@ -340,7 +340,7 @@ def test_to_pandas_takes_a_types_mapper(builder: TableBuilder) -> None:
     assert sorted(frame["id"]) == [1, 2, 3, 4]
 
 
-def test_scan_is_read_as_often_as_asked_with_metadata_columns_and_limit(vectors: TableBuilder) -> None:
+def test_scan_is_read_as_often_as_requested_with_metadata_columns_and_limit(vectors: TableBuilder) -> None:
     scan = DeltaTable(vectors.uri).scan(["id"], "id > 0", metadata=["_file_row_index"], limit=2)
     rows = [{"id": 2, "_file_row_index": 2}, {"id": 3, "_file_row_index": 3}]
     assert pa.table(scan).to_pylist() == scan.to_reader().read_all().to_pylist() == rows
@@ -366,7 +366,7 @@ def _changes(reader: pa.RecordBatchReader) -> list[tuple[int, str, int]]:
     return sorted(zip(*(table.column(n).to_pylist() for n in names), strict=True), key=lambda c: (c[2], c[0]))
 
 
-def test_load_cdf_gives_the_changes_of_a_range(fed: TableBuilder) -> None:
+def test_load_cdf_returns_the_changes_of_a_range(fed: TableBuilder) -> None:
     table = DeltaTable(fed.uri)
     assert _changes(table.load_cdf()) == [(1, "insert", 1), (2, "insert", 2), (1, "delete", 3)]
     assert _changes(table.load_cdf(2, 2)) == [(2, "insert", 2)]
@@ -379,7 +379,7 @@ def test_load_cdf_takes_times(fed: TableBuilder) -> None:
     assert _changes(table.load_cdf(starting_timestamp=at[1], ending_timestamp=at[1])) == [(1, "insert", 1)]
 
 
-def test_load_cdf_gives_the_columns_asked_for_only(fed: TableBuilder) -> None:
+def test_load_cdf_returns_the_columns_requested_only(fed: TableBuilder) -> None:
     table = DeltaTable(fed.uri)
     assert table.load_cdf(columns=["id"]).schema.names == ["id"]
     assert table.load_cdf(columns=["_change_type", "id"]).schema.names == ["_change_type", "id"]
@@ -405,7 +405,7 @@ def test_load_cdf_filter_on_a_column_that_is_not_returned(fed: TableBuilder) -> 
     assert sorted(found.read_all().column("id").to_pylist()) == [1, 2]
 
 
-def test_load_cdf_beyond_the_latest_version_is_empty_or_refused(fed: TableBuilder) -> None:
+def test_load_cdf_beyond_the_latest_version_is_empty_or_rejected(fed: TableBuilder) -> None:
     table = DeltaTable(fed.uri)
     with pytest.raises(exceptions.DeltaError, match="from version 9 on; the table's latest version is 3"):
         table.load_cdf(9)
@@ -422,7 +422,7 @@ def test_load_cdf_up_to_a_version_that_is_not_there_yet_ends_at_the_latest_as_th
     assert sorted(theirs.column("id").to_pylist()) == [1, 2]
 
 
-def test_verb_of_a_feature_that_the_table_lacks_names_the_feature(builder: TableBuilder) -> None:
+def test_operation_of_a_feature_that_the_table_lacks_names_the_feature(builder: TableBuilder) -> None:
     with pytest.raises(UnsupportedOperationError, match="changeDataFeed"):
         DeltaTable(builder.uri).load_cdf()
     with pytest.raises(UnsupportedOperationError, match="no plugin"):
@@ -431,7 +431,7 @@ def test_verb_of_a_feature_that_the_table_lacks_names_the_feature(builder: Table
         DeltaTable(builder.uri).verb("add_constraints")
 
 
-def test_verb_is_bound_to_the_version_that_is_loaded(fed: TableBuilder) -> None:
+def test_operation_is_bound_to_the_version_that_is_loaded(fed: TableBuilder) -> None:
     table = DeltaTable(fed.uri, version=2)
     assert table.verb("changes")(1).count() == 2
 
@@ -440,7 +440,7 @@ def test_verb_is_bound_to_the_version_that_is_loaded(fed: TableBuilder) -> None:
 
 
 class OtherFormat:
-    """A format for `test_open_table_asks_installed_formats`."""
+    """A format for `test_open_table_requests_installed_formats`."""
 
     def __init__(self, uri: object, **options: object) -> None:
         self.uri, self.options = uri, options
@@ -450,13 +450,13 @@ class OtherFormat:
         return Path(uri, "other").exists()
 
 
-def test_open_table_gives_the_class_of_what_lies_there(builder: TableBuilder) -> None:
+def test_open_table_returns_the_class_of_what_lies_there(builder: TableBuilder) -> None:
     table = open_table(builder.uri, version=1)
     assert isinstance(table, DeltaTable)
     assert table.version() == 1
 
 
-def test_open_table_asks_installed_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_table_requests_installed_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Point:
         name = "other"
 

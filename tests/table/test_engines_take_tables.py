@@ -169,7 +169,7 @@ def test_query_that_fails_raises_the_engines_words(engine: str, sql: str) -> Non
         QueryBuilder(engine=engine).execute(sql)
 
 
-def test_query_builder_without_an_engine_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_query_builder_without_an_engine_states_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("delta_core.query.find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match="pip install datafusion"):
         QueryBuilder()
@@ -276,6 +276,6 @@ def test_scanned_dataset_joins_in_memory(wide: TableBuilder) -> None:
 
 
 @pytest.mark.parametrize("method", ["filter", "replace_schema"])
-def test_scanned_dataset_refuses_what_only_pyarrows_own_can(wide: TableBuilder, method: str) -> None:
+def test_scanned_dataset_rejects_what_only_pyarrows_own_can(wide: TableBuilder, method: str) -> None:
     with pytest.raises(UnsupportedOperationError, match=method):
         getattr(DeltaTable(wide.uri).dataset(), method)(None)

@@ -124,7 +124,7 @@ def test_writes_are_logged_at_info_and_reads_at_debug(tmp_path: Path, caplog: py
         assert any(re.fullmatch(expected, text) for text in texts), (expected, texts)
 
 
-def test_nothing_is_logged_below_warnings_unless_asked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_logged_below_warnings_unless_requested(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write_deltalake(str(tmp_path), pa.table({"id": [1]}))
     DeltaTable(tmp_path).to_pyarrow_table()
     assert messages(caplog) == []

@@ -56,7 +56,7 @@ def _known(table: pa.Table) -> Iterator[tuple[str, str, Any]]:
 
 
 @pytest.mark.parametrize("name", PEER_REFUSES)
-def test_table_that_the_peer_refuses_is_opened(golden: Path, name: str) -> None:
+def test_table_that_the_peer_rejects_is_opened(golden: Path, name: str) -> None:
     path = golden / "tables" / name
     assert DeltaTable(path).file_uris()
     with pytest.raises(deltalake.exceptions.DeltaError, match=PEER_REFUSES[name]):
@@ -107,7 +107,7 @@ def _sorted(partition: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("name", list(_tables())[::10])
-def test_history_holds_what_the_peer_says(golden: Path, name: str) -> None:
+def test_history_holds_what_the_peer_states(golden: Path, name: str) -> None:
     ours, theirs = _open(golden, name)
     mine = {h["version"]: h for h in ours.history()}
     for entry in theirs.history():

@@ -36,7 +36,7 @@ def _both(build):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("name", ["Schema", "StructType", "ArrayType", "MapType", "PrimitiveType", "Field"])
-def test_text_that_is_no_json_is_refused_as_the_peer_refuses_it(name: str) -> None:
+def test_text_that_is_no_json_is_rejected_as_the_peer_rejects_it(name: str) -> None:
     for kind in (getattr(delta_core.protocol.schema, name), getattr(peer, name)):
         with pytest.raises(ValueError):  # noqa: PT011 (the peer raises no other)
             kind.from_json('{"type":')

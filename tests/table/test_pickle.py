@@ -118,7 +118,7 @@ def test_copy_moves_by_itself_and_keeps_its_options(table: TableBuilder, make: C
 # --- secrets -------------------------------------------------------------------------------
 
 
-def test_pickle_holds_no_secret_unless_asked() -> None:
+def test_pickle_holds_no_secret_unless_requested() -> None:
     opening = Opening("s3://bucket/t", {**SECRETS, **PLAIN, "client_kwargs": {**SECRETS, **PLAIN}})
     pickled = opening.pickled(3)
     assert b"s3cr3t" not in pickle.dumps(pickled)
@@ -133,7 +133,7 @@ def test_no_text_of_a_table_holds_a_secret(table: TableBuilder) -> None:
         assert "s3cr3t" not in repr(value) + str(value)
 
 
-def test_pickle_of_a_table_holds_no_secret_unless_asked(table: TableBuilder) -> None:
+def test_pickle_of_a_table_holds_no_secret_unless_requested(table: TableBuilder) -> None:
     options = {"password": "s3cr3t", "region": "north"}
     for what in (DeltaTable, open_snapshot):
         bare, whole = (
@@ -153,7 +153,7 @@ def test_way_of_finding_credentials_is_no_secret(value: Any) -> None:
     assert secret_names({"token": value}) == []
 
 
-def test_store_that_fails_without_secrets_says_which_were_left_out() -> None:
+def test_store_that_fails_without_secrets_states_which_were_left_out() -> None:
     refused = EngineError("Could not read 'x'.", path="x")
     found = Pickled({"uri": "s3://bucket/t"}, 1, ("secret", "client_kwargs.token")).explained(refused)
     assert "secret, client_kwargs.token were left out" in str(found)
@@ -181,7 +181,7 @@ def test_object_that_cannot_be_pickled_is_named(table: TableBuilder) -> None:
         pickle.dumps(DeltaTable(table.uri, committer=Local()))
 
 
-def test_scan_of_given_files_and_dataset_say_what_to_pickle_instead(table: TableBuilder) -> None:
+def test_scan_of_given_files_and_dataset_state_what_to_pickle_instead(table: TableBuilder) -> None:
     found = DeltaTable(table.uri)
     with pytest.raises(UnsupportedOperationError, match="pickle the table"):
         pickle.dumps(found.snapshot().scan(files=found.snapshot().files))

@@ -105,7 +105,7 @@ def _refused(table: DeltaTable, words: str) -> None:
     assert "to_pyarrow_table" in str(caught.value), "the message specifies what serves instead"
 
 
-def test_files_with_deleted_rows_are_refused(vectors: TableBuilder) -> None:
+def test_files_with_deleted_rows_are_rejected(vectors: TableBuilder) -> None:
     _refused(DeltaTable(vectors.uri), "deletionVectors drops rows")
 
 
@@ -114,18 +114,18 @@ def test_table_that_could_have_vectors_but_has_none_is_served(vectors: TableBuil
 
 
 @pytest.mark.parametrize("mode", ["name", "id"])
-def test_mapped_columns_are_refused(tmp_path: Path, mode: Any) -> None:
+def test_mapped_columns_are_rejected(tmp_path: Path, mode: Any) -> None:
     made = TableBuilder(tmp_path / "t").create({"id": "long"}, column_mapping=mode).append([{"id": 1}])
     _refused(DeltaTable(made.uri), "another name")
 
 
-def test_variants_are_refused(tmp_path: Path) -> None:
+def test_variants_are_rejected(tmp_path: Path) -> None:
     made = TableBuilder(tmp_path / "t").create({"v": "variant"}, features=["variantType"])
     _refused(DeltaTable(made.uri), "variant")
 
 
 @pytest.mark.parametrize("statistics", [True, False])
-def test_files_that_may_use_the_julian_calendar_are_refused(tmp_path: Path, statistics: bool) -> None:
+def test_files_that_may_use_the_julian_calendar_are_rejected(tmp_path: Path, statistics: bool) -> None:
     legacy = {b"org.apache.spark.version": b"2.4.5"}
     table = pa.table({"d": pa.array([dt.date(1500, 1, 1)])}).replace_schema_metadata(legacy)
     made = (

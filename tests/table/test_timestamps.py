@@ -24,7 +24,7 @@ INSTANT_MS = 1_517_005_809_000  # 2018-01-26T22:30:09Z
         " 2018-01-26T22:30:09Z ",
     ],
 )
-def test_every_spelling_of_an_instant_gives_its_milliseconds(text: str) -> None:
+def test_every_spelling_of_an_instant_returns_its_milliseconds(text: str) -> None:
     assert parse_ms(text) == INSTANT_MS
 
 
@@ -48,12 +48,12 @@ def test_microseconds_round_down_before_the_epoch_too() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "yesterday", "2018-13-01", "2018-01-26T25:00:00Z"])
-def test_other_text_is_refused_with_what_was_found(text: str) -> None:
+def test_other_text_is_rejected_with_what_was_found(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match="ISO 8601"):
         parse_ms(text)
 
 
-def test_unknown_zone_is_refused_by_name() -> None:
+def test_unknown_zone_is_rejected_by_name() -> None:
     with pytest.raises(InvalidArgumentError, match="Europe/Atlantis"):
         parse_ms("2018-01-26", "Europe/Atlantis")
 

@@ -190,7 +190,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "an operation that leads nowhere": (
         lambda: Plugin(replace(FEATURE, verbs={"go": "tests.testing.honest_plugin:gone"})),
-        "leads 'go' to .*which is no function",
+        "importing its operation 'go' from ",
     ),
     "a writer feature that hides rows": (
         lambda: Plugin(replace(FEATURE, kind="writer")),

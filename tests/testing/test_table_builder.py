@@ -138,7 +138,7 @@ def test_commits_carry_row_ids_and_in_commit_timestamps(tmp_path: Path) -> None:
     assert (tmp_path / f"_delta_log/{2:020d}.json").stat().st_mtime_ns == table.timestamp_ms(2) * 1_000_000
 
 
-def test_hint_checksum_gives_the_protocols_sample() -> None:
+def test_hint_checksum_returns_the_protocols_sample() -> None:
     sample = (
         '{"k0":"\'v 0\'", "checksum": "adsaskfljadfkjadfkj", "k1":{"k2": 2, "k3": ["v3", [1, 2], '
         '{"k4": "v4", "k5": ["v5", "v6", "v7"]}]}}'
@@ -154,7 +154,7 @@ def test_vectors_decode_by_an_independent_library(rows: list[int], runs: bool) -
     assert list(pyroaring.BitMap64.deserialize(encode_vector(rows, runs)[4:])) == sorted(rows)
 
 
-def test_vector_text_gives_the_known_examples() -> None:
+def test_vector_text_returns_the_known_examples() -> None:
     found = vector_path(name := uuid.UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61"), "ab")
     assert found == ("ab^-aqEH.-t@S}K{vb[*k^", f"ab/deletion_vector_{name}.bin")
     inline = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"

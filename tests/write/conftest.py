@@ -25,7 +25,7 @@ class Asking:
     """A plugin whose ``write_rules``, and metadata columns, are given."""
 
     def __init__(self, *rules: Any, name: str = "asking") -> None:
-        self.FEATURE = TableFeature(name, "writer", "Asks what a test wants.")
+        self.FEATURE = TableFeature(name, "writer", "Requires what a test wants.")
         self._rules = rules
 
     @hookimpl

@@ -153,7 +153,7 @@ def test_double_is_rounded_to_a_float() -> None:
     ],
     ids=lambda x: str(x.type if isinstance(x, pa.Array) else x),
 )
-def test_value_that_would_change_is_refused_by_column(array: pa.Array, wanted: pa.DataType) -> None:
+def test_value_that_would_change_is_rejected_by_column(array: pa.Array, wanted: pa.DataType) -> None:
     with pytest.raises(SchemaMismatchError, match=r"Column c"):
         converted(array, wanted)
 
@@ -177,7 +177,7 @@ def test_value_that_would_change_is_refused_by_column(array: pa.Array, wanted: p
     ],
     ids=str,
 )
-def test_types_that_do_not_fit_are_refused_before_data_moves(found: pa.DataType, wanted: pa.DataType) -> None:
+def test_types_that_do_not_fit_are_rejected_before_data_moves(found: pa.DataType, wanted: pa.DataType) -> None:
     if pa.types.is_null(wanted):
         with pytest.raises(SchemaMismatchError, match="not null"):
             converted(pa.array([1]), wanted)
@@ -192,7 +192,7 @@ def test_garbage_under_a_null_struct_does_no_harm() -> None:
     assert found.to_pylist() == [{"a": 1}, None]
 
 
-def test_variant_without_its_parts_is_refused() -> None:
+def test_variant_without_its_parts_is_rejected() -> None:
     variant = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
     whole = pa.array([{"metadata": b"m", "value": b"v"}, None])
     assert converted(whole, variant).to_pylist() == whole.to_pylist()

@@ -212,7 +212,7 @@ def test_missing_column_is_null(make: Make) -> None:
         (pa.table({"id": ["a"], "name": [1]}), "(?s)Column id comes as string.*Column name comes as int64"),
     ],
 )
-def test_rows_that_do_not_fit_are_refused_before_a_file_is_begun(make: Make, data: pa.Table, words: str) -> None:
+def test_rows_that_do_not_fit_are_rejected_before_a_file_is_begun(make: Make, data: pa.Table, words: str) -> None:
     table = make({"id": "long", "name": "string"})
     with pytest.raises(SchemaMismatchError, match=words):
         append(table, data)
@@ -258,7 +258,7 @@ def test_rows_come_from_whatever_speaks_arrow(make: Make, tmp_path: Path, form: 
     assert rows(snapshot) == data.to_pylist()
 
 
-def test_rows_that_are_no_arrow_are_refused(make: Make) -> None:
+def test_rows_that_are_no_arrow_are_rejected(make: Make) -> None:
     with pytest.raises(InvalidArgumentError, match="dict"):
         write(make({"id": "long"}), {"id": [1]})
 
@@ -270,7 +270,7 @@ def not_null(t: Any, **metadata: Any) -> dict[str, Any]:
     return {"type": "struct", "fields": [{"name": "v", "type": t, "nullable": False, "metadata": metadata}]}
 
 
-def test_null_where_there_may_be_none_is_refused_with_count_and_row(make: Make) -> None:
+def test_null_where_there_may_be_none_is_rejected_with_count_and_row(make: Make) -> None:
     table = make(
         {"type": "struct", "fields": [{"name": "id", "type": "long", **NULLABLE}, *not_null("long")["fields"]]}
     )
@@ -329,7 +329,7 @@ CHAR = "__CHAR_VARCHAR_TYPE_STRING"
     ],
     ids=["varchar", "char", "array", "map", "struct"],
 )
-def test_text_longer_than_declared_is_refused(make: Make, t: Any, declared: str, good: list[Any], bad: Any) -> None:
+def test_text_longer_than_declared_is_rejected(make: Make, t: Any, declared: str, good: list[Any], bad: Any) -> None:
     fields = [{"name": "v", "type": t, "nullable": True, "metadata": {CHAR: declared}}]
     table = make({"type": "struct", "fields": fields})
     arrow = pa.schema([pa.field("v", table.schema.to_arrow().field("v").type)])
@@ -365,7 +365,7 @@ def test_filled_columns_are_computed_in_order_and_checked(make: Make) -> None:
 
 
 @pytest.mark.parametrize(("when", "expected"), [("absent", [9, None]), ("null", [9, 5]), ("always", [5, 5])])
-def test_fill_leaves_what_was_given_as_it_says(make: Make, when: Any, expected: list[Any]) -> None:
+def test_fill_leaves_what_was_given_as_it_states(make: Make, when: Any, expected: list[Any]) -> None:
     table = make({"v": "long", "id": "long"}, FillColumn("asking", ("v",), Literal(5, LONG), when))
     snapshot, _ = append(table, pa.table({"v": [9, None]}))
     assert [r["v"] for r in rows(snapshot)] == expected
@@ -408,7 +408,7 @@ def test_hidden_column_lies_in_files_that_hold_values_of_it_and_not_in_rows(make
     assert parquet(snapshot, written).schema_arrow.names == ["id"]
 
 
-def test_moved_rows_without_what_is_carried_are_refused(make: Make) -> None:
+def test_moved_rows_without_what_is_carried_are_rejected(make: Make) -> None:
     carried = HiddenColumn("asking", "_hidden-1", LONG, Literal(None, LONG), carries="_mark")
     table = make({"id": "long"}, carried, MARK)
     snapshot, _ = append(table, pa.table({"id": [1], "_hidden-1": [10]}), kept=True)
@@ -424,7 +424,7 @@ def test_hidden_column_is_recomputed_from_others(make: Make) -> None:
         append(snapshot, pa.table({"id": [1], "_h": ["x"]}))
 
 
-def test_expressions_see_hidden_columns_that_rows_bring(make: Make) -> None:
+def test_expressions_see_hidden_columns_that_rows_provide(make: Make) -> None:
     kept = HiddenColumn("asking", "_k", LONG, Literal(None, LONG), carries="_mark")
     table = make({"id": "long", "v": "long"}, kept, MARK, FillColumn("asking", ("v",), PhysicalColumn("_k", LONG)))
     snapshot, _ = append(table, pa.table({"id": [1], "_k": [5]}))
@@ -475,7 +475,7 @@ def test_split_keeps_every_row_once(tmp_path_factory: pytest.TempPathFactory, ke
     assert written.files.num_rows == len({(a or None, b) for a, b in keys})
 
 
-def test_materialised_partition_columns_stand_behind_the_others(make: Make) -> None:
+def test_materialised_partition_columns_are_behind_the_others(make: Make) -> None:
     asked = FileRequirement("asking", materialize_partition_columns=True)
     table = make({"p": "string", "id": "long"}, asked, partition_by=["p"])
     snapshot, written = append(table, pa.table({"p": ["a"], "id": [1]}))
@@ -620,7 +620,7 @@ def test_change_rows_need_a_feature_that_keeps_them(make: Make) -> None:
         write_change_files(table.engine, plan_write(table.state, table.plugins, "X"), pa.table({"id": [1]}))
 
 
-def test_files_from_elsewhere_are_described_by_their_footers(make: Make) -> None:
+def test_files_from_outside_the_table_are_described_by_their_footers(make: Make) -> None:
     table = make({"id": "long", "s": "string", "d": "double", "l": INTEGERS, "p": "date"}, partition_by=["p"])
     data = pa.table(
         {"id": [1, None], "s": ["a", "b"], "d": [1.0, 2.0], "l": pa.array([[1], None], pa.list_(pa.int32()))}
@@ -640,7 +640,7 @@ def test_files_from_elsewhere_are_described_by_their_footers(make: Make) -> None
     assert rows(table, files=FileSet.of(found))[0] == {"id": 1, "s": "a", "d": 1.0, "l": [1], "p": dt.date(2024, 1, 1)}
 
 
-def test_file_from_elsewhere_with_a_strange_column_is_refused(make: Make) -> None:
+def test_file_from_outside_the_table_with_a_strange_column_is_rejected(make: Make) -> None:
     table = make({"id": "long"})
     pq.write_table(pa.table({"id": [1], "z": [1]}), Path(table.uri) / "f.parquet")
     with pytest.raises(SchemaMismatchError, match="'z'"):

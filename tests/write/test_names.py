@@ -38,14 +38,14 @@ def test_directory_is_one_name_that_disks_take(value: str) -> None:
     assert "\0" not in directory
 
 
-def test_file_names_are_unique_and_tell_the_codec() -> None:
+def test_file_names_are_unique_and_report_the_codec() -> None:
     names = {file_name(0, "SNAPPY") for _ in range(100)}
     assert len(names) == 100
     assert all(n.startswith("part-00000-") and n.endswith("-c000.snappy.parquet") for n in names)
     assert file_name(3, "NONE").endswith("-c000.parquet")
 
 
-def test_random_prefix_tells_nothing() -> None:
+def test_random_prefix_reports_nothing() -> None:
     found = {random_prefix() for _ in range(200)}
     assert {len(p) for p in found} == {2}
     assert len(found) > 20

@@ -70,12 +70,12 @@ def test_days_beyond_pythons_calendar_read_back(days: int) -> None:
     assert parse_partition_values(pa.array(format_partition_values(values, t)), t).equals(values)
 
 
-def test_bytes_that_are_no_text_are_refused() -> None:
+def test_bytes_that_are_no_text_are_rejected() -> None:
     with pytest.raises(SchemaMismatchError, match=r"'p'.*not UTF-8"):
         format_partition_values(pa.array([b"\xff"]), PrimitiveType("binary"), "p")
 
 
-def test_text_that_is_no_utf8_is_refused() -> None:
+def test_text_that_is_no_utf8_is_rejected() -> None:
     broken = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.array([0, 2], pa.int32()).buffers()[1], pa.py_buffer(b"\xff\xfe")]
     )
@@ -83,6 +83,6 @@ def test_text_that_is_no_utf8_is_refused() -> None:
         format_partition_values(broken, PrimitiveType("string"), "c")
 
 
-def test_type_that_can_not_partition_is_refused() -> None:
+def test_type_that_can_not_partition_is_rejected() -> None:
     with pytest.raises(UnsupportedOperationError, match="variant"):
         format_partition_values(pa.array([None]), PrimitiveType("variant"), "p")

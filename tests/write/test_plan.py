@@ -49,22 +49,22 @@ def fill(name: str, *needs: str, feature: str = "f") -> FillColumn:
     return FillColumn(feature, (name,), expression)
 
 
-def test_fills_stand_behind_the_columns_that_they_need() -> None:
+def test_fills_are_behind_the_columns_that_they_need() -> None:
     plan = planned(fill("a", "b"), fill("b", "c"), fill("c"))
     assert [r.column for r in plan.fills] == [("c",), ("b",), ("a",)]
 
 
-def test_fills_in_a_circle_are_refused() -> None:
+def test_fills_in_a_circle_are_rejected() -> None:
     with pytest.raises(PluginConflictError, match="a -> b -> a"):
         planned(fill("a", "b"), fill("b", "a"))
 
 
-def test_two_fills_of_one_column_are_refused() -> None:
+def test_two_fills_of_one_column_are_rejected() -> None:
     with pytest.raises(PluginConflictError, match="one and two both fill column 'a'"):
         planned(fill("a", feature="one"), fill("A", feature="two"))
 
 
-def test_hidden_column_of_a_taken_name_is_refused() -> None:
+def test_hidden_column_of_a_taken_name_is_rejected() -> None:
     with pytest.raises(PluginConflictError, match="the table's schema"):
         planned(HiddenColumn("one", "A", LONG, Literal(1, LONG), "recompute"))
     twice = HiddenColumn("one", "h", LONG, Literal(1, LONG), "recompute")
@@ -94,7 +94,7 @@ def test_hidden_column_that_is_carried_by_a_metadata_column_of_its_type_is_taken
         (replace(HIDDEN, on_rewrite="recompute", carries="", type=PrimitiveType("string")), MARK, "reads it as BIGINT"),
     ],
 )
-def test_hidden_column_that_would_lose_values_or_not_be_read_is_refused(rule: Any, reader: Any, message: str) -> None:
+def test_hidden_column_that_would_lose_values_or_not_be_read_is_rejected(rule: Any, reader: Any, message: str) -> None:
     with pytest.raises(HookContractError, match=message) as caught:
         planned(rule, reader)
     assert (caught.value.hook, caught.value.feature, caught.value.column) == ("write_rules", "one", "h")
@@ -120,7 +120,7 @@ def test_checks_are_bound() -> None:
         planned(RowCheck("f", "positive", Call(">", (Column(("zz",)), Literal(0)))))
 
 
-def test_answer_that_is_no_rule_is_refused() -> None:
+def test_answer_that_is_no_rule_is_rejected() -> None:
     with pytest.raises(HookContractError, match="write_rules"):
         planned("no rule")
 
@@ -144,7 +144,7 @@ def test_statistics_columns_follow_the_properties(properties: dict[str, str], ex
     assert [path for path, _ in statistics_leaves(table)] == expected
 
 
-def test_required_columns_have_statistics_whatever_the_properties_say() -> None:
+def test_required_columns_have_statistics_whatever_the_properties_state() -> None:
     table = table_state(
         [], fields_of(NESTED), properties={"delta.dataSkippingNumIndexedCols": "0"}, partition_by=("p",)
     )
@@ -189,7 +189,7 @@ def test_plan_serves_no_other_definition_operation_or_rules() -> None:
     ],
     ids=["fill", "check", "hidden"],
 )
-def test_plan_with_expressions_is_made_anew_since_they_may_ask_for_the_time(rule: Any) -> None:
+def test_plan_with_expressions_is_made_again_since_they_may_request_the_time(rule: Any) -> None:
     plan = planned(rule)
     assert again(plan, rule) is not plan
 

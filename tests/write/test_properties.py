@@ -30,7 +30,7 @@ def test_sizes(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1.5mb", "mb", "1 parsec"])
-def test_text_that_is_no_size_is_refused(text: str) -> None:
+def test_text_that_is_no_size_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="size"):
         parse_size(text)
 
@@ -50,7 +50,7 @@ def test_durations(text: str, ms: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["interval 1 month", "7", "interval", "1 year 2 days", "interval -1 day"])
-def test_text_that_is_no_duration_is_refused(text: str) -> None:
+def test_text_that_is_no_duration_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="interval"):
         parse_duration_ms(text)
 
@@ -71,7 +71,7 @@ def test_column_lists(text: str, paths: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["a..b", "`a", "a.", ",a", "`a`b"])
-def test_broken_column_lists_are_refused(text: str) -> None:
+def test_broken_column_lists_are_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="backticks"):
         parse_columns(text)
 
@@ -101,12 +101,12 @@ def test_value_that_a_known_property_can_not_have_is_named(name: str, text: str)
     assert text in str(caught.value)
 
 
-def test_property_given_twice_is_refused() -> None:
+def test_property_given_twice_is_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="twice"):
         normalize_properties({"delta.randomizeFilePrefixes": "true", "delta.randomizefileprefixes": "false"})
 
 
-def test_default_stands_where_the_table_is_silent() -> None:
+def test_default_is_where_the_table_is_silent() -> None:
     assert read_property({}, "delta.checkpointInterval") == 10
     assert read_property({"delta.checkpointInterval": " 20 "}, "delta.checkpointInterval") == 20
 
@@ -133,7 +133,7 @@ def test_any_version_of_parquet_chooses_the_version_of_pages(version: str, page:
 
 
 @pytest.mark.parametrize("version", ["2", "2.6", "3.0.0", "0.1.0", "2.x.0", "v2.6.0", ""])
-def test_text_that_is_no_version_of_parquet_is_refused(version: str) -> None:
+def test_text_that_is_no_version_of_parquet_is_rejected(version: str) -> None:
     with pytest.raises(InvalidArgumentError, match="a version of Parquet"):
         read_property({"delta.parquet.format.version": version}, "delta.parquet.format.version")
 

@@ -85,7 +85,7 @@ def test_timestamp_without_zone_has_none_in_its_text() -> None:
 
 
 @given(st.integers(-(10**37), 10**37), st.integers(0, 37))
-def test_decimals_stand_exact(unscaled: int, scale: int) -> None:
+def test_decimals_are_exact(unscaled: int, scale: int) -> None:
     found = statistics_json(1, [ColumnStatistics(("c",), 0, unscaled, unscaled)], {("c",): pa.decimal128(38, scale)})
     text = found.split('"minValues":{"c":')[1].split("}")[0]
     assert Decimal(text) == Decimal(f"{unscaled}e-{scale}")

@@ -36,7 +36,7 @@ def engine(uri: str, storage_options: Mapping[str, Any] | None = None, allow_ext
 
 
 class _Late:
-    """Stands for an object that is made when something of it is requested."""
+    """Represents an object that is made when something of it is requested."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make

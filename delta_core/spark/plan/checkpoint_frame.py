@@ -164,7 +164,7 @@ def canonical_path(path: Column) -> Column:
 
 
 class _Form(Struct, frozen=True):
-    """What files of one writer have: types of the constants, where each statistic is, whether there is its text."""
+    """What files of one writer have: types of the constants, the location of each statistic, and whether its text exists."""
 
     constants: tuple[Any, ...]
     structs: tuple[Any, ...]

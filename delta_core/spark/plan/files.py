@@ -96,7 +96,7 @@ class PlannedFiles:
         return pa.array(sizes, pa.int64())
 
     def check_stored(self) -> None:
-        """Refuse files that are missing, or empty: a reader of paths passes over these.
+        """Reject files that are missing, or empty: a reader of paths passes over these.
 
         Raises DataFileNotFoundError and DataFileError. Queries the store once a file.
         """
@@ -198,7 +198,7 @@ class PlannedFiles:
 
 
 def check_rows(rows: RowSet, num_records: int | None, path: str) -> None:
-    """Refuse dropped rows beyond a file's; raises DataFileError."""
+    """Reject dropped rows beyond a file's; raises DataFileError."""
     try:
         if num_records is not None:
             rows.check_fits(num_records)

@@ -33,7 +33,7 @@ _TASK_VECTORS = 512
 
 
 def never() -> Column:
-    """Return false, in a form that keeps a condition at its place, where it is evaluated for each row."""
+    """Return false, in a form that keeps a condition at its place, which is evaluated for each row."""
     return F.spark_partition_id() < 0
 
 

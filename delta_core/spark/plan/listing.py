@@ -18,7 +18,7 @@ from delta_core.spark.plan.handover import HandedFiles, is_flat, write_handed_fi
 
 __all__ = ["FileListing"]
 
-#: Files up to which a table is looked at as soon as it is read: damage is reported where the data was requested.
+#: Files up to which a table is looked at as soon as it is read: damage is reported by the read itself.
 _AT_ONCE = 10_000
 #: Files that are handed over together, in the order of the log: what is held of them is dropped before the next ones.
 _RUN = 1 << 19

@@ -55,7 +55,7 @@ def _version() -> tuple[int, ...]:
 
 
 def check_version() -> None:
-    """Refuse a PySpark that is too old for any route; raises UnsupportedOperationError."""
+    """Reject a PySpark that is too old for any route; raises UnsupportedOperationError."""
     if _version() < OLDEST:
         raise UnsupportedOperationError(
             f"Found pyspark {pyspark.__version__}, expected {'.'.join(map(str, OLDEST))} or newer. Upgrade pyspark.",
@@ -214,7 +214,7 @@ class ReplayedRows:
         return list(json.loads(self.java.texts(column)))
 
     def type(self, column: int, values: DataFrame) -> None:
-        """Say what the texts of a constant mean, in the order of `texts`."""
+        """Return the meaning of the texts of a constant, in the order of `texts`."""
         self.java.type(column, values._jdf.queryExecution().executedPlan().executeCollect())
 
     def odd(self) -> list[str]:
@@ -226,7 +226,7 @@ class ReplayedRows:
         return list(json.loads(self.java.unsized()))
 
     def place(self, path: str, place: str, hadoop: str, size: int) -> None:
-        """Say where a file lies, here and as Hadoop spells it."""
+        """Report where a file lies, here and as Hadoop spells it."""
         self.java.place(path, place, hadoop, str(size))
 
     def finish(self, root: str, hadoop_root: str) -> Any:

@@ -23,7 +23,7 @@ _MOST_VERSIONS = 64
 
 
 class CheckpointKey(NamedTuple):
-    """Which checkpoint of which table: its files, each with its identity."""
+    """The checkpoint of a table: its files, each with its identity."""
 
     application: str
     uri: str

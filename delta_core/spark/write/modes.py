@@ -148,7 +148,7 @@ class _FrameWrite(TableWrite):
         super()._write_rows(predicate)
 
     def _check_condition(self) -> None:
-        """Refuse a condition that Spark can't resolve, before rows are written."""
+        """Reject a condition that Spark can't resolve, before rows are written."""
         table = self.transaction.table
         rows = self.spark.createDataFrame([], spark_schema(table.schema, table.types))
         try:

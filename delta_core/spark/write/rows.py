@@ -334,7 +334,7 @@ class _Preparation:
 
 
 def _check_ids(physical: Field) -> None:
-    """Refuse ids of the parts of lists and maps, which Spark's own writer has no place for."""
+    """Reject ids of the parts of lists and maps, which Spark's own writer has no place for."""
     for path, f in [((physical.name,), physical), *walk(physical.type, (physical.name,))]:
         if f.metadata.get(NESTED_IDS):
             raise UnsupportedFeatureError(

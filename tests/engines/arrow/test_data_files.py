@@ -69,7 +69,7 @@ def test_columns_are_matched_by_exact_name_then_ignoring_case(tmp_path):
     assert read(tmp_path, [name], struct(a="long", bB="long")).to_pydict() == {"a": [2], "bB": [3]}
 
 
-def test_name_that_fits_two_columns_is_refused(tmp_path):
+def test_name_that_fits_two_columns_is_rejected(tmp_path):
     name = write(tmp_path, pa.table({"ab": [1], "AB": [2]}))
     with pytest.raises(DataFileError, match=r"f\.parquet.*Ab.*several") as e:
         read(tmp_path, [name], struct(Ab="long"))
@@ -91,12 +91,12 @@ def test_missing_columns_and_fields_are_null_at_every_level(tmp_path):
     }
 
 
-def test_struct_without_a_wanted_field_keeps_its_nulls(tmp_path):
+def test_struct_without_a_requested_field_keeps_its_nulls(tmp_path):
     name = write(tmp_path, pa.table({"s": pa.array([{"x": 1}, None])}))
     assert read(tmp_path, [name], struct(s=struct(new="long"))).to_pydict() == {"s": [{"new": None}, None]}
 
 
-def test_only_wanted_leaves_are_read(tmp_path):
+def test_only_requested_leaves_are_read(tmp_path):
     name = write(tmp_path, pa.table({"s": pa.array([{"a": 1, "b": "x", "c": [1]}]), "t": ["y"]}))
     found = read(tmp_path, [name], struct(s=struct(b="string")))
     assert found.to_pydict() == {"s": [{"b": "x"}]}
@@ -139,7 +139,7 @@ def test_ids_match_at_every_level_whatever_the_names(tmp_path):
     assert found == {"c": [{"a": "x", "q": 2}], "b": [1], "a": [[{"z": 3, "r": None}]]}
 
 
-def test_file_without_ids_is_refused_in_id_mode(tmp_path):
+def test_file_without_ids_is_rejected_in_id_mode(tmp_path):
     name = write(tmp_path, pa.table({"x": [1]}))
     with pytest.raises(DataFileError, match="ids"):
         read(tmp_path, [name], StructType([with_id("x", "long", 1)]), "id")
@@ -186,7 +186,7 @@ def test_hidden_column_without_an_id_is_found_by_name_in_id_mode(tmp_path):
         (pa.array([0], pa.timestamp("us", "America/New_York")), "timestamp", [dt.datetime(1970, 1, 1, tzinfo=dt.UTC)]),
     ],
 )
-def test_stored_type_becomes_the_wanted_one(tmp_path, stored, wanted, expected):
+def test_stored_type_becomes_the_requested_one(tmp_path, stored, wanted, expected):
     found = one(tmp_path, stored, wanted)
     assert found.type == PrimitiveType(wanted).to_arrow()
     assert found.to_pylist() == expected
@@ -216,7 +216,7 @@ def test_stored_type_becomes_the_wanted_one(tmp_path, stored, wanted, expected):
         (pa.array([[1]]), MapType("string", "long")),
     ],
 )
-def test_type_that_does_not_hold_the_values_is_refused(tmp_path, stored, wanted):
+def test_type_that_does_not_hold_the_values_is_rejected(tmp_path, stored, wanted):
     with pytest.raises(DataFileError, match=r"f\.parquet") as e:
         one(tmp_path, stored, wanted)
     assert e.value.column == "x"
@@ -302,7 +302,7 @@ def with_metadata(array, metadata):
         ({}, "1000-01-06"),
     ],
 )
-def test_dates_of_the_hybrid_calendar_are_rebased_where_the_file_says_so(tmp_path, metadata, expected):
+def test_dates_of_the_hybrid_calendar_are_rebased_where_the_file_states_so(tmp_path, metadata, expected):
     table = with_metadata(days(JULIAN_1000, None, 0, -141_427, -141_428), metadata)
     found = read(tmp_path, [write(tmp_path, table)], struct(x="date")).column(0).to_pylist()
     assert found[:4] == [dt.date.fromisoformat(expected), None, dt.date(1970, 1, 1), dt.date(1582, 10, 15)]
@@ -314,7 +314,7 @@ def test_leap_day_that_only_the_julian_calendar_has_is_the_next_day(tmp_path):
     assert read(tmp_path, [write(tmp_path, table)], struct(x="date")).column(0).to_pylist() == [dt.date(1500, 3, 1)]
 
 
-def test_old_timestamps_are_rebased_for_utc_and_refused_for_other_zones(tmp_path):
+def test_old_timestamps_are_rebased_for_utc_and_rejected_for_other_zones(tmp_path):
     moment = JULIAN_1000 * 86_400_000_000 + 3_723_000_000
     array = pa.array([moment, 0], pa.timestamp("us", "UTC"))
     utc = with_metadata(array, LEGACY | {"org.apache.spark.timeZone": "Etc/UTC"})
@@ -349,14 +349,14 @@ def test_missing_file_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"not parquet at all", b"PAR1" + b"\0" * 50 + b"PAR1"])
-def test_file_that_is_not_parquet_is_refused(tmp_path, content):
+def test_file_that_is_not_parquet_is_rejected(tmp_path, content):
     (tmp_path / "bad.parquet").write_bytes(content)
     with pytest.raises(DataFileError, match=r"bad\.parquet") as e:
         read(tmp_path, ["bad.parquet"], struct(x="long"))
     assert not isinstance(e.value, DataFileNotFoundError)
 
 
-def test_torn_file_is_refused(tmp_path):
+def test_torn_file_is_rejected(tmp_path):
     name = write(tmp_path, pa.table({"x": range(10_000)}))
     data = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(data[: len(data) // 2] + data[len(data) // 2 + 100 :])
@@ -500,7 +500,7 @@ def test_row_counts_come_from_footers(tmp_path):
         ArrowDataFiles(LocalStorage(str(tmp_path))).row_counts(["gone"], [None])
 
 
-def test_opened_is_told_the_physical_rows(tmp_path):
+def test_opened_is_reported_the_physical_rows(tmp_path):
     names = [write(tmp_path, pa.table({"x": range(k + 1)}), f"{k}") for k in range(3)]
     told = []
     read(tmp_path, names, struct(x="long"), opened=lambda file, rows: told.append((file, rows)))

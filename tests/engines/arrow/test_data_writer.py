@@ -107,14 +107,14 @@ def test_rows_are_numbered_as_they_come(tmp_path: Path) -> None:
     write_parquet_files(open_storage(str(tmp_path)), asked(), stream(20_000, 333), numbered)
 
 
-def test_file_is_closed_once_it_is_as_big_as_asked(tmp_path: Path) -> None:
+def test_file_is_closed_once_it_is_as_big_as_requested(tmp_path: Path) -> None:
     found = write_parquet_files(open_storage(str(tmp_path)), asked(20_000), table(100_000), plain)
     assert len(found) > 5
     assert max(f.size for f in found) < 40_000
     assert read(tmp_path, found).equals(table(100_000))
 
 
-def test_row_groups_are_as_long_as_asked(tmp_path: Path) -> None:
+def test_row_groups_are_as_long_as_requested(tmp_path: Path) -> None:
     (found,) = write_parquet_files(open_storage(str(tmp_path)), asked(max_row_group_size=300), stream(1000, 7), plain)
     metadata = pq.ParquetFile(tmp_path / found.path).metadata
     assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [300, 300, 300, 100]
@@ -201,7 +201,7 @@ def test_source_is_read_on_the_callers_thread(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("two_workers")
-def test_store_that_refuses_is_an_error_that_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_that_rejects_is_an_error_that_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 

@@ -239,7 +239,7 @@ def same(a: Any, b: Any) -> bool:
         ("element_at(m, s)", [None] * 4),
     ],
 )
-def test_value_is_sparks(text: str, expected: list[Any]) -> None:
+def test_value_equals_spark(text: str, expected: list[Any]) -> None:
     found = run(text)
     assert all(same(a, b) for a, b in zip(found, expected, strict=True)), found
 
@@ -304,7 +304,7 @@ def test_guard_keeps_values_of_reached_rows() -> None:
         "regexp_replace(s, 'a*', '')",
     ],
 )
-def test_what_is_not_sparks_is_refused_before_data(text: str) -> None:
+def test_what_is_not_sparks_is_rejected_before_data(text: str) -> None:
     with pytest.raises(ExpressionError):
         run(text)
 
@@ -361,7 +361,7 @@ def test_duckdb_agrees(text: str) -> None:
 # --- how it is called ----------------------------------------------------------------------
 
 
-def test_scalar_columns_stand_for_constant_ones() -> None:
+def test_scalar_columns_represent_constant_ones() -> None:
     compiled = compile_expression(
         bind(parse_sql("i > 1 or s = 'x'"), Schema.from_arrow(TABLE.schema)),
         {Column(("i",)): pa.int32(), Column(("s",)): pa.string()},
@@ -414,7 +414,7 @@ GROWING = [
 
 
 @pytest.mark.parametrize("text", GROWING)
-def test_text_that_grows_beyond_the_limit_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_that_grows_beyond_the_limit_is_rejected(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # a hundredth of the limit, and of the sizes requested, keeps the test small
     monkeypatch.setattr(result_size, "LARGEST_RESULT", result_size.LARGEST_RESULT // 100)
     smaller = re.sub(r"(\d)00(0{4,6})\b", r"\1\2", text).replace("536870913", "5368710")
@@ -423,7 +423,7 @@ def test_text_that_grows_beyond_the_limit_is_refused(text: str, monkeypatch: pyt
     assert caught.value.condition == "COLLECTION_SIZE_LIMIT_EXCEEDED"
 
 
-def test_text_of_dictionary_values_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_of_dictionary_values_beyond_the_limit_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(result_size, "LARGEST_RESULT", 10_000)
     column = pa.array(["a", "b"] * 500).dictionary_encode()
     with pytest.raises(ExpressionError, match="more than 0 MiB"):
@@ -431,7 +431,7 @@ def test_text_of_dictionary_values_beyond_the_limit_is_refused(monkeypatch: pyte
     assert run("repeat(s, 10)", pa.table({"s": column}))[0] == "a" * 10
 
 
-def test_huge_result_is_refused_before_it_is_made() -> None:
+def test_huge_result_is_rejected_before_it_is_made() -> None:
     before = pa.total_allocated_bytes()
     for text in ("lpad(s, 2000000000, 'x')", "repeat(s, 2000000000)", "lpad('x', 2000000000, 'x')"):
         with pytest.raises(ExpressionError, match="512 MiB"):
@@ -447,7 +447,7 @@ def test_dictionary_value_of_no_row_never_fails() -> None:
     assert compiled([column], 4).to_pylist() == [1, 1, 1, 1]
 
 
-def test_physical_types_are_brought_to_logical_ones() -> None:
+def test_physical_types_are_provided_to_logical_ones() -> None:
     leaf = PhysicalColumn("x", PrimitiveType("long"))
     compiled = compile_expression(Call("<", (leaf, literal(200))), {leaf: pa.uint8()})
     assert compiled([pa.array([255, 100], pa.uint8())], 2).to_pylist() == [False, True]
@@ -495,7 +495,7 @@ def test_plugins_wrong_result_is_named() -> None:
         compile_expression(Call("short", (leaf,)), {}, {"short": function})([pa.array([1])], 1)
 
 
-def test_unknown_function_is_refused_by_name() -> None:
+def test_unknown_function_is_rejected_by_name() -> None:
     with pytest.raises(UnsupportedExpressionError, match="frobnicate"):
         ArrowEvaluator().compile(Call("frobnicate", ()), {})
 

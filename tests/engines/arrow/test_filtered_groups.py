@@ -96,7 +96,7 @@ def assert_kept(path: Path, names: list[str], flags: np.ndarray, whole: pa.Table
 
 
 @pytest.mark.parametrize("dropped", [3, 1, 400, 333])
-def test_wanted_rows_keep_their_positions(path: Path, dropped: int) -> None:
+def test_requested_rows_keep_their_positions(path: Path, dropped: int) -> None:
     flags = np.arange(ROWS) // dropped % 2 == 0
     assert_kept(path, ["id", "s.x", "none"], flags, TABLE.select(["id", "s.x", "none"]))
 
@@ -141,7 +141,7 @@ def test_few_strings_hold_little_memory(tmp_path: Path) -> None:
     assert pa.total_allocated_bytes() - before < 1_000_000
 
 
-def test_row_groups_of_which_nothing_is_wanted_are_not_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_groups_of_which_nothing_is_requested_are_not_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(parquet_columns, "read_chunk", lambda *a, **k: asked.append(a) or read_chunk(*a, **k))
     flags = np.arange(ROWS) >= 800

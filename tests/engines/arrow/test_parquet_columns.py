@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_columns_of_both_readers_stand_in_the_order_of_the_file(path: Path) -> None:
+def test_columns_of_both_readers_are_in_the_order_of_the_file(path: Path) -> None:
     leaves = list(range(pq.read_metadata(path).num_columns))
     assert read(path, leaves).equals(TABLE)
 
@@ -72,7 +72,7 @@ def test_strings_are_kept_encoded(tmp_path: Path) -> None:
     assert found.column("name").cast(pa.string()).equals(TABLE.column("name"))
 
 
-def test_damaged_column_raises_what_pyarrow_says(tmp_path: Path) -> None:
+def test_damaged_column_raises_what_pyarrow_states(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     pq.write_table(TABLE.select(["id"]), path)
     chunk = pq.read_metadata(path).row_group(0).column(0)

@@ -38,7 +38,7 @@ def sample(rows: int = 300) -> bytes:
 
 
 def ask_everything(data: bytes) -> int:
-    """Ask for all that a footer specifies; return how many columns it has."""
+    """Request all that a footer specifies; return how many columns it has."""
     metadata = read_footer(pa.BufferReader(data))
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for chunk in map(group.column, range(group.num_columns)):

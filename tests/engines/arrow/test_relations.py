@@ -40,12 +40,12 @@ def test_select_computes_and_reaches_into_structs(relations: Relations) -> None:
     assert relations.stream(chosen).read_all().to_pydict() == {"n": [2, 3, None], "x": [5, None, 7], "k": ["c"] * 3}
 
 
-def test_union_gives_one_relation_after_the_other(relations: Relations) -> None:
+def test_union_returns_one_relation_after_the_other(relations: Relations) -> None:
     both = relations.union([relations.from_arrow(ROWS.slice(2)), relations.from_arrow(ROWS.slice(0, 1))])
     assert relations.stream(both).read_all().column("id").to_pylist() == [None, 1]
 
 
-def test_union_of_other_columns_is_refused(relations: Relations) -> None:
+def test_union_of_other_columns_is_rejected(relations: Relations) -> None:
     with pytest.raises(SchemaMismatchError, match="can't be united"):
         relations.union([relations.from_arrow(ROWS), relations.from_arrow(ROWS.select(["id"]))])
 

@@ -16,7 +16,7 @@ WIDE = Decimal(-1234567890123456789012345678901234567)
 
 
 class Recorder:
-    """Stands for a compiled predicate; remembers what it was queried with."""
+    """Represents a compiled predicate; remembers what it was queried with."""
 
     def __init__(self, *leaves, answer=(True,)):
         self.leaves, self.answer, self.type = leaves, answer, pa.bool_()
@@ -62,7 +62,7 @@ def bounds(tmp_path, array, wanted, **options):
         ([Decimal("-1.25"), Decimal("5.50")], pa.decimal128(5, 2), "decimal(5,2)", Decimal("-1.25"), Decimal("5.50")),
     ],
 )
-def test_bounds_read_as_the_wanted_type(tmp_path, values, stored, wanted, low, high):
+def test_bounds_read_as_the_requested_type(tmp_path, values, stored, wanted, low, high):
     array = pa.array(values, stored)
     assert bounds(tmp_path, array, wanted) == [low, high, array.null_count]
 

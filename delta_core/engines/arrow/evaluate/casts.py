@@ -65,7 +65,7 @@ def _strict(source: str, target: DataType) -> Kernel | None:
 
 
 def _nulling(strict: Kernel, into: pa.DataType) -> Kernel:
-    """Give null if the strict cast raises: halve the distinct values until those that raise are alone."""
+    """Return null if the strict cast raises: halve the distinct values until those that raise are alone."""
 
     def halves(x: pa.Array) -> list[pa.Array]:
         try:

@@ -85,7 +85,7 @@ class CallInfo(Struct, frozen=True):
         return arg.value
 
     def is_constant(self, *indexes: int) -> bool:
-        """Tell whether these arguments are constants that are not null."""
+        """Return whether these arguments are constants that are not null."""
         return all(isinstance(a, Literal) and a.value is not None for a in (self.args[i] for i in indexes))
 
 

@@ -222,7 +222,7 @@ def _delta_type(t: pa.DataType) -> DataType:
 
 
 def _normal(column: Any, t: DataType) -> Any:
-    """Bring a column to the one Arrow type of its logical type."""
+    """Convert a column to the one Arrow type of its logical type."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):

@@ -26,7 +26,7 @@ __all__ = ["MAKERS", "comparison"]
 
 
 def _is_ordinary(value: Any) -> bool:
-    """Tell whether a value is a scalar other than NaN, so that plain comparisons are right."""
+    """Return whether a value is a scalar other than NaN, so that plain comparisons are right."""
     return isinstance(value, pa.Scalar) and not (value.is_valid and value.as_py() != value.as_py())
 
 
@@ -127,7 +127,7 @@ def _same(x: Any) -> Any:
 
 
 def _overlap(call: CallInfo) -> Kernel:
-    """Tell whether any of sorted values lies between two bounds; an unknown bound bounds nothing."""
+    """Return whether any of sorted values lies between two bounds; an unknown bound bounds nothing."""
     values = call.args[-1]
     assert isinstance(values, Values)
     exact = _exact_decimals(call.inputs) if name_of(values.type) == "decimal" else _same

@@ -225,7 +225,7 @@ def _replace(call: CallInfo) -> Kernel:
 
 
 def _check_replaced(x: Any, counts: Any, into: str, name: str) -> None:
-    """Check the size of a text of which ``counts`` parts are replaced by ``into``, which may repeat parts of a match."""
+    """Check the size of a text after ``counts`` parts are replaced with ``into``, which may repeat parts of a match."""
     found = counts if isinstance(x, pa.Scalar) else pc.sum(counts)
     repeats = len(re.findall(r"\\\d", into)) if name == "regexp_replace" else 0
     check_size((found.as_py() or 0) * len(into.encode()) + text_bytes(x, 1) * (1 + repeats), name)

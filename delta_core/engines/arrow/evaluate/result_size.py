@@ -32,7 +32,7 @@ def check_size(num_bytes: int, what: str) -> None:
 
 
 def limited(values: Iterable[Any], what: str) -> Iterator[Any]:
-    """Pass texts on until together they are too large; the count is of characters, of which each takes a byte or more."""
+    """Pass texts on until together they are too large; the count is of characters, each with a byte or more."""
     room = LARGEST_RESULT
     for value in values:
         if value is not None:

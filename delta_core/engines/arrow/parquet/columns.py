@@ -67,7 +67,7 @@ class GroupReader:
         return self._file.metadata
 
     def batches(self, groups: Sequence[int], first: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield all rows of neighbouring row groups, of which the first begins at a position, each batch with its own."""
+        """Yield all rows of neighbouring row groups from a position on, each batch with its own."""
         streamed: list[int] = []
         start = first
         for group in groups:

@@ -147,7 +147,7 @@ class _File:
 
 
 def _sync(path: str) -> None:
-    """Bring a file or a directory's names to the disk."""
+    """Sync a file or a directory's names to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -449,7 +449,7 @@ class _Job:
     # --- afterwards ---
 
     def sync(self) -> None:
-        """Bring small files to the disk, and the directories of all, so that the names last too."""
+        """Sync small files to the disk, and the directories of all, so that the names last too."""
         if self.storage.local_path("") is None:
             return
         written = self.written

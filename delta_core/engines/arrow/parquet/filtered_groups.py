@@ -1,4 +1,4 @@
-"""Row groups of which few rows may be requested: conditions are tested first, other columns are decoded for what passes them.
+"""Row groups with few requested rows: conditions are tested first, other columns are decoded for what passes them.
 
 A row group is narrowed step by step: the rows that selectors leave, then one condition after the other, each on the columns
 that it needs of the rows that are left. What no row is left of is read no further.
@@ -45,7 +45,7 @@ class FilteredGroups:
         self._file = file
 
     def batches(self, groups: Sequence[int], first: int) -> Iterator[Batch]:
-        """Yield the requested rows of neighbouring row groups, of which the first begins at a position."""
+        """Yield the requested rows of neighbouring row groups from a position on."""
         whole: list[int] = []
         start = first
         for group in groups:

@@ -205,7 +205,7 @@ def _is_list(t: pa.DataType) -> bool:
 
 
 class _Places:
-    """Where a struct's fields are, by what may name them; made once, so that wide tables match in one pass."""
+    """The location of a struct's fields, by what may name them; made once, so that wide tables match in one pass."""
 
     def __init__(self, fields: Sequence[pa.Field]) -> None:
         self.fields = fields

@@ -34,7 +34,7 @@ _ODD_AUTHORITY = re.compile(r"[\x00-\x20\x7f?#\\]|::")
 _KINDS = {"": "file", "local": "file", "s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
 #: Kinds whose paths are names, never parts of a URL that is decoded again.
 _KEY_KINDS = frozenset({"file", "s3", "gs", "az", "memory", "chain"})
-#: Kinds of which another bucket is read without credentials.
+#: Kinds of store whose other buckets are read without credentials.
 _OPEN_KINDS = frozenset({"s3", "gs", "memory"})
 
 

@@ -180,7 +180,7 @@ class LocalStorage(CrossStoreStorage):
                 continue
 
     def _check_links(self, path: str, local: str) -> None:
-        """Refuse a file in a folder that a link adds from outside the root."""
+        """Reject a file in a folder that a link adds from outside the root."""
         if self._real_root is None:
             self._real_root = os.path.realpath(self.root)
         folder = os.path.realpath(os.path.dirname(local))
@@ -218,6 +218,6 @@ def _only_os_errors(verb: str, path: str, root: str) -> Iterator[None]:
 
 
 def _finish(file: IO[bytes]) -> None:
-    """Bring what was written to the system, and to the disk."""
+    """Sync what was written to the system, and to the disk."""
     file.flush()
     os.fsync(file.fileno())

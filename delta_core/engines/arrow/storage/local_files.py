@@ -99,7 +99,7 @@ def temporary_file(target: str) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def claim(temporary: str, target: str) -> bool:
-    """Give a whole file its name unless there is a file of that name; in one step, whoever tries at once.
+    """Publish a whole file under its name unless there is a file of that name; in one step, whoever tries at once.
 
     By a hard link, else by a rename that replaces nothing. Raises OSError on a disk that has neither: the name could be
     claimed there only by an empty file, and readers would see a part of it.
@@ -155,7 +155,7 @@ def make_directory(directory: str) -> None:
 
 
 def sync_directory(directory: str) -> None:
-    """Bring a directory's names to the disk."""
+    """Sync a directory's names to the disk."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -153,7 +153,7 @@ class PinnedFile:
 
 
 class _VerifiedReads:
-    """A file of which every read is followed by a look: what is not of the right content is never decoded."""
+    """A file whose content is checked after every read: other content is never decoded."""
 
     closed = False
 

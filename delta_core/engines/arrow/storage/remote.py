@@ -302,7 +302,7 @@ class FsspecStorage(CrossStoreStorage):
                 raise FileExistsError(path)
 
     def _upload(self, local: str, key: str, replace: bool) -> bool:
-        """Bring a file to the store; False if there is one that is not to be replaced."""
+        """Sync a file to the store; False if there is one that is not to be replaced."""
         if replace:
             self._fs.put_file(local, key)
             return True

@@ -164,12 +164,12 @@ def test_field_action_and_domain_survive_every_form_of_the_log(table: TableBuild
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", declared(), declared([]), declared(["id"], hidden=None)])
-def test_domain_that_declares_nothing_is_refused(text: str) -> None:
+def test_domain_that_declares_nothing_is_rejected(text: str) -> None:
     with pytest.raises(CorruptTableError, match="expected columns"):
         coverage(table_state([NAME], domains={DOMAIN: text}))
 
 
-def test_column_that_is_not_there_is_refused_by_name() -> None:
+def test_column_that_is_not_there_is_rejected_by_name() -> None:
     with pytest.raises(ColumnNotFoundError, match="gone"):
         coverage(table_state([NAME], domains={DOMAIN: declared(["gone"])}))
 
@@ -197,7 +197,7 @@ def ids(uri: str, **options: Any) -> list[int]:
     return sorted(found)
 
 
-def test_request_becomes_the_domain_and_brings_what_the_feature_requires(written: str) -> None:
+def test_request_becomes_the_domain_and_provides_what_the_feature_requires(written: str) -> None:
     snapshot = open_snapshot(written)
     assert json.loads(snapshot.domains()[DOMAIN]) == {"columns": [["id"], ["name"]], "hiddenColumn": HIDDEN}
     assert dict(snapshot.metadata.configuration) == {"mine": "kept"}
@@ -215,13 +215,13 @@ def test_written_rows_carry_their_checksums_and_are_read(written: str) -> None:
     assert stored.column(HIDDEN).to_pylist() == sums(snapshot, [(1, "1"), (2, None), (3, "3")])
 
 
-def test_rows_that_move_are_summed_anew(written: str) -> None:
+def test_rows_that_move_are_summed_again(written: str) -> None:
     write(written, [2], mode="overwrite", replace_where="id = 2")
     assert ids(written) == [1, 2, 3]
     assert set(open_snapshot(written).files.columns(["rowChecksumFunction"]).column(0).to_pylist()) == {"xxhash64"}
 
 
-def test_covered_columns_can_not_be_asked_for_otherwise(written: str) -> None:
+def test_covered_columns_can_not_be_requested_otherwise(written: str) -> None:
     snapshot = open_snapshot(written)
     same, other = (replace(snapshot.metadata, configuration={REQUEST: text}) for text in ("id,name", "id"))
     Transaction(snapshot.context, snapshot, "ALTER").set_metadata(same)

@@ -127,12 +127,12 @@ def test_interval_text(text: str, wanted: timedelta) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "days", "-1 days", "1.5 days", "1 month", "1 day 2 hours"])
-def test_interval_that_is_none_is_refused(text: str) -> None:
+def test_interval_that_is_none_is_rejected(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match="expected a number and a unit"):
         time_to_live(table_state([NAME], FIELDS, {**TTL, INTERVAL: text}))
 
 
-def test_properties_that_do_not_fit_the_table_are_refused() -> None:
+def test_properties_that_do_not_fit_the_table_are_rejected() -> None:
     with pytest.raises(ColumnNotFoundError, match="gone"):
         time_to_live(table_state([NAME], FIELDS, {**TTL, COLUMN: "gone"}))
     with pytest.raises(SchemaError, match=r"id of example\.ttl\.column has type long"):
@@ -165,7 +165,7 @@ def written(path: Path, kind: str, values: list[Any], partitioned: bool = False)
     return uri
 
 
-def test_property_brings_the_feature(tmp_path: Path) -> None:
+def test_property_provides_the_feature(tmp_path: Path) -> None:
     state = open_snapshot(written(tmp_path, "date", [])).state
     assert state.is_active(NAME)
     assert NAME in state.reader_features
