@@ -1,0 +1,1 @@
+"""The bundled plugins, one folder per table feature or store."""

@@ -208,7 +208,7 @@ def _with_columns(files: pa.Table, action: str, rules: Sequence[CommitRule], plu
 
 
 def _check_finished(before: Metadata, after: Metadata) -> None:
-    """Attempts may set properties and values in the schema's metadata, never names, ids or types."""
+    """Raise HookContractError if an attempt changed more than properties and values in the schema's metadata."""
     if before.id != after.id or before.partition_columns != after.partition_columns:
         raise HookContractError(
             "Hook finish_metadata changed the table's id or partition columns.", hook="finish_metadata"

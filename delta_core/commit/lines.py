@@ -98,7 +98,7 @@ def as_parsed(
 
 @functools.cache
 def _nothing() -> ParsedActions:
-    """What parsing no commit returns: the schemas."""
+    """Return the tables that parsing no commit returns: they have the schemas."""
     return ActionParser(_COLUMNS).finish()
 
 

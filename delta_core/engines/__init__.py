@@ -1,0 +1,1 @@
+"""Engines: what does input and output for the core."""

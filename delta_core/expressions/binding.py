@@ -43,10 +43,12 @@ __all__ = ["ResultOf", "bind", "bind_rule", "bind_typed", "leaf_type", "resolve"
 
 
 class ResultOf(Protocol):
-    """What binding needs of a plugin's function: see `delta_core.plugins.rules.Function`."""
+    """What binding needs of a plugin's function: see `delta_core.expressions.plugin_functions.Function`."""
 
     @property
-    def result(self) -> Callable[[list[pa.DataType]], pa.DataType]: ...
+    def result(self) -> Callable[[list[pa.DataType]], pa.DataType]:
+        """Return the type of a result from those of the arguments."""
+        ...
 
 
 LeafType = Callable[[Leaf], Typed]

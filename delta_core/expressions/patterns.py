@@ -58,10 +58,7 @@ def java_regex(pattern: str, *, anchored_end: bool = True) -> str:
     while i < len(pattern):
         c, pair = pattern[i], pattern[i : i + 2]
         if c == "\\":
-            if len(pair) < 2 or (pair[1] not in _SAME_ESCAPES and not (pair[1] in "sS" and not in_class)):
-                raise _refused(pattern, pair)
-            # Java counts the vertical tab as a blank, RE2 does not.
-            out.append({"\\s": r"[\s\x0b]", "\\S": r"[^\s\x0b]"}.get(pair, pair))
+            out.append(_escape(pattern, pair, in_class))
             i += 2
             continue
         if in_class:
@@ -72,23 +69,37 @@ def java_regex(pattern: str, *, anchored_end: bool = True) -> str:
             in_class = True
             if pattern[i + 1 : i + 2] == "]" or pattern[i + 1 : i + 3] == "^]":
                 raise _refused(pattern, "[]")
-        elif (c == "(" and pattern[i + 1 : i + 2] == "?" and pattern[i + 2 : i + 3] != ":") or (
-            c in "?*+}" and pattern[i + 1 : i + 2] == "+"
-        ):
+        elif _is_special(pattern[i : i + 3]):
             raise _refused(pattern, pattern[i : i + 3])
         elif c == ".":
             c = f"[^{_LINE_ENDS}]"
         elif c == "$":
-            if not anchored_end:
-                raise _refused(pattern, "$")
-            c = rf"(?:\r\n|[{_LINE_ENDS}])?\z"
+            c = _end(pattern, anchored_end)
         out.append(c)
         i += 1
     return "".join(out)
 
 
+def _end(pattern: str, anchored_end: bool) -> str:
+    if not anchored_end:
+        raise _refused(pattern, "$")
+    return rf"(?:\r\n|[{_LINE_ENDS}])?\z"
+
+
+def _escape(pattern: str, pair: str, in_class: bool) -> str:
+    if len(pair) < 2 or (pair[1] not in _SAME_ESCAPES and not (pair[1] in "sS" and not in_class)):
+        raise _refused(pattern, pair)
+    # Java counts the vertical tab as a blank, RE2 does not.
+    return {"\\s": r"[\s\x0b]", "\\S": r"[^\s\x0b]"}.get(pair, pair)
+
+
+def _is_special(part: str) -> bool:
+    """Whether a special group or a possessive quantifier begins here."""
+    return (part[:2] == "(?" and part[2:] != ":") or (part[0] in "?*+}" and part[1:2] == "+")
+
+
 def java_replacement(text: str) -> str:
-    """Translate a Java replacement (``$1``, ``\\$``) to RE2's (``\\1``)."""
+    r"""Translate a Java replacement (``$1``, ``\$``) to RE2's (``\1``)."""
     out: list[str] = []
     rest = iter(text)
     for c in rest:

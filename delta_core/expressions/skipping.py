@@ -298,15 +298,20 @@ def _may_match(
     if e.function in ("and", "or"):
         found = yield _junction(e, scope, no_nan, positive)
         return found
+    if e.function == "in":
+        found = yield _within(e, scope, no_nan, positive)
+        return found
+    return _may_match_test(e, scope, no_nan, positive)
+
+
+def _may_match_test(e: Call, scope: _Scope, no_nan: frozenset[Column], positive: bool) -> Expression | None:
+    """As `_may_match`, of a call that contains no other predicates."""
     if e.function in ("isnull", "isnotnull"):
         return _null_test(e.args[0], scope, (e.function == "isnull") == positive)
     if e.function == "<=>":
         return _null_safe(e.args[0], e.args[1], scope, no_nan, positive)
     if e.function in COMPARISONS:
         return _compare(e.function if positive else _INVERSE[e.function], e.args[0], e.args[1], scope, no_nan)
-    if e.function == "in":
-        found = yield _within(e, scope, no_nan, positive)
-        return found
     if e.function in ("like", "startswith"):
         return _prefix(e, scope) if positive else None
     return None

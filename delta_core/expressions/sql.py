@@ -226,7 +226,7 @@ _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-3][0-7]{2})|
 
 
 def _unescape(body: str, quote: str) -> str:
-    """Read a string literal's escapes as Spark does: ``\\%`` and ``\\_`` keep their backslash, for LIKE."""
+    r"""Read a string literal's escapes as Spark does: ``\%`` and ``\_`` keep their backslash, for LIKE."""
 
     def read(match: re.Match[str]) -> str:
         short, long, octal, single, doubled = match.groups()

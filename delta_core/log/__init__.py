@@ -1,0 +1,1 @@
+"""The transaction log: finding versions, reading and writing their files."""

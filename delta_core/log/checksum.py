@@ -69,19 +69,35 @@ class ChecksumSource(Protocol):
     """What a snapshot is to the writer of checksums."""
 
     @property
-    def version(self) -> int: ...
+    def version(self) -> int:
+        """The version."""
+        ...
+
     @property
-    def segment(self) -> LogSegment: ...
+    def segment(self) -> LogSegment:
+        """The log files that the version is built from."""
+        ...
+
     @property
-    def engine(self) -> Engine: ...
+    def engine(self) -> Engine:
+        """The engine that reads for this table."""
+        ...
+
     @property
-    def files(self) -> FileSet: ...
+    def files(self) -> FileSet:
+        """The live files."""
+        ...
 
     state: TableState
     plugins: PluginSet
 
-    def transactions(self) -> dict[str, SetTransaction]: ...
-    def domains(self) -> dict[str, str]: ...
+    def transactions(self) -> dict[str, SetTransaction]:
+        """Return the last version that each application wrote, by application id."""
+        ...
+
+    def domains(self) -> dict[str, str]:
+        """Return the configuration of every domain that is not removed."""
+        ...
 
 
 def read_checksum(storage: Storage, file: LogFile) -> Checksum | None:

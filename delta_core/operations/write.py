@@ -260,6 +260,7 @@ class TableWrite:
         self.replaced: Replaced | None = None
 
     def run(self) -> CommitResult[Snapshot]:
+        """Write the rows and commit; raises what `write_table` raises."""
         transaction, options = self.transaction, self.options
         self._define()
         predicate = self._predicate()

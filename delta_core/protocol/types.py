@@ -163,6 +163,7 @@ class VariantType(metaclass=_IsVariant):
     """The type ``variant`` under the name that scripts written for `deltalake` use: makes a `PrimitiveType`."""
 
     def __new__(cls) -> PrimitiveType:  # type: ignore[misc]  # makes another class, on purpose
+        """Return the variant type."""
         return PrimitiveType("variant")
 
 

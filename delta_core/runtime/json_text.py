@@ -54,34 +54,49 @@ def _load_deep(text: str) -> Any:
                 open_.append((holder, key))
                 continue
             value, at = holder, at + 1
-        elif character == '"':
-            value, at = scanstring(text, at + 1, True)
         else:
-            found = _WORD.match(text, at)
-            if found is None:
-                raise json.JSONDecodeError("Expecting value", text, at)
-            value, at = json.loads(found[0]), found.end()
-        # close what the value ends
-        while True:
-            at = _skip(text, at)
-            if not open_:
-                if at != len(text):
-                    raise json.JSONDecodeError("Extra data", text, at)
-                return value
-            holder, key = open_.pop()
-            if key is None:
-                holder.append(value)
-            else:
-                holder[key] = value
-            following = text[at : at + 1]
-            at = _skip(text, at + 1)
-            if following == ",":
-                key, at = (None, at) if key is None else _key(text, at)
-                open_.append((holder, key))
-                break
-            if following != ("]" if key is None else "}"):
-                raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
-            value = holder
+            value, at = _plain_value(text, at)
+        ended, value, at = _close(text, at, open_, value)
+        if ended:
+            return value
+
+
+def _plain_value(text: str, at: int) -> tuple[Any, int]:
+    """Return the string, number or word at a place, and where it ends."""
+    if text[at : at + 1] == '"':
+        value: tuple[str, int] = scanstring(text, at + 1, True)
+        return value
+    found = _WORD.match(text, at)
+    if found is None:
+        raise json.JSONDecodeError("Expecting value", text, at)
+    return json.loads(found[0]), found.end()
+
+
+def _close(text: str, at: int, open_: list[tuple[Any, str | None]], value: Any) -> tuple[bool, Any, int]:
+    """Add a value to the list or object that it is in, and each of these that ends behind it to its own.
+
+    Returns whether the text ends there, the outermost value that ended, and where the next value begins.
+    """
+    while open_:
+        at = _skip(text, at)
+        holder, key = open_.pop()
+        if key is None:
+            holder.append(value)
+        else:
+            holder[key] = value
+        following = text[at : at + 1]
+        at = _skip(text, at + 1)
+        if following == ",":
+            key, at = (None, at) if key is None else _key(text, at)
+            open_.append((holder, key))
+            return False, value, at
+        if following != ("]" if key is None else "}"):
+            raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+        value = holder
+    at = _skip(text, at)
+    if at != len(text):
+        raise json.JSONDecodeError("Extra data", text, at)
+    return True, value, at
 
 
 def _skip(text: str, at: int) -> int:

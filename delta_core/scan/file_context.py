@@ -134,6 +134,7 @@ class OneFile:
         self._picked = picked
 
     def positions(self, rows: NDArray[Any] | None, num_rows: int) -> pa.Array:
+        """See `RowOrigin.positions`."""
         if self._picked is not None:
             rows = self._picked.indices if rows is None else self._picked.indices[rows]
         if rows is None:
@@ -141,9 +142,11 @@ class OneFile:
         return number_array(rows.astype(np.int64) + self._first)
 
     def constant(self, number: int, rows: NDArray[Any] | None) -> Any:
+        """See `RowOrigin.constant`."""
         return self._files.constant(self._file, number)
 
     def place(self, row: int) -> tuple[str, int]:
+        """See `RowOrigin.place`."""
         at = row if self._picked is None else int(self._picked.indices[row])
         return self._files.paths[self._file], self._first + at
 
@@ -157,11 +160,13 @@ class WholeFiles:
         self._ends = ends
 
     def positions(self, rows: NDArray[Any] | None, num_rows: int) -> pa.Array:
+        """See `RowOrigin.positions`."""
         at = np.arange(num_rows, dtype=np.int64) if rows is None else rows.astype(np.int64)
         starts = np.concatenate([np.zeros(1, np.int64), self._ends[:-1]])
         return number_array(at - starts[self._numbers(at)])
 
     def constant(self, number: int, rows: NDArray[Any] | None) -> Any:
+        """See `RowOrigin.constant`."""
         numbers = (
             np.repeat(np.arange(len(self._ends)), np.diff(self._ends, prepend=0))
             if rows is None
@@ -170,6 +175,7 @@ class WholeFiles:
         return self._files.constants(numbers + self._first, number)
 
     def place(self, row: int) -> tuple[str, int]:
+        """See `RowOrigin.place`."""
         number = int(self._numbers(np.array([row]))[0])
         start = int(self._ends[number - 1]) if number else 0
         return self._files.paths[self._first + number], row - start

@@ -58,15 +58,29 @@ class ScanSource(Protocol):
     """What a scan reads from: a Snapshot."""
 
     @property
-    def state(self) -> TableState: ...
+    def state(self) -> TableState:
+        """Protocol, metadata, schema and features."""
+        ...
+
     @property
-    def plugins(self) -> PluginSet: ...
+    def plugins(self) -> PluginSet:
+        """The plugins that serve the features."""
+        ...
+
     @property
-    def engine(self) -> Engine: ...
+    def engine(self) -> Engine:
+        """The engine that reads for this table."""
+        ...
+
     @property
-    def files(self) -> FileSet: ...
+    def files(self) -> FileSet:
+        """The live files."""
+        ...
+
     @property
-    def timezone(self) -> str: ...
+    def timezone(self) -> str:
+        """The zone of partition timestamps that name none."""
+        ...
 
 
 class Scan:

@@ -1,0 +1,1 @@
+"""Table builders and contract tests, also for plugins and engines of others."""

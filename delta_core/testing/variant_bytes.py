@@ -9,12 +9,14 @@ import pyarrow as pa
 
 
 def names_of(value: Any) -> set[str]:
+    """Return the names of all fields of a value, at any depth."""
     if isinstance(value, dict):
         return set(value).union(*(names_of(v) for v in value.values()))
     return set().union(*(names_of(v) for v in value)) if isinstance(value, list) else set()
 
 
 def encode_metadata(names: list[str], width: int = 1) -> bytes:
+    """Return the dictionary of field names; ``width``: bytes of an offset. Protocol: Variant Data Type."""
     raw = [n.encode() for n in names]
     ends = [sum(map(len, raw[:i])) for i in range(len(raw) + 1)]
     numbers = [len(raw), *ends]

@@ -84,7 +84,6 @@ def _once(spark: Any, what: str, make: Callable[[], Any]) -> Any:
 
 def _driver(spark: Any) -> Any:
     """Return the Java class Driver, which makes things of Spark in one call each."""
-
     return _instance(spark, "Driver")
 
 

@@ -1,5 +1,7 @@
-"""The log of a table with very many files, replayed by a Spark job: executors read the checkpoint, drop what newer
-commits touched, and test partition values and statistics; the files that are left stay in the driver's JVM.
+"""The log of a table with very many files, replayed by a Spark job.
+
+Executors read the checkpoint, drop what newer commits touched, and test partition values and statistics; the files that
+remain stay in the driver's JVM.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def _float_equal(a: Any, b: Any) -> Any:
 
 
 def _float_not_greater(a: Any, b: Any) -> Any:
-    """``a <= b``; a NaN in ``a`` makes it false unless ``b`` is NaN too."""
+    """Return ``a <= b``; a NaN in ``a`` makes it false unless ``b`` is NaN too."""
     if _is_ordinary(b):
         return pc.less_equal(a, b)
     return pc.or_(pc.less_equal(a, b), pc.is_nan(b))
