@@ -110,7 +110,7 @@ def _parse(short: str, text: str, parts: dict[Any, Expression]) -> Expression:
     if not text.strip():
         raise ExpressionError("The expression is empty; expected Spark SQL text such as \"x > 5 AND s = 'a'\".")
     try:
-        tokens = _reread(dialect.tokenize(short), short)
+        tokens = _with_short_runs(_reread(dialect.tokenize(short), short))
     except (errors.ParseError, errors.TokenError) as e:
         raise _not_parsed(text, e) from e
     return _parse_tokens(_without_depth(tokens, short, text, parts), short, text)
@@ -179,6 +179,21 @@ def _without_depth(tokens: list[Any], short: str, text: str, parts: dict[Any, Ex
 def _tokens_of(text: str, like: Any) -> list[Any]:
     dialect, _ = _parser()
     return [_token(like, t.token_type, t.text, like.start) for t in dialect.tokenize(text)]
+
+
+#: Operators that undo themselves: two more of them in a row change neither value, type nor errors.
+_INVOLUTIONS = ("NOT", "DASH", "TILDE")
+
+
+def _with_short_runs(tokens: list[Any]) -> list[Any]:
+    """Leave at most three of the same operator in a row, since sqlglot calls itself for each."""
+    out: list[Any] = []
+    for token in tokens:
+        out.append(token)
+        kind = token.token_type.name
+        if kind in _INVOLUTIONS and len(out) >= 4 and all(t.token_type.name == kind for t in out[-4:]):
+            del out[-2:]
+    return out
 
 
 def _reread(tokens: list[Any], text: str) -> list[Any]:

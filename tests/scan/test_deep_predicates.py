@@ -74,11 +74,28 @@ def test_deeper_text_is_rejected_with_the_limit(table: Snapshot, name: str) -> N
 
 
 @pytest.mark.parametrize(
-    "text", ["not " * 3_000 + "x > 1", "- " * 3_000 + "x > 1", "a[" * 3_000 + "1" + "]" * 3_000 + " = 1"]
+    ("text", "expected"),
+    [
+        ("not " * 3_000 + "x > 1", [2, 3]),
+        ("not " * 3_001 + "x > 1", [1]),
+        ("- " * 3_000 + "x > 1", [2, 3]),
+        ("- " * 3_001 + "x > -2", [1]),
+        ("5 - " + "- " * 3_000 + "x > 3", [1]),
+        ("~ " * 3_001 + "x = -3", [2]),
+    ],
 )
-def test_depth_without_parentheses_is_read_or_rejected(table: Snapshot, text: str) -> None:
+def test_operators_in_a_row_give_the_rows_of_one_or_two(table: Snapshot, text: str, expected: list[int]) -> None:
+    assert sorted(table.scan(predicate=text).to_table().column("x").to_pylist()) == expected
+
+
+def test_types_are_checked_below_operators_in_a_row(table: Snapshot) -> None:
+    with pytest.raises(ExpressionError, match="not"):
+        table.scan(predicate="not " * 3_000 + "x").to_table()
+
+
+def test_depth_without_parentheses_is_rejected(table: Snapshot) -> None:
     with pytest.raises(ExpressionError, match="nested too deep without parentheses"):
-        table.scan(predicate=text).to_table()
+        table.scan(predicate="a[" * 3_000 + "1" + "]" * 3_000 + " = 1").to_table()
 
 
 @pytest.mark.parametrize("word", ["and", "or"])
