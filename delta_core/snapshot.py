@@ -53,7 +53,6 @@ from delta_core.plugins.catalog import CommitSource
 from delta_core.plugins.committer import Committer
 from delta_core.plugins.definition import declared_domains, define_table, resolve_plugins
 from delta_core.plugins.entry_points import entry_points
-from delta_core.plugins.features import supported_features
 from delta_core.plugins.plans import Checkpoint, LogFile, LogSegment, ReadRequest
 from delta_core.plugins.registry import PluginRegistry, PluginSet, default_registry
 from delta_core.plugins.rules import CommitTimestamp, RowSelector
@@ -257,7 +256,7 @@ class TableContext(Struct, frozen=True):
 
         Raises CatalogRequiredError if a catalog decides the versions and none was given.
         """
-        supported = supported_features(protocol, self.registry.legacy)
+        supported = self.registry.supported(protocol)
         plugins = resolve_plugins(supported, metadata, self.registry)
         self._check_catalog(plugins)
         return define_table(protocol, metadata, version, supported, plugins, domains, prepared), plugins

@@ -9,15 +9,15 @@ import click
 from msgspec.structs import replace
 
 from delta_core import interop
-from delta_core.cli.options import Target, as_json, table_command
+from delta_core.cli.options import KnownFeatures, Target, as_json, table_command
 from delta_core.cli.output import plain, print_facts, print_json, print_note, print_table, quantity, row_dicts, to_text
 from delta_core.engines.interface import ActionQuery, Storage
-from delta_core.errors import CorruptTableError, UnsupportedFeatureError
+from delta_core.errors import CorruptTableError, UnsupportedFeatureError, UnsupportedVersionError
 from delta_core.expressions.coercion import spark_name
 from delta_core.log.chunks import BASE_COLUMNS
 from delta_core.log.source import TableLog
 from delta_core.log.timestamps import format_ms
-from delta_core.plugins.features import TableFeature, supported_features
+from delta_core.plugins.features import TableFeature
 from delta_core.plugins.plans import LogFile, LogSegment
 from delta_core.plugins.registry import PluginRegistry, default_registry
 from delta_core.protocol.actions import Protocol
@@ -270,7 +270,7 @@ def features(target: Target | None, json_output: bool) -> None:
             table.protocol,
             [_supported(table, name, registry.source(name)) for name in sorted(table.state.features)],
         )
-    except UnsupportedFeatureError as e:
+    except (UnsupportedFeatureError, UnsupportedVersionError) as e:
         if target.timestamp is not None:  # a point in time takes the features' word for when a version was committed
             raise
         refused = str(e)
@@ -305,7 +305,7 @@ def _needed(target: Target, registry: PluginRegistry) -> tuple[Protocol, list[di
     """Return a version's protocol and its features; whether these are active is unknown."""
     context = open_context(target.uri, target.storage_options or None, allow_external=target.allow_external)
     protocol = context.log.read(target.version).protocol
-    supported = supported_features(protocol, registry.legacy)
+    supported = KnownFeatures().supported(protocol)
     known = registry.everything.features
     canonical = {alias: f for f in known.values() for alias in (f.name, *f.aliases)}
     rows = []

@@ -10,14 +10,21 @@ import click
 from click.shell_completion import CompletionItem
 from msgspec import Struct
 
-from delta_core.errors import CatalogRequiredError, DeltaError, InvalidArgumentError, UnsupportedFeatureError
+from delta_core.errors import (
+    CatalogRequiredError,
+    DeltaError,
+    InvalidArgumentError,
+    UnsupportedFeatureError,
+    UnsupportedVersionError,
+)
 from delta_core.log.partition_values import time_zone
 from delta_core.plugins.features import SupportedFeatures
 from delta_core.plugins.registry import PluginRegistry, PluginSet
+from delta_core.protocol.actions import Protocol
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.table import DeltaTable
 
-__all__ = ["Target", "as_json", "opening_options", "selection", "table_command"]
+__all__ = ["KnownFeatures", "Target", "as_json", "opening_options", "selection", "table_command"]
 
 Command = Callable[..., Any]
 
@@ -54,7 +61,7 @@ class Target(Struct):
         """
         try:
             return self.snapshot(), None
-        except UnsupportedFeatureError as e:
+        except (UnsupportedFeatureError, UnsupportedVersionError) as e:
             # a catalog decides the versions; features decide when a version was committed
             if isinstance(e, CatalogRequiredError) or self.timestamp is not None:
                 raise
@@ -63,7 +70,7 @@ class Target(Struct):
                     self.uri,
                     self.version,
                     storage_options=self.storage_options or None,
-                    plugins=_KnownFeatures(),
+                    plugins=KnownFeatures(),
                     timezone=self.timezone,
                     allow_external=self.allow_external,
                 )
@@ -72,10 +79,20 @@ class Target(Struct):
                 raise e from None
 
 
-class _KnownFeatures(PluginRegistry):
-    """What is installed; a table may need more."""
+class KnownFeatures(PluginRegistry):
+    """What is installed; a table may need more, and versions of the protocol that nobody knows yet."""
+
+    def supported(self, protocol: Protocol) -> SupportedFeatures:
+        """Return the features; of an unknown version those that the protocol lists."""
+        try:
+            return super().supported(protocol)
+        except UnsupportedVersionError:
+            return SupportedFeatures(
+                frozenset(protocol.reader_features or ()), frozenset(protocol.writer_features or ())
+            )
 
     def resolve(self, features: SupportedFeatures) -> PluginSet:
+        """Return the plugins of the features that are known."""
         known = frozenset(n for n in features.reader if self.load(n) is not None)
         return super().resolve(SupportedFeatures(known, features.all))
 

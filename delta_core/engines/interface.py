@@ -116,6 +116,13 @@ class Storage(Protocol):
         """
         ...
 
+    def first_names(self, limit: int) -> list[str] | None:
+        """Return names of some files at or below the root, at most ``limit`` of them, for error messages.
+
+        None where the store has no cheap way to tell, e.g. one call that stops at a limit.
+        """
+        ...
+
     def stat(self, paths: Sequence[str]) -> list[tuple[int, int]]:
         """Return (size, modification time in ms) of each file, requested concurrently."""
         ...

@@ -7,13 +7,16 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from delta_core.errors import did_you_mean
+from delta_core.engines.interface import Storage
+from delta_core.errors import EngineError, did_you_mean
 from delta_core.log.names import LOG_DIRECTORY
 
-__all__ = ["why_no_table"]
+__all__ = ["why_no_table", "why_no_table_on_store"]
 
 #: Of how many entries a folder's content is determined by.
 _MOST = 10_000
+#: The same for places on other stores: what one call lists.
+_FEW = 1000
 
 
 def why_no_table(place: str) -> str:
@@ -31,6 +34,22 @@ def why_no_table(place: str) -> str:
         if LOG_DIRECTORY not in names:
             return _part_of(path) or _of_folder(names)
     return ""
+
+
+def why_no_table_on_store(storage: Storage) -> str:
+    """Return what a store has at a table's place in place of a log, as a sentence; empty if that can't be told cheaply."""
+    try:
+        names = storage.first_names(_FEW)
+    except EngineError:
+        return ""
+    if names is None or any(n.startswith(LOG_DIRECTORY) for n in names):
+        return ""
+    if not names:
+        return "The store has nothing at this place: check the path."
+    data = sum(n.endswith(".parquet") for n in names)
+    more = "at least " if len(names) == _FEW else ""
+    found = f"; {more}{data} Parquet file{'s are' if data > 1 else ' is'} below it" if data else ""
+    return f"The place has no {LOG_DIRECTORY}{found}."
 
 
 def _of_missing(path: Path) -> str:

@@ -22,7 +22,7 @@ from delta_core.log.chunks import BASE_COLUMNS
 from delta_core.log.files import MOST_CHANGES
 from delta_core.log.hint import Hint, read_hint
 from delta_core.log.listing import LogListing, list_log
-from delta_core.log.missing import why_no_table
+from delta_core.log.missing import why_no_table, why_no_table_on_store
 from delta_core.log.names import LOG_DIRECTORY, STAGED_DIRECTORY, commit_name
 from delta_core.log.reconcile import Reconciled, reconcile
 from delta_core.log.segment import choose_segment
@@ -215,7 +215,8 @@ class TableLog:
         try:
             segment = choose_segment(listing.files, version, hint=hint, where=self.uri, rejected=rejected)
         except TableNotFoundError as e:
-            why = self._is_local and why_no_table(self.engine.storage.root)
+            storage = self.engine.storage
+            why = why_no_table(storage.root) if self._is_local else why_no_table_on_store(storage)
             raise (TableNotFoundError(f"No Delta table at {self.uri}. {why}", **e.facts) if why else e) from None
         return _with_embedded(segment, listing)
 

@@ -21,9 +21,10 @@ from delta_core.errors import (
 from delta_core.expressions.plugin_functions import Function
 from delta_core.plugins import hookspecs
 from delta_core.plugins.entry_points import entry_groups
-from delta_core.plugins.features import API_VERSION, SupportedFeatures, TableFeature
+from delta_core.plugins.features import API_VERSION, SupportedFeatures, TableFeature, supported_features
 from delta_core.plugins.hook_calls import guarded_hooks
 from delta_core.plugins.hookspecs import PROJECT, RESULTS
+from delta_core.protocol.actions import Protocol
 from delta_core.protocol.types import BASE_TYPES, TypeDef
 from delta_core.runtime.processes import cached_property
 
@@ -84,6 +85,10 @@ class PluginRegistry:
     def legacy(self, version: str) -> Iterable[str]:
         """Return the features that an old protocol version adds, e.g. for ``writer_4``; imports nothing."""
         return [*self._legacy_given.get(version, ()), *self._entry_points.get(f"{LEGACY_GROUP}.{version}", {})]
+
+    def supported(self, protocol: Protocol) -> SupportedFeatures:
+        """Return the features that a protocol lists or implies; raises as `supported_features` does."""
+        return supported_features(protocol, self.legacy)
 
     def load(self, name: str) -> Any | None:
         """Return the plugin for a feature name or alias, None if none is installed."""

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 
 from delta_core.testing.table_builder import TableBuilder
@@ -170,6 +171,18 @@ def unreadable(tmp_path: Path) -> TableBuilder:
     return TableBuilder(tmp_path / "t").create({"id": "long"}, protocol=protocol).append([{"id": 1}])
 
 
+@pytest.mark.parametrize("command", ["info", "schema", "history", "features"])
+def test_log_of_a_table_of_an_unknown_version_is_described(run: Any, tmp_path: Path, command: str) -> None:
+    protocol = {"minReaderVersion": 9, "minWriterVersion": 11}
+    made = TableBuilder(tmp_path / "t").create({"id": "long"}, protocol=protocol).append([{"id": 1}])
+    result = run(command, made.uri)
+    assert result.code == 0
+    assert "The table can't be read: The table needs reader version 9; this release reads 1 to 3" in result.err
+    shown = {"info": "reader 9, writer 11", "schema": "BIGINT", "history": "CREATE TABLE"}
+    assert shown.get(command, "Protocol: reader 9, writer 11") in result.out
+    assert run("head", made.uri).code == 1
+
+
 @pytest.mark.parametrize("command", ["info", "schema", "history"])
 def test_log_of_a_table_that_nobody_can_read_is_described(run: Any, unreadable: TableBuilder, command: str) -> None:
     result = run(command, unreadable.uri)
@@ -219,6 +232,8 @@ def test_places_without_a_table_are_distinguished(run: Any, table: TableBuilder,
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.parquet").touch()
     (tmp_path / "file").touch()
+    for name in ("data/p=1/a.parquet", "logged/_delta_log/other"):
+        fsspec.filesystem("memory").pipe(f"/bucket/{name}", b"")
     for place, said in (
         (tmp_path / "salse", "There is no folder of this name. Did you mean 'sales'?"),
         (tmp_path / "x" / "y", f"There is no folder '{tmp_path / 'x'}'."),
@@ -226,7 +241,9 @@ def test_places_without_a_table_are_distinguished(run: Any, table: TableBuilder,
         (tmp_path / "data", "The folder has no _delta_log; 1 Parquet file is in it."),
         (tmp_path / "file", "It is a file; expected the folder that contains _delta_log."),
         (tmp_path / "sales" / "_delta_log", f"It is a part of the table at '{tmp_path / 'sales'}': use that path."),
-        ("memory://nothing/t", "its _delta_log holds no commit"),
+        ("memory://nothing/t", "The store has nothing at this place: check the path."),
+        ("memory://bucket/data", "The place has no _delta_log; 1 Parquet file is below it."),
+        ("memory://bucket/logged", "its _delta_log holds no commit"),
     ):
         result = run("info", place)
         assert result.code == 1

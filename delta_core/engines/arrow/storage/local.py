@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import IO, Any
 
 import pyarrow as pa
@@ -80,6 +81,14 @@ class LocalStorage(CrossStoreStorage):
                 return Listing(sorted(e.name for e in entries if e.name >= start and not e.is_dir()))
         except _MISSING:
             return Listing([])
+
+    def first_names(self, limit: int) -> list[str]:
+        """Return names of some entries of the root; none where there is no such folder."""
+        try:
+            with failing("list", "", self.root, _MISSING), os.scandir(self.root) as entries:
+                return [entry.name for entry in islice(entries, limit)]
+        except _MISSING:
+            return []
 
     def stat(self, paths: Sequence[str]) -> list[tuple[int, int]]:
         """Return (size, modification time in ms) of each file."""

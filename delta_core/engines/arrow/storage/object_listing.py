@@ -11,7 +11,7 @@ from typing import Any
 
 from delta_core.engines.interface import Listing
 
-__all__ = ["lister"]
+__all__ = ["first_keys", "lister"]
 
 #: Lists (filesystem, the directory's key without a slash at its end, start).
 Lister = Callable[[Any, str, str], Listing]
@@ -27,14 +27,32 @@ def lister(filesystem: Any) -> Lister | None:
     return None
 
 
+def first_keys(filesystem: Any, key: str, limit: int) -> list[str] | None:
+    """Return some files' paths below a directory, relative to it, at most ``limit``; None where that may cost many calls."""
+    if lister(filesystem) is _s3:
+        bucket, prefix = _place(key)
+        extra = getattr(filesystem, "req_kw", {})
+        page = filesystem.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, MaxKeys=limit, **extra)
+        return [o["Key"][len(prefix) :] for o in page.get("Contents", ())]
+    if "memory" in filesystem.protocol:
+        root = key.rstrip("/") + "/"
+        return sorted(name[len(root) :] for name in filesystem.find(key))[:limit]
+    return None
+
+
 def _listing(found: list[Entry], start: str) -> Listing:
     kept = sorted(entry for entry in found if entry[0] >= start and entry[0])
     return Listing([e[0] for e in kept], [e[1] for e in kept], [e[2] for e in kept], [e[3] for e in kept])
 
 
+def _place(key: str) -> tuple[str, str]:
+    """Return bucket and prefix of a directory on S3."""
+    bucket, _, directory = key.strip("/").partition("/")
+    return bucket, f"{directory}/" if directory else ""
+
+
 def _s3(filesystem: Any, key: str, start: str) -> Listing:
-    bucket, _, directory = key.partition("/")
-    prefix = f"{directory}/" if directory else ""
+    bucket, prefix = _place(key)
     asked = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/", **getattr(filesystem, "req_kw", {})}
     # directory buckets list in no order
     if start and not bucket.endswith("--x-s3"):

@@ -24,7 +24,7 @@ from delta_core.engines.arrow.storage.filesystems import (
     open_filesystem,
     protocols,
 )
-from delta_core.engines.arrow.storage.object_listing import lister
+from delta_core.engines.arrow.storage.object_listing import first_keys, lister
 from delta_core.engines.arrow.storage.places import failed, failing, scheme_of
 from delta_core.engines.arrow.storage.ranges import join_ranges
 from delta_core.engines.interface import FileIdentity, Listing, PutResult, RangeRequest
@@ -151,6 +151,11 @@ class FsspecStorage(CrossStoreStorage):
                 return self._list_all(key, start)
         except (FileNotFoundError, NotADirectoryError):
             return Listing([])
+
+    def first_names(self, limit: int) -> list[str] | None:
+        """Return names of some files below the root, None where the store would list all of them for it."""
+        with failing("list", "", self.root, (FileNotFoundError, NotADirectoryError)):
+            return first_keys(self._fs, self._base, limit)
 
     def _list_all(self, key: str, start: str) -> Listing:
         entries = sorted(
