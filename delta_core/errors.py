@@ -333,7 +333,10 @@ class InternalError(DeltaError):
 def plugin_errors(feature: str, part: str, hook: str) -> Iterator[None]:
     """Report what fails in a plugin's code with the plugin and the part; errors of this library pass as they are.
 
-    Raises PluginError, whose cause is what was raised.
+    Raises
+    ------
+    PluginError
+        For any other error, which is its cause.
     """
     try:
         yield

@@ -31,7 +31,10 @@ class QueryBuilder:
     engine : "datafusion" or "duckdb", optional
         Which engine; by default the first of them that is installed.
 
-    Raises MissingDependencyError if neither is installed.
+    Raises
+    ------
+    MissingDependencyError
+        If neither is installed.
     """
 
     def __init__(self, session_config: Mapping[str, str] | None = None, *, engine: str | None = None) -> None:
@@ -64,7 +67,10 @@ class QueryBuilder:
     def execute(self, sql: str) -> pa.RecordBatchReader:
         """Run a query and stream its result.
 
-        Raises EngineError if the engine can't run it: for one, DataFusion in a forked process whose parent used it.
+        Raises
+        ------
+        EngineError
+            If the engine can't run it: for one, DataFusion in a forked process whose parent used it.
         """
         reader = self._session.get().execute(sql)
         return pa.RecordBatchReader.from_batches(reader.schema, _reported(reader, sql))

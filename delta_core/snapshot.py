@@ -254,7 +254,10 @@ class TableContext(Struct, frozen=True):
     ) -> tuple[TableState, PluginSet]:
         """Build a state from protocol and metadata, as `define_table`, and find the plugins that serve it.
 
-        Raises CatalogRequiredError if a catalog decides the versions and none was given.
+        Raises
+        ------
+        CatalogRequiredError
+            If a catalog decides the versions and none was given.
         """
         supported = self.registry.supported(protocol)
         plugins = resolve_plugins(supported, metadata, self.registry)
@@ -546,7 +549,12 @@ class Snapshot:
     def reload(self) -> None:
         """Read the version again from a fresh listing, for engines whose own readers found files of its log changed.
 
-        Raises LogError if another table has been made at its place, VersionNotFoundError if the version is gone.
+        Raises
+        ------
+        LogError
+            If another table has been made at its place.
+        VersionNotFoundError
+            If the version is gone.
         """
         self._contents = self.context.log.again(self._contents)
         self._later = None
@@ -575,7 +583,10 @@ class Snapshot:
     def tombstone_tables(self, columns: Sequence[str]) -> Iterator[tuple[CheckpointHandle | None, pa.Table]]:
         """Yield the tombstones piece by piece, each with the checkpoint file that it is in: what bounds memory.
 
-        Raises LogChangedError if files of the log are replaced meanwhile.
+        Raises
+        ------
+        LogChangedError
+            If files of the log are replaced meanwhile.
         """
         yield from self._tombstones_of(self._contents, columns)
 
@@ -605,7 +616,10 @@ class Snapshot:
     def others(self, kind: str) -> list[dict[str, Any]]:
         """Return the live actions of a kind that a plugin declares, reconciled by its key.
 
-        Raises InvalidArgumentError for a kind that no feature of the table declares.
+        Raises
+        ------
+        InvalidArgumentError
+            For a kind that no feature of the table declares.
         """
         declared = {k.name: k for f in self.plugins.features.values() for k in f.actions}
         if kind not in declared:
@@ -650,7 +664,10 @@ class Snapshot:
     def commits(self, start: int, end: int | None = None) -> Iterator[Commit]:
         """Yield the commits of versions ``start`` to ``end`` (this one unless given), oldest first.
 
-        Raises VersionNotFoundError if a commit of the range was cleaned up.
+        Raises
+        ------
+        VersionNotFoundError
+            If a commit of the range was cleaned up.
         """
         return self._history.read(start, self.version if end is None else end)
 
@@ -696,7 +713,12 @@ class Snapshot:
     def check_same_table(self) -> None:
         """Check that the table was not deleted, nor made again at its place, since it was opened.
 
-        Raises TableNotFoundError, or MetadataChangedError if the table's id is another one.
+        Raises
+        ------
+        TableNotFoundError
+            If the table is gone.
+        MetadataChangedError
+            If the table's id is another one.
 
         Notes
         -----

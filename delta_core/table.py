@@ -225,7 +225,10 @@ class DeltaTable(UnavailableCalls):
         **options
             As of `DeltaTable`.
 
-        Raises TableExistsError, and what features reject.
+        Raises
+        ------
+        TableExistsError
+            If there is a table already, unless ``mode`` allows it. Features raise further errors.
         """
         if mode not in ("error", "append", "overwrite", "ignore"):
             raise InvalidArgumentError(f"Found mode {mode!r}, expected error, append, overwrite or ignore.")
@@ -339,7 +342,10 @@ class DeltaTable(UnavailableCalls):
         version : int, str or datetime
             A version; or ISO 8601 text or a datetime, in the table's ``timezone`` if they name no zone.
 
-        Raises VersionNotFoundError if there is none.
+        Raises
+        ------
+        VersionNotFoundError
+            If there is none.
         """
         if isinstance(version, bool) or not isinstance(version, (SupportsIndex, str, datetime)):
             raise TypeError(f"Found a version of type {type(version).__name__}, expected int, str or datetime.")
@@ -502,11 +508,14 @@ class DeltaTable(UnavailableCalls):
     ) -> Any:
         """Return a pyarrow dataset of the data files, with each file's partition values and bounds as guarantees.
 
-        Raises UnsupportedOperationError for a table whose files alone don't report its rows (deletion vectors, column
-        mapping, hidden rows ...): `dataset` serves those.
-
         Filters are pyarrow's own from then on. It takes NaN for no number: in a row group that holds NaN and one other
         number x, ``f != x`` finds nothing. `dataset`, `to_pyarrow_table` and `scan` find the row.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            For a table whose files alone don't report its rows (deletion vectors, column mapping, hidden rows ...):
+            `dataset` serves those.
         """
         return interop.parquet_dataset(
             self._snapshot,
@@ -588,7 +597,10 @@ class DeltaTable(UnavailableCalls):
 
         An operation that adds its feature to the table, such as ``add_constraint``, is there for every table.
 
-        Raises UnsupportedOperationError naming the feature that would provide it, if the table has none.
+        Raises
+        ------
+        UnsupportedOperationError
+            If the table has no such operation; the message names the feature that would provide it.
         """
         served = {verb: target for f in self._snapshot.plugins.features.values() for verb, target in f.verbs.items()}
         if name not in served:
@@ -634,7 +646,10 @@ def open_table(table_uri: str | os.PathLike[str], **options: Any) -> Any:
     A format is an entry point of the group ``delta_core.formats``: a class with ``is_table(uri, storage_options)``
     that is called with the URI and the options. Delta itself is built in and requested first.
 
-    Raises TableNotFoundError naming the formats that were tried.
+    Raises
+    ------
+    TableNotFoundError
+        If no format knows it; the message names the formats that were tried.
     """
     storage_options = options.get("storage_options")
     if DeltaTable.is_deltatable(table_uri, storage_options):

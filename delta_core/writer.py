@@ -63,8 +63,13 @@ def write_deltalake(
     allow_external
         As of `DeltaTable`, if a path or URI is given.
 
-    Raises TableExistsError, SchemaMismatchError, ConstraintViolationError, CommitConflictError and what opening a table
-    raises. Nothing that was written is left behind by a write that failed.
+    Nothing that was written is left behind by a write that failed.
+
+    Raises
+    ------
+    TableExistsError, SchemaMismatchError, ConstraintViolationError, CommitConflictError
+        The table exists, or the rows do not fit it, or another writer's commit contradicts this one; and the errors of
+        opening a table.
     """
     for argument, found, kind in (
         ("commit_properties", commit_properties, CommitProperties),

@@ -40,7 +40,10 @@ def open_rows(
     filled : collection of str
         Those that the table fills if rows lack them: they are not passed as nulls.
 
-    Raises InvalidArgumentError for a source that can't be read, also while it is read.
+    Raises
+    ------
+    InvalidArgumentError
+        For a source that can't be read, also while it is read.
     """
 
     def opened(source: str) -> _Rows:

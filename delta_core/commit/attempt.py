@@ -95,8 +95,12 @@ def build_attempt(
 ) -> Attempt:
     """Make the actions of one attempt: rules, then metadata, then checks, then lines.
 
-    ``base`` is the latest version, for rules that require more of it than its state. Raises what ``check_commit`` hooks raise,
-    PluginConflictError if two features claim one field.
+    ``base`` is the latest version, for rules that require more of it than its state.
+
+    Raises
+    ------
+    PluginConflictError
+        If two features claim one field. Hooks ``check_commit`` raise further errors.
     """
     version = 0 if latest is None else latest.version + 1
     adds = intents.table(intents.adds, ADDED_FILE, _fields(plugins, "add"))

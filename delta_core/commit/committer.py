@@ -119,8 +119,12 @@ def holds_transaction(data: bytes, txn_id: str) -> bool:
 def prove_exclusive(storage: Storage) -> None:
     """Prove, once a process and store, that the store creates a file once: among puts at once, and afterwards.
 
-    Does nothing for local disks. Raises CommitError if two puts succeed: writers on such a store would overwrite
-    each other's commits. Leaves nothing behind.
+    Does nothing for local disks. Leaves nothing behind.
+
+    Raises
+    ------
+    CommitError
+        If two puts succeed: writers on such a store would overwrite each other's commits.
     """
     if storage.store is None or storage.store in _proven:
         return

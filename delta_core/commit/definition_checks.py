@@ -17,14 +17,26 @@ _STATISTICS_COLUMNS = "delta.dataSkippingStatsColumns"
 
 
 def check_texts(metadata: Metadata) -> None:
-    """Reject a name or description that is no text: readers would fail at it. Raises InvalidArgumentError."""
+    """Reject a name or description that is no text: readers would fail at it.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For such a text.
+    """
     for what, found in (("name", metadata.name), ("description", metadata.description)):
         if found is not None and not isinstance(found, str):
             raise InvalidArgumentError(f"Found {what}={found!r} of the table, expected text.")
 
 
 def check_statistics_columns(previous: TableState | None, table: TableState) -> None:
-    """Reject a new list of statistics columns that names one which the table lacks. Raises ColumnNotFoundError."""
+    """Reject a new list of statistics columns that names one which the table lacks.
+
+    Raises
+    ------
+    ColumnNotFoundError
+        For such a column.
+    """
     text = table.property(_STATISTICS_COLUMNS)
     if text is None or previous is not None and previous.property(_STATISTICS_COLUMNS) == text:
         return
@@ -39,7 +51,13 @@ def check_statistics_columns(previous: TableState | None, table: TableState) -> 
 
 
 def check_partition_columns(metadata: Metadata) -> None:
-    """Reject partition columns that the schema lacks. Raises SchemaError."""
+    """Reject partition columns that the schema lacks.
+
+    Raises
+    ------
+    SchemaError
+        For such a column.
+    """
     schema = Schema.from_json(metadata.schema_string)
     missing = [c for c in metadata.partition_columns if schema.get(c) is None]
     if missing:
@@ -54,7 +72,12 @@ def check_names(previous: TableState | None, table: TableState, registry: Plugin
     """Reject new columns whose names Spark would reject: empty, or with a special character.
 
     Only if files have them under the same names: mapped columns may be named at will. Columns that are there already
-    stay. Raises SchemaError.
+    stay.
+
+    Raises
+    ------
+    SchemaError
+        For such a column.
     """
     if table.column_map != ColumnMap.identity(table.schema):
         return
@@ -76,7 +99,12 @@ def check_names(previous: TableState | None, table: TableState, registry: Plugin
 def check_required(previous: TableState, table: TableState) -> None:
     """Reject parts of the schema that may no longer be null, or are new and may not: rows that stay hold nulls there.
 
-    Parts are the same if files hold them under one physical path. Raises SchemaError.
+    Parts are the same if files hold them under one physical path.
+
+    Raises
+    ------
+    SchemaError
+        For such a column.
     """
     before = {physical: f.nullable for physical, f in walk(previous.column_map.physical)}
     pairs = zip(walk(table.schema), walk(table.column_map.physical), strict=True)

@@ -31,7 +31,10 @@ _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=
 def small_action(kind: str, value: Any) -> SmallAction:
     """Return an action that is no file's, as it will be in its line.
 
-    Raises InvalidArgumentError for a value that JSON has no text for.
+    Raises
+    ------
+    InvalidArgumentError
+        For a value that JSON has no text for.
     """
     try:
         return kind, _encode(value)
@@ -55,7 +58,10 @@ def stamped(removes: pa.Table, now_ms: int) -> pa.Table:
 def format_commit(small: Sequence[SmallAction], removes: pa.Table, adds: pa.Table, cdcs: pa.Table) -> bytes:
     """Return the lines of a commit: small actions, then those of files. The order is that of `as_parsed`.
 
-    Raises InvalidArgumentError for a text that UTF-8 has no bytes for.
+    Raises
+    ------
+    InvalidArgumentError
+        For a text that UTF-8 has no bytes for.
     """
     head = (utf8_of(f"{{{_encode(kind)}:{text}}}\n", f"The action {kind}") for kind, text in small)
     files = ((REMOVE.name, removes), (ADD.name, adds), (CDC.name, cdcs))

@@ -58,7 +58,10 @@ def commit_loop(
     max_attempts : int
         How often to try.
 
-    Raises TooManyAttemptsError when every attempt lost.
+    Raises
+    ------
+    TooManyAttemptsError
+        When every attempt lost.
     """
     started = time.monotonic()
     for lost in range(max_attempts):

@@ -39,8 +39,15 @@ def requested(
     known : iterable of Mapping
         Properties that the table has, before or in this transaction: they stay as they are, whatever they hold.
 
-    Raises InvalidArgumentError for a value that a property can't have, a property that is given twice in two spellings,
-    and one that its feature keeps. Protocol: Table Features, Supported Features.
+    Raises
+    ------
+    InvalidArgumentError
+        For a value that a property can't have, a property that is given twice in two spellings, and one that its
+        feature keeps.
+
+    Protocol
+    --------
+    Table Features, Supported Features
     """
     have = list(known)
     old = {k: v for k, v in configuration.items() if any(t.get(k) == v for t in have)}

@@ -38,8 +38,12 @@ class Resolved(Struct, frozen=True):
 def resolve(removals: Sequence[RowRemoval], snapshot: TableBase, rule: RemoveRows, prefix: str) -> Resolved:
     """Unite the rows to drop with those that vectors drop already, and encode them.
 
-    Files without further dropped rows stay as they are. Raises InvalidArgumentError for a position beyond the
-    file, or a file without a count of rows.
+    Files without further dropped rows stay as they are.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a position beyond the file, or a file without a count of rows.
     """
     files = pa.concat_tables([_plain(r.file, snapshot) for r in removals], promote_options="default")
     before = snapshot.row_sets(files)
@@ -104,8 +108,10 @@ def _num_records(files: pa.Table, row: int) -> int:
 def rebase(winner: Commit, removals: Sequence[RowRemoval], snapshot: TableBase) -> list[RowRemoval]:
     """Carry row removals over a winner: files that it changed are taken as it left them.
 
-    Raises ConcurrentDeleteDeleteError if the winner removed a file whole, dropped rows that are to be dropped too, or
-    restored dropped rows.
+    Raises
+    ------
+    ConcurrentDeleteDeleteError
+        If the winner removed a file whole, dropped rows that are to be dropped too, or restored dropped rows.
     """
     gone = set(_keys(winner.removes))
     added = {p: i for i, (p, _) in enumerate(_keys(winner.adds))}

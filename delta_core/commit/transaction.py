@@ -163,9 +163,18 @@ class Transaction(Generic[Base]):
         requests : Mapping of str to str, optional
             What is requested of the features that the table has, beside its properties, and never stored.
 
-        Raises what features' checks raise, TypeChangeError for a column whose type may not change so, SchemaError for
-        one that may not be named so, be NOT NULL or be dropped, InvalidArgumentError for a property that can't be set.
-        The plan of the write is made again.
+        Raises
+        ------
+        TypeChangeError
+            For a column whose type may not change so.
+        SchemaError
+            For one that may not be named so, be NOT NULL or be dropped.
+        InvalidArgumentError
+            For a property that can't be set.
+
+        Notes
+        -----
+        Features' checks raise further errors. The plan of the write is made again.
         """
         registry = self.context.registry
         previous = None if self.base is None else self.base.state
@@ -241,7 +250,10 @@ class Transaction(Generic[Base]):
         rows : RowSet
             Physical positions.
 
-        Raises InvalidArgumentError if the table drops no rows without rewriting files, or has no such file.
+        Raises
+        ------
+        InvalidArgumentError
+            If the table drops no rows without rewriting files, or has no such file.
         """
         if not isinstance(rows, RowSet) or not isinstance(file, (str, pa.Table)):
             raise InvalidArgumentError(

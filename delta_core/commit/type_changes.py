@@ -18,7 +18,12 @@ _Both = tuple[DataType, DataType]
 def check_type_changes(previous: TableState, table: TableState, plugins: PluginSet) -> None:
     """Reject a column whose type changes, unless a feature accepts it and none depends on it; ``void`` may become anything.
 
-    Columns are the same if files hold them under one physical name. Raises TypeChangeError.
+    Columns are the same if files hold them under one physical name.
+
+    Raises
+    ------
+    TypeChangeError
+        For a change that no feature of the table allows.
     """
     old, new = ((s.schema, s.column_map.physical) for s in (previous, table))
     changed: list[Path] = []

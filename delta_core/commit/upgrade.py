@@ -19,8 +19,13 @@ def upgraded(protocol: Protocol, wanted: Iterable[str], registry: PluginRegistry
     """Return the protocol with further features, in its weakest equal form.
 
     Every feature that the old versions implied is named if lists are needed; what a feature requires comes with it.
-    Raises UnsupportedFeatureError for a feature that no plugin provides, FeatureRequirementError for features that
-    exclude each other.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        For a feature that no plugin provides.
+    FeatureRequirementError
+        For features that exclude each other.
     """
     have = supported_features(protocol, registry.legacy)
     names = dict.fromkeys(sorted(have.all))
@@ -107,7 +112,10 @@ def _normalised(reader: set[str], names: set[str], registry: PluginRegistry) -> 
 def check_writable(protocol: Protocol, registry: PluginRegistry) -> None:
     """Reject to write a table whose protocol requires more than the installed plugins support.
 
-    Raises UnsupportedVersionError, UnsupportedFeatureError.
+    Raises
+    ------
+    UnsupportedVersionError, UnsupportedFeatureError
+        For a version above the known ones, or a feature that no plugin provides.
     """
     if protocol.min_writer_version > 7 or protocol.min_writer_version < 1:
         raise UnsupportedVersionError(

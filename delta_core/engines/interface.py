@@ -153,7 +153,10 @@ class Storage(Protocol):
     def uri_for_engine(self, path: str) -> str:
         """Return the URI for another engine, which reads with credentials of its own.
 
-        Raises ExternalPathError for a place that is not to be sent them: another host or bucket than the table's.
+        Raises
+        ------
+        ExternalPathError
+            For a place that is not to be sent them: another host or bucket than the table's.
         """
         ...
 
@@ -289,7 +292,10 @@ class LogFiles(Protocol):
     def read_commits(self, files: Sequence[Any], query: ActionQuery) -> ParsedActions:
         """Read `plans.LogFile` commits or compacted files in the order given; all fetched concurrently.
 
-        Raises LogError naming file and offset for text that is not a sequence of JSON actions.
+        Raises
+        ------
+        LogError
+            For text that is not a sequence of JSON actions; the message names file and offset.
         """
         ...
 
@@ -300,8 +306,14 @@ class LogFiles(Protocol):
 
         ``listed`` is what a listing reported of each file, if anything.
 
-        Raises CheckpointError naming the file if one can't be read, LogChangedError if it is gone. Every later read of a
-        handle is of the very content that was opened, or raises LogChangedError.
+        Every later read of a handle is of the very content that was opened, or raises LogChangedError.
+
+        Raises
+        ------
+        CheckpointError
+            If a file can't be read; the message names it.
+        LogChangedError
+            If a file is gone.
         """
         ...
 
@@ -310,8 +322,14 @@ class LogFiles(Protocol):
     ) -> int:
         """Write a checkpoint or sidecar, a row group per table, as they come; return its size in bytes.
 
-        Footers carry min, max and null counts. The file is to be seen whole or not at all. Raises EngineError if
-        the store fails, FileExistsError if there is a file that is not to be replaced.
+        Footers carry min, max and null counts. The file is to be seen whole or not at all.
+
+        Raises
+        ------
+        EngineError
+            If the store fails.
+        FileExistsError
+            If there is a file that is not to be replaced.
         """
         ...
 

@@ -222,7 +222,10 @@ def _shown(e: Any, levels: int = _SHOWN) -> str:
 def column(name: str) -> Column:
     """Return the column of a dotted name; backticks keep dots: ``a.`b.c```, and a doubled one is the character itself.
 
-    Raises ExpressionError for a name that opens a backtick and does not close it.
+    Raises
+    ------
+    ExpressionError
+        For a name that opens a backtick and does not close it.
     """
     parts: list[str] = []
     rest = name

@@ -100,7 +100,12 @@ def bind_rule(
     requested : DataType, optional
         The type that the expression must have.
 
-    Raises what `bind` raises, HookContractError for another type.
+    Raises
+    ------
+    ColumnNotFoundError, ExpressionError
+        As `bind`; the message names plugin and hook.
+    HookContractError
+        For an expression of another type.
     """
     try:
         bound = bind_typed(expression, schema, functions)

@@ -300,7 +300,12 @@ def _check_count(name: str, count: int, least: int, most: int) -> None:
 def resolve_call(name: str, args: list[Typed]) -> Typed:
     """Check and cast a built-in's arguments; return the call and its type.
 
-    Raises UnsupportedExpressionError for a name that is not known, ExpressionError for arguments that don't fit.
+    Raises
+    ------
+    UnsupportedExpressionError
+        For a name that is not known.
+    ExpressionError
+        For arguments that don't fit.
     """
     if name not in _RULES:
         raise refuse_name(name)

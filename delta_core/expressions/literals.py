@@ -119,7 +119,10 @@ def typed(value: Literal) -> Literal:
 def cast_literal(value: Literal, target: DataType) -> Expression:
     """Cast a typed constant, at once if the cast is one of Spark's usual ones, else as a `Cast`.
 
-    Raises ExpressionError for text that does not read as the target type, and for a number that overflows it.
+    Raises
+    ------
+    ExpressionError
+        For text that does not read as the target type, and for a number that overflows it.
     """
     source, name = value.type, name_of(target)
     assert source is not None

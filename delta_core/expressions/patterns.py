@@ -16,7 +16,10 @@ _SAME_ESCAPES = frozenset("dDwWtnrfa\\.^$|?*+()[]{}-/ \"'#&@!%,:;<=>_~`")
 def parse_like(pattern: str, escape: str = "\\") -> list[str | None]:
     """Split a LIKE pattern into single characters, ``""`` for ``_`` and None for ``%``.
 
-    Raises ExpressionError if the escape character precedes anything but ``%``, ``_`` or itself.
+    Raises
+    ------
+    ExpressionError
+        If the escape character precedes anything but ``%``, ``_`` or itself.
     """
     if len(escape) != 1:
         raise ExpressionError(f"The ESCAPE of LIKE must be one character, found {escape!r}.")

@@ -67,7 +67,10 @@ class Opening(Struct, frozen=True):
     def pickled(self, version: int) -> Pickled:
         """Return what goes into a pickle of a version.
 
-        Raises UnsupportedOperationError if an object that the table was opened with can't be pickled.
+        Raises
+        ------
+        UnsupportedOperationError
+            If an object that the table was opened with can't be pickled.
         """
         arguments = asdict(self)
         for name in _OBJECTS:

@@ -173,7 +173,10 @@ def _bits(valid: NDArray[np.bool_] | None) -> pa.Buffer | None:
 def utf8_of(text: str, what: str) -> bytes:
     """Return the UTF-8 bytes of a text.
 
-    Raises InvalidArgumentError, naming ``what`` it is, for half of a surrogate pair, which represents no character.
+    Raises
+    ------
+    InvalidArgumentError
+        For half of a surrogate pair, which represents no character; the message contains ``what``.
     """
     try:
         return text.encode()

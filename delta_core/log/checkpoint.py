@@ -119,7 +119,10 @@ class CheckpointReader:
     def chunks(self, fields: Sequence[ActionField], sidecars: Sidecars) -> list[Chunk]:
         """Return the chunks that may hold adds.
 
-        Raises CheckpointError if a sidecar is missing, or nobody specifies how sidecars are found.
+        Raises
+        ------
+        CheckpointError
+            If a sidecar is missing, or nobody specifies how sidecars are found.
         """
         handles = self.file_handles(sidecars)
         if handles is None:

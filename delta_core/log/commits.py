@@ -157,7 +157,10 @@ class CommitTimes:
     def version_at(self, timestamp_ms: int) -> int:
         """Return the last version committed at or before a time.
 
-        Raises VersionNotFoundError for a time before the first commit that still exists.
+        Raises
+        ------
+        VersionNotFoundError
+            For a time before the first commit that still exists.
         """
         versions = self.versions
         if self._rule is not None and self._rule.enablement_timestamp_ms is not None:

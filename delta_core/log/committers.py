@@ -24,7 +24,12 @@ COMMITTERS_GROUP = "delta_core.committers"
 def find_committer(storage: Storage, options: Mapping[str, Any] | None) -> Any | None:
     """Return the committer that is configured for a store, None if the store's own put-if-absent is to do.
 
-    Does no I/O. Raises PluginConflictError if two are configured.
+    Does no I/O.
+
+    Raises
+    ------
+    PluginConflictError
+        If two are configured.
     """
     if storage.store is None:
         return None

@@ -73,7 +73,10 @@ class CommitHistory:
     def read(self, start: int, end: int) -> Iterator[Commit]:
         """Yield the commits of versions ``start`` to ``end``, oldest first.
 
-        Raises VersionNotFoundError if a commit of the range was cleaned up.
+        Raises
+        ------
+        VersionNotFoundError
+            If a commit of the range was cleaned up.
         """
         wanted = range(start, end + 1)
         files = {f.version: f for f in self._segment.commits}

@@ -34,8 +34,14 @@ def choose_segment(
     rejected : names
         Checkpoint files that turned out to be unreadable.
 
-    Raises TableNotFoundError if there is no log at all, VersionNotFoundError if the version does not
-    exist or can no longer be built, LogError if commits are missing in the middle.
+    Raises
+    ------
+    TableNotFoundError
+        If there is no log at all.
+    VersionNotFoundError
+        If the version does not exist or can no longer be built.
+    LogError
+        If commits are missing in the middle.
     """
     commits = [f for f in files if f.kind in ("commit", "staged")]
     rejected = set(rejected)

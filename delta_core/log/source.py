@@ -163,7 +163,12 @@ class TableLog:
     def again(self, contents: LogContents) -> LogContents:
         """Read a version again from a fresh listing, because its files changed.
 
-        Raises LogError if another table has been made at its place, VersionNotFoundError if the version is gone.
+        Raises
+        ------
+        LogError
+            If another table has been made at its place.
+        VersionNotFoundError
+            If the version is gone.
         """
         found = self.read(contents.segment.version, contents.rejected)
         if found.metadata.id != contents.metadata.id:

@@ -17,7 +17,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def parse_version(value: SupportsIndex, what: str = "version", least: int = 0) -> int:
     """Return a version, given as any kind of whole number (numpy's too).
 
-    Raises InvalidArgumentError, naming ``what`` it is, for anything else, booleans included, and below ``least``.
+    Raises
+    ------
+    InvalidArgumentError
+        For anything else, booleans included, and below ``least``; the message contains ``what``.
     """
     try:
         found = -1 if isinstance(value, bool) else operator.index(value)

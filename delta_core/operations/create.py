@@ -45,8 +45,14 @@ def column_names(argument: str, given: object) -> list[str]:
 def partition_columns(schema: StructType, names: Sequence[str]) -> tuple[str, ...]:
     """Return partition columns as the schema spells them.
 
-    Raises ColumnNotFoundError for a column that the schema lacks, SchemaError for one of a type without a text form,
-    InvalidArgumentError for one that is named twice, and where every column partitions.
+    Raises
+    ------
+    ColumnNotFoundError
+        For a column that the schema lacks.
+    SchemaError
+        For one of a type without a text form.
+    InvalidArgumentError
+        For one that is named twice, and where every column partitions.
     """
     spelled: list[str] = []
     for column in names:
@@ -82,7 +88,10 @@ def new_metadata(
 ) -> Metadata:
     """Return the metadata of a new table.
 
-    Raises what `partition_columns` raises, and InvalidArgumentError for a known property with a value that it can't have.
+    Raises
+    ------
+    InvalidArgumentError
+        For a known property with a value that it can't have; and the errors of `partition_columns`.
     """
     partitions = partition_columns(schema, partition_by)
     return Metadata(
@@ -99,7 +108,10 @@ def new_metadata(
 def given_properties(properties: Mapping[str, Any] | None) -> dict[str, str]:
     """Return properties as the log holds them; None leaves one out, true and false are lower case.
 
-    Raises InvalidArgumentError for a known property with a value that it can't have.
+    Raises
+    ------
+    InvalidArgumentError
+        For a known property with a value that it can't have.
     """
     return normalize_properties(_texts(properties or {}))
 
@@ -167,7 +179,10 @@ def create_table(
     base : Snapshot, optional
         The table to replace: its files are removed, its id, history and features stay.
 
-    Raises ConcurrentAppendError if the table exists and is not to be replaced.
+    Raises
+    ------
+    ConcurrentAppendError
+        If the table exists and is not to be replaced.
     """
     operation = "CREATE TABLE" if base is None else "CREATE OR REPLACE TABLE"
     transaction = Transaction(context, base, operation, _parameters(partition_by, description, properties))

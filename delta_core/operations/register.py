@@ -52,7 +52,10 @@ def register_files(
     transaction : Transaction, optional
         One that stages more, such as the creation of the table.
 
-    Raises InvalidArgumentError for a path that is added and removed, or removed and not live.
+    Raises
+    ------
+    InvalidArgumentError
+        For a path that is added and removed, or removed and not live.
     """
     if mode not in ("append", "overwrite"):
         raise InvalidArgumentError(f"Found mode {mode!r}, expected append or overwrite.")

@@ -51,10 +51,17 @@ class CommitSource(Protocol):
         ...
 
     def propose(self, version: int, commit: StagedCommit) -> object:
-        """Query the catalog to ratify a commit.
+        """Propose a commit to the catalog, which ratifies each version once, behind the one before it.
 
-        Returns `plugins.committer.Conflict` if another one became this version, anything else if this one did. A
-        version is ratified once, and behind the one before it. Raises if that is not known.
+        Returns
+        -------
+        object
+            `plugins.committer.Conflict` if another commit became this version, anything else if this one did.
+
+        Raises
+        ------
+        Exception
+            Any, if it is not known which of them it is.
         """
         ...
 

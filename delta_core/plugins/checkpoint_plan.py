@@ -27,7 +27,14 @@ class CheckpointPlan(Struct, frozen=True):
     sidecar_actions : int
         V2: about how many file actions a sidecar holds; 0 keeps them in the checkpoint's own file.
 
-    Raises InvalidArgumentError for combinations that the protocol forbids. Protocol: Checkpoint Naming Scheme.
+    Raises
+    ------
+    InvalidArgumentError
+        For combinations that the protocol forbids.
+
+    Protocol
+    --------
+    Checkpoint Naming Scheme
     """
 
     spec: Literal["v1", "v2"] = "v1"

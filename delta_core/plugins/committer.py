@@ -53,7 +53,11 @@ class Committer(Protocol):
     def commit(self, proposal: Proposal) -> Outcome:
         """Publish a commit, or specify that its version is taken.
 
-        Raises CommitStateUnknownError if it can't be found out whether the commit landed, CommitError if it
-        certainly did not and another try makes no sense.
+        Raises
+        ------
+        CommitStateUnknownError
+            If it can't be found out whether the commit landed.
+        CommitError
+            If it certainly did not and another try makes no sense.
         """
         ...

@@ -20,7 +20,10 @@ __all__ = ["declared_domains", "define_table", "resolve_plugins"]
 def resolve_plugins(supported: SupportedFeatures, metadata: Metadata, registry: PluginRegistry) -> PluginSet:
     """Return the plugins that serve a table of these features.
 
-    Raises UnsupportedFeatureError for a reader feature that nobody provides, naming the columns whose types it would provide.
+    Raises
+    ------
+    UnsupportedFeatureError
+        For a reader feature that nobody provides, naming the columns whose types it would provide.
     """
     try:
         return registry.resolve(supported)

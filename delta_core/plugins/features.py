@@ -106,8 +106,16 @@ def supported_features(protocol: Protocol, legacy: Callable[[str], Iterable[str]
     legacy : function(str) -> names
         What ``reader_2`` or ``writer_2`` ... ``writer_6`` implies; called for each version up to the table's.
 
-    Raises UnsupportedVersionError for versions above the known ones, ProtocolError for lists that do not
-    fit the versions. Protocol: Table Features, Supported Features.
+    Raises
+    ------
+    UnsupportedVersionError
+        For versions above the known ones.
+    ProtocolError
+        For lists that do not fit the versions.
+
+    Protocol
+    --------
+    Table Features, Supported Features
     """
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader not in READER_VERSIONS:

@@ -72,7 +72,10 @@ def hook_name(name: str, function: Callable[..., Any]) -> str:
 def guarded_hooks(plugin: Any, feature: str) -> GuardedHooks:
     """Return a plugin's hooks, each of which reports its errors and wrong answers with the plugin's feature.
 
-    Raises HookContractError for a hook that does not exist, or has an argument that its specification lacks.
+    Raises
+    ------
+    HookContractError
+        For a hook that does not exist, or has an argument that its specification lacks.
     """
     guarded = {}
     for name, function in marked_hooks(plugin).items():

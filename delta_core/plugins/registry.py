@@ -111,8 +111,12 @@ class PluginRegistry:
     def resolve(self, features: SupportedFeatures) -> PluginSet:
         """Return the set of plugins that serve a table.
 
-        Raises UnsupportedFeatureError for a reader feature that nobody provides. Writer features that
-        nobody provides stay out of the set: reading may ignore them.
+        Writer features that nobody provides stay out of the set: reading may ignore them.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            For a reader feature that nobody provides.
         """
         missing = sorted(n for n in features.reader if self.load(n) is None)
         if missing:

@@ -51,7 +51,10 @@ class TableProperty(Struct, frozen=True):
 def read_property(configuration: Mapping[str, str], name: str) -> Any:
     """Return a known property's typed value, or its default.
 
-    Raises InvalidArgumentError if the text is no value of it.
+    Raises
+    ------
+    InvalidArgumentError
+        If the text is no value of it.
     """
     known = PROPERTIES[name]
     text = configuration.get(name)

@@ -150,7 +150,12 @@ def _not_found(schema: StructType, path: Path) -> ColumnNotFoundError:
 def find(schema: StructType, path: Path) -> tuple[Path, Field]:
     """Find a column by path: exact names first, else ignoring case as Spark does.
 
-    Returns the path as the schema spells it and its last field. Raises ColumnNotFoundError.
+    Returns the path as the schema spells it and its last field.
+
+    Raises
+    ------
+    ColumnNotFoundError
+        For a path that the schema lacks.
     """
     found: Field | None = None
     names: list[str] = []
@@ -232,7 +237,12 @@ _SQL_NAMES = {
 def check_types(schema: StructType, types: Mapping[str, TypeDef]) -> None:
     """Reject a schema with a type that neither the core nor a feature of the table has.
 
-    Raises UnsupportedFeatureError naming column and type, SchemaError for names that differ by case only.
+    Raises
+    ------
+    UnsupportedFeatureError
+        For a type that no feature provides; the message names column and type.
+    SchemaError
+        For names that differ by case only.
     """
     check_nesting(schema)
     _check_names(schema, ())

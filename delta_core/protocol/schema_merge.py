@@ -20,8 +20,12 @@ def merge_schemas(table: Schema, rows: Schema, accept: Accept) -> Schema:
     """Return the table's schema with the columns that only the rows have, nullable, behind the others.
 
     A column that both have keeps the table's type, unless the rows' one is wider and ``accept`` lets it change. Names
-    are compared ignoring case; nested structs merge likewise. Raises SchemaMismatchError if a column is a struct,
-    list or map on one side only, and not the form in which Arrow has the table's type.
+    are compared ignoring case; nested structs merge likewise.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If a column is a struct, list or map on one side only, and not the form in which Arrow has the table's type.
     """
     return Schema(_merged_struct(table, rows, accept, ()).fields)
 

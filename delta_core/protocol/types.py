@@ -403,7 +403,10 @@ def check_nesting(
     most : int
         The levels of all; by default those of a schema, which is a struct itself.
 
-    Raises SchemaError naming the limit.
+    Raises
+    ------
+    SchemaError
+        If it exceeds a limit, which the message names.
     """
     below = parts or _type_parts
     left = [(whole, 0)]

@@ -18,7 +18,10 @@ _WORD = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null
 def decode_json(text: str | bytes) -> Any:
     """Decode JSON of the log as ``json.loads`` does, of a depth that whatever is done with the values can follow.
 
-    Raises ValueError for text that is nested too deeply, too.
+    Raises
+    ------
+    ValueError
+        For text that is nested too deeply, too.
     """
     try:
         return json.loads(text)

@@ -36,7 +36,10 @@ Columns = Mapping[int, pa.Array]
 class CompiledPlan:
     """A compiled plan: called per batch on the engine's threads, it keeps no state between calls.
 
-    Raises, when made, UnsupportedExpressionError for an expression that the engine can't evaluate.
+    Raises
+    ------
+    UnsupportedExpressionError
+        When it is made, for an expression that the engine can't evaluate.
     """
 
     def __init__(

@@ -129,8 +129,15 @@ class ReadPlan(Struct, frozen=True):
 def resolve_columns(schema: StructType, names: Iterable[str | Path]) -> tuple[Path, ...]:
     """Return the paths of column names, spelled as the schema does.
 
-    A name is a column's, or dotted with backticks around parts that hold dots; a column whose own name holds the
-    dots wins. Raises ColumnNotFoundError, and InvalidArgumentError for a column named twice.
+    A name is a column's, or dotted with backticks around parts that hold dots; a column whose own name holds the dots
+    wins.
+
+    Raises
+    ------
+    ColumnNotFoundError
+        For a column that the table lacks.
+    InvalidArgumentError
+        For a column named twice.
     """
     if isinstance(names, str):
         raise InvalidArgumentError(f"Found columns={names!r}, expected a list of names.")

@@ -225,7 +225,10 @@ class Scan:
             Names of `actions.FILE_COLUMNS`. By default all that ``add`` has but ``stats`` and ``tags``, which are larger
             than all others together.
 
-        Raises ColumnNotFoundError for a name that neither the core nor a feature of the table has.
+        Raises
+        ------
+        ColumnNotFoundError
+            For a name that neither the core nor a feature of the table has.
         """
         for name in columns or ():
             if self._given is None:  # files that the caller has may carry columns of their own

@@ -26,7 +26,12 @@ _WINDOWS_HELD = 4
 def read_row_sets(storage: Storage, selectors: Sequence[RowSelector], files: pa.Table) -> dict[int, RowSet]:
     """Return the rows that selectors drop, by row number in the file table; files without a vector are left out.
 
-    All ranges are read in one call, those of one file joined. Raises DataFileNotFoundError naming a missing vector file.
+    All ranges are read in one call, those of one file joined.
+
+    Raises
+    ------
+    DataFileNotFoundError
+        If a vector file is missing; the message names it.
     """
     out: dict[int, RowSet] = {}
     for selector in selectors:

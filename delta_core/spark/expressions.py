@@ -60,7 +60,10 @@ def to_sql(expression: Expression, place: Callable[[Leaf], Expression], function
 def check_zone(expression: Expression, zone: str, whose: str) -> None:
     """Reject a rule whose answer would follow the session's time zone: a table means the same in every session.
 
-    Raises UnsupportedExpressionError.
+    Raises
+    ------
+    UnsupportedExpressionError
+        For such a rule.
     """
     if zone.upper() in ("UTC", "ETC/UTC", "Z", "GMT"):
         return

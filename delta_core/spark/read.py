@@ -125,8 +125,12 @@ def read_changes(
     """Return the rows that a range of versions inserted, deleted and updated.
 
     Behind the table's columns are ``_change_type``, ``_commit_version`` and ``_commit_timestamp``. Both ends are part
-    of the range. Raises UnsupportedOperationError if the table's features keep no changes; further arguments and
-    errors are those of `read` and of the operation ``changes``.
+    of the range.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If the table's features keep no changes. Further errors are those of `read` and of the operation ``changes``.
     """
     _prepare(spark)
     table = DeltaTable(

@@ -12,7 +12,10 @@ __all__ = ["assert_same_rows"]
 def assert_same_rows(found: pa.Table, expected: pa.Table) -> None:
     """Assert that two tables have the same columns, types and rows; order means nothing, NaN equals NaN.
 
-    Raises AssertionError that shows up to five rows of either kind.
+    Raises
+    ------
+    AssertionError
+        If they differ; the message shows up to five rows of either kind.
     """
     columns = [(f.name, f.type) for f in found.schema]
     wanted = [(f.name, f.type) for f in expected.schema]

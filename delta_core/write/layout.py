@@ -50,8 +50,14 @@ def arrow_type(t: DataType, types: Mapping[str, TypeDef]) -> pa.DataType:
 def file_columns(plan: WritePlan) -> tuple[FileColumn, ...]:
     """Return the columns of a table's data files: its own, then partition columns if requested, then hidden ones.
 
-    Raises UnsupportedOperationError if voids leave nothing that a file could hold, so that rows would be lost.
-    Protocol: Void Type.
+    Raises
+    ------
+    UnsupportedOperationError
+        If voids leave nothing that a file could hold, so that rows would be lost.
+
+    Protocol
+    --------
+    Void Type
     """
     table = plan.table
     _check_voids(table.schema, (), inside=False)

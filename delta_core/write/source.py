@@ -20,7 +20,10 @@ def open_source(data: Any) -> pa.Table | pa.RecordBatchReader:
         Whatever has the Arrow PyCapsule interface (PyArrow, Polars, DuckDB results, a `Scan`), a pandas data frame,
         a PyArrow dataset or scanner, or a non-empty list of record batches.
 
-    Raises InvalidArgumentError for anything else.
+    Raises
+    ------
+    InvalidArgumentError
+        For anything else.
     """
     if isinstance(data, (pa.Table, pa.RecordBatchReader)):
         return data

@@ -42,7 +42,10 @@ def is_needed(schema: StructType) -> bool:
 def fills(table: TableState) -> list[FillColumn]:
     """Return how each column with a default is filled if a write leaves it out.
 
-    Raises SchemaError, ExpressionError, UnsupportedExpressionError naming the column.
+    Raises
+    ------
+    SchemaError, ExpressionError, UnsupportedExpressionError
+        The message names the column.
     """
     _check_whole(table)
     return [FillColumn(NAME, (f.name,), _bound(table, f)[0]) for f in table.schema if KEY in f.metadata]

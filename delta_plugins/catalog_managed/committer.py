@@ -38,7 +38,10 @@ class CatalogCommitter:
     def commit(self, proposal: Proposal) -> Committed | Conflict:
         """Stage a commit and let the catalog decide; a staged file that did not win is deleted again.
 
-        Raises CommitStateUnknownError if the catalog did not answer, and querying it for its commits did not report.
+        Raises
+        ------
+        CommitStateUnknownError
+            If the catalog did not answer, and querying it for its commits did not report.
         """
         staged = self._stage(proposal)
         try:

@@ -42,7 +42,10 @@ def constraints(configuration: Mapping[str, str]) -> dict[str, str]:
 def row_checks(table: TableState) -> list[RowCheck]:
     """Return a check for each constraint, which null breaks like false.
 
-    Raises what `row_check` raises.
+    Raises
+    ------
+    ColumnNotFoundError, ExpressionError, UnsupportedExpressionError
+        As `row_check`.
     """
     return [row_check(table, name, text) for name, text in constraints(table.configuration).items()]
 
@@ -71,7 +74,10 @@ def row_check(table: TableState, name: str, text: str) -> RowCheck:
 def check_type_changes(table: TableState, paths: Iterable[Path]) -> None:
     """Reject another type for a column that a constraint uses: its rows were held against the old one.
 
-    Raises TypeChangeError naming column and constraint.
+    Raises
+    ------
+    TypeChangeError
+        The message names column and constraint.
     """
     for check in row_checks(table):
         for path in paths:

@@ -152,8 +152,12 @@ def _ids(schema: StructType) -> Iterator[int]:
 def check_change(table: TableState, previous: TableState | None) -> None:
     """Reject changes after which older files could not be read.
 
-    Raises InvalidArgumentError for a change of the mode other than from none to name, SchemaError for a column that
-    changes its id or physical name.
+    Raises
+    ------
+    InvalidArgumentError
+        For a change of the mode other than from none to name.
+    SchemaError
+        For a column that changes its id or physical name.
     """
     if previous is not None:
         _check_mode(mapping_mode(table.configuration), previous)

@@ -46,9 +46,13 @@ def mapping_mode(configuration: Mapping[str, str]) -> str:
 def column_map(schema: Schema, configuration: Mapping[str, str]) -> ColumnMap | None:
     """Return the map to physical names, or None if the mode is none.
 
-    Every field of every struct, those inside arrays and maps too, has a physical name, and an id in mode ``id``;
-    in mode ``none`` such annotations mean nothing. Raises SchemaError for a field that lacks them and for two
-    fields with one physical path or id, naming the columns.
+    Every field of every struct, those inside arrays and maps too, has a physical name, and an id in mode ``id``; in
+    mode ``none`` such annotations mean nothing.
+
+    Raises
+    ------
+    SchemaError
+        For a field that lacks them and for two fields with one physical path or id, naming the columns.
     """
     mode = mapping_mode(configuration)
     if mode == "none":

@@ -49,8 +49,14 @@ def encode(rows: Sequence[RowSet], prefix: str, inline: int = 0) -> EncodedRows:
     inline : int
         Vectors of fewer bytes go into their descriptors.
 
-    Raises InvalidArgumentError if the file would exceed what descriptors can name. Protocol: Deletion Vector File
-    Storage Format.
+    Raises
+    ------
+    InvalidArgumentError
+        If the file would exceed what descriptors can name.
+
+    Protocol
+    --------
+    Deletion Vector File Storage Format
     """
     name = uuid.uuid4()
     text = prefix + z85.encode(name.bytes)

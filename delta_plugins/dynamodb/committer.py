@@ -66,8 +66,11 @@ class DynamoCommitter:
     def commit(self, proposal: Proposal) -> Outcome:
         """Publish a commit.
 
-        Raises CommitError if store or DynamoDB fail before the version is claimed, the version before is missing, or
-        entries are left of another table that lay here.
+        Raises
+        ------
+        CommitError
+            If store or DynamoDB fail before the version is claimed, the version before is missing, or entries are left
+            of another table that lay here.
         """
         name = commit_name(proposal.version)
         entry = Entry(name, f".tmp/{name}.{uuid.uuid4()}")

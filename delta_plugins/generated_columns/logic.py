@@ -67,7 +67,10 @@ def is_needed(schema: StructType) -> bool:
 def rules(table: TableState) -> list[WriteRule]:
     """Return for each generated column how it is filled, and that given values are equal to it, nulls too.
 
-    Raises SchemaError, ExpressionError, UnsupportedExpressionError, ColumnNotFoundError naming the column.
+    Raises
+    ------
+    SchemaError, ExpressionError, UnsupportedExpressionError, ColumnNotFoundError
+        The message names the column.
     """
     _check_whole(table)
     return [rule for f in table.schema if KEY in f.metadata for rule in _rules(table, f)]
@@ -131,7 +134,10 @@ def check(table: TableState) -> None:
 def check_type_changes(table: TableState, paths: Iterable[Path]) -> None:
     """Reject another type for a column that a generated one is computed from: rows that stay hold what the old one returned.
 
-    Raises TypeChangeError naming both columns.
+    Raises
+    ------
+    TypeChangeError
+        The message names both columns.
     """
     for f in table.schema:
         if KEY not in f.metadata:

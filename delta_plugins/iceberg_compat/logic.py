@@ -97,7 +97,12 @@ class Version(Struct, frozen=True):
     def check(self, table: TableState, previous: TableState | None) -> None:
         """Reject metadata that Iceberg could not take over.
 
-        Raises FeatureRequirementError for other features, SchemaError, TypeChangeError and InvalidArgumentError.
+        Raises
+        ------
+        FeatureRequirementError
+            For other features.
+        SchemaError, TypeChangeError, InvalidArgumentError
+            For columns, types or properties that Iceberg does not have.
         """
         if not table.is_active(self.name):
             return

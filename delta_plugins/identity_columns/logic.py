@@ -85,7 +85,10 @@ def _is_identity(f: Field) -> bool:
 def identities(schema: StructType) -> list[Identity]:
     """Return a table's identity columns.
 
-    Raises SchemaError for metadata that can't be read, and for parts of columns.
+    Raises
+    ------
+    SchemaError
+        For metadata that can't be read, and for parts of columns.
     """
     for path, f in walk(schema):
         if len(path) > 1 and _is_identity(f):
@@ -197,7 +200,10 @@ def _changed(metadata: Metadata, change: Callable[[Field], Mapping[str, Any]]) -
 def check(table: TableState) -> None:
     """Reject identity columns that no writer could number.
 
-    Raises SchemaError: for nested columns, other types than LONG, partition columns, defaults beside them, a step of 0.
+    Raises
+    ------
+    SchemaError
+        For nested columns, other types than LONG, partition columns, defaults beside them, a step of 0.
     """
     for identity in identities(table.schema):
         why = _flaw(table, next(f for f in table.schema if f.name == identity.column))

@@ -34,8 +34,12 @@ ENABLEMENT_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
 def commit_timestamps(configuration: Mapping[str, str]) -> CommitTimestamp:
     """Return the rule of a table whose in-commit timestamps are on.
 
-    Without the enablement properties they are on since version 0. Raises CorruptTableError for one property
-    without the other, or a value that is not a number.
+    Without the enablement properties they are on since version 0.
+
+    Raises
+    ------
+    CorruptTableError
+        For one property without the other, or a value that is not a number.
     """
     version, timestamp_ms = (_number(configuration, name) for name in (ENABLEMENT_VERSION, ENABLEMENT_TIMESTAMP))
     if (version is None) != (timestamp_ms is None):

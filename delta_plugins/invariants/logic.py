@@ -46,7 +46,12 @@ def _columns(struct: StructType, prefix: Path = ()) -> Iterator[tuple[Path, Fiel
 def conditions(schema: StructType) -> dict[Path, str]:
     """Return the condition of each column that states one, in Spark SQL.
 
-    Raises SchemaError for one that can't be read, UnsupportedOperationError for one within a list or map.
+    Raises
+    ------
+    SchemaError
+        For one that can't be read.
+    UnsupportedOperationError
+        For one within a list or map.
     """
     found = {path: _read(path, f.metadata[KEY]) for path, f in _columns(schema) if KEY in f.metadata}
     for path, f in walk(schema):
@@ -76,7 +81,10 @@ def _read(path: Path, value: Any) -> str:
 def row_checks(table: TableState) -> list[RowCheck]:
     """Return a check for each condition; null violates it like false.
 
-    Raises ExpressionError naming the column for a condition that does not fit the table.
+    Raises
+    ------
+    ExpressionError
+        For a condition that does not fit the table; the message names the column.
     """
     return [_check(table, format_path(path), text) for path, text in conditions(table.schema).items()]
 

@@ -61,8 +61,16 @@ def is_readable(old: str, new: str) -> bool:
 def check_type_changes(schema: Schema) -> None:
     """Reject a schema that lists a type change which is not a widening.
 
-    Raises TypeChangeError naming the column and the change, SchemaError if ``delta.typeChanges`` is not a
-    list of changes. Protocol: Reader Requirements for Type Widening.
+    Raises
+    ------
+    TypeChangeError
+        For a change that the feature does not allow; the message names the column and the change.
+    SchemaError
+        If ``delta.typeChanges`` is not a list of changes.
+
+    Protocol
+    --------
+    Reader Requirements for Type Widening
     """
     for path, f in walk(schema):
         changes = f.metadata.get(TYPE_CHANGES)

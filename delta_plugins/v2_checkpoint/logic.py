@@ -29,7 +29,12 @@ def sidecar_names(checkpoint: str, paths: Iterable[str | None]) -> list[str]:
     """Return the plain names, under ``_delta_log/_sidecars``, of the files that ``sidecar`` actions name.
 
     Sidecars are nowhere else, so that of a URI or longer path only the name counts, and it must lead into a directory
-    ``_sidecars``. Raises CorruptTableError for a path that leads elsewhere, or has no name.
+    ``_sidecars``.
+
+    Raises
+    ------
+    CorruptTableError
+        For a path that leads elsewhere, or has no name.
     """
     return [_sidecar_name(checkpoint, path) for path in paths]
 

@@ -98,7 +98,12 @@ class PlannedFiles:
     def check_stored(self) -> None:
         """Reject files that are missing, or empty: a reader of paths passes over these.
 
-        Raises DataFileNotFoundError and DataFileError. Queries the store once a file.
+        Queries the store once a file.
+
+        Raises
+        ------
+        DataFileNotFoundError, DataFileError
+            For such a file.
         """
         storage = self._scan.source.engine.storage
         paths = decode_paths(self.table.column("path"))

@@ -20,7 +20,10 @@ _END = 8
 def read_footer(source: str | pa.NativeFile) -> Any:
     """Return a file's ``pyarrow.parquet.FileMetaData``; whatever it specifies may be requested.
 
-    Raises what PyArrow raises: ArrowInvalid if the footer is damaged.
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If the footer is damaged.
     """
     import pyarrow.parquet as pq
 

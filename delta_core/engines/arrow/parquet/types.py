@@ -393,7 +393,10 @@ def _run(steps: Sequence[Convert], a: pa.Array, path: Path, found: pa.DataType, 
 def leaf_conversion(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | None:
     """Return how values of a stored type become the requested type, None if they are it already.
 
-    Raises UnconvertibleError for types that can't; the conversion raises it for a value that does not fit.
+    Raises
+    ------
+    UnconvertibleError
+        For types that can't; the conversion raises it for a value that does not fit.
     """
     if found.equals(wanted):
         return None

@@ -101,8 +101,13 @@ def temporary_file(target: str) -> Iterator[tuple[str, IO[bytes]]]:
 def claim(temporary: str, target: str) -> bool:
     """Publish a whole file under its name unless there is a file of that name; in one step, whoever tries at once.
 
-    By a hard link, else by a rename that replaces nothing. Raises OSError on a disk that has neither: the name could be
-    claimed there only by an empty file, and readers would see a part of it.
+    By a hard link, else by a rename that replaces nothing.
+
+    Raises
+    ------
+    OSError
+        On a disk that has neither: the name could be claimed there only by an empty file, and readers would see a part
+        of it.
     """
     try:
         os.link(temporary, target)

@@ -60,9 +60,13 @@ class PinnedFile:
     def opened(self, for_footer: bool = False) -> Iterator[Any]:
         """Open the file for random access; on a local disk it has a descriptor.
 
-        Raises LogChangedError if the file is not the one that was opened first, also if it is replaced while the
-        block runs: what the block read must not be used then. A footer need not be checked: the first look after it
-        compares with the listing that came before it.
+        A footer need not be checked: the first look after it compares with the listing that came before it.
+
+        Raises
+        ------
+        LogChangedError
+            If the file is not the one that was opened first, also if it is replaced while the block runs: what the
+            block read must not be used then.
         """
         if self.local is not None:
             yield from self._opened_locally(self.local)

@@ -26,7 +26,10 @@ def scheme_of(uri: str) -> str:
 def plain_path(uri: str) -> str:
     """Return the path of a ``file:`` URI or of a plain path; URIs from users are percent-decoded.
 
-    Raises InvalidArgumentError for the URI of another machine's file.
+    Raises
+    ------
+    InvalidArgumentError
+        For the URI of another machine's file.
     """
     if scheme_of(uri) not in ("file", "local"):
         return uri
@@ -42,7 +45,10 @@ def plain_path(uri: str) -> str:
 def absolute_path(uri: str) -> str:
     """Return the path of a ``file:`` URI of the log, which is decoded already. Protocol: Add File (RFC 2396 URIs).
 
-    Raises ExternalPathError for the URI of another machine's file.
+    Raises
+    ------
+    ExternalPathError
+        For the URI of another machine's file.
     """
     host, path = _FILE.fullmatch(uri).groups()  # type: ignore[union-attr]  # fits every URI
     if not _is_this_machine(host or ""):
