@@ -46,12 +46,14 @@ class _Ours(_Side):
         from delta_core import DeltaTable
 
         self.handle = DeltaTable(self.table)
+        self.connection = _duckdb()
+        self.connection.register("t", self.handle.dataset())
 
     def run(self, read: Read) -> Any:
         if read.through == "polars":
             return self.handle.to_polars().sql(read.sql(self.shape, "self")).collect()
         if read.through == "duckdb":
-            return _duckdb().register("t", self.handle.dataset()).sql(read.sql(self.shape)).to_arrow_table()
+            return self.connection.sql(read.sql(self.shape)).to_arrow_table()
         scan = self.handle.scan(read.columns(self.shape), read.where, limit=read.limit)
         return scan.count() if read.counts else scan.to_table()
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from delta_core.errors import ExpressionError, InvalidArgumentError
@@ -41,8 +43,10 @@ __all__ = [
 ]
 
 #: What means the same to Spark, Arrow, Polars, DuckDB and DataFusion, for columns that hold no NaN.
-_SHARED = frozenset(("and", "or", "not", "=", "!=", "<", "<=", ">", ">=", "in", "isnull", "isnotnull"))
+_SHARED = frozenset(("and", "or", "not", "=", "!=", "<", "<=", ">", ">=", "in", "isnull", "isnotnull", "startswith"))
 _FLOATING = ("float", "double")
+#: Every whole number up to it is a double.
+_MOST_EXACT = 1 << 53
 
 
 def plan_files(snapshot: Snapshot, predicate: Any = None) -> FileSet:
@@ -108,9 +112,9 @@ def compares_floats(snapshot: Snapshot, filter: ds.Expression) -> Expression | N
 
 
 def exact_parts(snapshot: Snapshot, expression: Expression | None) -> Expression | None:
-    """Keep the parts that AND joins whose meaning no engine disputes; None if none is left.
+    """Keep the parts that AND joins which drop no row that another engine keeps; None if none is left.
 
-    Floats are left to the querying engine: engines differ about NaN.
+    Engines differ about NaN: parts about floats may keep rows that hold NaN, so the querying engine has to filter again.
     """
     parts = [p for p in conjuncts(expression) if _is_shared(snapshot, p)]
     try:
@@ -120,7 +124,33 @@ def exact_parts(snapshot: Snapshot, expression: Expression | None) -> Expression
 
 
 def _is_shared(snapshot: Snapshot, expression: Expression) -> bool:
-    return all(_is_shared_part(snapshot, part) for part in all_parts(expression))
+    parts = list(all_parts(expression))
+    floats = sum(isinstance(p, Column) and _type_of(snapshot, p) in _FLOATING for p in parts)
+    if floats:
+        # below NOT, a row that is kept too much would be one that is dropped
+        negates = any(isinstance(p, Call) and p.function == "not" for p in parts)
+        if negates or floats != sum(_is_double_test(snapshot, p) for p in parts):
+            return False
+    return all(_is_shared_part(snapshot, p) for p in parts)
+
+
+def _is_double_test(snapshot: Snapshot, e: Expression) -> bool:
+    """Whether an expression compares a double column with constants, true for NaN wherever another engine's is."""
+    if not isinstance(e, Call) or e.function not in _SHARED:
+        return False
+    columns = [a for a in e.args if isinstance(a, Column) and _type_of(snapshot, a) == "double"]
+    return len(columns) == 1 and all(a is columns[0] or _is_plain_number(a) for a in e.args)
+
+
+def _is_plain_number(e: Expression) -> bool:
+    """Whether an expression is a constant that is a double everywhere, and not NaN."""
+    if isinstance(e, Values):
+        return pa.types.is_float64(e.array.type) and not np.isnan(e.array.to_numpy(zero_copy_only=False)).any()
+    if not isinstance(e, Literal) or isinstance(e.value, bool):
+        return False
+    if isinstance(e.value, int):
+        return abs(e.value) <= _MOST_EXACT
+    return isinstance(e.value, float) and not math.isnan(e.value)
 
 
 def _is_shared_part(snapshot: Snapshot, expression: Expression) -> bool:
@@ -132,7 +162,7 @@ def _is_shared_part(snapshot: Snapshot, expression: Expression) -> bool:
         return all(k in ("byte", "short", "integer", "long") for k in kinds)
     if isinstance(expression, (Literal, Values)):
         return True
-    return isinstance(expression, Column) and _type_of(snapshot, expression) not in (*_FLOATING, None)
+    return isinstance(expression, Column) and _type_of(snapshot, expression) is not None
 
 
 def _type_of(snapshot: Snapshot, expression: Expression) -> str | None:

@@ -239,6 +239,30 @@ def test_pandas_gets_the_rows(wide: TableBuilder) -> None:
     assert sorted(DeltaTable(wide.uri).to_pandas()["id"]) == IDS
 
 
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("price < 11", [0, 1, 10]),
+        ("price < 11 and id < 10", [0, 1]),
+        ("price >= 1 and price <= 10.5", [1, 10]),
+        ("price in (0.5, 10.5)", [0, 10]),
+    ],
+)
+def test_condition_on_doubles_skips_files(tmp_path: Path, test: str, expected: list[int]) -> None:
+    pytest.importorskip("polars")
+    duckdb = pytest.importorskip("duckdb")
+    made = TableBuilder(tmp_path / "t").create({"id": "long", "price": "double"})
+    for first in (0.5, 10.5, 20.5):
+        made.append([{"id": int(first), "price": first}, {"id": int(first) + 1, "price": first + 1}])
+    table = _without_file(made, 2)
+    assert table.to_polars().sql(f"select id from self where {test} order by id").collect()["id"].to_list() == expected
+    if "price < 11" in test:  # of doubles, DuckDB pushes down nothing else
+        with duckdb.connect() as connection:
+            connection.register("sales", table.dataset())
+            found = connection.sql(f"select id from sales where {test} order by id").fetchall()
+        assert found == [(i,) for i in expected]
+
+
 # --- the dataset itself --------------------------------------------------------------------
 
 
