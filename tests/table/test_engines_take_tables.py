@@ -245,7 +245,6 @@ def test_pandas_gets_the_rows(wide: TableBuilder) -> None:
         ("price < 11", [0, 1, 10]),
         ("price < 11 and id < 10", [0, 1]),
         ("price >= 1 and price <= 10.5", [1, 10]),
-        ("price in (0.5, 10.5)", [0, 10]),
     ],
 )
 def test_condition_on_doubles_skips_files(tmp_path: Path, test: str, expected: list[int]) -> None:
