@@ -18,6 +18,9 @@ struct ChunkFacts {
     int64_t type = -1, codec = -1, encodings = 0;  // encodings: bit e is set for encoding e
     int64_t num_values = -1, uncompressed = -1, compressed = -1;
     int64_t data_page = -1, dictionary_page = -1;
+    int64_t null_count = -1;
+    std::string_view least, most;  // as PLAIN writes them
+    bool has_least = false, has_most = false;
     bool is_plain = true;  // neither encrypted nor in another file
 };
 
@@ -30,6 +33,7 @@ struct FooterFacts {
     int64_t num_rows = -1;
     std::vector<GroupFacts> groups;
     std::string_view schema, metadata;  // the footer's bytes of its schema, and of its key-value metadata
+    bool has_orders = false;  // bounds are in the order of the columns' types
     bool is_plain = true;
 };
 
@@ -54,6 +58,9 @@ class FooterReader {
             } else if (id == 5 && type == LIST) {
                 good = skip(type, 0);
                 out.metadata = text(start);
+            } else if (id == 7 && type == LIST) {
+                good = skip(type, 0);
+                out.has_orders = true;
             } else {
                 if (id == 8) out.is_plain = false;  // encrypted
                 good = skip(type, 0);
@@ -95,7 +102,7 @@ class FooterReader {
         uint64_t count;
         int type;
         if (!list(count, type) || type != STRUCT || count > static_cast<uint64_t>(end_ - in_)) return false;
-        group.chunks.reserve(count);
+        group.chunks.reserve(count < static_cast<uint64_t>(end_ - in_) / 16 ? count : 0);  // a chunk takes more bytes
         for (uint64_t i = 0; i < count; i++) {
             ChunkFacts &chunk = group.chunks.emplace_back();
             int16_t id = 0;
@@ -123,10 +130,35 @@ class FooterReader {
             else if (id == 7 && type == I64) good = number(chunk.compressed);
             else if (id == 9 && type == I64) good = number(chunk.data_page);
             else if (id == 11 && type == I64) good = number(chunk.dictionary_page);
+            else if (id == 12 && type == STRUCT) good = statistics(chunk);
             else good = skip(type, 0);
             if (!good) return false;
         }
         return false;
+    }
+
+    bool statistics(ChunkFacts &chunk) {
+        int16_t id = 0;
+        int type;
+        while (field(id, type)) {
+            if (type == STOP) return true;
+            bool good;
+            if (id == 3 && type == I64) good = number(chunk.null_count);
+            else if (id == 5 && type == BINARY) good = chunk.has_most = binary(chunk.most);
+            else if (id == 6 && type == BINARY) good = chunk.has_least = binary(chunk.least);
+            else good = skip(type, 0);
+            if (!good) return false;
+        }
+        return false;
+    }
+
+    bool binary(std::string_view &out) {
+        uint64_t n;
+        if (!read_varint(in_, end_, n)) return false;
+        const uint8_t *const start = in_;
+        if (!pass(n)) return false;
+        out = text(start);
+        return true;
     }
 
     bool encodings(ChunkFacts &chunk) {

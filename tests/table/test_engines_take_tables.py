@@ -241,11 +241,7 @@ def test_pandas_gets_the_rows(wide: TableBuilder) -> None:
 
 @pytest.mark.parametrize(
     ("test", "expected"),
-    [
-        ("price < 11", [0, 1, 10]),
-        ("price < 11 and id < 10", [0, 1]),
-        ("price >= 1 and price <= 10.5", [1, 10]),
-    ],
+    [("price < 11", [0, 1, 10]), ("price < 11 and id < 10", [0, 1]), ("price >= 1 and price <= 10.5", [1, 10])],
 )
 def test_condition_on_doubles_skips_files(tmp_path: Path, test: str, expected: list[int]) -> None:
     pytest.importorskip("polars")

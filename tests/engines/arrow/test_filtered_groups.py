@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from delta_core.engines.arrow.parquet import columns as parquet_columns
 from delta_core.engines.arrow.parquet import filtered_groups
 from delta_core.engines.arrow.parquet.columns import GroupReader
 from delta_core.engines.arrow.parquet.filtered_groups import FilteredGroups
+from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.engines.arrow.parquet.types import plan_file
 from delta_core.engines.interface import FileRead, RowTest
 from delta_core.kernels.gather import Picks
@@ -64,13 +66,13 @@ def filtered(
     positions: list[int] = []
     batches = []
     reduced = 0
-    with pq.ParquetFile(path, pre_buffer=False) as file:
-        schema = pa.schema([_plain(file.schema_arrow.field(n)) for n in names])
+    with closing(DataFile(str(path) if local else pa.OSFile(str(path)))) as file:
+        schema = pa.schema([_plain(file.schema.field(n)) for n in names])
         columns = StructType([Field(f.name, arrow_to_type(f.type)) for f in schema])
-        plan = plan_file(file.schema_arrow, schema, columns)
+        plan = plan_file(file.schema, schema, columns)
         read = FileRead([str(path)], [None], columns, "name", schema, batch_rows=rows, **options)
-        reader = GroupReader(file, str(path) if local else None, plan.leaves)
-        groups = range(file.metadata.num_row_groups)
+        reader = GroupReader(file, plan.leaves)
+        groups = range(len(file.footer.group_rows))
         for first, batch, picked in FilteredGroups(reader, plan, read, 0).batches(groups, 0):
             assert 0 < batch.num_rows <= rows
             reduced += picked is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from itertools import accumulate
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from delta_core.engines.arrow.parquet import columns as parquet_columns
 from delta_core.engines.arrow.parquet.columns import GroupReader
+from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.kernels.parquet_pages import read_chunk
 
 ROWS = 1_000
@@ -28,9 +30,10 @@ TABLE = pa.table(
 
 
 def read(path: Path, leaves: list[int], dictionary: list[str] | None = None, rows: int = 300) -> pa.Table:
-    with pq.ParquetFile(path, read_dictionary=dictionary, pre_buffer=False) as file:
-        groups = list(range(file.metadata.num_row_groups))
-        found = list(GroupReader(file, str(path), leaves).batches(groups, 0, rows))
+    with closing(DataFile(str(path))) as file:
+        file.encode(dictionary or [])
+        groups = list(range(len(file.footer.group_rows)))
+        found = list(GroupReader(file, leaves).batches(groups, 0, rows))
     assert [first for first, _ in found] == list(accumulate([b.num_rows for _, b in found], initial=0))[:-1]
     return pa.Table.from_batches([batch for _, batch in found])
 

@@ -1,12 +1,14 @@
 """Bounds of row groups as a predicate sees them."""
 
 import datetime as dt
+from contextlib import closing
 from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, DataFile
 from delta_core.engines.arrow.parquet.row_groups import kept_groups
 from delta_core.expressions.ast import FileStatistic
 from delta_core.protocol.types import PrimitiveType
@@ -31,9 +33,14 @@ def bounds(tmp_path, array, wanted, **options):
     file = pq.ParquetFile(tmp_path / "f")
     leaves = [FileStatistic(kind, ("x",), PrimitiveType(wanted)) for kind in ("min", "max")]
     leaves.append(FileStatistic("nullCount", ("x",), PrimitiveType("long")))
-    recorder = Recorder(*leaves)
-    kept_groups(file.metadata, {("x",): (0, file.schema_arrow.field(0).type)}, recorder)
-    return [c[0].as_py() for c in recorder.columns]
+    found = []
+    with closing(DataFile(str(tmp_path / "f"))) as own:
+        for footer in (ArrowFooter(file.metadata), own.footer):
+            recorder = Recorder(*leaves)
+            kept_groups(footer, {("x",): (0, file.schema_arrow.field(0).type)}, recorder)
+            found.append([c[0].as_py() for c in recorder.columns])
+    assert found[0] == found[1]
+    return found[0]
 
 
 @pytest.mark.parametrize(
@@ -90,5 +97,5 @@ def test_only_false_drops_a_group(tmp_path):
     pq.write_table(pa.table({"x": range(3)}), tmp_path / "f", row_group_size=1)
     leaf = FileStatistic("numRecords", (), PrimitiveType("long"))
     prune = Recorder(leaf, answer=(True, None, False))
-    assert kept_groups(pq.read_metadata(tmp_path / "f"), {}, prune) == [True, True, False]
+    assert kept_groups(ArrowFooter(pq.read_metadata(tmp_path / "f")), {}, prune) == [True, True, False]
     assert prune.columns[0].to_pylist() == [1, 1, 1]

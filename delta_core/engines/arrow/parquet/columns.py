@@ -5,29 +5,20 @@ On a local disk only: elsewhere the network takes the time.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.engines.arrow.parquet.types import is_encoded_string, num_leaves
+from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, ChunkFacts, DataFile, Leaf
+from delta_core.engines.arrow.parquet.types import is_encoded_string
 from delta_core.kernels.gather import Picks, gather_column
 from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk
 
-__all__ = [
-    "GROUP_BYTES",
-    "GroupReader",
-    "decode_chunks",
-    "find_chunk",
-    "flat_columns",
-    "has_codes",
-    "is_stored_as",
-    "read_chunks",
-]
+__all__ = ["GROUP_BYTES", "GroupReader", "decode_chunks", "find_chunk", "has_codes", "is_stored_as"]
 
 Key = TypeVar("Key")
 _CODECS = {"UNCOMPRESSED": False, "SNAPPY": True}
@@ -46,32 +37,28 @@ class GroupReader:
 
     Parameters
     ----------
-    file : pyarrow.parquet.ParquetFile
-        Open.
-    path : str or None
-        Where the file lies on a local disk.
+    file : DataFile
     leaves : sequence of int
         The Parquet columns to decode, ascending.
     """
 
-    def __init__(self, file: Any, path: str | None, leaves: Sequence[int]) -> None:
+    def __init__(self, file: DataFile, leaves: Sequence[int]) -> None:
         self._file = file
-        self._path = path
         self._leaves = list(leaves)
-        self._schema: pa.Schema = file.schema_arrow
-        self._flat = {} if path is None else flat_columns(self._schema, frozenset(leaves))
+        self._schema: pa.Schema = file.schema
+        self._flat = {} if file.descriptor is None else file.layout.flat
 
     @property
-    def metadata(self) -> Any:
-        """The file's footer."""
-        return self._file.metadata
+    def group_rows(self) -> Sequence[int]:
+        """The rows of each row group."""
+        return self._file.footer.group_rows
 
     def batches(self, groups: Sequence[int], first: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield all rows of neighbouring row groups from a position on, each batch with its own."""
         streamed: list[int] = []
         start = first
         for group in groups:
-            rows = self._file.metadata.row_group(group).num_rows
+            rows = self.group_rows[group]
             chunks = self._chunks(group, self._leaves)
             if chunks and self.plain_bytes(group, self._leaves) <= GROUP_BYTES:
                 yield from self.stream(streamed, start, batch_rows)
@@ -91,7 +78,7 @@ class GroupReader:
         """Yield all rows of neighbouring row groups through PyArrow, in the memory of a batch."""
         if groups:
             wanted = self._leaves if leaves is None else list(leaves)
-            for batch in self._file.reader.iter_batches(
+            for batch in self._file.arrow.reader.iter_batches(
                 batch_rows, row_groups=groups, column_indices=wanted, use_threads=False
             ):
                 yield first, batch
@@ -105,10 +92,10 @@ class GroupReader:
 
     def plain_bytes(self, group: int, leaves: Sequence[int]) -> int:
         """Return what columns of a row group take in memory, about."""
-        columns = self._file.metadata.row_group(group)
-        size = sum(columns.column(leaf).total_uncompressed_size for leaf in leaves)
+        facts = [self._file.footer.chunk(group, leaf) for leaf in leaves]
+        size = sum(f.uncompressed for f in facts if f is not None)
         # numbers and codes may take no more than a few bits as they are stored
-        return int(size + 8 * columns.num_rows * sum(leaf in self._flat for leaf in leaves))
+        return int(size + 8 * self.group_rows[group] * sum(leaf in self._flat for leaf in leaves))
 
     def _chunks(self, group: int, leaves: Sequence[int]) -> dict[int, ColumnChunk]:
         """Return the chunks of a row group that our own decoder reads, by leaf."""
@@ -117,7 +104,9 @@ class GroupReader:
             place = self._flat.get(leaf)
             if place is not None:
                 t = self._schema.field(place).type
-                chunk = find_chunk(self._file.metadata, group, leaf, t.value_type if is_encoded_string(t) else t)
+                facts = self._file.footer.chunk(group, leaf)
+                t = t.value_type if is_encoded_string(t) else t
+                chunk = _chunk(facts, self.group_rows[group], self._file.layout.leaves[leaf], t)
                 if chunk is not None:
                     found[leaf] = chunk
         return found
@@ -129,7 +118,8 @@ class GroupReader:
         fields = {leaf: self._schema.field(self._flat[leaf]) for leaf in chunks}
         coded = [leaf for leaf, f in fields.items() if is_encoded_string(f.type)]
         mask = None if picks is None else picks.mask
-        found = {} if self._path is None or not chunks else read_chunks(self._path, chunks, coded, mask)
+        file = self._file.descriptor
+        found = {} if file is None or not chunks else decode_chunks(file, chunks, coded, mask)
         columns: dict[str, Any] = {fields[leaf].name: array for leaf, array in found.items()}
         others = [leaf for leaf in leaves if leaf not in found]
         if others:
@@ -139,7 +129,7 @@ class GroupReader:
     def _others(self, group: int, leaves: list[int], picks: Picks | None) -> dict[str, Any]:
         """Read columns through PyArrow; of few rows of a big row group, in the memory of a batch."""
         if picks is None or self.plain_bytes(group, leaves) <= GROUP_BYTES:
-            table = self._file.reader.read_row_group(group, column_indices=leaves, use_threads=False)
+            table = self._file.arrow.reader.read_row_group(group, column_indices=leaves, use_threads=False)
             columns = dict(zip(table.column_names, table.columns, strict=True))
             return (
                 columns
@@ -162,48 +152,20 @@ def _one_array(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(found.chunks) if found.num_chunks else pa.nulls(0, found.type)
 
 
-def flat_columns(schema: pa.Schema, leaves: frozenset[int]) -> dict[int, int]:
-    """Return the numbers of the top-level columns that are no nested ones, by leaf."""
-    found = {}
-    leaf = 0
-    for place, field in enumerate(schema):
-        if leaf in leaves and not pa.types.is_nested(field.type):
-            found[leaf] = place
-        leaf += num_leaves(field.type)
-    # a name that occurs twice reports no column
-    return found if len(set(schema.names)) == len(schema.names) else {}
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[int]:
-    """Open a file on a local disk for reading by the decoder."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        yield file
-    finally:
-        os.close(file)
-
-
-def read_chunks(
-    path: str, chunks: Mapping[Key, ColumnChunk], coded: Collection[Key] = (), keep: NDArray[np.uint64] | None = None
+def decode_chunks(
+    file: int, chunks: Mapping[Key, ColumnChunk], coded: Collection[Key] = (), keep: NDArray[np.uint64] | None = None
 ) -> dict[Key, pa.Array]:
     """Decode column chunks of a file on a local disk; those that are PyArrow's to read are left out.
 
     Parameters
     ----------
+    file : int
+        The file's descriptor.
     coded : collection
         Chunks whose strings are requested as dictionary codes.
     keep : uint64, **shape (n,)**, optional
         A mask of the chunks' rows, see `kernels.parquet_pages.read_chunk`.
     """
-    with _opened(path) as file:
-        return decode_chunks(file, chunks, coded, keep)
-
-
-def decode_chunks(
-    file: int, chunks: Mapping[Key, ColumnChunk], coded: Collection[Key] = (), keep: NDArray[np.uint64] | None = None
-) -> dict[Key, pa.Array]:
-    """As `read_chunks`, from the descriptor of an open file."""
     found: dict[Key, pa.Array] = {}
     for key, chunk in chunks.items():
         with suppress(UnsupportedPagesError):
@@ -223,24 +185,28 @@ def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> Colum
         What PyArrow would read it as.
     """
     column = metadata.schema.column(leaf)
-    row_group = metadata.row_group(group)
-    chunk, rows = row_group.column(leaf), row_group.num_rows
-    sizes = chunk.total_compressed_size, chunk.total_uncompressed_size
+    footer = ArrowFooter(metadata)
+    found = Leaf(column.physical_type, column.max_definition_level, column.max_repetition_level > 0)
+    return _chunk(footer.chunk(group, leaf), footer.group_rows[group], found, type)
+
+
+def _chunk(facts: ChunkFacts | None, rows: int, leaf: Leaf, type: pa.DataType) -> ColumnChunk | None:
     if (
-        column.max_repetition_level
-        or not is_stored_as(chunk.physical_type, type)
-        or chunk.compression not in _CODECS
-        or not _ENCODINGS.issuperset(chunk.encodings)
-        or chunk.num_values != rows
+        facts is None
+        or leaf.is_repeated
+        or facts.physical != leaf.physical
+        or not is_stored_as(leaf.physical, type)
+        or facts.codec not in _CODECS
+        or not facts.is_plain
+        or facts.num_values != rows
         or not 0 < rows <= MOST_ROWS
-        or not all(0 < size <= MOST_BYTES for size in sizes)
+        or not 0 < facts.compressed <= MOST_BYTES
+        or not 0 < facts.uncompressed <= MOST_BYTES
     ):
         return None
-    first = chunk.data_page_offset
-    dictionary = chunk.dictionary_page_offset
-    if dictionary is not None and 0 < dictionary < first:
-        first = dictionary
-    return ColumnChunk(type, first, sizes[0], _CODECS[chunk.compression], column.max_definition_level, rows, sizes[1])
+    return ColumnChunk(
+        type, facts.first, facts.compressed, _CODECS[facts.codec], leaf.most_level, rows, facts.uncompressed
+    )
 
 
 def has_codes(metadata: Any, leaf: int, groups: Iterable[int]) -> bool:

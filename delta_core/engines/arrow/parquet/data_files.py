@@ -16,11 +16,11 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.engines.arrow.ordered import Task, run_ordered
-from delta_core.engines.arrow.parquet.columns import GroupReader, has_codes
+from delta_core.engines.arrow.parquet.columns import GroupReader
 from delta_core.engines.arrow.parquet.data_writer import write_parquet_files
 from delta_core.engines.arrow.parquet.filtered_groups import Batch, FilteredGroups
 from delta_core.engines.arrow.parquet.footer import read_footer
-from delta_core.engines.arrow.parquet.legacy_calendar import Calendar, read_calendar
+from delta_core.engines.arrow.parquet.opened_file import DataFile, FileFooter
 from delta_core.engines.arrow.parquet.row_groups import kept_groups
 from delta_core.engines.arrow.parquet.small_files import SmallFiles
 from delta_core.engines.arrow.parquet.statistics import footer_statistics, leaves_of
@@ -167,7 +167,6 @@ class _Job:
         self._apply = apply
         self._prune = prune
         self._plans: dict[Any, FilePlan] = {}
-        self._encoded: tuple[str, ...] = ()
         self._local = [storage.local_path(p) for p in read.paths]
         self._prefetch = None if None not in self._local else Prefetch(storage, read.paths, read.sizes, self._local)
         self._small = SmallFiles(read, self._local)
@@ -210,17 +209,19 @@ class _Job:
     def _parts(self, index: int) -> Iterator[Task]:
         """Split a big file into runs of row groups that are read on their own."""
         with _naming(self._read.paths[index]):
-            metadata = read_footer(self._source(index))
+            file = DataFile(self._source(index))
+            file.close()
+        footer, leaves = file.footer, range(len(file.layout.leaves))
         run: list[int] = []
         weight = 0
-        for group in range(metadata.num_row_groups):
+        for group in range(len(footer.group_rows)):
             run.append(group)
-            weight += metadata.row_group(group).total_byte_size
+            weight += sum(facts.uncompressed for leaf in leaves if (facts := footer.chunk(group, leaf)) is not None)
             if weight >= SPLIT_BYTES:
-                yield partial(self.file, index, metadata, run)
+                yield partial(self.file, index, footer, run)
                 run, weight = [], 0
-        if run or not metadata.num_row_groups:
-            yield partial(self.file, index, metadata, run)
+        if run or not footer.group_rows:
+            yield partial(self.file, index, footer, run)
 
     def _source(self, index: int) -> Any:
         local = self._local[index]
@@ -230,26 +231,28 @@ class _Job:
         return fetched if fetched is not None else self._storage.open(self._read.paths[index], self._read.sizes[index])
 
     def file(
-        self, index: int, metadata: Any = None, groups: list[int] | None = None, is_example: bool = False
+        self, index: int, footer: FileFooter | None = None, groups: list[int] | None = None, is_example: bool = False
     ) -> Iterator[pa.RecordBatch]:
         """Read one file, or some of its row groups, through ``apply``; an example shows how those like it are read together."""
         path = self._read.paths[index]
         with _naming(path):
-            file, plan = self._open(self._source(index), metadata)
-            if is_example:
-                self._small.learn(self._local[index] or "", file, plan)
-        if self._read.opened is not None:
-            self._read.opened(index, file.metadata.num_rows)
+            file = DataFile(self._source(index), footer)
         try:
-            groups_of = FilteredGroups(GroupReader(file, self._local[index], plan.leaves), plan, self._read, index)
+            with _naming(path):
+                plan = self._plan_of(file)
+            if is_example:
+                self._small.learn(file, plan)
+            if self._read.opened is not None:
+                self._read.opened(index, file.num_rows)
+            groups_of = FilteredGroups(GroupReader(file, plan.leaves), plan, self._read, index)
             is_tested = bool(self._read.tests)
-            for first, run in self._runs(file.metadata, plan, groups):
+            for first, run in self._runs(file.footer, plan, groups):
                 for position, batch, picked in self._batches(path, groups_of.batches(run, first)):
                     out = self._apply(index, position, batch, picked, is_tested)
                     if out is not None and out.num_rows:
                         yield out
         finally:
-            file.close(force=True)
+            file.close()
 
     def _batches(self, path: str, stream: Iterator[Batch]) -> Iterator[Batch]:
         while True:
@@ -259,15 +262,15 @@ class _Job:
                 return
             yield found
 
-    def _runs(self, metadata: Any, plan: FilePlan, groups: list[int] | None) -> Iterator[tuple[int, list[int]]]:
+    def _runs(self, footer: FileFooter, plan: FilePlan, groups: list[int] | None) -> Iterator[tuple[int, list[int]]]:
         """Yield runs of neighbouring row groups that are not pruned, each with its first row's position."""
         keep = None
-        if self._prune is not None and metadata.num_row_groups:
-            keep = kept_groups(metadata, plan.stored, self._prune)
+        if self._prune is not None and footer.group_rows:
+            keep = kept_groups(footer, plan.stored, self._prune)
         wanted = None if groups is None else set(groups)
         run: list[int] = []
         first = position = 0
-        for group in range(metadata.num_row_groups):
+        for group, rows in enumerate(footer.group_rows):
             if (keep is None or keep[group]) and (wanted is None or group in wanted):
                 if not run:
                     first = position
@@ -275,77 +278,51 @@ class _Job:
             elif run:
                 yield first, run
                 run = []
-            position += metadata.row_group(group).num_rows
+            position += rows
         if run:
             yield first, run
 
-    def _open(self, source: Any, metadata: Any) -> tuple[Any, FilePlan]:
-        """Open a file with the strings kept encoded that its footer specifies are worth it."""
-        if metadata is None:
-            metadata = read_footer(source)
-        guess = self._encoded
-        try:
-            file = self._parquet(source, guess, metadata)
-        except KeyError:  # this file lacks a column that the one before it kept encoded
-            guess = ()
-            file = self._parquet(source, guess, metadata)
+    def _plan_of(self, file: DataFile) -> FilePlan:
+        """Return how a file is read, with the strings kept encoded that its footer says are worth it."""
         plan = self._plan(file)
-        if self._read.encoded:
-            best = _worth_encoding(file, plan)
-            if best != guess:
-                self._encoded = best
-                file = self._parquet(source, best, metadata)
-                plan = self._plan(file)
-        return file, plan
+        if self._read.encoded and (encoded := _worth_encoding(file, plan)):
+            file.encode(encoded)
+            plan = self._plan(file)
+        return plan
 
-    def _parquet(self, source: Any, encoded: tuple[str, ...], metadata: Any) -> Any:
-        import pyarrow.parquet as pq
-
-        return pq.ParquetFile(
-            source,
-            metadata=metadata,
-            read_dictionary=list(encoded) or None,
-            pre_buffer=not isinstance(source, str),
-            coerce_int96_timestamp_unit="us",
-        )
-
-    def _plan(self, file: Any) -> FilePlan:
-        found = file.schema_arrow.remove_metadata()
-        calendar = _calendar(file)
-        key = (found.serialize().to_pybytes(), calendar)
+    def _plan(self, file: DataFile) -> FilePlan:
+        # a layout of its own may be equal to one before; that is found by its schema
+        layout = file.layout
+        key = (layout.key or layout.schema.serialize().to_pybytes(), layout.calendar, file.encoded)
         plan = self._plans.get(key)
         if plan is None:
             read = self._read
             plan = plan_file(
-                found, read.schema, read.columns, read.match, encoded=read.encoded, calendar=calendar, types=read.types
+                file.schema,
+                read.schema,
+                read.columns,
+                read.match,
+                encoded=read.encoded,
+                calendar=layout.calendar,
+                types=read.types,
             )
             self._plans[key] = plan
         return plan
 
 
-def _calendar(file: Any) -> Calendar | None:
-    metadata = file.metadata.metadata
-    if not metadata or read_calendar(metadata, frozenset((-1,))) is None:
-        return None
-    schema = file.schema
-    int96 = frozenset(i for i in range(len(schema)) if schema.column(i).physical_type == "INT96")
-    return read_calendar(metadata, int96)
-
-
-def _worth_encoding(file: Any, plan: FilePlan) -> tuple[str, ...]:
+def _worth_encoding(file: DataFile, plan: FilePlan) -> tuple[str, ...]:
     """Return the top-level string columns of few distinct values, by the size of their stored codes."""
-    metadata = file.metadata
-    if not metadata.num_row_groups:
-        return ()
-    group = metadata.row_group(0)
+    footer = file.footer
     found = []
     for number, leaf in plan.found:
         t = plan.schema.field(number).type
         if t != pa.string() and not is_encoded_string(t):
             continue
-        chunk = group.column(leaf)
-        stored = chunk.path_in_schema
-        few = chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size < ENCODED_BYTES * chunk.num_values
-        if few and has_codes(metadata, leaf, range(metadata.num_row_groups)):
-            found.append(stored)
+        facts = [footer.chunk(group, leaf) for group in range(len(footer.group_rows))]
+        first = facts[0] if facts else None
+        if first is None or first.physical != "BYTE_ARRAY" or first.uncompressed >= ENCODED_BYTES * first.num_values:
+            continue
+        name = plan.sources[number].name
+        if name is not None and all(f is not None and f.is_plain for f in facts):
+            found.append(name)
     return tuple(found)

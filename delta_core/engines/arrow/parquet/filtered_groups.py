@@ -49,7 +49,7 @@ class FilteredGroups:
         whole: list[int] = []
         start = first
         for group in groups:
-            rows = self._reader.metadata.row_group(group).num_rows
+            rows = self._reader.group_rows[group]
             picks = self._wanted(first, rows)
             if picks is None and not self._read.tests:
                 whole.append(group)
@@ -75,7 +75,7 @@ class FilteredGroups:
                 yield at, self._plan.convert(batch), None
             return
         for group in groups:
-            rows = self._reader.metadata.row_group(group).num_rows
+            rows = self._reader.group_rows[group]
             for at, part in _parts(rows, self._read.batch_rows):
                 yield first + at, self._plan.convert(empty_rows(part)), None
             first += rows

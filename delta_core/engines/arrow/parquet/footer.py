@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from delta_core.kernels.footer_check import check_footer
 
-__all__ = ["read_footer"]
+__all__ = ["footer_bytes", "parse_footer", "read_footer"]
 
 #: Nearly every footer fits into the first read.
 _TAIL_BYTES = 64 << 10
@@ -28,22 +28,47 @@ def read_footer(source: str | pa.NativeFile) -> Any:
     import pyarrow.parquet as pq
 
     tail = _read_tail(source)
-    size = int.from_bytes(tail[-_END:-4], "little")
-    if len(tail) < size + _END or tail[-4:] != _MAGIC:
-        # torn or encrypted: PyArrow reports what it is
+    footer = _cut(tail)
+    if footer is None:
+        # torn or encrypted: PyArrow says what it is
         return pq.read_metadata(source if isinstance(source, str) else pa.BufferReader(tail))
-    check_footer(tail[-size - _END : -_END])
-    return pq.read_metadata(pa.BufferReader(_MAGIC + tail[-size - _END :]))
+    return parse_footer(footer)
 
 
-def _read_tail(source: str | pa.NativeFile) -> bytes:
+def parse_footer(footer: bytes) -> Any:
+    """Return the ``pyarrow.parquet.FileMetaData`` of a footer's bytes, which have neither its length nor the magic."""
+    import pyarrow.parquet as pq
+
+    check_footer(footer)
+    return pq.read_metadata(pa.BufferReader(b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))))
+
+
+def footer_bytes(source: int | pa.NativeFile) -> bytes | None:
+    """Return the bytes of a footer, without its length and the magic; None for a file that is torn or encrypted.
+
+    Parameters
+    ----------
+    source : int or pyarrow.NativeFile
+        The descriptor of a file on a local disk, or an open file.
+    """
+    return _cut(_read_tail(source))
+
+
+def _cut(tail: bytes) -> bytes | None:
+    size = int.from_bytes(tail[-_END:-4], "little")
+    return None if len(tail) < size + _END or tail[-4:] != _MAGIC else tail[-size - _END : -_END]
+
+
+def _read_tail(source: str | int | pa.NativeFile) -> bytes:
     """Return the last bytes of a file, the footer among them, as far as there are so many."""
     if isinstance(source, str):
         file = os.open(source, os.O_RDONLY)
         try:
-            return _tail(os.fstat(file).st_size, lambda size, at: os.pread(file, size, at))
+            return _read_tail(file)
         finally:
             os.close(file)
+    if isinstance(source, int):
+        return _tail(os.fstat(source).st_size, lambda size, at: os.pread(source, size, at))
     return _tail(source.size(), source.read_at)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_core.engines.arrow.parquet.opened_file import FileFooter
 from delta_core.engines.interface import Compiled
 from delta_core.expressions.ast import FileStatistic, Leaf
 from delta_core.kernels.arrow_buffers import array_of
@@ -19,48 +20,48 @@ __all__ = ["group_bounds", "kept_groups"]
 Stored = Mapping[Path, tuple[int, pa.DataType]]
 
 
-def kept_groups(metadata: Any, stored: Stored, prune: Compiled) -> list[bool]:
+def kept_groups(footer: FileFooter, stored: Stored, prune: Compiled) -> list[bool]:
     """Return for each row group whether it may hold a row that the predicate wants.
 
     Parameters
     ----------
-    metadata : pyarrow.parquet.FileMetaData
+    footer : FileFooter
     stored : Mapping
         Physical path to the Parquet column's number and its stored Arrow type. What is not here has no bounds.
     prune : Compiled
         Over FileStatistic leaves; false drops a group, null keeps it.
     """
-    result = prune(group_bounds(metadata, stored, prune.leaves), metadata.num_row_groups)
+    result = prune(group_bounds(footer, stored, prune.leaves), len(footer.group_rows))
     return [value is not False for value in result.to_pylist()]
 
 
-def group_bounds(metadata: Any, stored: Stored, wanted: Sequence[Leaf]) -> list[pa.Array]:
+def group_bounds(footer: FileFooter, stored: Stored, wanted: Sequence[Leaf]) -> list[pa.Array]:
     """Return statistics of the row groups, an array of one value a group for each leaf; null if not known."""
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    return [_column(groups, leaf, stored) for leaf in wanted]
+    return [_column(footer, leaf, stored) for leaf in wanted]
 
 
-def _column(groups: list[Any], leaf: Leaf, stored: Stored) -> pa.Array:
+def _column(footer: FileFooter, leaf: Leaf, stored: Stored) -> pa.Array:
+    groups = footer.group_rows
     t = leaf.type.to_arrow()  # type: ignore[union-attr]  # of files: typed
     if not isinstance(leaf, FileStatistic):  # a partition value was evaluated for the file already
         return pa.nulls(len(groups), t)
     if leaf.kind == "numRecords":
-        return array_of([g.num_rows for g in groups], t)
+        return array_of(list(groups), t)
     if leaf.kind == "tightBounds":
         return array_of([True] * len(groups), t)
     place = stored.get(leaf.path)
     if place is None:
         return pa.nulls(len(groups), t)
     index, found = place
-    statistics = [g.column(index).statistics for g in groups]
+    bounds = [footer.bounds(group, index) for group in range(len(groups))]
     if leaf.kind == "nullCount":
-        return array_of([s.null_count if s is not None and s.has_null_count else None for s in statistics], t)
+        return array_of([None if b is None else b.null_count for b in bounds], t)
     read = _reader(found, t, up=leaf.kind == "max")
     if read is None:
         return pa.nulls(len(groups), t)
     values = []
-    for s in statistics:
-        raw = None if s is None or not s.has_min_max else s.max_raw if leaf.kind == "max" else s.min_raw
+    for b in bounds:
+        raw = None if b is None else b.most if leaf.kind == "max" else b.least
         values.append(None if raw is None else read(raw))
     try:
         return array_of(values, t)
@@ -73,7 +74,7 @@ def _reader(found: pa.DataType, wanted: pa.DataType, up: bool) -> Callable[[Any]
     t = pa.types
     if (t.is_signed_integer(found) and t.is_signed_integer(wanted)) or (t.is_date32(found) and t.is_date32(wanted)):
         return lambda raw: raw
-    if t.is_floating(found) and t.is_floating(wanted):
+    if t.is_floating(found) and not t.is_float16(found) and t.is_floating(wanted):
         return lambda raw: None if math.isnan(raw) else raw
     if t.is_timestamp(found) and t.is_timestamp(wanted):
         return _timestamp_reader(found.unit, up)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.engines.arrow.parquet.columns import flat_columns, is_stored_as
+from delta_core.engines.arrow.parquet.columns import is_stored_as
+from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.engines.arrow.parquet.types import FilePlan
 from delta_core.engines.interface import FileRead
 from delta_core.kernels.nested import empty_rows, relabel
-from delta_core.kernels.parquet_files import FileLayout, FlatColumn, footer_key, read_files
+from delta_core.kernels.parquet_files import FileLayout, FlatColumn, read_files
 
 __all__ = ["SmallFiles"]
 
@@ -92,11 +92,11 @@ class SmallFiles:
             yield start + at + len(rows), self._read.apply_files(start + at, np.cumsum(rows), batch)
             at += len(rows)
 
-    def learn(self, path: str, file: Any, plan: FilePlan) -> None:
-        """Take a file that PyArrow has opened for an example of those that follow, if its columns are all flat ones."""
+    def learn(self, file: DataFile, plan: FilePlan) -> None:
+        """Take a file for an example of those that follow, if its columns are all flat ones."""
         self._misses += 1
         columns = _columns(file, plan)
-        key = None if columns is None or len(self._known) >= MOST_LAYOUTS else _footer_key(path)
+        key = None if columns is None or len(self._known) >= MOST_LAYOUTS else file.layout.key
         if key is None or columns is None:
             return
         layout = FileLayout(*key, columns)
@@ -119,32 +119,19 @@ class SmallFiles:
         return relabel(pa.RecordBatch.from_arrays(arrays, [str(n) for n in range(len(arrays))]), schema)
 
 
-def _columns(file: Any, plan: FilePlan) -> tuple[FlatColumn, ...] | None:
+def _columns(file: DataFile, plan: FilePlan) -> tuple[FlatColumn, ...] | None:
     """Return the columns that a plan decodes, None if one of them is not flat."""
-    flat = flat_columns(file.schema_arrow, frozenset(plan.leaves))
     out = []
     for source in plan.sources:
         if source.name is None:
             continue
-        place = flat.get(source.leaves[0]) if len(source.leaves) == 1 else None
+        place = file.layout.flat.get(source.leaves[0]) if len(source.leaves) == 1 else None
         if place is None:
             return None
-        found = file.schema_arrow.field(place).type
+        found = file.schema.field(place).type
         t = found.value_type if pa.types.is_dictionary(found) else found
-        column = file.metadata.schema.column(source.leaves[0])
-        if column.max_repetition_level or not is_stored_as(column.physical_type, t):
+        leaf = file.layout.leaves[source.leaves[0]]
+        if leaf.is_repeated or not is_stored_as(leaf.physical, t):
             return None
-        out.append(FlatColumn(source.leaves[0], column.physical_type, t, column.max_definition_level))
+        out.append(FlatColumn(source.leaves[0], leaf.physical, t, leaf.most_level))
     return tuple(out)
-
-
-def _footer_key(path: str) -> tuple[bytes, bytes] | None:
-    """Return what a file's footer must have in common with those that are read like it."""
-    with open(path, "rb") as file:
-        end = file.seek(0, os.SEEK_END)
-        file.seek(max(end - 8, 0))
-        length = int.from_bytes(file.read(4), "little")
-        if end < 12 or length > end - 12:
-            return None
-        file.seek(end - 8 - length)
-        return footer_key(file.read(length))

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from delta_core.engines.arrow.parquet.columns import decode_chunks, find_chunk, has_codes
 from delta_core.engines.arrow.parquet.footer import read_footer
+from delta_core.engines.arrow.parquet.opened_file import ArrowFooter
 from delta_core.engines.arrow.parquet.row_groups import group_bounds
 from delta_core.engines.arrow.parquet.statistics import parquet_leaves
 from delta_core.engines.arrow.storage.log_writer import write_lines, write_parquet
@@ -184,7 +185,7 @@ class ParquetCheckpoint:
         """Return what the footer specifies for nested fields, one value a group; null if it specifies nothing."""
         paths = {w.path: self._leaf_index.get(w.path) for w in wanted if w.path}
         stored = {p: (i, t) for p, i in paths.items() if i is not None and (t := self.arrow_type(p)) is not None}
-        return group_bounds(self._metadata, stored, wanted)
+        return group_bounds(ArrowFooter(self._metadata), stored, wanted)
 
     @cached_property
     def _leaf_index(self) -> dict[Path, int]:

@@ -1,0 +1,312 @@
+"""Data files that are open: what their footers say, without PyArrow where a file is like one that was read before.
+
+PyArrow takes most of the time of a short read to open a file: it parses all of the footer, and makes Arrow's schema of it.
+Files of one table have the same schema, byte for byte, so that what PyArrow made of the first one serves for all.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+from msgspec import Struct
+
+from delta_core.engines.arrow.parquet.footer import footer_bytes, parse_footer, read_footer
+from delta_core.engines.arrow.parquet.legacy_calendar import Calendar, read_calendar
+from delta_core.engines.arrow.parquet.types import num_leaves
+from delta_core.kernels._parquet_footer import Footer as ParsedFooter
+
+__all__ = ["ArrowFooter", "Bounds", "ChunkFacts", "DataFile", "FileFooter", "Layout", "Leaf"]
+
+_PHYSICAL = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+_ENCODINGS = {"PLAIN": 0, "PLAIN_DICTIONARY": 2, "RLE": 3, "BIT_PACKED": 4, "RLE_DICTIONARY": 8}
+_KNOWN_ENCODINGS = sum(1 << e for e in _ENCODINGS.values())
+_NUMBERS = {
+    t: struct.Struct(f)
+    for t, f in (("BOOLEAN", "<?"), ("INT32", "<i"), ("INT64", "<q"), ("FLOAT", "<f"), ("DOUBLE", "<d"))
+}
+#: Layouts of files that were read last, and the most bytes that one of them may have.
+_MOST_LAYOUTS = 64
+_MOST_KEY_BYTES = 1 << 20
+
+
+class ChunkFacts(Struct, frozen=True):
+    """What a footer says of one column chunk.
+
+    Parameters
+    ----------
+    physical, codec : str
+        By their names in parquet.thrift.
+    is_plain : bool
+        Whether no page has an encoding other than plain values and dictionaries.
+    first : int
+        Where its first page begins.
+    """
+
+    physical: str
+    codec: str
+    is_plain: bool
+    num_values: int
+    compressed: int
+    uncompressed: int
+    first: int
+
+
+class Bounds(Struct, frozen=True):
+    """Statistics of a column chunk, values as Parquet stores them; None for what is not known."""
+
+    null_count: int | None
+    least: Any
+    most: Any
+
+
+class Leaf(Struct, frozen=True):
+    """A Parquet column.
+
+    Parameters
+    ----------
+    physical : str
+    most_level : int
+        The definition level of a value; 0: nothing is null.
+    is_repeated : bool
+        Whether it is inside of a list or a map.
+    """
+
+    physical: str
+    most_level: int
+    is_repeated: bool
+
+
+class FileFooter(Protocol):
+    """What reading a file needs of its footer."""
+
+    @property
+    def group_rows(self) -> Sequence[int]:
+        """The rows of each row group."""
+
+    def chunk(self, group: int, leaf: int) -> ChunkFacts | None:
+        """Return the facts of a column chunk; None where nothing but a complete reader finds it."""
+
+    def bounds(self, group: int, leaf: int) -> Bounds | None:
+        """Return the statistics of a column chunk."""
+
+
+class ArrowFooter:
+    """A footer that PyArrow parsed.
+
+    Parameters
+    ----------
+    metadata : pyarrow.parquet.FileMetaData
+    """
+
+    def __init__(self, metadata: Any) -> None:
+        self.metadata = metadata
+        self.group_rows: Sequence[int] = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+
+    def chunk(self, group: int, leaf: int) -> ChunkFacts | None:
+        """See `FileFooter.chunk`."""
+        chunk = self.metadata.row_group(group).column(leaf)
+        first, dictionary = chunk.data_page_offset, chunk.dictionary_page_offset
+        return ChunkFacts(
+            chunk.physical_type,
+            chunk.compression,
+            _ENCODINGS.keys() >= set(chunk.encodings),
+            chunk.num_values,
+            chunk.total_compressed_size,
+            chunk.total_uncompressed_size,
+            dictionary if dictionary is not None and 0 < dictionary < first else first,
+        )
+
+    def bounds(self, group: int, leaf: int) -> Bounds | None:
+        """See `FileFooter.bounds`."""
+        found = self.metadata.row_group(group).column(leaf).statistics
+        if found is None:
+            return None
+        nulls = found.null_count if found.has_null_count else None
+        return Bounds(nulls, found.min_raw, found.max_raw) if found.has_min_max else Bounds(nulls, None, None)
+
+
+class _OwnFooter:
+    """A footer that our own parser knows."""
+
+    def __init__(self, parsed: ParsedFooter) -> None:
+        self.parsed = parsed
+        self.group_rows: Sequence[int] = parsed.group_rows
+
+    def chunk(self, group: int, leaf: int) -> ChunkFacts | None:
+        found = self.parsed.chunk(group, leaf)
+        if found is None:
+            return None
+        physical, codec, encodings, values, compressed, uncompressed, first = found
+        names = _name(_PHYSICAL, physical), _name(_CODECS, codec)
+        return ChunkFacts(*names, not encodings & ~_KNOWN_ENCODINGS, values, compressed, uncompressed, first)
+
+    def bounds(self, group: int, leaf: int) -> Bounds | None:
+        physical, nulls, least, most = self.parsed.statistics(group, leaf)
+        name = _name(_PHYSICAL, physical)
+        if name == "INT96":  # has no order
+            return Bounds(nulls, None, None)
+        return Bounds(nulls, _value(name, least), _value(name, most))
+
+
+def _name(names: Sequence[str], number: int) -> str:
+    return names[number] if 0 <= number < len(names) else "UNKNOWN"
+
+
+def _value(physical: str, data: bytes | None) -> Any:
+    number = _NUMBERS.get(physical)
+    if number is None or data is None:
+        return data
+    return number.unpack(data)[0] if len(data) == number.size else None
+
+
+class Layout(Struct, frozen=True, eq=False):
+    """What files of the same schema and the same key-value metadata have in common.
+
+    Parameters
+    ----------
+    key : tuple of bytes or None
+        These two, as they are in the footer; None where our own parser does not know the footer.
+    schema : pyarrow.Schema
+        As PyArrow reads it, without metadata.
+    leaves : sequence of Leaf
+    flat : Mapping of int to int
+        The numbers of the top-level columns that are no nested ones, by leaf.
+    calendar : Calendar or None
+    """
+
+    key: tuple[bytes, bytes] | None
+    schema: pa.Schema
+    leaves: Sequence[Leaf]
+    flat: Mapping[int, int]
+    calendar: Calendar | None
+    _encoded: dict[tuple[str, ...], pa.Schema] = {}
+
+    def encoded(self, names: tuple[str, ...]) -> pa.Schema:
+        """Return the schema with top-level columns of strings as dictionaries."""
+        found = self._encoded.get(names)
+        if found is None:
+            coded = pa.dictionary(pa.int32(), pa.string())
+            chosen = set(names)
+            fields = [f.with_type(coded) if f.name in chosen and f.type == pa.string() else f for f in self.schema]
+            found = self._encoded[names] = pa.schema(fields)
+        return found
+
+
+_layouts: dict[tuple[bytes, bytes], Layout] = {}
+
+
+class DataFile:
+    """A data file that is open.
+
+    Parameters
+    ----------
+    source : str or pyarrow.NativeFile
+        A path on a local disk, or an open file.
+    footer : FileFooter, optional
+        Of this file, if it is known.
+    """
+
+    def __init__(self, source: str | pa.NativeFile, footer: FileFooter | None = None) -> None:
+        self._source = source
+        self._arrow: Any = None
+        self._metadata: Any = None
+        self.encoded: tuple[str, ...] = ()
+        #: Of the open file, if it lies on a local disk.
+        self.descriptor = os.open(source, os.O_RDONLY | getattr(os, "O_BINARY", 0)) if isinstance(source, str) else None
+        try:
+            self.footer = self._footer() if footer is None else footer
+            self.layout = self._layout()
+        except BaseException:
+            self.close()
+            raise
+        #: What PyArrow reads: `layout.schema`, with the columns that were chosen by `encode` as dictionaries.
+        self.schema: pa.Schema = self.layout.schema
+
+    @property
+    def num_rows(self) -> int:
+        """Of all row groups."""
+        return sum(self.footer.group_rows)
+
+    @property
+    def arrow(self) -> Any:
+        """PyArrow's reader of the file, a ``pyarrow.parquet.ParquetFile``."""
+        if self._arrow is None:
+            import pyarrow.parquet as pq
+
+            self._arrow = pq.ParquetFile(
+                self._source,
+                metadata=self._arrow_metadata(),
+                read_dictionary=list(self.encoded) or None,
+                pre_buffer=self.descriptor is None,
+                coerce_int96_timestamp_unit="us",
+            )
+        return self._arrow
+
+    def encode(self, names: Sequence[str]) -> None:
+        """Read top-level columns of strings as dictionaries."""
+        self.encoded = tuple(names)
+        self._arrow = None
+        self.schema = self.layout.encoded(self.encoded)
+
+    def close(self) -> None:
+        """Close what is open."""
+        if self._arrow is not None:
+            self._arrow.close(force=True)
+        elif not isinstance(self._source, str):
+            self._source.close()
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+    def _footer(self) -> FileFooter:
+        data = footer_bytes(self._source if self.descriptor is None else self.descriptor)
+        if data is not None:
+            parsed = ParsedFooter(data)
+            if parsed.is_known:
+                return _OwnFooter(parsed)
+        self._metadata = read_footer(self._source)
+        return ArrowFooter(self._metadata)
+
+    def _arrow_metadata(self) -> Any:
+        if self._metadata is None:
+            footer = self.footer
+            self._metadata = parse_footer(footer.parsed.data) if isinstance(footer, _OwnFooter) else footer.metadata  # type: ignore[attr-defined]  # there are these two
+        return self._metadata
+
+    def _layout(self) -> Layout:
+        key = self.footer.parsed.key if isinstance(self.footer, _OwnFooter) else None
+        known = None if key is None else _layouts.get(key)
+        if known is not None:
+            return known
+        metadata = self._arrow_metadata()
+        columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
+        leaves = [Leaf(c.physical_type, c.max_definition_level, c.max_repetition_level > 0) for c in columns]
+        schema = self.arrow.schema_arrow.remove_metadata()
+        found = Layout(key, schema, leaves, _flat_columns(schema), _calendar(metadata.metadata, leaves))
+        if key is not None and sum(map(len, key)) <= _MOST_KEY_BYTES:
+            while len(_layouts) >= _MOST_LAYOUTS:
+                _layouts.pop(next(iter(_layouts)), None)
+            _layouts[key] = found
+        return found
+
+
+def _flat_columns(schema: pa.Schema) -> dict[int, int]:
+    found = {}
+    leaf = 0
+    for place, field in enumerate(schema):
+        if not pa.types.is_nested(field.type):
+            found[leaf] = place
+        leaf += num_leaves(field.type)
+    # a name that stands twice tells no column
+    return found if len(set(schema.names)) == len(schema.names) else {}
+
+
+def _calendar(metadata: Any, leaves: Sequence[Leaf]) -> Calendar | None:
+    if not metadata or read_calendar(metadata, frozenset((-1,))) is None:
+        return None
+    return read_calendar(metadata, frozenset(i for i, leaf in enumerate(leaves) if leaf.physical == "INT96"))
