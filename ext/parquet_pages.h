@@ -23,7 +23,9 @@ namespace delta_parquet {
 
 enum { SLACK = 64 };
 enum Status { DONE = 0, PAGE = 1, UNSUPPORTED = 2, NO_MEMORY = 3 };
-enum Codec { UNCOMPRESSED = 0, SNAPPY = 1 };
+enum Codec { UNCOMPRESSED = 0, SNAPPY = 1, FOREIGN = 2 };
+// Decompresses exactly `size` bytes by a library that this code is not linked to.
+using Decompress = int (*)(void *codec, const uint8_t *in, int64_t n, uint8_t *out, int64_t size);
 enum PageType { DATA_PAGE = 0, DICTIONARY_PAGE = 2, DATA_PAGE_V2 = 3 };
 enum Encoding { PLAIN = 0, PLAIN_DICTIONARY = 2, RLE = 3, RLE_DICTIONARY = 8 };
 
@@ -52,6 +54,8 @@ class Scratch {
 
 // What one chunk after the other is read in.
 struct Workspace {
+    Decompress decompress = nullptr;  // for pages of a FOREIGN codec, with what it is called with
+    void *codec = nullptr;
     Scratch chunk, page, dictionary_page, dictionary, dictionary_ends, codes, levels, mask, spread;
     size_t size() const {
         return chunk.size() + page.size() + dictionary_page.size() + dictionary.size() + dictionary_ends.size() +
@@ -569,7 +573,10 @@ class ChunkReader {
         if (!compressed || codec_ == UNCOMPRESSED) return size == uncompressed ? body : nullptr;
         if (!size && !uncompressed) return body;  // a page of nulls alone
         uint8_t *const out = scratch.room(uncompressed);
-        return out && snappy_decompress(body, size, out, uncompressed) ? out : nullptr;
+        if (!out) return nullptr;
+        const bool good = codec_ == SNAPPY ? snappy_decompress(body, size, out, uncompressed)
+                                           : space_.decompress && space_.decompress(space_.codec, body, size, out, uncompressed);
+        return good ? out : nullptr;
     }
 
     Status dictionary_page(const PageHeader &page, const uint8_t *body) {

@@ -7,6 +7,8 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyOb
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from pyarrow import foreign_buffer
+
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.memory import allocate
 
@@ -20,7 +22,10 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         NO_MEMORY
     cdef cppclass Scratch:
         uint8_t* room(size_t size)
+    ctypedef int (*Decompress)(void* codec, const uint8_t* data, int64_t n, uint8_t* out, int64_t size) noexcept nogil
     cdef cppclass WorkspaceBytes "delta_parquet::Workspace":
+        Decompress decompress
+        void* codec
         Scratch chunk
         size_t size()
     cdef cppclass ChunkReader:
@@ -62,6 +67,22 @@ cdef size_t MOST_KEPT = 16 << 20
 
 class UnsupportedPagesError(Exception):
     """The chunk holds what this reader does not decode, or what is damaged: a complete reader reports which."""
+
+
+cdef int decompress_page(void* codec, const uint8_t* data, int64_t n, uint8_t* out, int64_t size) noexcept with gil:
+    """Call a Python function that decompresses a page; whatever it raises, or returns too much or too little of, is damage."""
+    cdef Py_buffer view
+    cdef bint good
+    try:
+        plain = (<object>codec)(foreign_buffer(<size_t>data, n), size)
+        PyObject_GetBuffer(plain, &view, PyBUF_SIMPLE)
+    except Exception:
+        return False
+    good = view.len == size
+    if good:
+        memcpy(out, view.buf, size)
+    PyBuffer_Release(&view)
+    return good
 
 
 cdef class Block:
@@ -120,10 +141,13 @@ cdef class Column:
         Where the chunk lies.
     keep : uint64[n], optional
         A mask of its rows: the others are left out.
+    decompress : function(pyarrow.Buffer, int) -> buffer, optional
+        For pages of a codec that is not Snappy: returns as many plain bytes.
     """
 
     cdef ChunkReader* reader
     cdef Workspace space
+    cdef object codec
     cdef int width
     cdef int64_t num_rows
     cdef readonly int64_t num_kept
@@ -132,7 +156,7 @@ cdef class Column:
     cdef const uint64_t* keep
 
     def __cinit__(self, Workspace space not None, source, int64_t offset, int64_t size, int codec, int width,
-                  int most_level, int64_t num_rows, const uint64_t[::1] keep=None):
+                  int most_level, int64_t num_rows, const uint64_t[::1] keep=None, decompress=None):
         cdef const uint8_t* data
         self.space, self.width, self.num_rows, self.nullable = space, width, num_rows, most_level > 0
         self.mask, self.num_kept = keep, num_rows
@@ -143,6 +167,9 @@ cdef class Column:
             self.keep = &keep[0]
             self.num_kept = mask_count(self.keep, num_rows)
         data = self._fill(source, offset, size)
+        self.codec = decompress
+        space.bytes.codec = <void*>decompress
+        space.bytes.decompress = decompress_page
         self.reader = new ChunkReader(space.bytes[0], data, size, codec, width, most_level, num_rows, self.keep,
                                       self.num_kept)
 

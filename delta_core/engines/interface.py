@@ -445,6 +445,8 @@ class FileRead(Struct, frozen=True):
     apply_files : function(int, NDArray[int64], RecordBatch) -> RecordBatch or None, optional
         Replaces ``apply`` if an engine reads whole small files together: takes the first file's number, if the rows
         of each of them end in the batch, and a batch of all their rows. It makes ``opened`` needless for these files.
+    most_rows : int, optional
+        How many of a file's wanted rows are needed at most, the first ones; an engine may return all. Never with ``tests``.
     """
 
     paths: list[str]
@@ -461,6 +463,7 @@ class FileRead(Struct, frozen=True):
     tests: tuple[RowTest, ...] = ()
     tested_only: frozenset[int] = frozenset()
     apply_files: Callable[[int, NDArray[np.int64], pa.RecordBatch], pa.RecordBatch | None] | None = None
+    most_rows: int | None = None
 
 
 #: Called by the engine, on its worker threads, with the number of the batch's first row in the whole write and a batch

@@ -86,6 +86,17 @@ class Picks:
     def __len__(self) -> int:
         return self.count
 
+    @property
+    def stop(self) -> int:
+        """The number behind the last of the rows; 0 where there is none."""
+        if self.mask is None:
+            return int(self.indices.max()) + 1 if self.count else 0
+        words = np.flatnonzero(self.mask[: (self.num_rows + 63) // 64])
+        if not len(words):
+            return 0
+        last = int(words[-1])
+        return min(64 * last + int(self.mask[last]).bit_length(), self.num_rows)
+
     def part(self, start: int, stop: int) -> Picks:
         """Return those among the rows ``start`` to ``stop``, as rows of a batch of these; cheapest at multiples of 64."""
         if not 0 <= start <= stop <= self.num_rows:

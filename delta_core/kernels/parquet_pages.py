@@ -8,7 +8,8 @@ core's cache. What it does not support, or finds damaged, it returns undone: `Un
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,25 @@ from numpy.typing import NDArray
 
 from delta_core.kernels._parquet_pages import Column, UnsupportedPagesError, Workspace
 
-__all__ = ["ColumnChunk", "UnsupportedPagesError", "is_text", "read_chunk", "text_pages"]
+__all__ = ["CODECS", "ColumnChunk", "UnsupportedPagesError", "is_text", "read_chunk", "text_pages"]
 
+
+def _zstd(data: pa.Buffer, size: int) -> pa.Buffer:
+    return pa.Codec("zstd").decompress(data, decompressed_size=size, asbytes=False)
+
+
+def _gzip(data: pa.Buffer, size: int) -> bytes:
+    # the zlib of Python says where a page has fewer bytes, which PyArrow's codec does not
+    return zlib.decompress(data, wbits=_GZIP_OR_ZLIB, bufsize=max(size, 1))
+
+
+_GZIP_OR_ZLIB = 47
+#: Codecs of pages: their numbers in the compiled module, and what decompresses those that it does not know itself.
+CODECS: Mapping[str, tuple[int, Callable[[pa.Buffer, int], Any] | None]] = {
+    "UNCOMPRESSED": (0, None),
+    "SNAPPY": (1, None),
+    "GZIP": (2, _gzip),
+} | ({"ZSTD": (2, _zstd)} if pa.Codec.is_available("zstd") else {})
 Source = int | bytes | memoryview
 #: Each thread's own workspace: fresh memory takes longer than what is done in it.
 _kept = threading.local()
@@ -34,8 +52,8 @@ class ColumnChunk(Struct, frozen=True):
         ``string``, ``binary``, or numbers, dates and timestamps that are stored in as many bytes as Arrow's have.
     offset, num_bytes : int
         In the file, page headers included.
-    is_compressed : bool
-        By Snappy; else not at all.
+    codec : str
+        One of `CODECS`.
     most_level : int
         The definition level of a value; 0: nothing is null.
     num_rows : int
@@ -46,7 +64,7 @@ class ColumnChunk(Struct, frozen=True):
     type: pa.DataType
     offset: int
     num_bytes: int
-    is_compressed: bool
+    codec: str
     most_level: int
     num_rows: int
     plain_bytes: int
@@ -108,16 +126,9 @@ def text_pages(source: Source, chunk: ColumnChunk) -> Iterator[pa.Array[Any]]:
 
 def _open(source: Source, chunk: ColumnChunk, space: Workspace, keep: NDArray[np.uint64] | None = None) -> Column:
     width = 0 if is_text(chunk.type) else chunk.type.bit_width // 8
+    number, decompress = CODECS[chunk.codec]
     return Column(
-        space,
-        source,
-        chunk.offset,
-        chunk.num_bytes,
-        int(chunk.is_compressed),
-        width,
-        chunk.most_level,
-        chunk.num_rows,
-        keep,
+        space, source, chunk.offset, chunk.num_bytes, number, width, chunk.most_level, chunk.num_rows, keep, decompress
     )
 
 

@@ -341,6 +341,7 @@ class Scan:
             tests=apply.tests(),
             tested_only=apply.tested_only(),
             apply_files=apply.whole_files,
+            most_rows=None if plan.filter is not None or plan.checks else plan.limit,
         )
         inputs.vectors.start()
         try:

@@ -48,7 +48,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         TABLE,
         path,
         row_group_size=400,
-        compression={"id": "snappy", "name": "zstd"},
+        compression={"id": "snappy", "name": "brotli"},
         store_schema=False,
         data_page_size=256,
     )
@@ -252,3 +252,14 @@ def test_pages_without_a_kept_row_are_not_decompressed(tmp_path: Path) -> None:
     flags = np.arange(10_000) < 1_000
     positions, table, _ = kept(path, ["x"], flags, 10_000)
     assert table.column("x").to_pylist() == positions == list(range(1_000))
+
+
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize("most", [1, 399, 400, 401, 5000])
+def test_no_more_than_the_first_rows_of_a_file_are_read(path: Path, most: int, local: bool) -> None:
+    flags = np.arange(ROWS) % 3 != 1
+    wanted = {"wanted": lambda _, first, n: Picks.of_flags(flags[first : first + n])}
+    positions, rows, _ = filtered(path, TABLE.column_names, local=local, most_rows=most, **wanted)
+    expected = np.flatnonzero(flags)[:most]
+    assert positions == expected.tolist()
+    assert rows.equals(TABLE.take(expected).cast(rows.schema))

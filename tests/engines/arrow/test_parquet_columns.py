@@ -41,7 +41,7 @@ def read(path: Path, leaves: list[int], dictionary: list[str] | None = None, row
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "x.parquet"
-    pq.write_table(TABLE, path, row_group_size=400, compression={"id": "snappy", "name": "zstd"}, store_schema=False)
+    pq.write_table(TABLE, path, row_group_size=400, compression={"id": "snappy", "name": "brotli"}, store_schema=False)
     return path
 
 

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, ChunkFacts, DataFile, Leaf
 from delta_core.engines.arrow.parquet.types import is_encoded_string
 from delta_core.kernels.gather import Picks, gather_column
-from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk
+from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, UnsupportedPagesError, read_chunk
 
 __all__ = ["GROUP_BYTES", "GroupReader", "decode_chunks", "find_chunk", "has_codes", "is_stored_as"]
 
 Key = TypeVar("Key")
-_CODECS = {"UNCOMPRESSED": False, "SNAPPY": True}
 _ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
 #: A footer that claims more may be damaged, and room is made by what it specifies.
 MOST_ROWS = 1 << 24
@@ -127,8 +126,8 @@ class GroupReader:
         return pa.table({name: columns[name] for name in self._schema.names if name in columns})
 
     def _others(self, group: int, leaves: list[int], picks: Picks | None) -> dict[str, Any]:
-        """Read columns through PyArrow; of few rows of a big row group, in the memory of a batch."""
-        if picks is None or self.plain_bytes(group, leaves) <= GROUP_BYTES:
+        """Read columns through PyArrow; of few rows of a big row group, or of its first ones, in the memory of a batch."""
+        if picks is None or not self._is_streamed(group, leaves, picks):
             table = self._file.arrow.reader.read_row_group(group, column_indices=leaves, use_threads=False)
             columns = dict(zip(table.column_names, table.columns, strict=True))
             return (
@@ -137,12 +136,18 @@ class GroupReader:
                 else {n: gather_column(_one_array(c), picks, decode=False) for n, c in columns.items()}
             )
         flags = picks.flags()
+        stop = picks.stop
         parts: dict[str, list[pa.Array]] = {}
-        for at, batch in self.stream([group], 0, _BATCH_ROWS, leaves):
+        for at, batch in self.stream([group], 0, min(_BATCH_ROWS, stop), leaves):
             part = Picks.of_flags(flags[at : at + batch.num_rows])
             for name, column in zip(batch.schema.names, batch.columns, strict=True):
                 parts.setdefault(name, []).append(gather_column(column, part, decode=False))
+            if at + batch.num_rows >= stop:
+                break
         return {name: _one_array(pa.chunked_array(arrays)) for name, arrays in parts.items()}
+
+    def _is_streamed(self, group: int, leaves: Sequence[int], picks: Picks) -> bool:
+        return 0 < picks.stop <= picks.num_rows // 2 or self.plain_bytes(group, leaves) > GROUP_BYTES
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:
@@ -196,7 +201,7 @@ def _chunk(facts: ChunkFacts | None, rows: int, leaf: Leaf, type: pa.DataType) -
         or leaf.is_repeated
         or facts.physical != leaf.physical
         or not is_stored_as(leaf.physical, type)
-        or facts.codec not in _CODECS
+        or facts.codec not in CODECS
         or not facts.is_plain
         or facts.num_values != rows
         or not 0 < rows <= MOST_ROWS
@@ -204,9 +209,7 @@ def _chunk(facts: ChunkFacts | None, rows: int, leaf: Leaf, type: pa.DataType) -
         or not 0 < facts.uncompressed <= MOST_BYTES
     ):
         return None
-    return ColumnChunk(
-        type, facts.first, facts.compressed, _CODECS[facts.codec], leaf.most_level, rows, facts.uncompressed
-    )
+    return ColumnChunk(type, facts.first, facts.compressed, facts.codec, leaf.most_level, rows, facts.uncompressed)
 
 
 def has_codes(metadata: Any, leaf: int, groups: Iterable[int]) -> bool:

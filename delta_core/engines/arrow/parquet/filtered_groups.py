@@ -43,14 +43,18 @@ class FilteredGroups:
         self._plan = plan
         self._read = read
         self._file = file
+        #: How many rows are still needed; None: all.
+        self._left = read.most_rows
 
     def batches(self, groups: Sequence[int], first: int) -> Iterator[Batch]:
         """Yield the requested rows of neighbouring row groups from a position on."""
         whole: list[int] = []
         start = first
         for group in groups:
+            if self._left == 0:
+                break
             rows = self._reader.group_rows[group]
-            picks = self._wanted(first, rows)
+            picks = self._first_ones(self._wanted(first, rows), rows)
             if picks is None and not self._read.tests:
                 whole.append(group)
             else:
@@ -67,6 +71,18 @@ class FilteredGroups:
         picks = self._read.wanted(self._file, first, rows)
         # a mask is what pages are decoded by
         return picks if picks is None or picks.mask is not None else Picks.of_flags(picks.flags())
+
+    def _first_ones(self, picks: Picks | None, rows: int) -> Picks | None:
+        """Return the first of the picked rows, as many as are still needed."""
+        if self._left is None:
+            return picks
+        count = rows if picks is None else picks.count
+        if count > self._left:
+            flags = np.ones(rows, np.bool_) if picks is None else picks.flags()
+            flags[np.flatnonzero(flags)[self._left] :] = False
+            picks, count = Picks.of_flags(flags), self._left
+        self._left -= count
+        return picks
 
     def _all(self, groups: Sequence[int], first: int) -> Iterator[Batch]:
         """Yield each row of row groups."""
