@@ -18,12 +18,13 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from delta_core.kernels._parquet_pages import Column, UnsupportedPagesError, Workspace
+from delta_core.kernels.memory import POOL_OF_BATCHES
 
 __all__ = ["CODECS", "ColumnChunk", "UnsupportedPagesError", "is_text", "read_chunk", "text_pages"]
 
 
 def _zstd(data: pa.Buffer, size: int) -> pa.Buffer:
-    return pa.Codec("zstd").decompress(data, decompressed_size=size, asbytes=False)
+    return pa.Codec("zstd").decompress(data, decompressed_size=size, asbytes=False, memory_pool=POOL_OF_BATCHES)
 
 
 def _gzip(data: pa.Buffer, size: int) -> bytes:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, ChunkFacts, DataFile, Leaf
+from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, ChunkFacts, DataFile, ParquetLeaf
 from delta_core.engines.arrow.parquet.types import is_encoded_string
 from delta_core.kernels.gather import Picks, gather_column
 from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, UnsupportedPagesError, read_chunk
@@ -191,11 +191,11 @@ def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> Colum
     """
     column = metadata.schema.column(leaf)
     footer = ArrowFooter(metadata)
-    found = Leaf(column.physical_type, column.max_definition_level, column.max_repetition_level > 0)
+    found = ParquetLeaf(column.physical_type, column.max_definition_level, column.max_repetition_level > 0)
     return _chunk(footer.chunk(group, leaf), footer.group_rows[group], found, type)
 
 
-def _chunk(facts: ChunkFacts | None, rows: int, leaf: Leaf, type: pa.DataType) -> ColumnChunk | None:
+def _chunk(facts: ChunkFacts | None, rows: int, leaf: ParquetLeaf, type: pa.DataType) -> ColumnChunk | None:
     if (
         facts is None
         or leaf.is_repeated

@@ -19,7 +19,7 @@ from delta_core.engines.arrow.parquet.legacy_calendar import Calendar, read_cale
 from delta_core.engines.arrow.parquet.types import num_leaves
 from delta_core.kernels._parquet_footer import Footer as ParsedFooter
 
-__all__ = ["ArrowFooter", "Bounds", "ChunkFacts", "DataFile", "FileFooter", "Layout", "Leaf"]
+__all__ = ["ArrowFooter", "Bounds", "ChunkFacts", "DataFile", "FileFooter", "Layout", "ParquetLeaf"]
 
 _PHYSICAL = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
@@ -64,7 +64,7 @@ class Bounds(Struct, frozen=True):
     most: Any
 
 
-class Leaf(Struct, frozen=True):
+class ParquetLeaf(Struct, frozen=True):
     """A Parquet column.
 
     Parameters
@@ -89,7 +89,7 @@ class FileFooter(Protocol):
         """The rows of each row group."""
 
     def chunk(self, group: int, leaf: int) -> ChunkFacts | None:
-        """Return the facts of a column chunk; None where nothing but a complete reader finds it."""
+        """Return the facts of a column chunk; None if only a complete reader finds it."""
 
     def bounds(self, group: int, leaf: int) -> Bounds | None:
         """Return the statistics of a column chunk."""
@@ -170,10 +170,10 @@ class Layout(Struct, frozen=True, eq=False):
     Parameters
     ----------
     key : tuple of bytes or None
-        These two, as they are in the footer; None where our own parser does not know the footer.
+        These two, as they are in the footer; None if our own parser does not know the footer.
     schema : pyarrow.Schema
         As PyArrow reads it, without metadata.
-    leaves : sequence of Leaf
+    leaves : sequence of ParquetLeaf
     flat : Mapping of int to int
         The numbers of the top-level columns that are no nested ones, by leaf.
     calendar : Calendar or None
@@ -181,7 +181,7 @@ class Layout(Struct, frozen=True, eq=False):
 
     key: tuple[bytes, bytes] | None
     schema: pa.Schema
-    leaves: Sequence[Leaf]
+    leaves: Sequence[ParquetLeaf]
     flat: Mapping[int, int]
     calendar: Calendar | None
     _encoded: dict[tuple[str, ...], pa.Schema] = {}
@@ -285,7 +285,7 @@ class DataFile:
             return known
         metadata = self._arrow_metadata()
         columns = [metadata.schema.column(i) for i in range(metadata.num_columns)]
-        leaves = [Leaf(c.physical_type, c.max_definition_level, c.max_repetition_level > 0) for c in columns]
+        leaves = [ParquetLeaf(c.physical_type, c.max_definition_level, c.max_repetition_level > 0) for c in columns]
         schema = self.arrow.schema_arrow.remove_metadata()
         found = Layout(key, schema, leaves, _flat_columns(schema), _calendar(metadata.metadata, leaves))
         if key is not None and sum(map(len, key)) <= _MOST_KEY_BYTES:
@@ -306,7 +306,7 @@ def _flat_columns(schema: pa.Schema) -> dict[int, int]:
     return found if len(set(schema.names)) == len(schema.names) else {}
 
 
-def _calendar(metadata: Any, leaves: Sequence[Leaf]) -> Calendar | None:
+def _calendar(metadata: Any, leaves: Sequence[ParquetLeaf]) -> Calendar | None:
     if not metadata or read_calendar(metadata, frozenset((-1,))) is None:
         return None
     return read_calendar(metadata, frozenset(i for i, leaf in enumerate(leaves) if leaf.physical == "INT96"))
