@@ -122,6 +122,8 @@ def open_snapshot(
         The log is not whole.
     ExternalPathError
         A path of the log leads to a place that is not followed.
+    InvalidArgumentError
+        Both a version and a timestamp were given.
 
     Notes
     -----
@@ -159,7 +161,13 @@ def open_context(
     allow_external: Sequence[str] | Literal[False] | None = None,
     pickle_secrets: bool = False,
 ) -> TableContext:
-    """Return a table's context, whether there is a table or not; does no I/O. Arguments as of `open_snapshot`."""
+    """Return a table's context, whether there is a table or not; does no I/O. Arguments as of `open_snapshot`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Both an `Engine` and ``allow_external`` were given.
+    """
     if timezone != "UTC":
         time_zone(timezone)  # rejected here, not at the first column that needs it
     if isinstance(engine, Engine) and allow_external is not None:
@@ -182,7 +190,13 @@ def make_engine(
     storage_options: Mapping[str, Any] | None,
     allow_external: Sequence[str] | Literal[False] | None = None,
 ) -> Engine:
-    """Make the engine that an entry point names."""
+    """Make the engine that an entry point names.
+
+    Raises
+    ------
+    MissingDependencyError
+        If no installed package provides the engine.
+    """
     points = entry_points(ENGINES_GROUP)
     found = next((p for p in points if p.name == name), None)
     if found is None:
@@ -458,7 +472,13 @@ class Snapshot:
         return handles.page(title, described, handles.schema_table(self.schema, by))
 
     def pickled(self) -> Pickled:
-        """Return what a pickle of this version holds."""
+        """Return what a pickle of this version holds.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If the snapshot was not opened by `open_snapshot`.
+        """
         if self.context.opening is None:
             raise UnsupportedOperationError("This snapshot was not opened by open_snapshot: it can't be pickled.")
         return self.context.opening.pickled(self.version)
@@ -748,7 +768,13 @@ class Snapshot:
         self._seen(found._mark)
 
     def check_id_of(self, latest: Snapshot) -> None:
-        """Raise MetadataChangedError if a later version is one of another table."""
+        """Raise MetadataChangedError if a later version is one of another table.
+
+        Raises
+        ------
+        MetadataChangedError
+            If the later version has another table id.
+        """
         if latest.metadata.id != self.metadata.id:
             raise MetadataChangedError(
                 f"The table at {self.uri} is another one by now: its id is {latest.metadata.id}, and that of the table which "

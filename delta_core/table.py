@@ -229,6 +229,8 @@ class DeltaTable(UnavailableCalls):
         ------
         TableExistsError
             If there is a table already, unless ``mode`` allows it. Features raise further errors.
+        InvalidArgumentError
+            For a mode that is not known.
         """
         if mode not in ("error", "append", "overwrite", "ignore"):
             raise InvalidArgumentError(f"Found mode {mode!r}, expected error, append, overwrite or ignore.")
@@ -284,6 +286,13 @@ class DeltaTable(UnavailableCalls):
             ``append``, or ``overwrite``: every file, or those of ``partition_filters``, is replaced.
         schema : Schema or anything with ``__arrow_c_schema__``
             Of the files; it must be the table's.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For an action of another class.
+        SchemaMismatchError
+            If the files have a column that the table lacks.
         """
         commit, post = (
             commit_properties or CommitProperties(),
@@ -322,7 +331,13 @@ class DeltaTable(UnavailableCalls):
         return self._snapshot.version
 
     def snapshot(self, version: int | None = None, timestamp: str | datetime | None = None) -> Snapshot:
-        """Return the snapshot of a version or a point in time; the one that is loaded if neither is given."""
+        """Return the snapshot of a version or a point in time; the one that is loaded if neither is given.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If both a version and a timestamp are given.
+        """
         if version is None and timestamp is None:
             return self._snapshot
         if version is not None and timestamp is not None:
@@ -346,6 +361,8 @@ class DeltaTable(UnavailableCalls):
         ------
         VersionNotFoundError
             If there is none.
+        TypeError
+            For a version of another type.
         """
         if isinstance(version, bool) or not isinstance(version, (SupportsIndex, str, datetime)):
             raise TypeError(f"Found a version of type {type(version).__name__}, expected int, str or datetime.")
@@ -363,7 +380,13 @@ class DeltaTable(UnavailableCalls):
         self._snapshot = snapshot
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """Return the commits' ``commitInfo``, newest first, each with its ``version`` and ``timestamp`` (ms)."""
+        """Return the commits' ``commitInfo``, newest first, each with its ``version`` and ``timestamp`` (ms).
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a negative limit.
+        """
         if limit is not None and limit < 0:
             raise InvalidArgumentError(f"Found limit {limit}, expected a number from 0 on.")
         return self._snapshot.history(limit)

@@ -70,6 +70,8 @@ def write_deltalake(
     TableExistsError, SchemaMismatchError, ConstraintViolationError, CommitConflictError
         The table exists, or the rows do not fit it, or another writer's commit contradicts this one; and the errors of
         opening a table.
+    InvalidArgumentError
+        For an argument of another type, or with a value that it can't have.
     """
     for argument, found, kind in (
         ("commit_properties", commit_properties, CommitProperties),

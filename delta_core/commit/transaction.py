@@ -353,6 +353,8 @@ class Transaction(Generic[Base]):
             Every attempt lost its race.
         CommitStateUnknownError
             The store did not specify whether the commit landed, and looking for it did not report.
+        InvalidArgumentError
+            The transaction was committed already, or may have been.
         """
         if self.in_doubt:
             raise InvalidArgumentError("This transaction was committed already, or may have been; begin another one.")

@@ -76,6 +76,11 @@ def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Ex
         A column may be a dotted path.
     schema : StructType, optional
         Whose columns' own names go before what dots and backticks in them would mean.
+
+    Raises
+    ------
+    ExpressionError
+        For filters of another form.
     """
     if not filters:
         return None

@@ -61,7 +61,13 @@ __getattr__, __dir__ = lazy_names(
 
 
 def require(package: str) -> None:
-    """Raise MissingDependencyError for a package that is not installed, which the extra of its name provides."""
+    """Raise MissingDependencyError for a package that is not installed, which the extra of its name provides.
+
+    Raises
+    ------
+    MissingDependencyError
+        The package is not installed.
+    """
     if find_spec(package) is None:
         raise MissingDependencyError(
             f"This call needs {package}, which is not installed. Run: pip install 'delta-core-lake[{package}]'",

@@ -55,6 +55,11 @@ def plain_strings(array: pa.Array[Any]) -> pa.Array[Any]:
 def string_buffers(array: pa.Array[Any]) -> StringBuffers | None:
     """Return the buffers of a string or binary array of any layout; None = all null.
 
+    Raises
+    ------
+    InvalidArgumentError
+        For an array of another type.
+
     Notes
     -----
     Nothing is copied, but for dictionaries and views, which are decoded first.
@@ -129,6 +134,11 @@ def values_of(array: pa.Array[Any]) -> NDArray[Any]:
     """Return a view of numbers as they lie in memory, whatever is where it is null.
 
     Dates and timestamps are the integers that they are stored as; a dictionary returns its codes.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an array of another type.
     """
     t = array.type
     if pa.types.is_dictionary(t):
@@ -265,7 +275,13 @@ def _unscaled(value: Decimal, type: pa.DataType) -> bytes | None:
 
 
 def int64_values(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> NDArray[np.int64]:
-    """Return the values of an int32 or int64 array (or an all-null one), whatever is where it is null."""
+    """Return the values of an int32 or int64 array (or an all-null one), whatever is where it is null.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an array of another type.
+    """
     if isinstance(array, pa.ChunkedArray):
         return np.concatenate([np.empty(0, np.int64), *(int64_values(c) for c in array.chunks)])
     if pa.types.is_null(array.type):

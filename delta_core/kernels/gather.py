@@ -98,7 +98,13 @@ class Picks:
         return min(64 * last + int(self.mask[last]).bit_length(), self.num_rows)
 
     def part(self, start: int, stop: int) -> Picks:
-        """Return those among the rows ``start`` to ``stop``, as rows of a batch of these; cheapest at multiples of 64."""
+        """Return those among the rows ``start`` to ``stop``, as rows of a batch of these; cheapest at multiples of 64.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For rows that are not in the batch.
+        """
         if not 0 <= start <= stop <= self.num_rows:
             raise InvalidArgumentError(f"rows {start} to {stop} are no part of {self.num_rows} rows")
         if self.mask is None or start % 64:
@@ -106,7 +112,13 @@ class Picks:
         return Picks.of_mask(self.mask[start // 64 : (stop + 63) // 64], stop - start)
 
     def narrowed(self, inner: Picks) -> Picks:
-        """Return those of the picked rows that a second selection, of as many rows as are picked, keeps."""
+        """Return those of the picked rows that a second selection, of as many rows as are picked, keeps.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a selection of another number of rows.
+        """
         if inner.num_rows != self.count:
             raise InvalidArgumentError(f"a selection of {inner.num_rows} rows does not fit {self.count} picked rows")
         if self.mask is not None and inner.mask is not None:

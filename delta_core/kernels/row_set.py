@@ -81,7 +81,13 @@ class RowSet:
 
     @classmethod
     def from_mask(cls, mask: ArrayLike) -> RowSet:
-        """Build the set of the indices at which a bool (or uint8) array of **shape (num_rows,)** is true."""
+        """Build the set of the indices at which a bool (or uint8) array of **shape (num_rows,)** is true.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For an array of another type or shape.
+        """
         array = np.asarray(mask)
         if array.ndim != 1 or (array.size and array.dtype not in (np.bool_, np.uint8)):
             raise InvalidArgumentError(

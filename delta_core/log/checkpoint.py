@@ -102,7 +102,13 @@ class CheckpointReader:
         return out
 
     def sidecars(self) -> pa.Table:
-        """Return the sidecar actions; empty for a checkpoint that holds its file actions itself."""
+        """Return the sidecar actions; empty for a checkpoint that holds its file actions itself.
+
+        Raises
+        ------
+        CheckpointError
+            For sidecars that are listed in another form, or can't be read.
+        """
         found = self._embedded("sidecarFiles") or self.actions("sidecar")["sidecar"]
         name = self.checkpoint.files[0].name
         for s in found:

@@ -151,7 +151,13 @@ _ADD = frozenset(
 
 
 def json_values(text: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Return values of plugins' fields from their raw JSON texts."""
+    """Return values of plugins' fields from their raw JSON texts.
+
+    Raises
+    ------
+    LogError
+        For a field that does not have the requested type.
+    """
     if text.null_count == len(text):
         return pa.nulls(len(text), wanted)
     values = [None if t is None else parse_action(t, "the commits") for t in text.to_pylist()]

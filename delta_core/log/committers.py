@@ -30,6 +30,8 @@ def find_committer(storage: Storage, options: Mapping[str, Any] | None) -> Any |
     ------
     PluginConflictError
         If two are configured.
+    PluginError
+        If a committer can't be imported.
     """
     if storage.store is None:
         return None

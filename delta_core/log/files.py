@@ -322,6 +322,11 @@ class FileSet:
         exact : bool
             Drop files for which it is null too: right if it decides about rows, as over partition values alone.
 
+        Raises
+        ------
+        InvalidArgumentError
+            For files that carry row sets: they can't be filtered again.
+
         Notes
         -----
         The parts that AND joins are queried one after the other, cheap ones first, and each only if the former left

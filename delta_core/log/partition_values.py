@@ -112,7 +112,13 @@ def parse_dictionary(
 
 
 def time_zone(name: str) -> tzinfo:
-    """Return the zone of a name; InvalidArgumentError for one that is not known here."""
+    """Return the zone of a name.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a name that is not known.
+    """
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     try:

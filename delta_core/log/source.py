@@ -457,7 +457,13 @@ def _value(others: pa.Table, row: int, where: str) -> tuple[Mapping[str, Any], s
 
 
 def newest(others: pa.Table, kind: str, key: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return a kind's newest action by the fields of its key among the actions of commits, oldest first."""
+    """Return a kind's newest action by the fields of its key among the actions of commits, oldest first.
+
+    Raises
+    ------
+    LogError
+        For an action that is not an object.
+    """
     kinds = others.column("kind").to_pylist()
     rows = [i for i, k in enumerate(kinds) if k == kind]
     texts = others.column("json").take(number_array(np.array(rows, np.int64))).to_pylist() if rows else []

@@ -38,6 +38,11 @@ def parse_ms(value: str | datetime, timezone: str = "UTC") -> int:
     ----------
     timezone : str
         The zone of a value that names none.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a value that is not a timestamp.
     """
     if isinstance(value, str):
         try:

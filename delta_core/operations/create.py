@@ -35,7 +35,13 @@ CLUSTER_BY = "delta.clusterBy"
 
 
 def column_names(argument: str, given: object) -> list[str]:
-    """Return the names that an argument contains, one alone too; InvalidArgumentError for anything else."""
+    """Return the names that an argument contains, one alone too.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For anything but names.
+    """
     names = [given] if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
         raise InvalidArgumentError(f"Found {argument}={given!r}, expected the names of columns.")

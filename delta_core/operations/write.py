@@ -133,6 +133,11 @@ def run_write(
     begin : function(Snapshot or None) -> TableWrite
         From the latest version, None if there is no table. If another writer creates the table meanwhile, the rows
         are written into that one.
+
+    Raises
+    ------
+    TableExistsError
+        If there is a table and the mode is ``error``.
     """
     _check(options)
     base: Snapshot | None = None

@@ -200,7 +200,13 @@ class PluginSet:
 
     @cached_property
     def types(self) -> Mapping[str, TypeDef]:
-        """Every primitive type name that the features allow."""
+        """Every primitive type name that the features allow.
+
+        Raises
+        ------
+        PluginConflictError
+            If two features define one type.
+        """
         found = dict(BASE_TYPES)
         for t in self.collect("primitive_types", features=frozenset(self.features)):
             for name in (t.name, *t.aliases):
@@ -210,7 +216,13 @@ class PluginSet:
 
     @cached_property
     def functions(self) -> Mapping[str, Function]:
-        """The functions that the features add to expressions, by name."""
+        """The functions that the features add to expressions, by name.
+
+        Raises
+        ------
+        PluginConflictError
+            If two features define one function.
+        """
         found: dict[str, Function] = {}
         for f in self.collect("functions", features=frozenset(self.features)):
             if found.setdefault(f.name, f) is not f:
@@ -227,7 +239,13 @@ class PluginSet:
         return [rule for answer in self._call(hook, "list", arguments) for rule in answer]
 
     def single(self, hook: str, default: Any = None, **arguments: Any) -> Any:
-        """Call a ``single`` hook and return its one answer, ``default`` if there is none."""
+        """Call a ``single`` hook and return its one answer, ``default`` if there is none.
+
+        Raises
+        ------
+        PluginConflictError
+            If two plugins return a result.
+        """
         answers = self._call(hook, "single", arguments)
         if len(answers) > 1:
             raise PluginConflictError(

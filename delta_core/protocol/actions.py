@@ -170,7 +170,13 @@ CORE_KINDS: Mapping[str, ActionKind] = {
 
 
 def parse_action(text: str, where: str) -> Any:
-    """Decode an action's JSON; LogError names ``where`` it was."""
+    """Decode an action's JSON; errors name ``where`` it was.
+
+    Raises
+    ------
+    LogError
+        For text that is not JSON.
+    """
     try:
         return decode_json(text)
     except ValueError as e:
@@ -236,7 +242,7 @@ class Protocol(Struct, frozen=True):
 
     @staticmethod
     def parse(value: Mapping[str, Any], where: str) -> Protocol:
-        """Build from the action's decoded JSON; LogError names ``where`` it was."""
+        """Build from the action's decoded JSON; errors name ``where`` it was."""
         _object(value, "protocol", where)
         return Protocol(
             _require(value, "minReaderVersion", int, "protocol", where),
@@ -279,7 +285,13 @@ class Metadata(Struct, frozen=True):
 
     @staticmethod
     def parse(value: Mapping[str, Any], where: str) -> Metadata:
-        """Build from the action's decoded JSON; LogError names ``where`` it was."""
+        """Build from the action's decoded JSON; errors name ``where`` it was.
+
+        Raises
+        ------
+        LogError
+            If a field is missing that the action must have.
+        """
         action = "metaData"
         # without them rows would lack their partition values, and columns their physical names
         missing = next(
@@ -326,7 +338,7 @@ class SetTransaction(Struct, frozen=True):
 
     @staticmethod
     def parse(value: Mapping[str, Any], where: str) -> SetTransaction:
-        """Build from the action's decoded JSON; LogError names ``where`` it was."""
+        """Build from the action's decoded JSON; errors name ``where`` it was."""
         return SetTransaction(
             _require(_object(value, "txn", where), "appId", str, "txn", where),
             _require(value, "version", int, "txn", where),
@@ -348,7 +360,7 @@ class DomainMetadata(Struct, frozen=True):
 
     @staticmethod
     def parse(value: Mapping[str, Any], where: str) -> DomainMetadata:
-        """Build from the action's decoded JSON; LogError names ``where`` it was."""
+        """Build from the action's decoded JSON; errors name ``where`` it was."""
         action = "domainMetadata"
         domain = _require(_object(value, action, where), "domain", str, action, where)
         config = value.get("configuration")

@@ -70,6 +70,11 @@ def normalize_properties(configuration: Mapping[str, str], declared: Iterable[st
         Names that plugins declare; they are spelled so too.
 
     Names that are unknown are kept: they are the user's own.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a property that is given twice in different spellings.
     """
     spelled = {name.lower(): name for name in (*declared, *PROPERTIES)}
     found: dict[str, str] = {}
@@ -85,7 +90,13 @@ def normalize_properties(configuration: Mapping[str, str], declared: Iterable[st
 
 
 def check_properties(configuration: Mapping[str, str]) -> None:
-    """Reject a known property with a value that it can't have, naming both."""
+    """Reject a known property with a value that it can't have, naming both.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a value that the property can't have.
+    """
     for name, text in configuration.items():
         if not isinstance(text, str):
             raise InvalidArgumentError(f"Table property {name} is {text!r}; expected text.", property=name)
@@ -151,7 +162,13 @@ _UNITS = {"": 1, "b": 1, **{u + s: 1024**p for p, u in enumerate("kmgt", 1) for 
 
 
 def parse_size(text: str) -> int:
-    """Return the bytes of a size such as ``134217728``, ``128mb`` or ``1g``; ValueError for any other text."""
+    """Return the bytes of a size such as ``134217728``, ``128mb`` or ``1g``.
+
+    Raises
+    ------
+    ValueError
+        For text that is not a size above 0; the message is what was expected.
+    """
     match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower(), re.ASCII)
     if match is None or match[2] not in _UNITS or int(match[1]) == 0:
         raise ValueError("a size above 0 such as 134217728, 128mb or 1g")
@@ -173,6 +190,11 @@ def parse_duration_ms(text: str) -> int:
     """Return the ms of an interval such as ``interval 1 week`` or ``2 days 12 hours``; ValueError for other text.
 
     Months and years have no fixed length and are rejected, as Spark does.
+
+    Raises
+    ------
+    ValueError
+        For text that is not an interval; the message is what was expected.
     """
     expected = "an interval such as 'interval 7 days' (weeks, days, hours, minutes, seconds, milliseconds)"
     words = re.sub(r"^interval\s+", "", text.strip().lower()).split()
@@ -188,7 +210,13 @@ def parse_duration_ms(text: str) -> int:
 
 
 def parse_columns(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return the column paths of a list such as ``a, b.c, `d.e`.f``; ValueError if it can't be read."""
+    """Return the column paths of a list such as ``a, b.c, `d.e`.f``.
+
+    Raises
+    ------
+    ValueError
+        For text that is not a list of columns; the message is what was expected.
+    """
     paths: list[tuple[str, ...]] = []
     rest = text.strip()
     while rest:

@@ -63,7 +63,13 @@ class Schema(StructType):
 
     @staticmethod
     def from_arrow(data_type: Any) -> Schema:
-        """Return the Delta schema of an Arrow schema (anything with ``__arrow_c_schema__``)."""
+        """Return the Delta schema of an Arrow schema (anything with ``__arrow_c_schema__``).
+
+        Raises
+        ------
+        SchemaError
+            For an object that is no schema.
+        """
         try:
             schema = data_type if isinstance(data_type, pa.Schema) else pa.schema(data_type)
         except (TypeError, ValueError) as e:

@@ -126,14 +126,26 @@ class PrimitiveType(_ArrowExportable, Struct, frozen=True):
 
     @staticmethod
     def from_json(type_json: str) -> PrimitiveType:
-        """Parse the JSON text of a primitive type."""
+        """Parse the JSON text of a primitive type.
+
+        Raises
+        ------
+        SchemaError
+            For the JSON of another kind of type.
+        """
         found = parse_type(_decoded(type_json))
         if not isinstance(found, PrimitiveType):
             raise SchemaError(f"Found {type_json}, expected the name of a primitive type.")
         return found
 
     def to_arrow(self, types: Mapping[str, TypeDef] = KNOWN_TYPES) -> pa.DataType:
-        """Return the Arrow type; a name not in ``types`` raises SchemaError."""
+        """Return the Arrow type; ``types`` has the names that the table may use.
+
+        Raises
+        ------
+        SchemaError
+            For a type that has no Arrow type here.
+        """
         decimal = parse_decimal(self.type)
         if decimal is not None:
             precision, scale = decimal
@@ -147,7 +159,13 @@ class PrimitiveType(_ArrowExportable, Struct, frozen=True):
 
     @staticmethod
     def from_arrow(data_type: Any) -> PrimitiveType:
-        """Return the Delta type that stores an Arrow type."""
+        """Return the Delta type that stores an Arrow type.
+
+        Raises
+        ------
+        SchemaError
+            For another kind of Arrow type.
+        """
         found = arrow_to_type(data_type)
         if not isinstance(found, PrimitiveType):
             raise SchemaError(f"Found Arrow type {data_type}, expected one without parts.")
@@ -186,7 +204,13 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
 
     @staticmethod
     def from_json(type_json: str) -> ArrayType:
-        """Parse the JSON text of an array type."""
+        """Parse the JSON text of an array type.
+
+        Raises
+        ------
+        SchemaError
+            For the JSON of another kind of type.
+        """
         found = parse_type(_decoded(type_json))
         if not isinstance(found, ArrayType):
             raise SchemaError(f"Found {type_json}, expected an array type.")
@@ -198,7 +222,13 @@ class ArrayType(_ArrowExportable, Struct, frozen=True):
 
     @staticmethod
     def from_arrow(data_type: Any) -> ArrayType:
-        """Return the Delta type that stores an Arrow list type."""
+        """Return the Delta type that stores an Arrow list type.
+
+        Raises
+        ------
+        SchemaError
+            For another kind of Arrow type.
+        """
         found = arrow_to_type(data_type)
         if not isinstance(found, ArrayType):
             raise SchemaError(f"Found Arrow type {data_type}, expected a list.")
@@ -226,7 +256,13 @@ class MapType(_ArrowExportable, Struct, frozen=True):
 
     @staticmethod
     def from_json(type_json: str) -> MapType:
-        """Parse the JSON text of a map type."""
+        """Parse the JSON text of a map type.
+
+        Raises
+        ------
+        SchemaError
+            For the JSON of another kind of type.
+        """
         found = parse_type(_decoded(type_json))
         if not isinstance(found, MapType):
             raise SchemaError(f"Found {type_json}, expected a map type.")
@@ -239,7 +275,13 @@ class MapType(_ArrowExportable, Struct, frozen=True):
 
     @staticmethod
     def from_arrow(data_type: Any) -> MapType:
-        """Return the Delta type that stores an Arrow map type."""
+        """Return the Delta type that stores an Arrow map type.
+
+        Raises
+        ------
+        SchemaError
+            For another kind of Arrow type.
+        """
         found = arrow_to_type(data_type)
         if not isinstance(found, MapType):
             raise SchemaError(f"Found Arrow type {data_type}, expected a map.")
@@ -348,7 +390,13 @@ class StructType(_ArrowExportable):
 
     @staticmethod
     def from_json(type_json: str) -> StructType:
-        """Parse the JSON text of a struct type."""
+        """Parse the JSON text of a struct type.
+
+        Raises
+        ------
+        SchemaError
+            For the JSON of another kind of type.
+        """
         found = parse_type(_decoded(type_json))
         if not isinstance(found, StructType):
             raise SchemaError(f"Found {type_json[:200]}, expected a struct type.")
@@ -360,7 +408,13 @@ class StructType(_ArrowExportable):
 
     @staticmethod
     def from_arrow(data_type: Any) -> StructType:
-        """Return the Delta type that stores an Arrow struct type."""
+        """Return the Delta type that stores an Arrow struct type.
+
+        Raises
+        ------
+        SchemaError
+            For another kind of Arrow type.
+        """
         found = arrow_to_type(data_type)
         if not isinstance(found, StructType):
             raise SchemaError(f"Found Arrow type {data_type}, expected a struct.")
@@ -454,6 +508,11 @@ def parse_type(value: Any) -> DataType:
     """Build a type from its decoded JSON; raises SchemaError if the shape is not Delta's.
 
     Protocol: Schema Serialization Format.
+
+    Raises
+    ------
+    SchemaError
+        For JSON that is not a type, or a type that is not known.
     """
     if isinstance(value, str):
         return PrimitiveType("void" if value == "null" else value)

@@ -40,7 +40,13 @@ def read_row_sets(storage: Storage, selectors: Sequence[RowSelector], files: pa.
 
 
 def locate(selector: RowSelector, files: pa.Table) -> pa.Table:
-    """Query a selector for the location of the vectors; the answer is sorted by file."""
+    """Query a selector for the location of the vectors; the answer is sorted by file.
+
+    Raises
+    ------
+    HookContractError
+        If a row selector returns another schema.
+    """
     with plugin_errors(selector.feature, "RowSelector.locate of hook read_rules", "read_rules"):
         found = selector.locate(files.select(list(selector.columns)))
     if not isinstance(found, pa.Table) or found.schema.names != VECTOR_LOCATION.names:

@@ -101,6 +101,8 @@ def write_files(
     ------
     SchemaMismatchError, ConstraintViolationError, ExpressionError
         The rows don't fit the table. Every file that was begun is deleted.
+    InvalidArgumentError
+        For a ``task_index`` that is not below ``num_tasks``.
     """
     if not 0 <= task_index < num_tasks:
         raise InvalidArgumentError(
@@ -130,7 +132,13 @@ def write_change_files(
     properties: WriterProperties | None = None,
     target_size: int | None = None,
 ) -> Written:
-    """Write change rows: whole rows of the table and the column of its `ChangeCapture`. Protocol: Add CDC File."""
+    """Write change rows: whole rows of the table and the column of its `ChangeCapture`. Protocol: Add CDC File.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If no active feature of the table keeps change files.
+    """
     if plan.capture is None:
         raise InvalidArgumentError("The table has no feature active that keeps change files.")
     source = open_source(data)

@@ -43,6 +43,8 @@ def format_partition_values(values: pa.Array, type: DataType, column: str = "") 
     ------
     SchemaMismatchError
         A binary value or a text that is no UTF-8: the log's text can't hold it.
+    UnsupportedOperationError
+        For a type that can't partition a table.
     """
     name = type.type
     if not isinstance(type, PrimitiveType) or name in ("void", "variant"):

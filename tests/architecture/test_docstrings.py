@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 import pytest
 
@@ -41,3 +42,46 @@ def test_each_listed_error_has_its_cause(package: str) -> None:
     for where, lines in sections:
         for entry in re.split(r"\n(?=\S)", lines):
             assert ERRORS.match(entry), f"{where}: {entry!r} has no cause"
+
+
+#: Modules that are called by users, plugins and each other; the others are called by one module each.
+INTERFACES = (
+    "table", "snapshot", "writer", "operations", "write", "commit", "log", "plugins", "protocol", "kernels", "scan", "interop",
+    "handles", "runtime",
+)  # fmt: skip
+
+
+def _own(node: ast.AST) -> Iterator[ast.AST]:
+    """Give what a function's body contains, without the functions inside."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, (*DOCUMENTED, ast.Lambda)):
+            yield child
+            yield from _own(child)
+
+
+def _public(node: ast.AST) -> Iterator[ast.FunctionDef]:
+    """Give the public functions of a module, and the methods of its public classes."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, DOCUMENTED) and not child.name.startswith("_"):
+            if isinstance(child, ast.FunctionDef):
+                yield child
+            else:
+                yield from _public(child)
+
+
+def _raised(function: ast.FunctionDef) -> set[str]:
+    calls = [n.exc.func for n in _own(function) if isinstance(n, ast.Raise) and isinstance(n.exc, ast.Call)]
+    return {f.id for f in calls if isinstance(f, ast.Name) and f.id.endswith("Error") and f.id != "AssertionError"}
+
+
+def test_public_functions_list_the_errors_that_they_raise() -> None:
+    checked = 0
+    for module in modules():
+        if not module.startswith(tuple(f"delta_core.{part}" for part in INTERFACES)):
+            continue
+        for function in _public(tree(module)):
+            section = SECTION.search(ast.get_docstring(function) or "")
+            listed = set(re.findall(r"\w+Error", section["lines"] if section else ""))
+            checked += len(_raised(function))
+            assert _raised(function) <= listed, f"{module}:{function.lineno} {function.name}"
+    assert checked > 50
