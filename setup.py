@@ -9,12 +9,14 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCES = sorted(Path("ext").glob("*.pyx"))
+#: The package of a kernel that serves one table feature only; all others are the core's.
+PACKAGES = {"variant": "delta_plugins.variant_type", "z85": "delta_plugins.deletion_vectors"}
 #: Cython's code for memory views, compiled once for all extensions: it takes longer to compile than most of them.
 SHARED = "delta_core.kernels._cyutility"
 
 EXTENSIONS = [
     Extension(
-        f"delta_core.kernels._{source.stem}",
+        f"{PACKAGES.get(source.stem, 'delta_core.kernels')}._{source.stem}",
         [str(source)],
         include_dirs=["ext", numpy.get_include()],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],

@@ -1,4 +1,4 @@
-"""Z85 text to bytes and back; `delta_core.kernels.z85` is its public API."""
+"""Z85 text to bytes and back; `delta_plugins.deletion_vectors.z85` is its public API."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from delta_core.errors import CorruptTableError
+from delta_core.api import CorruptTableError
 
 include "arrow_strings.pxi"
 

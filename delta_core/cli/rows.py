@@ -7,23 +7,27 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import pyarrow as pa
 
+from delta_core.cli.json_values import values_as_json
 from delta_core.cli.options import Target, as_json, opening_options, selection, table_command
 from delta_core.cli.output import console, print_json, print_note, print_rows, row_dicts, values
 from delta_core.cli.sinks import FORMATS, STDOUT, export, format_of
-from delta_core.cli.variants import variants_as_json
 from delta_core.errors import EngineError, ExpressionError, InvalidArgumentError
+from delta_core.plugins.state import TableState
 from delta_core.protocol.schema import Schema, arrow_schema
-from delta_core.protocol.types import Field, StructType
+from delta_core.protocol.types import Field, TypeDef
 from delta_core.query import QueryBuilder
 
 __all__ = ["cat", "changes", "count", "head", "sql"]
 
+#: Turns values into JSON, of types that people and text formats get so.
+_Texts = Callable[[pa.RecordBatchReader], pa.RecordBatchReader]
 _METADATA = click.option(
     "--metadata",
     metavar="A,B",
@@ -66,7 +70,7 @@ def head(
     """
     snapshot = target.snapshot()
     scan = snapshot.scan(columns, metadata, where, limit)
-    _show(variants_as_json(scan.to_reader(), snapshot.schema).read_all(), json_output)
+    _show(_texts_of(snapshot.state)(scan.to_reader()).read_all(), json_output)
 
 
 def _show(table: pa.Table, json_output: bool) -> None:
@@ -109,7 +113,7 @@ def cat(
     """
     snapshot = target.snapshot()
     scan = snapshot.scan(columns, metadata, where, limit)
-    _export(scan.to_reader(), format_of(output, kind, "csv"), output, snapshot.schema)
+    _export(scan.to_reader(), format_of(output, kind, "csv"), output, _texts_of(snapshot.state))
 
 
 @click.command()
@@ -173,7 +177,7 @@ def changes(
         raise click.UsageError("--end and --end-timestamp exclude each other.")
     found = target.table()
     reader = found.load_cdf(start or 0, end, start_timestamp, end_timestamp, columns, where)
-    _show_or_export(reader, found.schema(), limit, kind, output, json_output)
+    _show_or_export(reader, _texts_of(found.snapshot().state), limit, kind, output, json_output)
 
 
 @click.command()
@@ -208,21 +212,28 @@ def sql(
     named = _named(tables)
     builder = QueryBuilder(engine=engine)
     columns: dict[str, tuple[Field, str]] = {}
+    types: dict[str, TypeDef] = {}
     for name, uri in named.items():
         table = Target(uri, None, None, storage_options, timezone, allow_external).table()
         builder.register(name, table)
         snapshot = table.snapshot()
         stored = arrow_schema(snapshot.schema, snapshot.state.types)
         columns |= {f.name: (f, _text(s.type)) for f, s in zip(snapshot.schema.fields, stored, strict=True)}
+        types |= snapshot.state.types
     try:
         reader = builder.execute(query)
     except EngineError as e:
         text = " ".join(str(e).split())
         raise ExpressionError(f"{text} The query's tables are: {', '.join(named)}.") from e
-    # columns of the tables that the result has under their name and type: variants among them are shown as JSON
+    # columns of the tables that the result has under their name and type: their types decide how values are shown
     found = {f.name: _text(f.type) for f in reader.schema}
     same = Schema([f for name, (f, text) in columns.items() if found.get(name) == text])
-    _show_or_export(reader, same, limit, kind, output, json_output)
+    texts = partial(values_as_json, schema=same, types=types)
+    _show_or_export(reader, texts, limit, kind, output, json_output)
+
+
+def _texts_of(table: TableState) -> _Texts:
+    return partial(values_as_json, schema=table.schema, types=table.types)
 
 
 def _text(kind: pa.DataType) -> str:
@@ -247,17 +258,17 @@ def _named(tables: tuple[str, ...]) -> dict[str, str]:
 
 def _show_or_export(
     reader: pa.RecordBatchReader,
-    schema: StructType,
+    texts: _Texts,
     limit: int | None,
     kind: str | None,
     output: str | None,
     json_output: bool,
 ) -> None:
     if kind is not None or output is not None:
-        _export(_limited(reader, limit), format_of(output, kind, "csv"), output, schema)
+        _export(_limited(reader, limit), format_of(output, kind, "csv"), output, texts)
         return
     shown = 50 if limit is None and not json_output else limit
-    rows = variants_as_json(_limited(reader, None if shown is None else shown + 1), schema)
+    rows = texts(_limited(reader, None if shown is None else shown + 1))
     table = rows.read_all()
     _show(table if shown is None else table.slice(0, shown), json_output)
     if shown is not None and table.num_rows > shown and not json_output:
@@ -279,11 +290,11 @@ def _limited(reader: pa.RecordBatchReader, limit: int | None) -> pa.RecordBatchR
     return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
 
-def _export(reader: pa.RecordBatchReader, kind: str, output: str | None, schema: StructType) -> None:
+def _export(reader: pa.RecordBatchReader, kind: str, output: str | None, texts: _Texts) -> None:
     if output in (None, STDOUT) and kind in ("parquet", "arrow") and sys.stdout.isatty():
         raise click.UsageError(f"{kind} is binary: name a file with --output, or send it on to a program.")
     if kind in ("csv", "json"):
-        reader = variants_as_json(reader, schema)
+        reader = texts(reader)
     with _progress(output) as advance:
         rows = export(reader, kind, output, advance)
     if output not in (None, STDOUT):

@@ -45,6 +45,8 @@ class TypeDef(Struct, frozen=True):
         For a type that data files may store in several layouts: from a column as the file stores it, with every
         field below it, to ``arrow``. Whoever reads data files queries it wherever the file's type is not ``arrow``;
         it rejects a layout that it does not support with DataFileError. Without it the usual casts apply.
+    to_json : function(pyarrow.Array) -> pyarrow.Array of string, optional
+        Each value as JSON text, for people and text formats. Without it the values of ``arrow`` are shown.
     """
 
     name: str
@@ -54,6 +56,7 @@ class TypeDef(Struct, frozen=True):
     aliases: tuple[str, ...] = ()
     ordered: bool = True
     decode: Callable[[pa.Array], pa.Array] | None = None
+    to_json: Callable[[pa.Array], pa.Array] | None = None
 
 
 VARIANT_ARROW = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])

@@ -8,7 +8,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.api import VECTOR_LOCATION, CorruptTableError
-from delta_core.kernels import z85
 from delta_core.kernels.arrow_buffers import (
     bool_array,
     is_valid,
@@ -20,6 +19,7 @@ from delta_core.kernels.arrow_buffers import (
 )
 from delta_core.kernels.roaring import DV_FILE_VERSION, DV_MAGIC, decode_dv_payload, read_dv_block
 from delta_core.kernels.row_set import RowSet
+from delta_plugins.deletion_vectors import z85
 
 __all__ = ["DeletionVectorError", "decode", "is_absolute", "locate", "vector_paths"]
 

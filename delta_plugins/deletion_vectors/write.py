@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from delta_core.api import DELETION_VECTOR, EncodedRows, InvalidArgumentError, TableState, UnsupportedOperationError
-from delta_core.kernels import z85
 from delta_core.kernels.roaring import DV_FILE_VERSION, encode_dv_payload, format_dv_block
 from delta_core.kernels.row_set import RowSet
+from delta_plugins.deletion_vectors import z85
 
 if TYPE_CHECKING:
     from delta_core.api import AttemptView

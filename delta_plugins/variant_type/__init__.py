@@ -16,7 +16,7 @@ from delta_plugins.variant_type.logic import json_type, unshred, variant_to_json
 __all__ = ["FEATURE"]
 
 #: Files may hold variants shredded, each in its own way.
-_VARIANT = replace(VARIANT, decode=unshred)
+_VARIANT = replace(VARIANT, decode=unshred, to_json=variant_to_json)
 _VARIANT_JSON = Function("variantType", "variant_json", json_type, variant_to_json, spark="to_json({0})")
 
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from delta_core.api import VARIANT, ExpressionError
-from delta_core.kernels.variant import to_json, unshred
+from delta_plugins.variant_type.binary_form import to_json, unshred
 
 __all__ = ["json_type", "unshred", "variant_to_json"]
 

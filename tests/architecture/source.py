@@ -85,7 +85,7 @@ def names_of(node: ast.AST, module: str) -> Iterator[str]:
 
 
 def _is_extension(name: str) -> bool:
-    return name.startswith("delta_core.kernels._")
+    return is_ours(name) and (ROOT / name.replace(".", "/")).with_suffix(".pyi").exists()
 
 
 def is_ours(name: str) -> bool:

@@ -115,6 +115,17 @@ def test_plugins_import_the_api_the_kernels_and_themselves_only() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_kernels_that_serve_one_plugin_are_in_its_folder() -> None:
+    users: dict[str, set[str]] = {m: set() for m in modules() if m.startswith("delta_core.kernels.")}
+    for i in imports():
+        if i.imported in users and i.imported != i.importer:
+            parts = i.importer.split(".")
+            users[i.imported].add(".".join(parts[:2]) if parts[0] == "delta_plugins" else parts[0])
+    alone = {m for m, found in users.items() if len(found) == 1 and "delta_core" not in found}
+    # row sets as bytes, in the formats that any plugin with a RowSelector may store
+    assert alone == {"delta_core.kernels.roaring"}
+
+
 def _imports_of_example(path: Path) -> list[str]:
     nodes = list(ast.walk(ast.parse(path.read_bytes())))
     found = [alias.name for n in nodes if isinstance(n, ast.Import) for alias in n.names]

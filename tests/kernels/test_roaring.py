@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from delta_core.errors import CorruptTableError, InvalidArgumentError
-from delta_core.kernels import roaring, z85
+from delta_core.kernels import roaring
 from delta_core.kernels.row_set import RowSet
+from delta_plugins.deletion_vectors import z85
 
 GOLDEN = Path(__file__).parents[3] / "shared" / "golden"
 # kernel-rs's inline vector and its rows.

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.errors import CorruptTableError
-from delta_core.kernels import _z85
+from delta_core.api import CorruptTableError
 from delta_core.kernels.arrow_buffers import StringBuffers, is_valid, plain_strings, string_array, string_buffers
+from delta_plugins.deletion_vectors import _z85
 
 __all__ = ["decode", "decode_uuids", "encode", "vector_file_names"]
 

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.errors import DataFileError
-from delta_core.kernels import _variant
+from delta_core.api import DataFileError
 from delta_core.kernels.arrow_buffers import is_valid, string_array
+from delta_plugins.variant_type import _variant
 
 __all__ = ["to_json", "unshred"]
 

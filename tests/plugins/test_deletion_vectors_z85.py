@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_core.errors import CorruptTableError, InvalidArgumentError
-from delta_core.kernels import z85
+from delta_plugins.deletion_vectors import z85
 
 PREFIXED, UUID = "ab^-aqEH.-t@S}K{vb[*k^", "d2c639aa-8816-431a-aaf6-d3fe2512ff61"
 
