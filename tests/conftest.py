@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, settings
 from tests.java import OLDEST, java_home
 
 ROOT = Path(__file__).resolve().parent.parent
-GOLDEN = ROOT.parent / "shared" / "golden"
 
 # shared machines stall now and then: a slow example is no failure, and what failed once is printed to repeat
 settings.register_profile(
@@ -19,14 +18,6 @@ settings.register_profile(
 )
 settings.register_profile("long", settings.get_profile("delta_core"), max_examples=5_000)
 settings.load_profile("delta_core")
-
-
-@pytest.fixture(scope="session")
-def golden() -> Path:
-    """Return the folder of the conformance corpus; skip if it is not beside the project."""
-    if not (GOLDEN / "manifest.json").exists():
-        pytest.skip(f"no conformance corpus at {GOLDEN}")
-    return GOLDEN
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ __all__ = [
     "strings_of",
     "utf8_of",
     "values_of",
+    "without_views",
 ]
 
 StringBuffers = tuple[pa.Buffer | None, pa.Buffer | None, pa.Buffer | None, int, int, bool]
@@ -50,6 +52,33 @@ def plain_strings(array: pa.Array[Any]) -> pa.Array[Any]:
     if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
         array = array.cast(pa.large_binary())
     return array
+
+
+def without_views(array: pa.Array[Any]) -> pa.Array[Any]:
+    """Return an array whose strings have offsets instead of views, at any depth: Arrow can't pick rows of views."""
+    plain = _without_views(array.type)
+    return array if plain is None else array.cast(plain)
+
+
+@cache
+def _without_views(of: pa.DataType) -> pa.DataType | None:
+    """Return a type with offsets for one that holds views of strings; None if it holds none."""
+    if pa.types.is_string_view(of):
+        return pa.large_string()
+    if pa.types.is_binary_view(of):
+        return pa.large_binary()
+    if pa.types.is_struct(of):
+        fields = [f.with_type(_without_views(f.type) or f.type) for f in of]
+        plain = pa.struct(fields)
+    elif pa.types.is_map(of):
+        key, item = (f.with_type(_without_views(f.type) or f.type) for f in (of.key_field, of.item_field))
+        plain = pa.map_(key, item)
+    elif pa.types.is_list(of) or pa.types.is_large_list(of):
+        make = pa.list_ if pa.types.is_list(of) else pa.large_list
+        plain = make(of.value_field.with_type(_without_views(of.value_type) or of.value_type))
+    else:
+        return None
+    return None if plain.equals(of) else plain
 
 
 def string_buffers(array: pa.Array[Any]) -> StringBuffers | None:

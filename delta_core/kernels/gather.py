@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from delta_core.errors import DataFileError, InvalidArgumentError
 from delta_core.kernels import _gather
-from delta_core.kernels.arrow_buffers import mask_of, number_array, values_of
+from delta_core.kernels.arrow_buffers import mask_of, number_array, values_of, without_views
 from delta_core.kernels.memory import allocate
 from delta_core.kernels.nested import empty_rows
 
@@ -243,6 +243,7 @@ def _take(array: pa.Array[Any], rows: Rows | None, decode: bool = True) -> pa.Ar
         data = allocate(len(rows) * width)
         _gather.fixed(array.buffers()[1], array.offset, len(array), width, rows, data)
         return _built(t, array, rows, [data])
+    array = without_views(array)
     if pa.types.is_map(t) and not array.null_count:
         return _maps(array, rows)
     return array.take(number_array(rows))

@@ -1,18 +1,17 @@
-"""The conformance corpus beside the project: real tables, and the rows a reader must produce."""
+"""Tests over every recorded table: the corpus of this project, and the one beside it where that is present."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-ROOT = Path(__file__).parents[3] / "shared" / "golden"
+from tests.corpus.records import OWN, path_of, records, root_of
+from tests.corpus.rows import canonical_rows, digest
+
 #: Of the tables that a reader may read or reject, those whose log is read here: a rejection is a step back.
 OPENED = {
     *(f"golden/canonicalized-paths-{name}" for name in ("normal-b", "special-a", "special-b")),
@@ -25,24 +24,21 @@ OPENED = {
 }
 
 
-def records() -> list[dict[str, Any]]:
-    manifest = ROOT / "manifest.json"
-    return json.loads(manifest.read_text())["tables"] if manifest.exists() else []
-
-
 def is_opened(record: dict[str, Any]) -> bool:
     """Whether opening the table must succeed."""
     return record["expect"]["read"] in ("rows", "state-only") or record["id"] in OPENED
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Hand each test the records its marker ``corpus(select)`` picks; one skipped case if there is no corpus."""
+    """Hand each test the records its marker ``corpus(select)`` picks."""
     marker = metafunc.definition.get_closest_marker("corpus")
     if marker is None:
         return
     cases = [case for record in records() for case in marker.args[0](record)]
     if not cases:
-        reason = pytest.mark.skip(reason=f"no conformance corpus at {ROOT}")
+        reason = pytest.mark.skip(reason="no table for this test: the corpus of another project is not present")
+        if not records():
+            reason = pytest.mark.skip(reason=f"no manifest in {OWN}: a package without its tables?")
         metafunc.parametrize("case", [pytest.param(None, marks=reason)])
         return
     metafunc.parametrize("case", cases, ids=["@".join(str(part) for part in (c[0]["id"], *c[1:])) for c in cases])
@@ -53,39 +49,40 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Corpus:
-    """Where tables lie, and how the manifest's hash of rows is computed."""
-
-    root = ROOT
+    """Where tables lie, and whether rows are those that the manifest records."""
 
     def __init__(self) -> None:
-        spec = importlib.util.spec_from_file_location("row_hash", ROOT / "row_hash.py")
-        assert spec is not None
-        assert spec.loader is not None
-        self._hash: ModuleType = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(self._hash)
         self._proven: dict[str, pa.Table] = {}
 
-    def uri(self, record: dict[str, Any]) -> str:
-        return str(ROOT / "tables" / record["id"])
+    def path(self, record: dict[str, Any]) -> Path:
+        return path_of(record)
 
-    def rows(self, table: pa.Table, schema: dict[str, Any]) -> list[str]:
-        return self._hash.rows(table, schema)
+    def uri(self, record: dict[str, Any]) -> str:
+        return str(path_of(record))
+
+    def file(self, record: dict[str, Any], name: str) -> Path:
+        """Return a file that a record names."""
+        return root_of(record) / name
 
     def digest(self, table: pa.Table, schema: dict[str, Any]) -> str:
-        return self._hash.digest(self.rows(table, schema))
+        return digest(canonical_rows(table, schema))
 
-    def matches(self, table: pa.Table, schema: dict[str, Any], expected: dict[str, Any]) -> bool:
-        """Whether rows have the recorded digest; if that takes long, first whether they equal the recorded rows."""
+    def assert_matches(
+        self, record: dict[str, Any], table: pa.Table, schema: dict[str, Any], expected: dict[str, Any]
+    ) -> None:
+        """Compare rows with what is recorded: the rows, or their digest; in large tables equal rows need no digest."""
+        if "lines" in expected:
+            recorded = self.file(record, expected["lines"]).read_text(encoding="utf-8").splitlines()
+            assert canonical_rows(table, schema) == recorded
         if table.num_rows * table.num_columns > 5_000 and "parquet" in expected:
-            known = pq.read_table(ROOT / expected["parquet"])
+            known = pq.read_table(self.file(record, expected["parquet"]))
         else:
             known = self._proven.get(expected["hash"])
         if known is not None and _are_equal(table, known):
-            return True
-        same = self.digest(table, schema) == expected["hash"]
-        if same and table.num_rows > 100_000:
+            return
+        assert self.digest(table, schema) == expected["hash"]
+        if table.num_rows > 100_000:
             self._proven[expected["hash"]] = table
-        return same
 
 
 def _are_equal(left: pa.Table, right: pa.Table) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import urllib.parse
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,8 @@ from hypothesis import strategies as st
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
+from tests.corpus.records import GOLDEN
 
-GOLDEN = Path(__file__).parents[3] / "shared" / "golden" / "tables"
 TEXTS = st.one_of(st.sampled_from(["a", "b", "part-0", ""]), st.text("ab/=é\0", max_size=40))
 KEYS = st.lists(st.tuples(st.none() | TEXTS, st.none() | TEXTS), max_size=60)
 LAYOUTS = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.dictionary(pa.int32(), pa.string())]
@@ -138,11 +137,11 @@ def test_percent_decoding_equals_urllib(path: str) -> None:
 
 
 @pytest.mark.golden
-@pytest.mark.skipif(not GOLDEN.exists(), reason="the conformance corpus isn't there")
+@pytest.mark.skipif(not GOLDEN.exists(), reason=f"no corpus of other projects at {GOLDEN}")
 @pytest.mark.parametrize("table", ["normal-b", "special-a", "special-b"])
 def test_removes_of_golden_tables_name_their_adds(table: str) -> None:
     paths: dict[str, str] = {}
-    for commit in sorted((GOLDEN / "golden" / f"canonicalized-paths-{table}" / "_delta_log").glob("*.json")):
+    for commit in sorted((GOLDEN / "tables" / "golden" / f"canonicalized-paths-{table}" / "_delta_log").glob("*.json")):
         for action in map(json.loads, commit.read_text().splitlines()):
             paths.update({kind: action[kind]["path"] for kind in ("add", "remove") if kind in action})
     keys = KeySet()

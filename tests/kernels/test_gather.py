@@ -32,6 +32,20 @@ TYPES = {
 }
 
 
+#: Types with views, of which Arrow picks no rows.
+TEXT = st.none() | st.text(max_size=20)
+VIEWS = {
+    pa.string_view(): TEXT,
+    pa.binary_view(): st.none() | st.binary(max_size=20),
+    pa.list_(pa.string_view()): st.none() | st.lists(TEXT, max_size=3),
+    pa.large_list(pa.binary_view()): st.none() | st.lists(st.binary(max_size=20), max_size=3),
+    pa.struct([("a", pa.string_view()), ("b", pa.int32())]): st.none()
+    | st.fixed_dictionaries({"a": TEXT, "b": st.integers(0, 9)}),
+    pa.map_(pa.string_view(), pa.struct([("a", pa.string_view())])): st.none()
+    | st.lists(st.tuples(st.text(max_size=20), st.fixed_dictionaries({"a": TEXT})), max_size=3),
+}
+
+
 @st.composite
 def batches(draw):
     n = draw(st.integers(0, 30))
@@ -65,6 +79,20 @@ def kept_batches(draw):
     for word in draw(st.lists(st.integers(0, 6), max_size=3)):
         flags[64 * word : 64 * word + 64] = draw(st.booleans())
     return pa.RecordBatch.from_arrays(columns, [str(i) for i in range(len(columns))]), flags
+
+
+@pytest.mark.parametrize("t", VIEWS, ids=str)
+@given(data=st.data())
+def test_rows_of_views_are_picked_at_any_depth(t, data):
+    values = data.draw(st.lists(VIEWS[t], min_size=1, max_size=20))
+    array = pa.array(values, t)
+    rows = np.array(data.draw(st.lists(st.integers(0, len(values) - 1), max_size=30)), np.int32)
+    flags = np.isin(np.arange(len(values)), rows)
+    expected = array.to_pylist()
+    assert gather_column(array, rows).to_pylist() == [expected[i] for i in rows]
+    kept = gather_column(array, Picks.of_flags(flags))
+    kept.validate(full=True)
+    assert kept.to_pylist() == [v for v, keep in zip(expected, flags, strict=True) if keep]
 
 
 @given(batches())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import zlib
 from pathlib import Path
 from typing import Any
@@ -19,15 +18,10 @@ from delta_core.errors import CorruptTableError, InvalidArgumentError
 from delta_core.kernels import roaring
 from delta_core.kernels.row_set import RowSet
 from delta_plugins.deletion_vectors import z85
+from tests.corpus.records import bitmaps
 
-GOLDEN = Path(__file__).parents[3] / "shared" / "golden"
 # kernel-rs's inline vector and its rows.
 INLINE_VECTOR, INLINE_ROWS = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", [3, 4, 7, 11, 18, 29]
-
-
-def golden_bitmaps() -> list[Any]:
-    manifest = GOLDEN / "manifest.json"
-    return json.loads(manifest.read_text())["roaring"] if manifest.exists() else []
 
 
 def scattered(n: int, num_rows: int, seed: int = 0) -> NDArray[np.int64]:
@@ -49,10 +43,9 @@ def samples() -> list[NDArray[np.int64]]:
 
 
 @pytest.mark.golden
-@pytest.mark.skipif(not GOLDEN.exists(), reason="the conformance corpus isn't there")
-@pytest.mark.parametrize("record", golden_bitmaps(), ids=lambda record: record["file"])
-def test_format_test_data_returns_recorded_values_or_is_rejected(record: Any) -> None:
-    data = (GOLDEN / "roaring" / record["file"]).read_bytes()
+@pytest.mark.parametrize(("file", "record"), bitmaps(), ids=lambda case: case.name if isinstance(case, Path) else "")
+def test_recorded_bitmap_returns_recorded_values_or_is_rejected(file: Path, record: Any) -> None:
+    data = file.read_bytes()
     if record["expect"] == "error":
         with pytest.raises(CorruptTableError):
             RowSet.from_roaring(data, record["bits"])

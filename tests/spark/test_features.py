@@ -20,12 +20,18 @@ from delta_core.spark import read, read_changes
 from delta_core.spark.expressions import check_zone, to_sql
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
+from tests.corpus.records import named, path_of, present
 from tests.spark.conftest import plain
 
 pytestmark = pytest.mark.spark
 
 ROUTES = ("index", "join")
-FEEDS = (
+FEEDS = present(
+    "spark/change_feed",
+    "spark/change_feed_and_vectors",
+    "spark/change_feed_partitioned",
+    "spark/column_mapping_change_feed",
+    "deltalake/change_feed",
     "kernel-rs/cdf-table-with-cdc-and-dvs",
     "kernel-rs/cdf-table-with-dv",
     "kernel-rs/cdf-column-mapping-name-mode",
@@ -37,9 +43,8 @@ FEEDS = (
 @pytest.mark.golden
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("name", FEEDS)
-def test_change_feed_has_the_rows_of_the_arrow_engine(spark: Any, golden: Path, name: str, route: Any) -> None:
-    record = next(r for r in json.loads((golden / "manifest.json").read_text())["tables"] if r["id"] == name)
-    uri, feed = str(golden / "tables" / name), record["cdf"]
+def test_change_feed_has_the_rows_of_the_arrow_engine(spark: Any, name: str, route: Any) -> None:
+    uri, feed = str(path_of(name)), named(name)["cdf"]
     found = read_changes(spark, uri, feed["start"], feed["end"], route=route).toArrow()
     expected = DeltaTable(uri).verb("changes")(feed["start"], feed["end"]).to_table()
     assert expected.num_rows == feed["rows"]
@@ -127,8 +132,8 @@ def test_filters_of_a_plugin_hide_rows(spark: Any, tmp_path: Path, route: Any) -
     assert {r["id"] for r in read(spark, table.uri, columns=["id"], route=route).toArrow().to_pylist()} == {0, 2, 3}
 
 
-def test_functions_of_plugins_take_their_template(spark: Any, golden: Path) -> None:
-    uri = str(golden / "tables" / "trino" / "databricks153__variant")
+def test_functions_of_plugins_take_their_template(spark: Any) -> None:
+    uri = str(path_of("spark/variants"))
     name = next(f.name for f in open_snapshot(uri).schema if getattr(f.type, "type", "") == "variant")
     found = read(spark, uri, predicate=f"length(variant_json({name})) > 0").count()
     assert found == read(spark, uri).where(f"length(to_json({name})) > 0").count() > 0

@@ -18,7 +18,7 @@ from delta_core.snapshot import open_snapshot
 from delta_core.spark import read
 from delta_core.testing.comparison import assert_same_rows
 from delta_plugins.variant_type.logic import variant_to_json
-from tests.golden.conftest import ROOT, records
+from tests.corpus.records import path_of, records
 from tests.spark.conftest import plain
 
 pytestmark = [pytest.mark.spark, pytest.mark.golden, pytest.mark.slow]
@@ -36,14 +36,11 @@ MARKED_VARIANTS = (
 
 
 def cases(*reads: str) -> list[Any]:
-    found = [r for r in records() if r["expect"]["read"] in reads]
-    if not found:
-        return [pytest.param(None, marks=pytest.mark.skip(reason=f"no conformance corpus at {ROOT}"))]
-    return [pytest.param(r, id=r["id"]) for r in found]
+    return [pytest.param(r, id=r["id"]) for r in records() if r["expect"]["read"] in reads]
 
 
 def uri(record: dict[str, Any]) -> str:
-    return str(ROOT / "tables" / record["id"])
+    return str(path_of(record))
 
 
 def latest(record: dict[str, Any]) -> dict[str, Any]:

@@ -24,12 +24,22 @@ from delta_core.spark.plan.frame import frame
 from delta_core.spark.plan.replay import SETTING, plan_replay
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
+from tests.corpus.records import path_of, present
 from tests.spark.conftest import plain
 from tests.spark.test_planning import PYTHON, optimized_size, plan
 
 pytestmark = pytest.mark.spark
 
-TABLES = (
+TABLES = present(
+    "spark/checkpoint_v2_parquet_sidecars_json",
+    "spark/checkpoint_v2_json_sidecars_struct",
+    "spark/checkpoint_multipart_struct",
+    "spark/checkpoint_multipart_json",
+    "spark/checkpoint_classic_both",
+    "spark/checkpoint_classic_none",
+    "spark/vectors_checkpoint",
+    "spark/column_mapping_checkpoint",
+    "spark/checkpoint_with_domains",
     "kernel-rs/v2-checkpoints-parquet-with-sidecars",
     "kernel-rs/v2-checkpoints-json-with-sidecars",
     "kernel-rs/v1-multi-part-struct-stats-only",
@@ -42,7 +52,7 @@ TABLES = (
     "dat/no_stats",
 )
 #: Whose data files are not in the corpus.
-FILES_ONLY = (
+FILES_ONLY = present(
     "delta-rs/checkpoint_with_partitions",
     "trino/databricks154__clone_v2_checkpoint__shallow_cloned_table",
     "trino/statistics__parquet_struct_statistics_nan",
@@ -87,16 +97,16 @@ def assert_same(spark: Any, uri: str, *wheres: str, **options: Any) -> None:
 
 @pytest.mark.golden
 @pytest.mark.parametrize("name", TABLES)
-def test_golden_table_has_the_same_files_and_rows(spark: Any, golden: Path, name: str) -> None:
-    uri = str(golden / "tables" / name)
+def test_golden_table_has_the_same_files_and_rows(spark: Any, name: str) -> None:
+    uri = str(path_of(name))
     assert is_parallel(spark, uri)
     assert_same(spark, uri, metadata=["_file_path"])
 
 
 @pytest.mark.golden
 @pytest.mark.parametrize("name", FILES_ONLY)
-def test_golden_table_without_data_has_the_same_files(spark: Any, golden: Path, name: str) -> None:
-    uri = str(golden / "tables" / name)
+def test_golden_table_without_data_has_the_same_files(spark: Any, name: str) -> None:
+    uri = str(path_of(name))
     assert is_parallel(spark, uri)
     found, wanted = read(spark, uri, parallel_from=0), read(spark, uri)
     assert wanted.inputFiles()

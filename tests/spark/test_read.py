@@ -26,6 +26,7 @@ from delta_core.spark import read
 from delta_core.spark.plan import private
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
+from tests.corpus.records import named, path_of, present
 from tests.spark.conftest import plain
 from tests.spark.threads_program import READS, THREADS
 
@@ -34,7 +35,23 @@ pytestmark = pytest.mark.spark
 ROOT = Path(__file__).resolve().parents[2]
 
 ROUTES = ("index", "join")
-TABLES = (
+TABLES = present(
+    "spark/vectors_in_one_file",
+    "spark/vector_in_the_log",
+    "spark/vectors_column_mapping_id",
+    "spark/vectors_column_mapping_name",
+    "spark/column_mapping_id_nested",
+    "spark/column_mapping_name_renamed_and_dropped",
+    "spark/widened_nested",
+    "spark/widened_partition_column",
+    "spark/void_column",
+    "spark/nested_types",
+    "spark/primitive_types",
+    "spark/partition_string",
+    "spark/partition_timestamp_ntz",
+    "spark/random_prefixes",
+    "spark/no_rows",
+    "deltalake/partition_string",
     "trino/databricks122__deletion_vectors",
     "golden/dv-with-columnmapping",
     "kernel-rs/table-with-dv-small",
@@ -54,23 +71,28 @@ TABLES = (
     "trino/deltalake__deletion_vector_random_prefix",
     "dask-deltatable/empty2",
 )
-VARIANTS = ("kernel-rs/unshredded-variant", "delta-rs/spark-shredded-variant-preview-delta")
+VARIANTS = present(
+    "spark/variants",
+    "spark/variants_shredded",
+    "kernel-rs/unshredded-variant",
+    "delta-rs/spark-shredded-variant-preview-delta",
+)
 
 
 @pytest.mark.golden
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("name", TABLES)
-def test_golden_table_has_the_rows_of_the_arrow_engine(spark: Any, golden: Path, name: str, route: Any) -> None:
-    uri = str(golden / "tables" / name)
+def test_golden_table_has_the_rows_of_the_arrow_engine(spark: Any, name: str, route: Any) -> None:
+    uri = str(path_of(name))
     found = read(spark, uri, route=route).toArrow()
     assert_same_rows(plain(found), plain(open_snapshot(uri).scan().to_table()))
 
 
 @pytest.mark.golden
 @pytest.mark.parametrize("name", VARIANTS)
-def test_variants_hold_what_the_corpus_records(spark: Any, golden: Path, name: str) -> None:
-    record = next(r for r in json.loads((golden / "manifest.json").read_text())["tables"] if r["id"] == name)
-    uri = str(golden / "tables" / name)
+def test_variants_hold_what_the_corpus_records(spark: Any, name: str) -> None:
+    record = named(name)
+    uri = str(path_of(name))
     schema = open_snapshot(uri).schema
     columns = [f.name for f in schema if getattr(f.type, "type", "") in ("variant", "long", "integer", "string")]
     variants = [f.name for f in schema if getattr(f.type, "type", "") == "variant"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from delta_core.spark import read, register, sql
 from delta_core.testing.table_builder import TableBuilder
+from tests.corpus.records import path_of
 from tests.spark.conftest import plain
 
 pytestmark = pytest.mark.spark
@@ -50,8 +50,8 @@ def test_temporary_view_serves_sql(spark: Any, table: TableBuilder) -> None:
     assert spark.sql("SELECT sum(id) FROM rows_of_t WHERE p = 'b'").collect()[0][0] == 2
 
 
-def test_format_reads_the_same_rows_through_python(spark: Any, golden: Path) -> None:
+def test_format_reads_the_same_rows_through_python(spark: Any) -> None:
     register(spark)
-    uri = str(golden / "tables" / "dat" / "nested_types")
+    uri = str(path_of("spark/nested_types"))
     frame = spark.read.format("delta_core").load(uri)
-    assert plain(frame.toArrow()).sort_by("pk").equals(plain(read(spark, uri).toArrow()).sort_by("pk"))
+    assert plain(frame.toArrow()).sort_by("id").equals(plain(read(spark, uri).toArrow()).sort_by("id"))
