@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -112,7 +113,9 @@ class _Reader(DataSourceReader):  # type: ignore[misc]  # pyspark has no types
         fields = [n for n in FILE_COLUMNS if n not in ("deletionTimestamp", "extendedFileMetadata")]
         table = snapshot.files.columns([*fields, *(f.name for f in snapshot.action_fields)])
         files = FileSet.of(table.slice(partition.start, partition.stop - partition.start))
-        wanted = to_arrow_schema(self._schema)
+        # from PySpark 4.2 on, the type of timestamps has to be given a zone
+        zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+        wanted = to_arrow_schema(self._schema, **zone)
         for batch in snapshot.scan(self._schema.names, files=files).batches():
             columns = [c.cast(f.type) for c, f in zip(batch.columns, wanted, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, schema=wanted)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from delta_core.spark import read, register, sql
+from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
 from tests.corpus.records import path_of
 from tests.spark.conftest import plain
@@ -50,8 +51,9 @@ def test_temporary_view_serves_sql(spark: Any, table: TableBuilder) -> None:
     assert spark.sql("SELECT sum(id) FROM rows_of_t WHERE p = 'b'").collect()[0][0] == 2
 
 
-def test_format_reads_the_same_rows_through_python(spark: Any) -> None:
+@pytest.mark.parametrize("name", ["nested_types", "primitive_types", "timestamp_ntz", "partition_timestamp"])
+def test_format_reads_the_same_rows_through_python(spark: Any, name: str) -> None:
     register(spark)
-    uri = str(path_of("spark/nested_types"))
-    frame = spark.read.format("delta_core").load(uri)
-    assert plain(frame.toArrow()).sort_by("id").equals(plain(read(spark, uri).toArrow()).sort_by("id"))
+    uri = str(path_of(f"spark/{name}"))
+    found = spark.read.format("delta_core").load(uri).toArrow()
+    assert_same_rows(plain(found), plain(read(spark, uri).toArrow()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +35,17 @@ PEER_REFUSES = {
 PEER_LISTS_MORE = {"kernel-rs/void-column": ["null_count.void_col"], "spark/void_column": ["null_count.v"]}
 
 
-def _tables(step: int = 1) -> list[str]:
-    """Return the tables that the peer opens: all of this project, and every ``step``-th of the others."""
+#: Where the peer puts the table's folder before an absolute path.
+PEER_MISPLACES = {"spark/clone"}
+#: Of which the peer gives no history: "Invalid JSON in file stats: invalid value: integer `-1`".
+PEER_HAS_NO_HISTORY = {"spark/clone", "spark/clone_emptied_and_filled", "spark/converted_from_parquet"}
+
+
+def _tables(step: int = 1, but: Iterable[str] = ()) -> list[str]:
+    """Return the tables that the peer opens: all of this project but some, and every ``step``-th of the others."""
     found = [r for r in records() if r["expect"]["read"] in ("rows", "state-only") and r["column_mapping"] == "none"]
     opened = [r for r in found if r["id"] not in PEER_REFUSES]
-    own = [r["id"] for r in opened if root_of(r) == OWN]
+    own = [r["id"] for r in opened if root_of(r) == OWN and r["id"] not in but]
     return [*own, *[r["id"] for r in opened if root_of(r) != OWN][::step]]
 
 
@@ -95,7 +101,7 @@ def _names(field: pa.Field, left_out: Sequence[str] = (), parents: str = "") -> 
     return [(name, kind) for name, kind in fields if kind is not None]
 
 
-@pytest.mark.parametrize("name", _tables(3))
+@pytest.mark.parametrize("name", _tables(3, PEER_MISPLACES))
 def test_files_partitions_and_counts_are_the_peers(name: str) -> None:
     ours, theirs = _open(name)
     assert sorted(ours.file_uris()) == sorted(theirs.file_uris())
@@ -113,7 +119,7 @@ def _sorted(partition: dict[str, Any]) -> str:
     return str(sorted(partition.items()))
 
 
-@pytest.mark.parametrize("name", _tables(10))
+@pytest.mark.parametrize("name", _tables(10, PEER_HAS_NO_HISTORY))
 def test_history_holds_what_the_peer_states(name: str) -> None:
     ours, theirs = _open(name)
     mine = {h["version"]: h for h in ours.history()}
