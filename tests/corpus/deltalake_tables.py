@@ -170,9 +170,10 @@ TABLES = [
         "compression_codecs",
         [
             with_codec(c, 5 * n, 5 * n + 1, 5 * n + 2)
-            for n, c in enumerate(("SNAPPY", "GZIP", "ZSTD", "LZ4_RAW", "BROTLI", "UNCOMPRESSED"))
+            for n, c in enumerate(("SNAPPY", "GZIP", "ZSTD", "LZ4_RAW", "UNCOMPRESSED"))
         ],
     ),
+    Table("compression_brotli", [with_codec("BROTLI", 0, 1, 2)]),
     *(
         Table(f"partition_{name}", [write({"id": range(len(values)), "p": values}, partition_by=["p"])])
         for name, values in PARTITIONS.items()
