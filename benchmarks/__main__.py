@@ -26,11 +26,11 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--tables", type=Path, default=TABLES, help="where tables are kept (default: %(default)s)")
     parser.add_argument("--scale", type=float, default=1.0, help="size of the tables; 1 is what is published")
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("list", help="name the cases")
-    generate = verbs.add_parser("generate", help="make the tables ahead of a run")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("list", help="name the cases")
+    generate = commands.add_parser("generate", help="make the tables ahead of a run")
     generate.add_argument("table", nargs="*", choices=[*GENERATORS, []], help="which (default: all but ten-million)")
-    run = verbs.add_parser("run", help="measure; Ctrl-C keeps nothing")
+    run = commands.add_parser("run", help="measure; Ctrl-C keeps nothing")
     run.add_argument("case", nargs="*", help="which cases (default: all but the big one)")
     run.add_argument("--big", action="store_true", help="the case of 10,000,000 files too: 4 GB of disk, minutes")
     run.add_argument("--repeat", type=int, default=5, help="fresh processes a side (default: %(default)s)")
@@ -39,8 +39,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--json", type=Path, help="write the figures to this file")
     run.add_argument("--write-readme", action="store_true", help="put the table into benchmarks/README.md")
     run.add_argument("--check", action="store_true", help="exit 1 if a case misses its target")
-    _add_spark(verbs.add_parser("spark", help="measure on Spark, beside delta-spark"))
-    _add_matrix(verbs.add_parser("matrix", help="measure reads x shapes of tables, beside three peers"))
+    _add_spark(commands.add_parser("spark", help="measure on Spark, beside delta-spark"))
+    _add_matrix(commands.add_parser("matrix", help="measure reads x shapes of tables, beside three peers"))
     return parser
 
 
@@ -181,13 +181,13 @@ def main() -> int:
     """Run the command line; return its exit code."""
     options = _parser().parse_args()
     options.tables.mkdir(parents=True, exist_ok=True)
-    if options.verb == "run":
+    if options.command == "run":
         return _run(options)
-    if options.verb == "matrix":
+    if options.command == "matrix":
         return _run_matrix(options)
-    if options.verb == "spark":
+    if options.command == "spark":
         return _run_spark(options)
-    if options.verb == "list":
+    if options.command == "list":
         for case in CASES:
             print(f"{case.key:28} {case.title}")
         for on_spark in SPARK_CASES:

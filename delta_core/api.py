@@ -98,7 +98,7 @@ if TYPE_CHECKING:
     from delta_core.plugins.rules import (
         VECTOR_LOCATION as VECTOR_LOCATION, ActionColumn as ActionColumn, ChangeCapture as ChangeCapture,
         CommitInfoField as CommitInfoField, CommitRule as CommitRule, CommitTimestamp as CommitTimestamp, EncodedRows as EncodedRows,
-        EveryFile as EveryFile, ExtraAction as ExtraAction,
+        RemainingFilesCheck as RemainingFilesCheck, ExtraAction as ExtraAction,
         FileReference as FileReference, FileRequirement as FileRequirement, FillColumn as FillColumn,
         HiddenColumn as HiddenColumn, MetadataColumn as MetadataColumn,
         ReadCheck as ReadCheck, ReadRule as ReadRule, RemoveRows as RemoveRows, RowCheck as RowCheck,
@@ -185,8 +185,8 @@ _HOMES = {
     "delta_core.plugins.plans": "ReadRequest",
     "delta_core.protocol.properties": "parse_columns read_property",
     "delta_core.plugins.rules": (
-        "VECTOR_LOCATION ActionColumn ChangeCapture CommitInfoField CommitRule CommitTimestamp EncodedRows EveryFile ExtraAction "
-        "FileReference FileRequirement FillColumn HiddenColumn MetadataColumn ReadCheck "
+        "VECTOR_LOCATION ActionColumn ChangeCapture CommitInfoField CommitRule CommitTimestamp EncodedRows ExtraAction "
+        "RemainingFilesCheck FileReference FileRequirement FillColumn HiddenColumn MetadataColumn ReadCheck "
         "ReadRule RemoveRows RowCheck RowFilter RowSelector WriteRule"
     ),
     "delta_core.plugins.steps": (

@@ -284,7 +284,7 @@ class TableContext(Struct, frozen=True):
         ``write_plan``: how this process wrote its files.
         """
         tail = self.log.engine.logs.read_commits([file], _TAIL)
-        protocol, metadata = newest_definition(tail.others, self.log.uri)
+        protocol, metadata = newest_definition(tail.other_actions, self.log.uri)
         assert protocol is not None and metadata is not None
         kept = _without_data(file)
         segment = LogSegment(file.version, None, (kept,), (kept,))
@@ -320,7 +320,7 @@ def _narrowed(actions: ParsedActions) -> ParsedActions:
         actions.removes.select([*always, "size", "dvId"]),
         actions.cdcs.select([*always, "size"]),
     )
-    return ParsedActions(*tables, actions.others)
+    return ParsedActions(*tables, actions.other_actions)
 
 
 def _domains(contents: LogContents) -> dict[str, str]:
@@ -633,7 +633,7 @@ class Snapshot:
         """Return every domain's configuration, removed ones left out."""
         return self._reading(_domains)
 
-    def others(self, kind: str) -> list[dict[str, Any]]:
+    def custom_actions(self, kind: str) -> list[dict[str, Any]]:
         """Return the live actions of a kind that a plugin declares, reconciled by its key.
 
         Raises
@@ -649,6 +649,10 @@ class Snapshot:
         return list(self._reading(lambda contents: contents.newest(kind, *declared[kind].key)).values())
 
     # --- commits and time ---
+
+    def others(self, kind: str) -> list[dict[str, Any]]:
+        """Return `custom_actions` of a kind; the earlier name of that method."""
+        return self.custom_actions(kind)
 
     @cached_property
     def _history(self) -> CommitHistory:
@@ -803,7 +807,7 @@ class Snapshot:
         """
         fresh = self.engine.logs.read_commits(newer, _TAIL) if actions is None else _narrowed(actions)
         kept = tuple(_without_data(f) for f in newer)
-        protocol, metadata = newest_definition(fresh.others, self.uri)
+        protocol, metadata = newest_definition(fresh.other_actions, self.uri)
         old = self._contents
         segment = replace(
             old.segment,
@@ -853,7 +857,7 @@ class Snapshot:
             write_plan=self.write_plan,
         )
 
-    def anchored(self, checkpoint: Sequence[LogFile]) -> Snapshot:
+    def with_checkpoint(self, checkpoint: Sequence[LogFile]) -> Snapshot:
         """Return this version built from a checkpoint of it that was just written; lists nothing.
 
         What was read of the commits below is let go, so that a table that stays open for many commits stays small.

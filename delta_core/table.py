@@ -604,7 +604,7 @@ class DeltaTable(UnavailableCalls):
         if ending_version is not None:
             ending_version = min(parse_version(ending_version, "ending_version"), self.version())
         return interop.read_changes(
-            self.verb("changes"),
+            self.operation("changes"),
             self._snapshot,
             columns,
             predicate,
@@ -615,7 +615,7 @@ class DeltaTable(UnavailableCalls):
             allow_out_of_range=allow_out_of_range,
         )
 
-    def verb(self, name: str) -> Callable[..., Any]:
+    def operation(self, name: str) -> Callable[..., Any]:
         """Return a feature's own operation, bound to the snapshot that is loaded.
 
         An operation that adds its feature to the table, such as ``add_constraint``, is there for every table.
@@ -625,15 +625,20 @@ class DeltaTable(UnavailableCalls):
         UnsupportedOperationError
             If the table has no such operation; the message names the feature that would provide it.
         """
-        served = {verb: target for f in self._snapshot.plugins.features.values() for verb, target in f.verbs.items()}
+        features = self._snapshot.plugins.features.values()
+        served = {name: target for f in features for name, target in f.operations.items()}
         if name not in served:
             everything = (self._options["plugins"] or default_registry()).everything.features.values()
-            enabling = {verb: f.verbs[verb] for f in everything for verb in f.enabling}
+            enabling = {name: f.operations[name] for f in everything for name in f.enabling}
             if name not in enabling:
-                raise _no_verb(name, {**served, **enabling}, everything)
+                raise _no_operation(name, {**served, **enabling}, everything)
             served = enabling
-        operation = load_object(served[name])
-        return lambda *args, **kwargs: operation(self._snapshot, *args, **kwargs)
+        function = load_object(served[name])
+        return lambda *args, **kwargs: function(self._snapshot, *args, **kwargs)
+
+    def verb(self, name: str) -> Callable[..., Any]:
+        """Return `operation` of the same name; the earlier name of that method."""
+        return self.operation(name)
 
 
 def _reopen(kind: type[DeltaTable], pickled: Pickled, config: DeltaTableConfig) -> DeltaTable:
@@ -651,14 +656,16 @@ def _one_of(older: Any, newer: Any) -> Any:
     return newer if older is None else older
 
 
-def _no_verb(name: str, served: Mapping[str, str], everything: Iterable[TableFeature]) -> UnsupportedOperationError:
-    feature = next((f.name for f in everything if name in f.verbs), None)
+def _no_operation(
+    name: str, served: Mapping[str, str], everything: Iterable[TableFeature]
+) -> UnsupportedOperationError:
+    feature = next((f.name for f in everything if name in f.operations), None)
     why = f"it comes with the feature {feature}, which the table does not have" if feature else "no plugin provides it"
     there = ", ".join(sorted(served)) or "none"
-    hint = "" if feature else did_you_mean(name, [verb for f in everything for verb in f.verbs])
+    hint = "" if feature else did_you_mean(name, [o for f in everything for o in f.operations])
     return UnsupportedOperationError(
         f"The table has no operation {name!r}: {why}. Operations that it has: {there}.{hint}",
-        verb=name,
+        operation=name,
         feature=feature,
     )
 

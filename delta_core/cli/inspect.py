@@ -318,7 +318,7 @@ def _needed(target: Target, registry: PluginRegistry) -> tuple[Protocol, list[di
                 "active": None,
                 "plugin": registry.source(name),
                 "summary": feature.summary if feature else "",
-                "operations": sorted(feature.verbs) if feature else [],
+                "operations": sorted(feature.operations) if feature else [],
             }
         )
     return protocol, rows
@@ -333,7 +333,7 @@ def _installed(feature: TableFeature, source: str | None) -> dict[str, Any]:
         "aliases": list(feature.aliases),
         "requires": list(feature.requires),
         "properties": dict(feature.properties),
-        "operations": sorted(feature.verbs),
+        "operations": sorted(feature.operations),
     }
 
 
@@ -345,7 +345,7 @@ def _supported(table: Snapshot, name: str, source: str | None) -> dict[str, Any]
         "active": table.state.is_active(name),
         "plugin": source,
         "summary": feature.summary if feature else "",
-        "operations": sorted(feature.verbs) if feature else [],
+        "operations": sorted(feature.operations) if feature else [],
     }
 
 

@@ -30,7 +30,7 @@ from delta_core.kernels.dedup import KeySet, dv_unique_ids
 from delta_core.log.checksum import CommitContent
 from delta_core.plugins.attempt import AttemptView, no_actions
 from delta_core.plugins.registry import PluginSet
-from delta_core.plugins.rules import ActionColumn, CommitInfoField, CommitRule, EveryFile, ExtraAction
+from delta_core.plugins.rules import ActionColumn, CommitInfoField, CommitRule, ExtraAction, RemainingFilesCheck
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import ADDED_FILE, CDC, CHANGE_FILE, COMMIT_INFO, DOMAIN_METADATA, Metadata
 from delta_core.protocol.schema import Path, Schema, walk
@@ -123,7 +123,7 @@ def build_attempt(
         previous_timestamp_ms,
         intents.reported,
         lost,
-        no_actions if base is None else base.others,
+        no_actions if base is None else base.custom_actions,
     )
     rules: list[CommitRule] = plugins.collect("commit_rules", attempt=view)
     if any(isinstance(r, ActionColumn) for r in rules):
@@ -134,7 +134,7 @@ def build_attempt(
     if metadata != target.metadata:
         view = replace(view, table=replace(view.table, metadata=metadata), metadata_changed=True)
     _check_permitted(intents, rules, plugins)
-    _check_files([r for r in rules if isinstance(r, EveryFile)], view, base)
+    _check_files([r for r in rules if isinstance(r, RemainingFilesCheck)], view, base)
     plugins.check("check_commit", attempt=view)
     info = _commit_info(header, rules, now_ms)
     small = _small_actions(view, info, intents, rules, metadata)
@@ -168,7 +168,7 @@ def _check_paths(adds: pa.Table, removes: pa.Table) -> None:
         )
 
 
-def _check_files(rules: Sequence[EveryFile], view: AttemptView, base: TableBase | None) -> None:
+def _check_files(rules: Sequence[RemainingFilesCheck], view: AttemptView, base: TableBase | None) -> None:
     if not rules or base is None:
         return
     touched = pa.concat_arrays([t.column("path").combine_chunks() for t in (view.adds, view.removes)])

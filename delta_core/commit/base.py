@@ -88,7 +88,7 @@ class TableBase(CheckpointSource, Protocol):
         """Return this version with the checksum that this process wrote of it."""
         ...
 
-    def anchored(self, checkpoint: Sequence[LogFile]) -> Self:
+    def with_checkpoint(self, checkpoint: Sequence[LogFile]) -> Self:
         """Return this version, built from a checkpoint of it that was just written."""
         ...
 

@@ -97,7 +97,7 @@ def _check_definition(winner: Commit) -> None:
 
 
 def _check_keys(winner: Commit, intents: Intents) -> None:
-    for kind, value in winner.others:
+    for kind, value in winner.other_actions:
         if kind == "txn" and value.get("appId") in intents.transactions:
             _fail(
                 ConcurrentTransactionError,
@@ -119,7 +119,7 @@ def _check_declared(winner: Commit, intents: Intents, kinds: Iterable[ActionKind
     """Two commits that write one key of a feature's action conflict, unless it specifies that they don't."""
     keys = {k.name: k.key for k in kinds if not k.rebasable}
     mine = {(kind, _key(value, keys[kind])) for kind, value in intents.actions if kind in keys}
-    for kind, value in winner.others:
+    for kind, value in winner.other_actions:
         if kind in keys and (kind, _key(value, keys[kind])) in mine:
             _fail(
                 CommitConflictError,

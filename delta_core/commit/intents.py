@@ -16,7 +16,16 @@ from delta_core.kernels.row_set import RowSet
 from delta_core.protocol.actions import ADDED_FILE, FILE_COLUMNS, Metadata, Protocol
 from delta_core.protocol.schema import Path
 
-__all__ = ["READ_FILE", "REMOVED_FILE", "Intents", "Reads", "RowRemoval", "changes_data", "counted", "num_records"]
+__all__ = [
+    "READ_FILE",
+    "REMOVED_FILE",
+    "Intents",
+    "Reads",
+    "RowRemoval",
+    "changes_data",
+    "with_num_records",
+    "num_records",
+]
 
 #: Columns of a live file that is changed: what its next add repeats, and ``dvId``.
 READ_FILE = ("dvId", *(n for n in ADDED_FILE.names if n not in ("dataChange", "numRecords", "fresh")))
@@ -159,7 +168,7 @@ def changes_data(files: pa.Table) -> bool:
     return any(chunk.true_count for chunk in files.column("dataChange").chunks)
 
 
-def counted(files: pa.Table) -> pa.Table:
+def with_num_records(files: pa.Table) -> pa.Table:
     """Return files to add with ``numRecords``: from the statistics if it is not given, null if these lack it."""
     given = files.column("numRecords") if "numRecords" in files.column_names else pa.nulls(files.num_rows, pa.int64())
     if not given.null_count or "stats" not in files.column_names:

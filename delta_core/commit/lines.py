@@ -98,7 +98,7 @@ def as_parsed(
         _files(adds, empty.adds, version, first + removes.num_rows),
         _files(removes, empty.removes, version, first),
         empty.cdcs,
-        _others(small, empty.others, version, skip),
+        _others(small, empty.other_actions, version, skip),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from delta_core.errors import TooManyAttemptsError
 from delta_core.plugins.committer import Committed, Conflict, Outcome
 
-__all__ = ["commit_loop", "longest_pause"]
+__all__ = ["commit_loop", "max_backoff_seconds"]
 
 #: The longest pause by lost races, in times of an attempt: a fixed one would part nobody on a slow store.
 _ATTEMPTS_TO_WAIT = (0.0, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0, 2.0, 1.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -28,7 +28,7 @@ class Won(Generic[Base, Built]):
         self.committed = committed
 
 
-def longest_pause(lost: int, took: float) -> float:
+def max_backoff_seconds(lost: int, took: float) -> float:
     """Return the most seconds to wait after a lost race, with ``lost`` races before it and an attempt that took ``took`` seconds.
 
     The first retry is at once: most races have two runners, and a lost one means that somebody got on. Then pauses grow, so
@@ -69,7 +69,7 @@ def commit_loop(
         outcome = publish(attempt)
         if isinstance(outcome, Committed):
             return Won(base, attempt, outcome)
-        sleep(random.uniform(0.0, longest_pause(lost, time.monotonic() - started)))  # noqa: S311 (no secret)
+        sleep(random.uniform(0.0, max_backoff_seconds(lost, time.monotonic() - started)))  # noqa: S311 (no secret)
         started = time.monotonic()
         # after the pause: who looks before it comes back with a version that is taken
         base = advance(base, outcome)

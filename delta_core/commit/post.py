@@ -13,12 +13,12 @@ from delta_core.log.names import parse_name
 from delta_core.plugins.catalog import CommitSource, allows
 from delta_core.protocol.properties import read_property
 
-__all__ = ["follow_up"]
+__all__ = ["run_post_commit"]
 
 _log = logging.getLogger(__name__)
 
 
-def follow_up(
+def run_post_commit(
     snapshot: Base, commit: CommitContent | None, before: Base | None, wanted: PostCommit, catalog: CommitSource | None
 ) -> Base:
     """Write what the table's properties require after a commit; never raises what a store or the table raises.
@@ -46,4 +46,4 @@ def follow_up(
         _log.warning("The checkpoint of version %s of %s could not be written: %s", snapshot.version, snapshot.uri, e)
         return snapshot
     file = parse_name(written.path.rpartition("/")[2])
-    return snapshot if file is None else snapshot.anchored([file])
+    return snapshot if file is None else snapshot.with_checkpoint([file])

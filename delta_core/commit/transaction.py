@@ -25,14 +25,14 @@ from delta_core.commit.definition_checks import (
     check_statistics_columns,
     check_texts,
 )
-from delta_core.commit.intents import READ_FILE, Intents, Reads, RowRemoval, changes_data, counted
+from delta_core.commit.intents import READ_FILE, Intents, Reads, RowRemoval, changes_data, with_num_records
 from delta_core.commit.loop import commit_loop
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
-from delta_core.commit.post import follow_up
-from delta_core.commit.requested import requested
+from delta_core.commit.post import run_post_commit
+from delta_core.commit.property_requests import parse_property_requests
 from delta_core.commit.row_removal import Resolved, rebase, resolve
 from delta_core.commit.type_changes import check_type_changes
-from delta_core.commit.upgrade import NEW_TABLE, check_writable, features_that_permit, upgraded
+from delta_core.commit.upgrade import NEW_TABLE, check_writable, features_that_permit, upgrade_protocol
 from delta_core.errors import (
     CommitError,
     CommitStateUnknownError,
@@ -179,14 +179,14 @@ class Transaction(Generic[Base]):
         registry = self.context.registry
         previous = None if self.base is None else self.base.state
         known = [s.configuration for s in (previous, self._target and self._target[0]) if s is not None]
-        asked = requested(metadata.configuration, known, registry)
+        asked = parse_property_requests(metadata.configuration, known, registry)
         given = replace(metadata, configuration=asked.configuration)
         check_texts(given)
         check_partition_columns(given)
         wanted = [*registry.everything.collect("required_features", metadata=given), *asked.features, *features]
-        protocol = upgraded(NEW_TABLE if self._target is None else self._target[0].protocol, wanted, registry)
+        protocol = upgrade_protocol(NEW_TABLE if self._target is None else self._target[0].protocol, wanted, registry)
         if self.intents.domains:
-            protocol = upgraded(protocol, self._needed_for_domains(protocol), registry)
+            protocol = upgrade_protocol(protocol, self._needed_for_domains(protocol), registry)
         check_writable(protocol, registry)
         state, plugins = self._define(protocol, given, prepared=False)
         prepared = plugins.fold("prepare_metadata", "metadata", given, table=state, previous=previous)
@@ -234,7 +234,7 @@ class Transaction(Generic[Base]):
 
     def add_files(self, files: pa.Table) -> None:
         """Stage files: columns of `intents.ADDED_FILE`; a count of rows that is not given is taken from the statistics."""
-        self.intents.adds.append(counted(files))
+        self.intents.adds.append(with_num_records(files))
 
     def remove_files(self, files: pa.Table) -> None:
         """Stage the removal of files as they were read: columns of `intents.REMOVED_FILE`, with ``dvId``."""
@@ -293,7 +293,7 @@ class Transaction(Generic[Base]):
         if self._target is not None:
             # a feature may be switched on by its domain
             state = self._target[0]
-            protocol = upgraded(state.protocol, self._needed_for_domains(state.protocol), self.context.registry)
+            protocol = upgrade_protocol(state.protocol, self._needed_for_domains(state.protocol), self.context.registry)
             self._target, self._plan = self._define(protocol, state.metadata), None
             self._stage_protocol(protocol)
 
@@ -403,7 +403,7 @@ class Transaction(Generic[Base]):
             self.operation,
             (time.perf_counter() - start) * 1000,
         )
-        followed = follow_up(
+        followed = run_post_commit(
             result.snapshot, won.attempt.content, won.base, post or PostCommit(), self.context.log.catalog
         )
         return replace(result, snapshot=followed)

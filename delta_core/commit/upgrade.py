@@ -9,13 +9,13 @@ from delta_core.plugins.features import TableFeature, supported_features
 from delta_core.plugins.registry import PluginRegistry
 from delta_core.protocol.actions import Protocol
 
-__all__ = ["NEW_TABLE", "check_writable", "features_that_permit", "upgraded"]
+__all__ = ["NEW_TABLE", "check_writable", "features_that_permit", "upgrade_protocol"]
 
 #: What a table is created with when nothing requires more.
 NEW_TABLE = Protocol(1, 2)
 
 
-def upgraded(protocol: Protocol, wanted: Iterable[str], registry: PluginRegistry) -> Protocol:
+def upgrade_protocol(protocol: Protocol, wanted: Iterable[str], registry: PluginRegistry) -> Protocol:
     """Return the protocol with further features, in its weakest equal form.
 
     Every feature that the old versions implied is named if lists are needed; what a feature requires comes with it.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from delta_core.kernels.gather import Picks
+    from delta_core.kernels.gather import SelectionVector
 
 __all__ = [
     "ActionQuery", "CheckpointHandle", "ColumnStatistics", "Compiled", "DataFiles", "Engine", "Evaluator", "FileIdentity",
@@ -370,7 +370,13 @@ class Apply(Protocol):
     """What the core does with a physical batch: called by the engine, on its worker threads."""
 
     def __call__(
-        self, file: int, first: int, batch: pa.RecordBatch, picked: Picks | None = None, is_tested: bool = False, /
+        self,
+        file: int,
+        first: int,
+        batch: pa.RecordBatch,
+        picked: SelectionVector | None = None,
+        is_tested: bool = False,
+        /,
     ) -> pa.RecordBatch | None:
         """Return the batch to hand out; None: no row left.
 
@@ -380,7 +386,7 @@ class Apply(Protocol):
             The file's number in the read.
         first : int
             The physical position of the batch's first row.
-        picked : Picks, optional
+        picked : SelectionVector, optional
             From an engine that left rows out, as `FileRead.wanted` specifies: which of the rows from ``first`` on the batch has.
         is_tested : bool
             Whether the engine has run `FileRead.tests`.
@@ -395,14 +401,14 @@ class RowTest(Struct, frozen=True):
     ----------
     columns : tuple of int
         The physical columns that it needs, by their number in `FileRead.columns`.
-    select : function(int, int, Mapping of int to Array, int, Picks or None) -> Picks or None
+    select : function(int, int, Mapping of int to Array, int, SelectionVector or None) -> SelectionVector or None
         From a file's number, the position of a row, these columns (as ``apply`` gets them) of some rows from there on, how
         many rows these are, and which ones (None: each one): those of them that pass, None for all. Raises what a failed
         check of the table raises.
     """
 
     columns: tuple[int, ...]
-    select: Callable[[int, int, Mapping[int, pa.Array], int, Picks | None], Picks | None]
+    select: Callable[[int, int, Mapping[int, pa.Array], int, SelectionVector | None], SelectionVector | None]
 
 
 class FileRead(Struct, frozen=True):
@@ -459,7 +465,7 @@ class FileRead(Struct, frozen=True):
     encoded: bool = False
     types: Mapping[str, TypeDef] = field(default_factory=lambda: BASE_TYPES)
     opened: Callable[[int, int], None] | None = None
-    wanted: Callable[[int, int, int], Picks | None] | None = None
+    wanted: Callable[[int, int, int], SelectionVector | None] | None = None
     tests: tuple[RowTest, ...] = ()
     tested_only: frozenset[int] = frozenset()
     apply_files: Callable[[int, NDArray[np.int64], pa.RecordBatch], pa.RecordBatch | None] | None = None

@@ -18,12 +18,12 @@ from delta_core.kernels.arrow_buffers import mask_of, number_array, values_of, w
 from delta_core.kernels.memory import allocate
 from delta_core.kernels.nested import empty_rows
 
-__all__ = ["Picks", "check_rows", "gather", "gather_column"]
+__all__ = ["SelectionVector", "check_rows", "gather", "gather_column"]
 
 Rows = NDArray[np.int32]
 
 
-class Picks:
+class SelectionVector:
     """Which rows of a batch are requested: those that a mask keeps, or those of an index, in its order.
 
     Made by `of_mask`, `of_flags` and `of_indices`, each of which checks that the rows are rows of the batch. A mask that keeps most
@@ -42,7 +42,7 @@ class Picks:
         self._indices = indices
 
     @classmethod
-    def of_mask(cls, mask: NDArray[np.uint64], num_rows: int) -> Picks:
+    def of_mask(cls, mask: NDArray[np.uint64], num_rows: int) -> SelectionVector:
         """Pick rows by bits.
 
         Parameters
@@ -56,7 +56,7 @@ class Picks:
         return cls(num_rows, _gather.count_kept(mask, num_rows), mask, None)
 
     @classmethod
-    def of_flags(cls, flags: NDArray[np.bool_]) -> Picks:
+    def of_flags(cls, flags: NDArray[np.bool_]) -> SelectionVector:
         """Pick the rows at which a bool array, **shape (num_rows,)**, is true."""
         mask = np.zeros((len(flags) + 63) // 64, np.uint64)
         bits = np.packbits(flags, bitorder="little")
@@ -64,7 +64,7 @@ class Picks:
         return cls.of_mask(mask, len(flags))
 
     @classmethod
-    def where(cls, condition: pa.BooleanArray) -> Picks:
+    def where(cls, condition: pa.BooleanArray) -> SelectionVector:
         """Pick the rows for which a condition is true, neither false nor null."""
         if condition.offset % 8 or not len(condition):
             return cls.of_flags(mask_of(condition))
@@ -78,7 +78,7 @@ class Picks:
         return cls.of_mask(mask, len(condition))
 
     @classmethod
-    def of_indices(cls, indices: Rows, num_rows: int) -> Picks:
+    def of_indices(cls, indices: Rows, num_rows: int) -> SelectionVector:
         """Pick rows by int32 indices, **shape (n,)**; InvalidArgumentError for one that is no row of the batch."""
         check_rows(indices, num_rows)
         return cls(num_rows, len(indices), None, indices)
@@ -97,7 +97,7 @@ class Picks:
         last = int(words[-1])
         return min(64 * last + int(self.mask[last]).bit_length(), self.num_rows)
 
-    def part(self, start: int, stop: int) -> Picks:
+    def part(self, start: int, stop: int) -> SelectionVector:
         """Return those among the rows ``start`` to ``stop``, as rows of a batch of these; cheapest at multiples of 64.
 
         Raises
@@ -108,10 +108,10 @@ class Picks:
         if not 0 <= start <= stop <= self.num_rows:
             raise InvalidArgumentError(f"rows {start} to {stop} are no part of {self.num_rows} rows")
         if self.mask is None or start % 64:
-            return Picks.of_flags(self.flags()[start:stop])
-        return Picks.of_mask(self.mask[start // 64 : (stop + 63) // 64], stop - start)
+            return SelectionVector.of_flags(self.flags()[start:stop])
+        return SelectionVector.of_mask(self.mask[start // 64 : (stop + 63) // 64], stop - start)
 
-    def narrowed(self, inner: Picks) -> Picks:
+    def narrowed(self, inner: SelectionVector) -> SelectionVector:
         """Return those of the picked rows that a second selection, of as many rows as are picked, keeps.
 
         Raises
@@ -123,8 +123,8 @@ class Picks:
             raise InvalidArgumentError(f"a selection of {inner.num_rows} rows does not fit {self.count} picked rows")
         if self.mask is not None and inner.mask is not None:
             words = _gather.narrow(self.mask, self.num_rows, inner.mask, self.count)
-            return Picks(self.num_rows, inner.count, words, None)
-        return Picks(self.num_rows, inner.count, None, self.indices[inner.indices])
+            return SelectionVector(self.num_rows, inner.count, words, None)
+        return SelectionVector(self.num_rows, inner.count, None, self.indices[inner.indices])
 
     def flags(self) -> NDArray[np.bool_]:
         """Return whether each row is picked, **shape (num_rows,)**."""
@@ -144,14 +144,14 @@ class Picks:
         return self._indices
 
 
-def gather(batch: pa.RecordBatch, picks: Picks | None) -> pa.RecordBatch:
+def gather(batch: pa.RecordBatch, picks: SelectionVector | None) -> pa.RecordBatch:
     """Return rows of a batch, in the order in which they are picked.
 
     Parameters
     ----------
     batch : pyarrow.RecordBatch, **num_rows rows**
         Columns of type ``dictionary<int32, string>`` come back as strings.
-    picks : Picks, or None
+    picks : SelectionVector, or None
         Of so many rows; None: all rows, and columns that need no decoding are passed through.
 
     Raises
@@ -173,12 +173,12 @@ def check_rows(rows: Rows, num_rows: int) -> None:
     _gather.check_rows(rows, num_rows)
 
 
-def gather_column(array: pa.Array[Any], picks: Picks | Rows | None, decode: bool = True) -> pa.Array[Any]:
+def gather_column(array: pa.Array[Any], picks: SelectionVector | Rows | None, decode: bool = True) -> pa.Array[Any]:
     """Return rows of one column; indices that come as a plain array were checked (`check_rows`). See `gather`.
 
     ``decode`` false leaves dictionary encoded strings as they are.
     """
-    if isinstance(picks, Picks):
+    if isinstance(picks, SelectionVector):
         # few are picked sooner by their indices
         if picks.mask is not None and 2 * picks.count >= picks.num_rows > 0:
             return _keep(array, picks, picks.mask, decode)
@@ -186,7 +186,7 @@ def gather_column(array: pa.Array[Any], picks: Picks | Rows | None, decode: bool
     return _take(array, picks, decode)
 
 
-def _keep(array: pa.Array[Any], picks: Picks, mask: NDArray[np.uint64], decode: bool) -> pa.Array[Any]:
+def _keep(array: pa.Array[Any], picks: SelectionVector, mask: NDArray[np.uint64], decode: bool) -> pa.Array[Any]:
     t = array.type
     if array.null_count == len(array):
         return _nulls(t, len(picks), decode)
@@ -208,7 +208,7 @@ def _kept_bits(source: pa.Buffer, array: pa.Array[Any], mask: NDArray[np.uint64]
     return bits, _gather.kept_bits(source, array.offset, len(array), mask, bits)
 
 
-def _kept(array: pa.Array[Any], picks: Picks, mask: NDArray[np.uint64], data: pa.Buffer) -> pa.Array[Any]:
+def _kept(array: pa.Array[Any], picks: SelectionVector, mask: NDArray[np.uint64], data: pa.Buffer) -> pa.Array[Any]:
     if not array.null_count:
         return pa.Array.from_buffers(array.type, len(picks), [None, data], 0)
     valid, set_bits = _kept_bits(array.buffers()[0], array, mask)

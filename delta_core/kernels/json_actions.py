@@ -60,14 +60,14 @@ class ParsedActions(Struct, frozen=True):
     adds, removes, cdcs : pyarrow.Table
         A row per file action: ``version`` (int64), ``line`` (int32: which action of its commit, from 0) and the
         columns requested.
-    others : pyarrow.Table
+    other_actions : pyarrow.Table
         ``version``, ``line``, ``kind`` and ``json``, the raw JSON text of the action's value, of every other action.
     """
 
     adds: pa.Table
     removes: pa.Table
     cdcs: pa.Table
-    others: pa.Table
+    other_actions: pa.Table
 
 
 class _Layout(NamedTuple):

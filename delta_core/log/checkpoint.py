@@ -68,7 +68,7 @@ class CheckpointReader:
             raise
         except Exception as e:
             raise CheckpointError(f"Checkpoint {file.name} can't be read: {e}", path=file.name) from e
-        if not found.others.num_rows and not found.adds.num_rows:
+        if not found.other_actions.num_rows and not found.adds.num_rows:
             raise CheckpointError(
                 f"Checkpoint {file.name} is empty, expected at least checkpointMetadata.", path=file.name
             )
@@ -89,7 +89,7 @@ class CheckpointReader:
         if embedded is not None and "sidecar" not in kinds:
             return {k: [a[k] for a in embedded if isinstance(a, dict) and isinstance(a.get(k), dict)] for k in kinds}
         if self._json:
-            rows = self._parsed.others.select(["kind", "json"]).to_pylist()
+            rows = self._parsed.other_actions.select(["kind", "json"]).to_pylist()
             name = self.checkpoint.files[0].name
             return {k: [parse_action(r["json"], name) for r in rows if r["kind"] == k] for k in kinds}
         out: dict[str, list[dict[str, Any]]] = {k: [] for k in kinds}

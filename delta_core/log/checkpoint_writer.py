@@ -110,7 +110,7 @@ class CheckpointSource(Protocol):
         """Return the configuration of every domain that is not removed."""
         ...
 
-    def others(self, kind: str) -> list[dict[str, Any]]:
+    def custom_actions(self, kind: str) -> list[dict[str, Any]]:
         """Return the live actions of a kind that a feature declares."""
         ...
 
@@ -128,7 +128,7 @@ class CheckpointResult(Struct, frozen=True):
         In the checkpoint and its sidecars.
     written, reused : tuple of str
         Names of sidecars.
-    kept : bool
+    existed : bool
         Whether the version had this checkpoint already, and nothing was written.
     """
 
@@ -139,7 +139,7 @@ class CheckpointResult(Struct, frozen=True):
     num_adds: int
     written: tuple[str, ...] = ()
     reused: tuple[str, ...] = ()
-    kept: bool = False
+    existed: bool = False
 
 
 def write_checkpoint(
@@ -200,7 +200,7 @@ def _write(snapshot: CheckpointSource, plan: CheckpointPlan, clock: int) -> Chec
             found = find_checkpoint(snapshot, path) if plan.naming == "classic" else None
             if found is not None and found.is_sound:
                 num_adds = snapshot.files.count
-                result = CheckpointResult(version, path, found.size_bytes, found.num_actions, num_adds, kept=True)
+                result = CheckpointResult(version, path, found.size_bytes, found.num_actions, num_adds, existed=True)
                 if found.num_actions:
                     write_hint(storage, _hint(result), again=False)
                 return result
@@ -334,7 +334,7 @@ class _Writer(Struct, dict=True):
                 out.append(("txn", txn.to_json()))
         out += [("domainMetadata", DomainMetadata(d, c).to_json()) for d, c in self.snapshot.domains().items()]
         for kind in self.columns.kinds:
-            out += [(kind.name, json_value(value, kind.type)) for value in self.snapshot.others(kind.name)]
+            out += [(kind.name, json_value(value, kind.type)) for value in self.snapshot.custom_actions(kind.name)]
         return out
 
     # --- file actions ---

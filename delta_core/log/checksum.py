@@ -189,7 +189,7 @@ def _next(snapshot: ChecksumSource, previous: Checksum | None, commit: CommitCon
     files = _changed(previous, adds, removes)
     if files is None:
         return None
-    others = content.actions.others
+    others = content.actions.other_actions
     return {
         **files,
         **_definition(snapshot),
@@ -268,7 +268,7 @@ def _read_commit(snapshot: ChecksumSource) -> CommitContent:
         ("path", "size", "dataChange", "dvCardinality"), skip=frozenset({"cdc", "protocol", "metaData"})
     )
     actions = snapshot.engine.logs.read_commits([file], query)
-    infos = _values(actions.others, "commitInfo")
+    infos = _values(actions.other_actions, "commitInfo")
     return CommitContent(actions, infos[-1] if infos else {})
 
 

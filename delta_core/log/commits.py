@@ -61,7 +61,7 @@ class Commit(Struct, frozen=True):
     adds: pa.Table
     removes: pa.Table
     cdcs: pa.Table
-    others: tuple[tuple[str, Any], ...] = ()
+    other_actions: tuple[tuple[str, Any], ...] = ()
 
     @property
     def timestamp_ms(self) -> int:
@@ -194,7 +194,7 @@ def _moment(time_ms: int) -> str:
 
 def read_infos(engine: Engine, files: Sequence[LogFile]) -> dict[int, dict[str, Any]]:
     """Return the ``commitInfo`` of commits by version; one pass over them."""
-    others = engine.logs.read_commits(files, ActionQuery(kinds=frozenset({"commitInfo"}))).others
+    others = engine.logs.read_commits(files, ActionQuery(kinds=frozenset({"commitInfo"}))).other_actions
     rows = zip(others.column("version").to_pylist(), others.column("json").to_pylist(), strict=True)
     return {
         version: info for version, text in rows if isinstance(info := parse_action(text, f"version {version}"), dict)
@@ -219,7 +219,7 @@ def read_commits(
         ]
         starts = [_slices(t) for t in tables]
         others: dict[int, list[tuple[str, Any]]] = {}
-        for row in parsed.others.select(["version", "kind", "json"]).to_pylist():
+        for row in parsed.other_actions.select(["version", "kind", "json"]).to_pylist():
             others.setdefault(row["version"], []).append((row["kind"], parse_action(row["json"], where)))
         for f in batch:
             adds, removes, cdcs = (t.slice(*s.get(f.version, (0, 0))) for t, s in zip(tables, starts, strict=True))

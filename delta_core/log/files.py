@@ -19,7 +19,7 @@ from delta_core.kernels.arrow_buffers import is_valid
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.file_columns import PARTITION, Chunk, Mask, TableChunk, json_statistics, pick_all, statistic_type
-from delta_core.log.file_tests import FileTest, plan_tests
+from delta_core.log.file_pruning import FilePruner, plan_tests
 from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.runtime.processes import cached_property
 
@@ -117,7 +117,7 @@ class Part:
         self.alive[candidates] = unhidden
         return pick_all([found[n] for n in names], unhidden)
 
-    def where(self, tests: Sequence[FileTest]) -> Part | None:
+    def where(self, tests: Sequence[FilePruner]) -> Part | None:
         """Return the part with the rows that pass; None if none does."""
         if self.chunk.place is not None and not all(test.keeps(*self.chunk.place) for test in tests):
             return None

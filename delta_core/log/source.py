@@ -78,7 +78,7 @@ class LogContents(Struct, frozen=True, dict=True):
 
     def newest(self, kind: str, *key: str) -> dict[str, dict[str, Any]]:
         """Return a kind's newest actions by the fields of its key, from commits and checkpoint."""
-        out = newest(self.tail.others, kind, key)
+        out = newest(self.tail.other_actions, kind, key)
         if self.checkpoint is not None:
             for value in self.checkpoint.actions(kind)[kind]:
                 out.setdefault(_key(value, key), value)
@@ -346,7 +346,7 @@ class TableLog:
         mark = self.mark_of(segment)
         checkpoint = None if segment.checkpoint is None else CheckpointReader(self.engine.logs, segment.checkpoint)
         tail = self._read_tail(segment, checkpoint)
-        protocol, metadata = newest_definition(tail.others, self.uri)
+        protocol, metadata = newest_definition(tail.other_actions, self.uri)
         checksum = None
         if protocol is None or metadata is None:
             checksum = self._from_checksum(segment, tail)
@@ -481,7 +481,7 @@ def _key(value: Mapping[str, Any], key: Sequence[str]) -> str:
 def concat_actions(first: ParsedActions, second: ParsedActions) -> ParsedActions:
     """Join the actions of two runs of commits, oldest first."""
     return ParsedActions(
-        *(_concat(getattr(first, n), getattr(second, n)) for n in ("adds", "removes", "cdcs", "others"))
+        *(_concat(getattr(first, n), getattr(second, n)) for n in ("adds", "removes", "cdcs", "other_actions"))
     )
 
 

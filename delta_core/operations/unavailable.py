@@ -43,7 +43,7 @@ TODAY = {
     f"{_OVERWRITE}; or choose cluster_by= when the table is created",
     "TableAlterer.add_columns": "append rows that have the new columns: write_deltalake(table, rows, mode='append', "
     "schema_mode='merge'); rows may be empty",
-    "TableAlterer.add_constraint": "table.verb('add_constraint')({'name': 'id > 0'})",
+    "TableAlterer.add_constraint": "table.operation('add_constraint')({'name': 'id > 0'})",
     "TableAlterer.drop_constraint": f"{_SET_METADATA}, without the property delta.constraints.<name>",
     "TableAlterer.add_feature": f"{_SET_METADATA}; set_metadata(..., features=['name']) adds features",
     "TableAlterer.drop_column_not_null": _SET_METADATA,

@@ -461,7 +461,7 @@ class TableWrite:
         kept = relations.scan(rows)
         names = [(carried.get(n, n), Column((n,))) for n in kept.schema.names]
         reader = relations.stream(relations.select(kept, names))
-        return write_files(self.engine, plan, reader, kept=True, properties=self.options.writer_properties)
+        return write_files(self.engine, plan, reader, moved=True, properties=self.options.writer_properties)
 
     def write_changes(self, plan: WritePlan, changes: Sequence[tuple[Scan, str]]) -> Written:
         """Write change files of rows, each with its kind of change."""

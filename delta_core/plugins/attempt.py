@@ -46,7 +46,7 @@ class AttemptView(Struct, frozen=True):
         Column path to the (min, max) of what a FillColumn with ``report_bounds`` generated.
     lost : int
         How many attempts were lost before this one.
-    others : function(kind) -> list of actions
+    custom_actions : function(kind) -> list of actions
         The latest version's live actions of a kind that a feature declares; querying may read the log.
     """
 
@@ -65,4 +65,4 @@ class AttemptView(Struct, frozen=True):
     previous_timestamp_ms: int | None = None
     reported: Mapping[Path, tuple[Any, Any]] = {}
     lost: int = 0
-    others: Callable[[str], Sequence[Mapping[str, Any]]] = no_actions
+    custom_actions: Callable[[str], Sequence[Mapping[str, Any]]] = no_actions

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from delta_core.errors import ProtocolError, UnsupportedVersionError
 from delta_core.plugins.state import TableState
@@ -45,7 +46,7 @@ class TableFeature(Struct, frozen=True):
         Features whose hooks run before its own.
     properties : Mapping of str to str
         Table properties that it reads, each with what it does.
-    kept : tuple of str
+    reserved : tuple of str
         Those of its properties that it sets itself: a value that a caller passes is rejected.
     domains : tuple of str
         Domains whose configuration hooks need in `TableState.domains`.
@@ -62,6 +63,8 @@ class TableFeature(Struct, frozen=True):
     remedies : Mapping of str to str
         What to do against a rejection that the feature avoids, for messages: of ``column_names`` (special characters)
         or ``row_removal`` (removing rows without rewriting files). ``set the table property ...``.
+    verbs : Mapping of str to str
+        The earlier name of ``operations``; they are added to these.
     """
 
     name: str
@@ -75,15 +78,21 @@ class TableFeature(Struct, frozen=True):
     after: tuple[str, ...] = ()
     api: int = API_VERSION
     properties: Mapping[str, str] = {}
-    kept: tuple[str, ...] = ()
+    reserved: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()
     actions: tuple[ActionKind, ...] = ()
     fields: tuple[ActionField, ...] = ()
     permits: tuple[str, ...] = ()
     active: Callable[[TableState], bool] = _always
-    verbs: Mapping[str, str] = {}
+    operations: Mapping[str, str] = {}
     enabling: tuple[str, ...] = ()
     remedies: Mapping[str, str] = {}
+    verbs: Mapping[str, str] = {}
+
+    def __post_init__(self) -> None:
+        if self.verbs:
+            force_setattr(self, "operations", {**self.verbs, **self.operations})
+            force_setattr(self, "verbs", {})
 
 
 class SupportedFeatures(Struct, frozen=True):

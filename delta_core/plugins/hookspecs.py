@@ -172,7 +172,7 @@ def write_rules(table: TableState, operation: str) -> Iterable[WriteRule]:
 
 @hookspec
 def commit_rules(attempt: AttemptView) -> Iterable[CommitRule]:
-    """Return ActionColumn, ExtraAction, CommitInfoField and EveryFile rules.
+    """Return ActionColumn, ExtraAction, CommitInfoField and RemainingFilesCheck rules.
 
     Set: table. When: per attempt. Result: list; default none.
     """

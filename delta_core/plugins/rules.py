@@ -18,8 +18,8 @@ from delta_core.kernels.row_set import RowSet
 from delta_core.protocol.types import DataType
 
 __all__ = [
-    "ActionColumn", "ChangeCapture", "CommitInfoField", "CommitRule", "CommitTimestamp", "EncodedRows", "EveryFile", "ExtraAction",
-    "FileReference", "FileRequirement", "FillColumn", "HiddenColumn", "MetadataColumn", "ReadCheck",
+    "ActionColumn", "ChangeCapture", "CommitInfoField", "CommitRule", "CommitTimestamp", "EncodedRows", "ExtraAction",
+    "RemainingFilesCheck", "FileReference", "FileRequirement", "FillColumn", "HiddenColumn", "MetadataColumn", "ReadCheck",
     "ReadRule", "RemoveRows", "RowCheck", "RowFilter", "RowSelector", "VECTOR_LOCATION", "WriteRule",
 ]  # fmt: skip
 
@@ -245,7 +245,7 @@ class CommitInfoField(Struct, frozen=True):
     first: bool = False
 
 
-class EveryFile(Struct, frozen=True):
+class RemainingFilesCheck(Struct, frozen=True):
     """Reject the commit while a file that stays in the table lacks a field of ``add``.
 
     For commits that switch a guarantee on: it costs a pass over that field of every file. Files that the commit removes
@@ -264,7 +264,7 @@ class EveryFile(Struct, frozen=True):
     message: str
 
 
-CommitRule = Union[ActionColumn, ExtraAction, CommitInfoField, EveryFile]
+CommitRule = Union[ActionColumn, ExtraAction, CommitInfoField, RemainingFilesCheck]
 
 
 class FileReference(Struct, frozen=True):

@@ -20,7 +20,7 @@ from delta_core.expressions.ast import Expression, Leaf, leaves
 from delta_core.expressions.plugin_functions import Function
 from delta_core.kernels.arrow_buffers import is_valid, scalar_of
 from delta_core.kernels.decimals import checked_cast
-from delta_core.kernels.gather import Picks, gather, gather_column
+from delta_core.kernels.gather import SelectionVector, gather, gather_column
 from delta_core.kernels.nested import empty_rows, narrow, reach, relabel
 from delta_core.plugins.rules import ReadCheck
 from delta_core.scan.file_context import FileContext, OneFile, RowOrigin, WholeFiles
@@ -97,20 +97,25 @@ class CompiledPlan:
         first: int,
         columns: Columns,
         num_rows: int,
-        picked: Picks | None,
+        picked: SelectionVector | None,
     ) -> None:
         self._run_check(
             check, compiled, _View(self._plan, OneFile(self._files, file, first, picked), columns, num_rows)
         )
 
     def _passing(
-        self, compiled: Compiled, file: int, first: int, columns: Columns, num_rows: int, picked: Picks | None
-    ) -> Picks | None:
+        self, compiled: Compiled, file: int, first: int, columns: Columns, num_rows: int, picked: SelectionVector | None
+    ) -> SelectionVector | None:
         mask = _View(self._plan, OneFile(self._files, file, first, picked), columns, num_rows).evaluate(compiled)
-        return None if mask.true_count == num_rows else Picks.where(mask)
+        return None if mask.true_count == num_rows else SelectionVector.where(mask)
 
     def __call__(
-        self, file: int, first: int, batch: pa.RecordBatch, picked: Picks | None = None, is_tested: bool = False
+        self,
+        file: int,
+        first: int,
+        batch: pa.RecordBatch,
+        picked: SelectionVector | None = None,
+        is_tested: bool = False,
     ) -> pa.RecordBatch | None:
         """Return the rows of a batch that are requested, None if there are none. See `engines.interface.Apply`."""
         picks = self._files.wanted(file, first, batch.num_rows) if picked is None else None
@@ -123,7 +128,7 @@ class CompiledPlan:
         return self._rows(batch, WholeFiles(self._files, first, ends), self._files.wanted_of_files(first, ends), False)
 
     def _rows(
-        self, batch: pa.RecordBatch, origin: RowOrigin, picks: Picks | None, is_tested: bool
+        self, batch: pa.RecordBatch, origin: RowOrigin, picks: SelectionVector | None, is_tested: bool
     ) -> pa.RecordBatch | None:
         if not batch.num_rows or (picks is not None and not len(picks)):
             return None
@@ -180,7 +185,12 @@ class _View:
     """
 
     def __init__(
-        self, plan: ReadPlan, origin: RowOrigin, columns: Columns, stored_rows: int, picks: Picks | None = None
+        self,
+        plan: ReadPlan,
+        origin: RowOrigin,
+        columns: Columns,
+        stored_rows: int,
+        picks: SelectionVector | None = None,
     ) -> None:
         self._plan = plan
         self._origin = origin
@@ -192,7 +202,7 @@ class _View:
 
     def filtered(self, mask: pa.BooleanArray) -> _View:
         """Return the rows if the mask is true."""
-        inner = Picks.where(mask)
+        inner = SelectionVector.where(mask)
         picks = inner if self._picks is None else self._picks.narrowed(inner)
         return _View(self._plan, self._origin, self._stored, self._stored_rows, picks)
 

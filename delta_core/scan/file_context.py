@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.kernels.arrow_buffers import number_array, scalar_of, strings_of
-from delta_core.kernels.gather import Picks
+from delta_core.kernels.gather import SelectionVector
 from delta_core.kernels.row_set import RowSet
 
 __all__ = ["FileContext", "OneFile", "RowOrigin", "WholeFiles"]
@@ -42,7 +42,7 @@ class FileContext:
     dropped : DroppedRows
     opened : function(int, int)
         Called with a file's number and its physical rows, before they are applied; raises if its vector does not fit.
-    kept : Mapping of int to RowSet, optional
+    kept_rows : Mapping of int to RowSet, optional
         If given, the only rows of a file that are requested.
     """
 
@@ -53,35 +53,35 @@ class FileContext:
         uri: Callable[[str], str],
         dropped: DroppedRows,
         opened: Callable[[int, int], None],
-        kept: Mapping[int, RowSet] | None = None,
+        kept_rows: Mapping[int, RowSet] | None = None,
     ) -> None:
         self.paths = paths
         self._constants = constants
         self._uri = uri
         self._dropped = dropped
         self.opened = opened
-        self._kept = kept
+        self._kept_rows = kept_rows
 
-    def wanted(self, file: int, first: int, num_rows: int) -> Picks | None:
+    def wanted(self, file: int, first: int, num_rows: int) -> SelectionVector | None:
         """Return which of some rows of a file are requested, None for all. See `engine.FileRead`."""
         dropped = self._dropped.rows(file)
-        if self._kept is not None and file in self._kept:
-            mask = self._kept[file].mask(num_rows, first)
+        if self._kept_rows is not None and file in self._kept_rows:
+            mask = self._kept_rows[file].mask(num_rows, first)
             if dropped is not None:
                 mask &= ~dropped.mask(num_rows, first)
-            return Picks.of_flags(mask)
+            return SelectionVector.of_flags(mask)
         if dropped is None or not dropped.num_between(first, first + num_rows):
             return None
         words = np.empty((num_rows + 63) // 64, np.uint64)
         dropped.fill_keep_bits(words.view(np.uint8), num_rows, first)
-        return Picks.of_mask(words, num_rows)
+        return SelectionVector.of_mask(words, num_rows)
 
-    def wanted_of_files(self, first: int, ends: NDArray[np.int64]) -> Picks | None:
+    def wanted_of_files(self, first: int, ends: NDArray[np.int64]) -> SelectionVector | None:
         """Return which rows of neighbouring whole files are requested, None for all; ``ends``: behind each file's last row."""
         stop = first + len(ends)
         some = set(self._dropped.between(first, stop))
-        if self._kept is not None:
-            some.update(file for file in self._kept if first <= file < stop)
+        if self._kept_rows is not None:
+            some.update(file for file in self._kept_rows if first <= file < stop)
         if not some:
             return None
         flags = np.ones(int(ends[-1]), np.bool_)
@@ -91,7 +91,7 @@ class FileContext:
             picks = self.wanted(file, 0, end - start)
             if picks is not None:
                 flags[start:end] = picks.flags()
-        return Picks.of_flags(flags)
+        return SelectionVector.of_flags(flags)
 
     def constant(self, file: int, number: int) -> pa.Scalar:
         """Return a file's value of a constant."""
@@ -127,7 +127,7 @@ class RowOrigin(Protocol):
 class OneFile:
     """Rows of one file: from a position on, those that are picked (None: each one)."""
 
-    def __init__(self, files: FileContext, file: int, first: int, picked: Picks | None) -> None:
+    def __init__(self, files: FileContext, file: int, first: int, picked: SelectionVector | None) -> None:
         self._files = files
         self._file = file
         self._first = first

@@ -141,7 +141,7 @@ def read_changes(
         timezone=timezone or _zone(spark),
         allow_external=allow_external,
     )
-    scan = table.verb("changes")(
+    scan = table.operation("changes")(
         start_version,
         end_version,
         start_timestamp=start_timestamp,

@@ -130,7 +130,7 @@ def _check_reads(text: str) -> None:
         if found is None:
             continue
         statement = " ".join(found["statement"].upper().split())
-        advice = next(how for verb, how in _ADVICE if statement.startswith(verb))
+        advice = next(how for start, how in _ADVICE if statement.startswith(start))
         raise UnsupportedOperationError(
             f"{statement} is not possible on a Delta table in SQL here. {advice.format(uri=repr(uri))}",
             statement=statement,

@@ -19,7 +19,7 @@ import pytest
 from msgspec.structs import replace
 
 from delta_core.commit.intents import REMOVED_FILE
-from delta_core.commit.upgrade import upgraded
+from delta_core.commit.upgrade import upgrade_protocol
 from delta_core.errors import ConstraintViolationError, DataFileError, DeltaError, did_you_mean
 from delta_core.plugins.attempt import AttemptView
 from delta_core.plugins.features import API_VERSION, READER_VERSIONS, WRITER_VERSIONS, SupportedFeatures, TableFeature
@@ -263,11 +263,15 @@ class FeatureContract:
         assert feature.kind in ("writer", "reader+writer"), f"{plugin}: FEATURE.kind is {feature.kind!r}"
         assert feature.summary.endswith("."), f"{plugin}: FEATURE.summary is {feature.summary!r}, expected a sentence"
         assert all(feature.properties.values()), f"{plugin}: a property in FEATURE.properties lacks its description"
-        assert set(feature.kept) <= set(feature.properties), f"{plugin}: FEATURE.kept has more than FEATURE.properties"
+        assert set(feature.reserved) <= set(feature.properties), (
+            f"{plugin}: FEATURE.reserved has more than FEATURE.properties"
+        )
         assert feature.legacy_reader is None or feature.kind == "reader+writer", (
             f"{plugin}: writers have no legacy_reader"
         )
-        assert set(feature.enabling) <= set(feature.verbs), f"{plugin}: FEATURE.enabling has more than FEATURE.verbs"
+        assert set(feature.enabling) <= set(feature.operations), (
+            f"{plugin}: FEATURE.enabling has more than FEATURE.operations"
+        )
         registry = self.registry
         for field in ("requires", "after"):
             unknown = [n for n in getattr(feature, field) if registry.load(n) is None]
@@ -295,11 +299,11 @@ class FeatureContract:
             )
 
     def test_operations_lead_to_functions(self) -> None:
-        for verb, target in self.feature.verbs.items():
-            with self.step(f"importing its operation {verb!r} from {target}"):
+        for operation, target in self.feature.operations.items():
+            with self.step(f"importing its operation {operation!r} from {target}"):
                 found = load_object(target)
             assert callable(found), (
-                f"Plugin {self.name!r}: FEATURE.verbs leads {verb!r} to {target}, which is no function"
+                f"Plugin {self.name!r}: FEATURE.operations leads {operation!r} to {target}, which is no function"
             )
 
     # --- the contract: hooks ---
@@ -380,7 +384,7 @@ class FeatureContract:
                 self.alone().check("check_read", table=state)
 
     def test_properties_are_declared_and_read(self) -> None:
-        declared = set(self.feature.properties) | set(self.feature.kept)
+        declared = set(self.feature.properties) | set(self.feature.reserved)
         asked: set[str] = set()
         for state in (*self.states(), *self.writable()):
             self._read_properties(state, asked)
@@ -434,8 +438,8 @@ class FeatureContract:
                         f"it returned {name!r}, which no installed plugin provides."
                         f"{did_you_mean(name, registry.names())}",
                     )
-            once = upgraded(Protocol(1, 2), wanted, registry)
-            assert upgraded(once, wanted, registry) == once
+            once = upgrade_protocol(Protocol(1, 2), wanted, registry)
+            assert upgrade_protocol(once, wanted, registry) == once
 
     def test_metadata_is_prepared_once(self) -> None:
         for state in self.writable():

@@ -140,7 +140,7 @@ class MadeTable:
         """Return the feature's own actions, as text in a stable order."""
         snapshot = self.snapshot
         kinds = snapshot.plugins.features[self.feature].actions
-        return {kind.name: sorted(map(repr, snapshot.others(kind.name))) for kind in kinds}
+        return {kind.name: sorted(map(repr, snapshot.custom_actions(kind.name))) for kind in kinds}
 
     # --- Spark ---
 

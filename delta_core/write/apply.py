@@ -64,7 +64,7 @@ class PrepareRows:
     changes : bool
         Whether these are change rows: they were filled and checked when they were written, and the column of the
         table's `ChangeCapture` goes into the files.
-    kept : bool
+    moved : bool
         Whether these are rows of the table, moved to other files: they were filled and checked when they came.
     task : (int, int)
         What `TaskIndex` and `TaskCount` are; `TaskRow` counts the rows of the whole write.
@@ -93,10 +93,10 @@ class PrepareRows:
         evaluator: Evaluator,
         *,
         changes: bool = False,
-        kept: bool = False,
+        moved: bool = False,
         task: tuple[int, int] = (0, 1),
     ) -> None:
-        self._compiled = compiled = _compiled_rows(plan, schema, evaluator, changes, kept)
+        self._compiled = compiled = _compiled_rows(plan, schema, evaluator, changes, moved)
         self._task = pa.scalar(task[0], pa.int64()), pa.scalar(task[1], pa.int64())
         self.schema = compiled.schema
         self.partitions = Partitions(compiled.partition_columns)
@@ -178,7 +178,7 @@ class _CompiledRows:
     The arguments are those of `PrepareRows`.
     """
 
-    def __init__(self, plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, changes: bool, kept: bool) -> None:
+    def __init__(self, plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, changes: bool, moved: bool) -> None:
         self.plan = plan
         self.given_schema = schema
         self.evaluator = evaluator
@@ -195,7 +195,7 @@ class _CompiledRows:
         # no file holds them, but values that are lost with them are rejected all the same
         self.void = [n for n, t in self.types.items() if n in given and pa.types.is_null(t)]
         build = partial(_compile, plan, evaluator, {**self.types, **{n: extra[n] for n in self._carried}})
-        old = changes or kept
+        old = changes or moved
         fills = () if old else [r for r in plan.fills if r.when != "absent" or r.column[0] not in given]
         self.fills = []
         for r in fills:
@@ -207,7 +207,7 @@ class _CompiledRows:
             self._check_given(given)
         checks = () if old else [c for c in plan.checks if c.given is None or c.given[0] in given]
         self.checks = [(c, build(c.expression)) for c in checks]
-        self._left_out = frozenset(r.name for r in plan.hidden if changes or self._is_empty(r, kept))
+        self._left_out = frozenset(r.name for r in plan.hidden if changes or self._is_empty(r, moved))
         made = [r for r in plan.hidden if r.name not in self._left_out | self._carried]
         self.hidden = {r.name: build(r.expression) for r in made}
         self.columns = self._file_columns(changes)
@@ -233,11 +233,11 @@ class _CompiledRows:
                 column=missing[0],
             )
 
-    def _is_empty(self, rule: HiddenColumn, kept: bool) -> bool:
+    def _is_empty(self, rule: HiddenColumn, moved: bool) -> bool:
         """Whether a hidden column would hold nulls only: nothing is carried and nothing computed."""
         if rule.name in self._carried or rule.expression != Literal(None, rule.type):
             return False
-        if kept and rule.carries:
+        if moved and rule.carries:
             raise InvalidArgumentError(
                 f"Rows of the table are moved without {rule.carries}, which {rule.feature} keeps. Read them with that "
                 f"metadata column and name it {rule.name!r}.",
@@ -255,14 +255,14 @@ class _CompiledRows:
 
 
 def _compiled_rows(
-    plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, changes: bool, kept: bool
+    plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, changes: bool, moved: bool
 ) -> _CompiledRows:
     """Return the plan compiled for rows of a schema; what an earlier write of such rows compiled serves again."""
-    how = (changes, kept)
+    how = (changes, moved)
     known: _CompiledRows | None = plan.compiled.get(how)
     if known is not None and known.evaluator is evaluator and known.given_schema.equals(schema, check_metadata=True):
         return known
-    made = _CompiledRows(plan, schema, evaluator, changes, kept)
+    made = _CompiledRows(plan, schema, evaluator, changes, moved)
     plan.compiled[how] = made
     return made
 

@@ -75,7 +75,7 @@ def write_files(
     properties: WriterProperties | None = None,
     target_size: int | None = None,
     data_change: bool = True,
-    kept: bool = False,
+    moved: bool = False,
     task_index: int = 0,
     num_tasks: int = 1,
 ) -> Written:
@@ -91,7 +91,7 @@ def write_files(
         Bytes of a file; else ``delta.targetFileSize``.
     data_change : bool
         False for files that hold rows which the table has already.
-    kept : bool
+    moved : bool
         Whether the rows are the table's own, moved to other files by a change of their neighbours: nothing is filled or
         checked again. Files that change no data hold such rows only.
     task_index, num_tasks : int
@@ -109,8 +109,8 @@ def write_files(
             f"Found task_index={task_index} of num_tasks={num_tasks}, expected 0 to {num_tasks - 1}."
         )
     source = open_source(data)
-    old = kept or not data_change
-    prepare = PrepareRows(plan, source.schema, engine.evaluator, kept=old, task=(task_index, num_tasks))
+    old = moved or not data_change
+    prepare = PrepareRows(plan, source.schema, engine.evaluator, moved=old, task=(task_index, num_tasks))
     chosen = _physical_properties(plan, writer_properties(plan.table, properties))
     size = target_file_size(plan.table, target_size)
     found = _write(engine, plan, prepare, source, chosen, size, plan.statistics, "")

@@ -22,7 +22,7 @@ FEATURE = TableFeature(
     properties={logic.PROPERTY: "true makes writers record changes"},
     permits=("cdc",),
     active=methodcaller("flag", logic.PROPERTY),
-    verbs={"changes": "delta_plugins.change_data_feed.changes:changes"},
+    operations={"changes": "delta_plugins.change_data_feed.changes:changes"},
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from delta_core.api import EveryFile, Metadata, Path, RowCheck, TableFeature, TableState, hookimpl
+from delta_core.api import Metadata, Path, RemainingFilesCheck, RowCheck, TableFeature, TableState, hookimpl
 from delta_plugins.check_constraints import logic
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ FEATURE = TableFeature(
     legacy_writer=3,
     properties={"delta.constraints.<name>": "a condition in Spark SQL"},
     active=_is_active,
-    verbs={"add_constraint": "delta_plugins.check_constraints.verbs:add_constraint"},
+    operations={"add_constraint": "delta_plugins.check_constraints.operations:add_constraint"},
     enabling=("add_constraint",),
 )
 
@@ -51,5 +51,5 @@ def write_rules(table: TableState) -> Iterable[RowCheck]:
 
 
 @hookimpl
-def commit_rules(attempt: AttemptView) -> Iterable[EveryFile]:
+def commit_rules(attempt: AttemptView) -> Iterable[RemainingFilesCheck]:
     return logic.validation(attempt)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from delta_core.api import (
     ColumnNotFoundError,
-    EveryFile,
     ExpressionError,
     Path,
     PrimitiveType,
+    RemainingFilesCheck,
     RowCheck,
     TableState,
     TypeChangeError,
@@ -92,7 +92,7 @@ def check_type_changes(table: TableState, paths: Iterable[Path]) -> None:
                 )
 
 
-def validation(attempt: AttemptView) -> list[EveryFile]:
+def validation(attempt: AttemptView) -> list[RemainingFilesCheck]:
     """Return the rule that no row stays which new conditions were not held against, nothing if there is none."""
     if attempt.previous is None or not attempt.metadata_changed or attempt.operation in _VALIDATED:
         return []
@@ -101,6 +101,6 @@ def validation(attempt: AttemptView) -> list[EveryFile]:
     names = ", ".join(new)
     message = (
         f"would stay whose rows were not checked against the CHECK constraint {names}. Leave it out of the metadata, and add "
-        "it with table.verb('add_constraint')({'name': 'condition'}), which checks them first."
+        "it with table.operation('add_constraint')({'name': 'condition'}), which checks them first."
     )
-    return [EveryFile(NAME, "", message)] if new else []
+    return [RemainingFilesCheck(NAME, "", message)] if new else []

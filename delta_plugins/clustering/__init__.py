@@ -22,7 +22,7 @@ FEATURE = TableFeature(
     requires=("domainMetadata",),
     domains=(DOMAIN,),
     active=_is_active,
-    verbs={"cluster_by": "delta_plugins.clustering.verbs:cluster_by"},
+    operations={"cluster_by": "delta_plugins.clustering.operations:cluster_by"},
     enabling=("cluster_by",),
 )
 

@@ -33,7 +33,7 @@ FEATURE = TableFeature(
         logic.MODE: "none, name or id: how columns are found in files",
         logic.MAX_ID: "the highest id that was ever given to a column",
     },
-    kept=(logic.MAX_ID,),
+    reserved=(logic.MAX_ID,),
     active=_is_active,
     remedies={"column_names": f"set the table property {logic.MODE}=name"},
 )

@@ -21,7 +21,7 @@ FEATURE = TableFeature(
     "The table remembers whether a column was ever dropped or renamed.",
     requires=("columnMapping",),
     properties={PROPERTY: "true once a column was dropped or renamed"},
-    kept=(PROPERTY,),
+    reserved=(PROPERTY,),
 )
 
 

@@ -11,12 +11,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.api import (
-    EveryFile,
     FeatureRequirementError,
     FileRequirement,
     InvalidArgumentError,
     Metadata,
     PrimitiveType,
+    RemainingFilesCheck,
     SchemaError,
     StructType,
     TableFeature,
@@ -173,7 +173,7 @@ class Version(Struct, frozen=True):
         if table.is_active(self.name):
             yield FileRequirement(self.name, materialize_partition_columns=True, num_records=True, field_ids=True)
 
-    def commit_rules(self, attempt: AttemptView) -> Iterator[EveryFile]:
+    def commit_rules(self, attempt: AttemptView) -> Iterator[RemainingFilesCheck]:
         """Yield what older files must be if the version is switched on: written as it requires."""
         previous = attempt.previous
         if previous is None or previous.is_active(self.name) or not attempt.table.is_active(self.name):
@@ -182,9 +182,11 @@ class Version(Struct, frozen=True):
         has_parts = any(not isinstance(f.type, (PrimitiveType, StructType)) for _, f in walk(table.schema))
         vectors = self.vectors != "supported" and previous.is_supported("deletionVectors")
         if not previous.is_active("columnMapping") or table.partition_columns or has_parts or vectors:
-            yield EveryFile(self.name, "", f"were written before {self.switch} was set, not with its rules. {_COPY}")
+            yield RemainingFilesCheck(
+                self.name, "", f"were written before {self.switch} was set, not with its rules. {_COPY}"
+            )
         else:
-            yield EveryFile(
+            yield RemainingFilesCheck(
                 self.name, "stats", f"have no statistics, which {self.name} requires of every file. {_COPY}"
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from delta_core.api import EveryFile, FileRequirement, Metadata, TableState, hookimpl
+from delta_core.api import FileRequirement, Metadata, RemainingFilesCheck, TableState, hookimpl
 from delta_plugins.iceberg_compat.logic import Version, switched_on
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def write_rules(table: TableState) -> Iterable[FileRequirement]:
 
 
 @hookimpl
-def commit_rules(attempt: AttemptView) -> Iterable[EveryFile]:
+def commit_rules(attempt: AttemptView) -> Iterable[RemainingFilesCheck]:
     return _VERSION.commit_rules(attempt)
 
 

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from delta_core.api import (
     Call,
     Cast,
-    EveryFile,
     Expression,
     FeatureRequirementError,
     FileRequirement,
     Literal,
     Metadata,
+    RemainingFilesCheck,
     SchemaError,
     TableState,
     format_path,
@@ -70,7 +70,7 @@ def write_rules(table: TableState) -> Iterable[FileRequirement]:
 
 
 @hookimpl
-def commit_rules(attempt: AttemptView) -> Iterable[EveryFile]:
+def commit_rules(attempt: AttemptView) -> Iterable[RemainingFilesCheck]:
     return _VERSION.commit_rules(attempt)
 
 

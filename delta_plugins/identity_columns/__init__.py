@@ -27,7 +27,7 @@ FEATURE = TableFeature(
     "Columns number rows as they are written.",
     legacy_writer=6,
     active=_is_active,
-    verbs={"sync_identity": "delta_plugins.identity_columns.verbs:sync_identity"},
+    operations={"sync_identity": "delta_plugins.identity_columns.operations:sync_identity"},
 )
 
 

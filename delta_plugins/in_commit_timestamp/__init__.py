@@ -26,7 +26,7 @@ FEATURE = TableFeature(
         logic.ENABLEMENT_VERSION: "the first version with such a time, if not the table's first",
         logic.ENABLEMENT_TIMESTAMP: "that version's time, ms since the epoch",
     },
-    kept=(logic.ENABLEMENT_VERSION, logic.ENABLEMENT_TIMESTAMP),
+    reserved=(logic.ENABLEMENT_VERSION, logic.ENABLEMENT_TIMESTAMP),
     active=methodcaller("flag", logic.SWITCH),
 )
 

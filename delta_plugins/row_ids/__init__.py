@@ -52,7 +52,7 @@ FEATURE = TableFeature(
         COLUMN: "physical column that holds ids which rows carry along",
         write.OPT_IN: "true allows writers to write what a draft of the protocol says",
     },
-    kept=(COLUMN,),
+    reserved=(COLUMN,),
     actions=(HIGH_WATER_MARK,),
     active=methodcaller("flag", write.SWITCH),
 )

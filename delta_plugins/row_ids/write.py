@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from delta_core.api import (
     ActionColumn,
     CorruptTableError,
-    EveryFile,
     ExtraAction,
     HiddenColumn,
     Literal,
     Metadata,
     PrimitiveType,
+    RemainingFilesCheck,
     TableState,
     UnsupportedFeatureError,
 )
@@ -65,13 +65,13 @@ def hidden_columns(table: TableState) -> Iterator[HiddenColumn]:
         yield HiddenColumn(NAME, name, _LONG, Literal(None, _LONG), carries="_row_id")
 
 
-def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | EveryFile | ExtraAction]:
+def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | RemainingFilesCheck | ExtraAction]:
     """Yield base row ids for files that have none, and the mark whenever ids are given."""
     if attempt.table.is_supported("rowTracking"):
         return
     adds, previous = attempt.adds, attempt.previous
     if attempt.table.is_active(NAME) and previous is not None and not previous.is_active(NAME):
-        yield EveryFile(NAME, "baseRowId", "of the table have no row ids. Assign them ids first.")
+        yield RemainingFilesCheck(NAME, "baseRowId", "of the table have no row ids. Assign them ids first.")
     given, counts = (adds.column(n).combine_chunks() for n in ("baseRowId", "numRecords"))
     fresh = adds.column("fresh").combine_chunks().fill_null(False).to_numpy(zero_copy_only=False).astype(bool)
     needed = np.flatnonzero(fresh | ~is_valid(given))
@@ -86,7 +86,7 @@ def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | EveryFile | Ex
 
 
 def _mark(attempt: AttemptView) -> int:
-    for action in attempt.others(MARK):
+    for action in attempt.custom_actions(MARK):
         mark = action.get("highWaterMark")
         if not isinstance(mark, int) or isinstance(mark, bool):
             raise CorruptTableError(f"Action {MARK} is {action!r}, expected a whole number as highWaterMark.")

@@ -27,7 +27,7 @@ FEATURE = TableFeature(
         logic.ROW_ID_COLUMN: "physical column that holds ids which rows carry along",
         logic.COMMIT_VERSION_COLUMN: "physical column that holds versions which rows carry along",
     },
-    kept=(logic.ROW_ID_COLUMN, logic.COMMIT_VERSION_COLUMN),
+    reserved=(logic.ROW_ID_COLUMN, logic.COMMIT_VERSION_COLUMN),
     domains=(logic.DOMAIN,),
     active=methodcaller("flag", write.SWITCH),
 )

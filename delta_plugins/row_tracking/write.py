@@ -15,13 +15,13 @@ from delta_core.api import (
     ActionColumn,
     CommitInfoField,
     CorruptTableError,
-    EveryFile,
     ExtraAction,
     HiddenColumn,
     InvalidArgumentError,
     Literal,
     Metadata,
     PrimitiveType,
+    RemainingFilesCheck,
     SchemaError,
     TableState,
     decode_json,
@@ -48,7 +48,7 @@ _BACKFILL = (
 )
 
 
-def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | CommitInfoField | EveryFile | ExtraAction]:
+def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | CommitInfoField | RemainingFilesCheck | ExtraAction]:
     """Yield what an attempt writes: ids for files that have none, the new mark, whether rows kept theirs.
 
     Protocol: Writer Requirements for Row Tracking.
@@ -61,8 +61,8 @@ def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | CommitInfoFiel
     # whatever moves rows carries their ids along, or is rejected
     yield CommitInfoField(NAME, "tags", {"delta.rowTracking.preserved": "true"})
     if attempt.previous is not None and not attempt.previous.is_active(NAME):
-        yield EveryFile(NAME, "baseRowId", _BACKFILL)
-        yield EveryFile(NAME, "defaultRowCommitVersion", _BACKFILL)
+        yield RemainingFilesCheck(NAME, "baseRowId", _BACKFILL)
+        yield RemainingFilesCheck(NAME, "defaultRowCommitVersion", _BACKFILL)
 
 
 def _assigned(attempt: AttemptView) -> Iterator[ActionColumn | ExtraAction]:

@@ -23,7 +23,7 @@ from delta_core.errors import (
 from delta_core.plugins.features import TableFeature
 from delta_core.plugins.hookspecs import hookimpl
 from delta_core.plugins.registry import PluginRegistry
-from delta_core.plugins.rules import EveryFile
+from delta_core.plugins.rules import RemainingFilesCheck
 from delta_core.protocol.actions import DomainMetadata
 from delta_core.protocol.schema import Schema
 from delta_core.snapshot import open_snapshot
@@ -120,8 +120,8 @@ class Keeper:
             yield DomainMetadata(self.domain, requested["keep"], removed=not requested["keep"])
 
     @hookimpl
-    def commit_rules(self) -> Iterable[EveryFile]:
-        return [] if self.field is None else [EveryFile("keeper", self.field, "lack what is kept.")]
+    def commit_rules(self) -> Iterable[RemainingFilesCheck]:
+        return [] if self.field is None else [RemainingFilesCheck("keeper", self.field, "lack what is kept.")]
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def test_what_was_staged_is_what_a_reader_parses(
         parser.feed(attempt.view.version, attempt.data)
         parsed = parser.finish()
         assert attempt.content is not None
-        for kind in ("adds", "removes", "cdcs", "others"):
+        for kind in ("adds", "removes", "cdcs", "other_actions"):
             staged, found = getattr(attempt.content.actions, kind), getattr(parsed, kind)
             assert staged.schema == found.schema
             assert staged.to_pylist() == found.to_pylist(), kind

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from delta_core.commit.loop import commit_loop, longest_pause
+from delta_core.commit.loop import commit_loop, max_backoff_seconds
 from delta_core.errors import TooManyAttemptsError
 from delta_core.plugins.committer import Committed, Conflict
 
 
 def test_pauses_grow_and_who_lost_often_goes_first() -> None:
-    pauses = [longest_pause(lost, 0.5) for lost in range(16)]
+    pauses = [max_backoff_seconds(lost, 0.5) for lost in range(16)]
     assert pauses[0] == 0
     assert pauses[1:7] == sorted(pauses[1:7])
     assert pauses[6:] == sorted(pauses[6:], reverse=True)
     assert pauses[15] == 0
     assert max(pauses) == 2
-    assert [longest_pause(lost, 0.5) for lost in range(16, 32)] == pauses
-    assert max(longest_pause(lost, 3_600) for lost in range(16)) == 10
+    assert [max_backoff_seconds(lost, 0.5) for lost in range(16, 32)] == pauses
+    assert max(max_backoff_seconds(lost, 3_600) for lost in range(16)) == 10
 
 
 def test_loop_waits_once_a_lost_race_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +35,7 @@ def test_loop_waits_once_a_lost_race_and_stops(monkeypatch: pytest.MonkeyPatch) 
             waited.append,
         )
     assert lost == [0, 1, 2, 3, 4]
-    assert waited == [longest_pause(n, 1) for n in range(5)]
+    assert waited == [max_backoff_seconds(n, 1) for n in range(5)]
 
 
 def test_loop_ends_with_the_attempt_that_landed() -> None:

@@ -64,7 +64,7 @@ def assert_predicates_equal(made: Made, *predicates: str) -> None:
 def assert_changes_equal(made: Made, start: int = 0, end: int | None = None) -> None:
     end = made.latest().version if end is None else end
     theirs = made.rows(readChangeFeed="true", startingVersion=start, endingVersion=end)
-    assert plain(DeltaTable(str(made.path)).verb("changes")(start, end).to_table()) == theirs
+    assert plain(DeltaTable(str(made.path)).operation("changes")(start, end).to_table()) == theirs
 
 
 def assert_row_ids_equal(made: Made) -> None:

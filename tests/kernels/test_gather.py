@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from delta_core.errors import DataFileError, InvalidArgumentError
 from delta_core.kernels import _gather
-from delta_core.kernels.gather import Picks, gather, gather_column
+from delta_core.kernels.gather import SelectionVector, gather, gather_column
 
 TYPES = {
     pa.bool_(): st.booleans(),
@@ -90,7 +90,7 @@ def test_rows_of_views_are_picked_at_any_depth(t, data):
     flags = np.isin(np.arange(len(values)), rows)
     expected = array.to_pylist()
     assert gather_column(array, rows).to_pylist() == [expected[i] for i in rows]
-    kept = gather_column(array, Picks.of_flags(flags))
+    kept = gather_column(array, SelectionVector.of_flags(flags))
     kept.validate(full=True)
     assert kept.to_pylist() == [v for v, keep in zip(expected, flags, strict=True) if keep]
 
@@ -98,7 +98,7 @@ def test_rows_of_views_are_picked_at_any_depth(t, data):
 @given(batches())
 def test_gather_equals_take_of_decoded_columns(case):
     batch, rows = case
-    found = gather(batch, None if rows is None else Picks.of_indices(rows, batch.num_rows))
+    found = gather(batch, None if rows is None else SelectionVector.of_indices(rows, batch.num_rows))
     found.validate(full=True)
     plain = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
     expected = plain if rows is None else [c.take(pa.array(rows)) for c in plain]
@@ -110,7 +110,7 @@ def test_gather_equals_take_of_decoded_columns(case):
 @given(kept_batches())
 def test_masks_keep_what_their_indices_take(case):
     batch, flags = case
-    picks = Picks.of_flags(flags)
+    picks = SelectionVector.of_flags(flags)
     assert np.array_equal(picks.indices, np.flatnonzero(flags))
     found = gather(batch, picks)
     found.validate(full=True)
@@ -125,14 +125,14 @@ def test_mask_states_nothing_behind_the_last_row():
         batch = pa.RecordBatch.from_arrays(
             [pa.array(range(n), pa.int64()), pa.array([True] * n, pa.bool_())], ["x", "y"]
         )
-        assert gather(batch, Picks.of_mask(mask, n)).equals(batch)
+        assert gather(batch, SelectionVector.of_mask(mask, n)).equals(batch)
     with pytest.raises(InvalidArgumentError, match="mask"):
-        Picks.of_mask(mask, 129)
+        SelectionVector.of_mask(mask, 129)
 
 
 def test_kept_strings_may_stay_encoded():
     array = pa.array(["a", None, "b", "a"]).dictionary_encode()
-    found = gather_column(array, Picks.of_flags(np.array([True, True, False, True])), decode=False)
+    found = gather_column(array, SelectionVector.of_flags(np.array([True, True, False, True])), decode=False)
     assert pa.types.is_dictionary(found.type)
     assert found.to_pylist() == ["a", None, "a"]
 
@@ -147,20 +147,24 @@ def test_dictionary_of_many_strings_decodes(values, data):
 
 def test_batch_without_columns_keeps_its_count():
     batch = pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), 5, [None]))
-    assert gather(batch, Picks.of_indices(np.array([0, 4], np.int32), 5)).num_rows == 2
+    assert gather(batch, SelectionVector.of_indices(np.array([0, 4], np.int32), 5)).num_rows == 2
 
 
 @pytest.mark.parametrize("rows", [[5], [-1], [2**31 - 1]])
 def test_index_beyond_the_batch_is_rejected(rows):
     with pytest.raises(InvalidArgumentError, match="0 and 4"):
-        Picks.of_indices(np.array(rows, np.int32), 5)
+        SelectionVector.of_indices(np.array(rows, np.int32), 5)
 
 
 @pytest.mark.parametrize("code", [2, -1, 2**31 - 1])
 def test_code_beyond_the_dictionary_is_rejected(code):
     codes = pa.Array.from_buffers(pa.int32(), 2, [None, pa.py_buffer(np.array([0, code], np.int32))])
     array = pa.DictionaryArray.from_arrays(codes, pa.array(["a", "b"]), safe=False)
-    for picks in (None, Picks.of_indices(np.array([1], np.int32), 2), Picks.of_flags(np.array([False, True]))):
+    for picks in (
+        None,
+        SelectionVector.of_indices(np.array([1], np.int32), 2),
+        SelectionVector.of_flags(np.array([False, True])),
+    ):
         with pytest.raises(DataFileError, match="codes"):
             gather(pa.RecordBatch.from_arrays([array], ["x"]), picks)
 
@@ -170,7 +174,7 @@ def test_string_offsets_beyond_the_data_are_rejected(offsets):
     buffers = [None, pa.py_buffer(np.array(offsets, np.int32)), pa.py_buffer(b"abc")]
     array = pa.Array.from_buffers(pa.string(), 2, buffers)
     with pytest.raises(DataFileError, match="offsets"):
-        gather(pa.RecordBatch.from_arrays([array], ["x"]), Picks.of_indices(np.array([0, 1], np.int32), 2))
+        gather(pa.RecordBatch.from_arrays([array], ["x"]), SelectionVector.of_indices(np.array([0, 1], np.int32), 2))
 
 
 def test_short_buffers_are_rejected():

@@ -20,7 +20,7 @@ def parse(data: bytes | str, version: int = 7, **options) -> ParsedActions:
     parser = ActionParser(**options)
     parser.feed(version, data.encode() if isinstance(data, str) else data)
     parsed = parser.finish()
-    for table in (parsed.adds, parsed.removes, parsed.cdcs, parsed.others):
+    for table in (parsed.adds, parsed.removes, parsed.cdcs, parsed.other_actions):
         table.validate(full=True)
     return parsed
 
@@ -116,7 +116,7 @@ def test_vector_comes_as_a_struct_when_requested():
 
 def test_other_kinds_keep_their_text_and_line():
     parsed = parse('{"commitInfo":{"a": [1]}}\n{"add":{"path":"p"}}\n{"stranger" : 7.50 }\n{"txn":null}')
-    assert parsed.others.to_pylist() == [
+    assert parsed.other_actions.to_pylist() == [
         {"version": 7, "line": 0, "kind": "commitInfo", "json": '{"a": [1]}'},
         {"version": 7, "line": 2, "kind": "stranger", "json": "7.50"},
     ]
@@ -161,14 +161,14 @@ def test_kinds_narrow_what_is_kept():
     text = add() + '{"remove":{"path":"r"}}{"protocol":{}}{"metaData":{}}'
     parsed = parse(text, kinds={"protocol", "remove"})
     assert (parsed.adds.num_rows, parsed.removes.num_rows) == (0, 1)
-    assert parsed.others["kind"].to_pylist() == ["protocol"]
-    assert parsed.others["line"].to_pylist() == [2]
+    assert parsed.other_actions["kind"].to_pylist() == ["protocol"]
+    assert parsed.other_actions["line"].to_pylist() == [2]
 
 
 def test_skipped_kinds_are_not_kept():
     parsed = parse('{"commitInfo":{}}' + add() + '{"txn":{}}', skip_others={"commitInfo", "add"})
     assert parsed.adds.num_rows == 0
-    assert parsed.others["kind"].to_pylist() == ["txn"]
+    assert parsed.other_actions["kind"].to_pylist() == ["txn"]
 
 
 def test_a_skipped_torn_action_still_raises():
@@ -218,7 +218,7 @@ def test_extra_fields_may_not_shadow_the_protocols():
 @pytest.mark.parametrize("text", ["", "\n \r\n", "\ufeff", "{}", '{"add":null}', "\ufeff{}\n"])
 def test_commit_without_actions_is_empty(text):
     parsed = parse(text)
-    assert parsed.adds.num_rows == parsed.others.num_rows == 0
+    assert parsed.adds.num_rows == parsed.other_actions.num_rows == 0
 
 
 @pytest.mark.parametrize("joint", ["\n", "\r\n", "x\n", "x \r\n", "\n\n", "", " ", ",\n", "é\n", "\t"])
@@ -242,7 +242,7 @@ def test_object_with_several_actions_returns_each():
     parsed = parse('{"commitInfo":{"x":1},"add":{"path":"p"},"remove":{"path":"r"},"txn":null}')
     assert only(parsed.adds)["line"] == 1
     assert only(parsed.removes)["line"] == 2
-    assert only(parsed.others)["json"] == '{"x":1}'
+    assert only(parsed.other_actions)["json"] == '{"x":1}'
 
 
 def test_last_of_equal_keys_counts():
@@ -358,7 +358,7 @@ def test_long_runs_of_backslashes_are_resolved():
 
 
 def test_deep_nesting_is_rejected_not_followed():
-    assert parse('{"x":' + "[" * 900 + "]" * 900 + "}").others.num_rows == 1
+    assert parse('{"x":' + "[" * 900 + "]" * 900 + "}").other_actions.num_rows == 1
     with pytest.raises(LogError, match="nested"):
         parse('{"x":' + "[" * 100_000)
 
@@ -445,7 +445,7 @@ def test_flipped_bytes_are_rejected_or_read_as_json(flips):
         stray = rest.lstrip(" \t\r")
         if stray and stray[0] not in "{\n":
             rest = stray[1:]
-    others = [(r["kind"], json.loads(r["json"])) for r in parsed.others.to_pylist()]
+    others = [(r["kind"], json.loads(r["json"])) for r in parsed.other_actions.to_pylist()]
     assert others == [(k, v) for k, v in expected if k not in ("add", "remove", "cdc")]
     assert parsed.adds["path"].to_pylist() == [v["path"] for k, v in expected if k == "add"]
     assert parsed.removes["path"].to_pylist() == [v["path"] for k, v in expected if k == "remove"]
@@ -587,7 +587,7 @@ def test_recorded_commits_are_read_as_python_reads_them():
             rest = rest[end:]
             for kind, action in value.items():
                 expected[kind if kind in expected else "other"].append(action)
-        assert [json.loads(t) for t in parsed.others["json"].to_pylist()] == expected["other"], file
+        assert [json.loads(t) for t in parsed.other_actions["json"].to_pylist()] == expected["other"], file
         for kind, table in (("add", parsed.adds), ("remove", parsed.removes), ("cdc", parsed.cdcs)):
             for row, action in zip(table.to_pylist(), expected[kind], strict=True):
                 for name in {"path", "size", "dataChange", "stats", "deletionTimestamp", "baseRowId"} & row.keys():

@@ -571,7 +571,7 @@ def test_external_plugins_actions_and_fields_survive(tmp_path: Path, kind: str) 
         return (
             sorted(files, key=lambda r: r["path"]),
             snapshot.tombstones(["why"]).to_pylist(),
-            [(a["who"], dict(a["notes"]), a.get("n")) for a in snapshot.others("audit")],
+            [(a["who"], dict(a["notes"]), a.get("n")) for a in snapshot.custom_actions("audit")],
         )
 
     before = state(open_snapshot(str(tmp_path), plugins=plugins))
@@ -582,7 +582,7 @@ def test_external_plugins_actions_and_fields_survive(tmp_path: Path, kind: str) 
             (tmp_path / "_delta_log" / f"{version:020d}.json").unlink(missing_ok=True)
         found = open_snapshot(str(tmp_path), 4, plugins=plugins)
         assert state(found) == before
-        assert found.others("passing") == []
+        assert found.custom_actions("passing") == []
 
 
 def test_table_with_an_unknown_writer_feature_gets_no_checkpoint(tmp_path: Path) -> None:

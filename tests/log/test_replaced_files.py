@@ -234,7 +234,7 @@ def test_sound_checkpoint_of_the_same_version_is_kept(place: str, kind: str) -> 
     for _ in range(2):
         result = write_checkpoint(open_snapshot(place, storage_options=options_of(place)))
         if result.path == name:
-            assert result.kept
+            assert result.existed
             assert result.num_adds == 24
     assert storage.identify([name]) == before
     if result.path == name:
@@ -252,7 +252,7 @@ def test_damaged_checkpoint_of_the_same_version_is_written_again(tmp_path: Path,
         file.write_bytes(data[:60] + bytes(len(data) // 2) + data[60 + len(data) // 2 :])
     else:
         file.write_text(damage)
-    assert not write_checkpoint(open_snapshot(tmp_path, table.version), now_ms=table.timestamp_ms(7)).kept
+    assert not write_checkpoint(open_snapshot(tmp_path, table.version), now_ms=table.timestamp_ms(7)).existed
     assert facts(open_snapshot(tmp_path)) == expected
 
 
@@ -265,7 +265,7 @@ def test_writers_of_one_checkpoint_at_once_leave_the_first_one(place: str) -> No
     def write(snapshot: Snapshot) -> None:
         barrier.wait()
         result = write_checkpoint(snapshot)
-        seen.append((snapshot.engine.storage.identify([result.path]), result.kept))
+        seen.append((snapshot.engine.storage.identify([result.path]), result.existed))
 
     threads = [threading.Thread(target=write, args=(s,)) for s in opened]
     for thread in threads:

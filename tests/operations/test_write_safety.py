@@ -94,7 +94,7 @@ def test_interrupt_after_the_commit_deletes_nothing(uri: str, monkeypatch: pytes
         raise error
 
     write_deltalake(uri, pa.table({"a": [1]}))
-    monkeypatch.setattr(transactions, "follow_up", interrupted)
+    monkeypatch.setattr(transactions, "run_post_commit", interrupted)
     with pytest.raises(error):
         write_deltalake(uri, pa.table({"a": [2]}), mode="append")
     assert rows(uri) == ["{'a': 1}", "{'a': 2}"]

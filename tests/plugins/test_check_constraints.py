@@ -27,7 +27,7 @@ from delta_core.protocol.actions import Metadata
 from delta_core.protocol.types import ArrayType, Field, PrimitiveType, StructType, type_to_json
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, table_state
-from delta_plugins.check_constraints.verbs import add_constraint
+from delta_plugins.check_constraints.operations import add_constraint
 from tests.plugins.written import append, begin, create, files_of, overwrite, peer_rows, rows
 
 NAME = "checkConstraints"
@@ -220,7 +220,7 @@ def test_operation_is_found_by_name(uri: str) -> None:
             return open_snapshot(uri)
 
     table = DeltaTable(uri)
-    assert table.verb("add_constraint")({"more": "id < 100"}) == 1
+    assert table.operation("add_constraint")({"more": "id < 100"}) == 1
     assert add_constraint(Face(), {"most": "id < 1000"}) == 2
 
 
@@ -232,11 +232,11 @@ def test_operation_adds_its_feature_to_a_table_without_it(tmp_path: Path) -> Non
     table = DeltaTable(plain)
     transaction = table.snapshot().begin("SET TBLPROPERTIES")
     transaction.set_metadata(replace(transaction.table.metadata, configuration={"delta.constraints.low": "id > 0"}))
-    with pytest.raises(UnsupportedOperationError, match=r"table\.verb\('add_constraint'\)"):
+    with pytest.raises(UnsupportedOperationError, match=r"table\.operation\('add_constraint'\)"):
         transaction.commit()
     with pytest.raises(ConstraintViolationError, match="low"):
-        table.verb("add_constraint")({"low": "id > 1"})
-    assert table.verb("add_constraint")({"low": "id > 0"}) == 2
+        table.operation("add_constraint")({"low": "id > 1"})
+    assert table.operation("add_constraint")({"low": "id > 0"}) == 2
     with pytest.raises(ConstraintViolationError, match="low"):
         append(plain, {"id": [0]})
 

@@ -27,7 +27,7 @@ from delta_core.protocol.types import Field, StructType
 from delta_core.snapshot import open_context, open_snapshot
 from delta_core.testing.feature_contract import table_state
 from delta_plugins.clustering.logic import clustering_columns
-from delta_plugins.clustering.verbs import cluster_by
+from delta_plugins.clustering.operations import cluster_by
 from tests.plugins.written import append, begin, create, peer_rows, rows
 
 INNER = {"type": "struct", "fields": [{"name": "x", "type": "long", "nullable": True, "metadata": {}}]}

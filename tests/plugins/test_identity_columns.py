@@ -27,7 +27,7 @@ from delta_core.testing.feature_contract import ExampleTable, FeatureContract, a
 from delta_core.write.files import write_files
 from delta_core.write.source import open_source
 from delta_plugins.identity_columns.logic import Identity
-from delta_plugins.identity_columns.verbs import sync_identity
+from delta_plugins.identity_columns.operations import sync_identity
 from tests.plugins.written import append, begin, create, field_metadata, overwrite, peer_rows, rows
 
 NAME = "identityColumns"

@@ -57,4 +57,4 @@ def test_table_of_the_draft_returns_ids_and_its_high_water_mark(tmp_path: Path) 
     snapshot = open_snapshot(table.uri)
     found = snapshot.scan(metadata=["_row_id"]).to_table().to_pylist()
     assert sorted((r["id"], r["_row_id"]) for r in found) == [(1, 5), (2, 6), (3, 5), (4, 8)]
-    assert snapshot.others("rowIdHighWaterMark") == [{"highWaterMark": 8, "preservedRowIds": False}]
+    assert snapshot.custom_actions("rowIdHighWaterMark") == [{"highWaterMark": 8, "preservedRowIds": False}]

@@ -208,5 +208,5 @@ def test_draft_returns_ids_behind_its_mark_and_rebases_them(tmp_path: Path) -> N
     append(uri, pa.table({"id": [3, 4], "kind": ["a", "a"]}))
     assert slow.commit().attempts == 2
     assert draft_ids(uri) == {1: 0, 2: 1, 3: 2, 4: 3, 5: 4}
-    assert open_snapshot(uri).others("rowIdHighWaterMark") == [{"highWaterMark": 4, "preservedRowIds": True}]
+    assert open_snapshot(uri).custom_actions("rowIdHighWaterMark") == [{"highWaterMark": 4, "preservedRowIds": True}]
     assert open_snapshot(uri).protocol.writer_features == ("appendOnly", "delta.rowIds", "invariants")

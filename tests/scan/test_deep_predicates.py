@@ -84,7 +84,7 @@ def test_deeper_text_is_rejected_with_the_limit(table: Snapshot, name: str) -> N
         ("~ " * 3_001 + "x = -3", [2]),
     ],
 )
-def test_operators_in_a_row_give_the_rows_of_one_or_two(table: Snapshot, text: str, expected: list[int]) -> None:
+def test_operators_in_a_row_return_the_rows_of_one_or_two(table: Snapshot, text: str, expected: list[int]) -> None:
     assert sorted(table.scan(predicate=text).to_table().column("x").to_pylist()) == expected
 
 

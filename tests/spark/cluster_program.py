@@ -176,17 +176,17 @@ def waits_before_its_commit(spark: Any, root: Path) -> None:
     """Stop between the job and the commit, if the test kills this process."""
     from delta_core.spark.write import modes as module
 
-    path = root / "held"
+    path = root / "internal_values"
     write(spark.range(3), path)
     before, original = parquet_files(path), module.write_frame
 
-    def held(*args: Any, **how: Any) -> Any:
+    def waiting(*args: Any, **how: Any) -> Any:
         found = original(*args, **how)
         tell("waits_before_its_commit", written=len(parquet_files(path) - before))
         time.sleep(600)
         return found
 
-    module.write_frame = held
+    module.write_frame = waiting
     write(spark.range(100, 110, 1, 2), path, "append")
 
 

@@ -35,7 +35,7 @@ def reads(spark: Any, uri: str) -> None:
     same(found, snapshot.scan(predicate=others).to_table())
     same(read(spark, uri, vector_bytes=0), snapshot.scan().to_table())
     if snapshot.state.is_active("changeDataFeed"):
-        same(read_changes(spark, uri, 1), DeltaTable(uri).verb("changes")(1).to_table())
+        same(read_changes(spark, uri, 1), DeltaTable(uri).operation("changes")(1).to_table())
 
 
 def rows(path: Path) -> list[tuple[object, ...]]:

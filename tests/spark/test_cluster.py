@@ -119,7 +119,7 @@ def test_cancelled_job_leaves_the_table_as_it_was(cluster: Cluster) -> None:
 
 def test_files_of_a_driver_that_died_before_its_commit_are_not_read(cluster: Cluster, spark: Any) -> None:
     root, found = cluster
-    path = root / "held"
+    path = root / "internal_values"
     assert found["waits_before_its_commit"]["written"] == 2
     assert len(on_disk(path) - live(path)) == 2
     assert ids(path) == [0, 1, 2]

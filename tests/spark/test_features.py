@@ -46,7 +46,7 @@ FEEDS = present(
 def test_change_feed_has_the_rows_of_the_arrow_engine(spark: Any, name: str, route: Any) -> None:
     uri, feed = str(path_of(name)), named(name)["cdf"]
     found = read_changes(spark, uri, feed["start"], feed["end"], route=route).toArrow()
-    expected = DeltaTable(uri).verb("changes")(feed["start"], feed["end"]).to_table()
+    expected = DeltaTable(uri).operation("changes")(feed["start"], feed["end"]).to_table()
     assert expected.num_rows == feed["rows"]
     assert_same_rows(plain(found), plain(expected))
 

@@ -25,7 +25,7 @@ COLUMNS = ["path", "size", "stats"]
 
 @pytest.fixture(autouse=True)
 def nothing_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held, "_held", {})
+    monkeypatch.setattr(held, "_cached", {})
 
 
 def rows(*numbers: int) -> pa.Table:
@@ -179,19 +179,19 @@ def test_other_options_and_zones_have_snapshots_of_their_own(uri: str) -> None:
 def test_what_is_kept_is_bounded(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = SimpleNamespace(conf={SETTING: "0"})
     assert opened(uri, nothing) is not opened(uri, nothing)
-    assert not held._held
+    assert not held._cached
     first = opened(uri)
     assert first.nbytes
     first.files.columns(COLUMNS)
     assert opened(uri, SimpleNamespace(conf={SETTING: str(first.nbytes)})) is first
     opened(uri, SimpleNamespace(conf={SETTING: str(first.nbytes - 1)}))
-    assert not held._held
+    assert not held._cached
     monkeypatch.setattr(held, "MOST_TABLES", 2)
     others = [str(tmp_path / name) for name in "abc"]
     for other in others:
         write_deltalake(other, rows(1))
         opened(other)
-    assert [key.uri for key in held._held] == others[1:]
+    assert [key.uri for key in held._cached] == others[1:]
 
 
 def test_threads_share_a_snapshot(uri: str) -> None:

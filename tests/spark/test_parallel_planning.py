@@ -75,7 +75,7 @@ def nothing_held() -> Iterator[None]:
 
 
 def drop_held() -> None:
-    for key in list(replay_cache._held):
+    for key in list(replay_cache._cached):
         replay_cache.forget(key)
 
 
@@ -370,9 +370,9 @@ def test_versions_of_a_table_share_one_checkpoint_and_tables_are_bounded(spark: 
             assert read(spark, made.uri, parallel_from=0).where(where).count() == 1
         made.append([{"id": i, "x": "b"}])
         assert read(spark, made.uri, parallel_from=0).where(f"id = {i} and x > ' '").count() == 2
-        assert len(replay_cache._held) == min(i + 1, replay_cache.MOST_CHECKPOINTS)
+        assert len(replay_cache._cached) == min(i + 1, replay_cache.MOST_CHECKPOINTS)
         assert stored().size() - before <= replay_cache.MOST_CHECKPOINTS
-    assert {Path(k.uri).name for k in replay_cache._held} == {f"t{i}" for i in range(2, 6)}
+    assert {Path(k.uri).name for k in replay_cache._cached} == {f"t{i}" for i in range(2, 6)}
 
 
 def test_a_table_made_again_at_the_same_place_is_another(spark: Any, tmp_path: Path) -> None:
@@ -393,7 +393,7 @@ def test_checkpoint_that_cant_be_read_is_named_as_on_the_driver(spark: Any, smal
         with pytest.raises(CheckpointError, match=r"checkpoint\.parquet can't be read") as caught:
             read(spark, small.uri, parallel_from=least)
         assert str(caught.value.facts["path"]).endswith(".checkpoint.parquet")
-    assert not replay_cache._held
+    assert not replay_cache._cached
 
 
 def test_checkpoint_that_vanishes_is_missing(spark: Any, small: TableBuilder) -> None:

@@ -119,7 +119,7 @@ def wide(tmp_path_factory: Any) -> Path:
     root: Path = tmp_path_factory.mktemp("wide")
     schema = {"id": "long", "amount": "decimal(12,2)", "s": "string", "small": "integer", "p": "date"}
     rows = [{"id": n, "amount": None, "s": f"{n:050}", "small": n, "p": None} for n in range(4_000)]
-    TableBuilder(root / "bare").create(schema).append(rows, files=4)
+    TableBuilder(root / "without_nullability").create(schema).append(rows, files=4)
     made = TableBuilder(root / "marked").create(schema, features=["deletionVectors"], column_mapping="name")
     made.append(rows, files=4).delete_rows(lambda r: r["id"] % 10 == 0)
     made = TableBuilder(root / "parts").create(schema, partition_by=["p"], features=["rowTracking", "domainMetadata"])
@@ -136,7 +136,7 @@ def stored_bytes(table: Path, first: str = "") -> int:
     return sum(f.stat().st_size for f in files if f.name.startswith(first))
 
 
-@pytest.mark.parametrize("name", ["bare", "marked", "parts"])
+@pytest.mark.parametrize("name", ["without_nullability", "marked", "parts"])
 def test_size_is_that_of_the_files_whatever_columns_spark_does_not_show(spark: Any, wide: Path, name: str) -> None:
     size = stored_bytes(wide / name)
     assert planned_bytes(read(spark, wide / name)) == pytest.approx(size, abs=1)
@@ -144,7 +144,7 @@ def test_size_is_that_of_the_files_whatever_columns_spark_does_not_show(spark: A
     assert planned_bytes(read(spark, wide / name).where("length(s) > 1")) == pytest.approx(size, abs=1)
 
 
-@pytest.mark.parametrize("name", ["bare", "marked", "parts"])
+@pytest.mark.parametrize("name", ["without_nullability", "marked", "parts"])
 def test_size_is_scaled_by_the_columns_read_however_they_are_chosen(spark: Any, wide: Path, name: str) -> None:
     size, whole = stored_bytes(wide / name), 8 + 8 + 8 + 20 + 4 + 4
     expected = size * (8 + 4) / whole
@@ -155,14 +155,14 @@ def test_size_is_scaled_by_the_columns_read_however_they_are_chosen(spark: Any, 
     )
 
 
-@pytest.mark.parametrize("name", ["bare", "marked"])
+@pytest.mark.parametrize("name", ["without_nullability", "marked"])
 def test_size_is_that_of_the_files_that_a_filter_leaves(spark: Any, wide: Path, name: str) -> None:
     left = stored_bytes(wide / name, "part-00000")
     assert planned_bytes(read(spark, wide / name).where("id < 1000")) == pytest.approx(left, abs=1)
 
 
 @pytest.mark.parametrize(("factor", "join"), [(0.9, "SortMergeJoinExec"), (1.1, "BroadcastHashJoinExec")])
-@pytest.mark.parametrize("name", ["bare", "marked", "parts"])
+@pytest.mark.parametrize("name", ["without_nullability", "marked", "parts"])
 def test_tables_are_broadcast_by_the_size_of_their_files(
     spark: Any, wide: Path, name: str, factor: float, join: str
 ) -> None:

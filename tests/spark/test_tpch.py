@@ -28,7 +28,7 @@ _EXTRA = -1
 def tables(tmp_path_factory: Any) -> Path:
     """The tables as they are, and with mapped names and some rows more that vectors drop again."""
     root: Path = tmp_path_factory.mktemp("tpch")
-    make_tpch(root / "bare", Sizes(SMALL / SCALE))
+    make_tpch(root / "without_nullability", Sizes(SMALL / SCALE))
     for name in TABLES:
         rows = tpch_table(SMALL, name)
         key = rows.column_names[0]
@@ -75,19 +75,19 @@ def close(a: Any, b: Any) -> bool:
 @pytest.mark.parametrize("query", sorted(QUERIES, key=lambda q: int(q[1:])))
 def test_query_is_planned_as_on_plain_parquet_and_finds_the_same_rows(spark: Any, tables: Path, query: str) -> None:
     sides = {
-        "plain": {t: spark.read.parquet(str(tables / "bare" / t)) for t in TABLES},
-        "bare": {t: read(spark, tables / "bare" / t) for t in TABLES},
+        "plain": {t: spark.read.parquet(str(tables / "without_nullability" / t)) for t in TABLES},
+        "without_nullability": {t: read(spark, tables / "without_nullability" / t) for t in TABLES},
         "mapped": {t: read(spark, tables / "mapped" / t) for t in TABLES},
     }
     # as if the tables were large: some sides are broadcast, some are not
-    limit = _bytes(tables / "bare" / "orders") // 3
+    limit = _bytes(tables / "without_nullability" / "orders") // 3
     with setting(spark, spark__sql__autoBroadcastJoinThreshold=limit):
         frames = {side: registered(found, spark, query) for side, found in sides.items()}
         shapes = {side: shape(frame) for side, frame in frames.items()}
-        assert shapes["bare"] == shapes["plain"]
+        assert shapes["without_nullability"] == shapes["plain"]
         expected = [tuple(r) for r in frames["plain"].collect()]
         assert expected
-        for side in ("bare", "mapped"):
+        for side in ("without_nullability", "mapped"):
             found = [tuple(r) for r in frames[side].collect()]
             assert len(found) == len(expected)
             assert all(close(x, y) for a, b in zip(found, expected, strict=True) for x, y in zip(a, b, strict=True))

@@ -38,7 +38,7 @@ def _register(table: DeltaTable, **arguments: Any) -> None:
         (lambda t: t.scan(predicate="AMOUT > 1"), "Did you mean 'amount'?"),
         (lambda t: t.scan(metadata=["_file_pth"]), "Did you mean '_file_path'?"),
         (lambda t: t.snapshot().scan().files(["pth"]), "Did you mean 'path'?"),
-        (lambda t: t.verb("add_constrain"), "Did you mean 'add_constraint'?"),
+        (lambda t: t.operation("add_constrain"), "Did you mean 'add_constraint'?"),
         (lambda t: DeltaTable.create(t.table_uri + "n", t.schema(), partition_by=["ids"]), "Did you mean 'id'?"),
         (lambda t: DeltaTable.create(t.table_uri + "n", t.schema(), features=["deletionVector"]), "'deletionVectors'?"),
         (

@@ -426,14 +426,14 @@ def test_operation_of_a_feature_that_the_table_lacks_names_the_feature(builder: 
     with pytest.raises(UnsupportedOperationError, match="changeDataFeed"):
         DeltaTable(builder.uri).load_cdf()
     with pytest.raises(UnsupportedOperationError, match="no plugin"):
-        DeltaTable(builder.uri).verb("fly")
+        DeltaTable(builder.uri).operation("fly")
     with pytest.raises(UnsupportedOperationError, match="Did you mean 'add_constraint'"):
-        DeltaTable(builder.uri).verb("add_constraints")
+        DeltaTable(builder.uri).operation("add_constraints")
 
 
 def test_operation_is_bound_to_the_version_that_is_loaded(fed: TableBuilder) -> None:
     table = DeltaTable(fed.uri, version=2)
-    assert table.verb("changes")(1).count() == 2
+    assert table.operation("changes")(1).count() == 2
 
 
 # --- formats and the package ---------------------------------------------------------------

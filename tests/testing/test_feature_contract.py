@@ -189,7 +189,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         "FEATURE.after names",
     ),
     "an operation that leads nowhere": (
-        lambda: Plugin(replace(FEATURE, verbs={"go": "tests.testing.honest_plugin:gone"})),
+        lambda: Plugin(replace(FEATURE, operations={"go": "tests.testing.honest_plugin:gone"})),
         "importing its operation 'go' from ",
     ),
     "a writer feature that hides rows": (

@@ -411,9 +411,9 @@ def test_hidden_column_lies_in_files_that_hold_values_of_it_and_not_in_rows(make
 def test_moved_rows_without_what_is_carried_are_rejected(make: Make) -> None:
     carried = HiddenColumn("asking", "_hidden-1", LONG, Literal(None, LONG), carries="_mark")
     table = make({"id": "long"}, carried, MARK)
-    snapshot, _ = append(table, pa.table({"id": [1], "_hidden-1": [10]}), kept=True)
+    snapshot, _ = append(table, pa.table({"id": [1], "_hidden-1": [10]}), moved=True)
     with pytest.raises(InvalidArgumentError, match="without _mark"):
-        append(snapshot, pa.table({"id": [1]}), kept=True)
+        append(snapshot, pa.table({"id": [1]}), moved=True)
 
 
 def test_hidden_column_is_recomputed_from_others(make: Make) -> None:

@@ -21,10 +21,10 @@ from delta_core.spark.plan import private
 from delta_core.spark.plan.files import Rows
 from delta_core.spark.plan.listing import FileListing
 from delta_core.spark.plan.names import VECTOR, WANTED, constant_name
-from delta_core.spark.plan.pruning import FilePruner, FilterReader
+from delta_core.spark.plan.pruning import FilterReader, SparkFilePruner
 from delta_core.spark.types import row_width, shown_schema, spark_schema, spark_type
 
-__all__ = ["MOST_ROWS", "IndexedRelation", "VectorForm", "constant_schema", "held", "read_indexed"]
+__all__ = ["MOST_ROWS", "IndexedRelation", "VectorForm", "constant_schema", "internal_values", "read_indexed"]
 
 #: A vector is one bit a row as long as that takes no more than so many times what the log's own form takes.
 _BITS_PER_STORED = 4
@@ -84,13 +84,13 @@ def read_indexed(spark: Any, relation: IndexedRelation, listing: FileListing) ->
     """Return the raw columns and constants of all rows that are not dropped."""
     scan = relation.scan
     vectors = _form(listing)
-    pruner = FilePruner(scan, listing.files, FilterReader(scan, relation.shown, relation.logical))
+    pruner = SparkFilePruner(scan, listing.files, FilterReader(scan, relation.shown, relation.logical))
 
     def ask(request: str) -> str | None:
-        verb, _, rest = request.partition(" ")
-        if verb == "size":
+        action, _, rest = request.partition(" ")
+        if action == "size":
             return str(listing.size())
-        if verb == "files":
+        if action == "files":
             left = pruner(rest)
             return None if left is None else listing.write(left)
         return vectors.write(listing.rows([int(n) for n in rest.split()]), listing.path)
@@ -108,8 +108,8 @@ def constant_schema(scan: Scan, vectors: VectorForm) -> T.StructType:
     return T.StructType(fields + [T.StructField(name, T.BinaryType()) for name in vectors.columns])
 
 
-def held(column: pa.Array) -> pa.Array:
-    """Return values as Spark holds them inside a row: times as integers."""
+def internal_values(column: pa.Array) -> pa.Array:
+    """Return values as Spark stores them inside a row: times as integers."""
     if pa.types.is_timestamp(column.type):
         return column.cast(pa.int64())
     if pa.types.is_date32(column.type):

@@ -17,7 +17,7 @@ from delta_core.protocol.types import DataType, PrimitiveType, StructType, parse
 from delta_core.scan.scan import Scan
 from delta_core.spark.plan.names import constant_name
 
-__all__ = ["FilePruner", "FilterReader"]
+__all__ = ["SparkFilePruner", "FilterReader"]
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _FUNCTIONS = frozenset(("isnull", "isnotnull", "startswith", "in", "=", "<=>", "<", "<=", ">", ">="))
@@ -83,7 +83,7 @@ class FilterReader:
         return Column(path)
 
 
-class FilePruner:
+class SparkFilePruner:
     """Chooses files of a set for a filter over the raw columns."""
 
     def __init__(self, scan: Scan, files: FileSet, filters: FilterReader) -> None:

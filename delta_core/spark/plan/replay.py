@@ -52,10 +52,10 @@ from delta_core.spark.plan.checkpoint_frame import (
     vector_id,
 )
 from delta_core.spark.plan.files import Rows, check_rows, hadoop_path, root_of
-from delta_core.spark.plan.indexed_route import IndexedRelation, VectorForm, constant_schema, held
+from delta_core.spark.plan.indexed_route import IndexedRelation, VectorForm, constant_schema, internal_values
 from delta_core.spark.plan.names import VECTOR as VECTOR_COLUMN
 from delta_core.spark.plan.pruning import FilterReader
-from delta_core.spark.plan.replay_cache import CheckpointKey, Facts, Held, forget, held_checkpoint
+from delta_core.spark.plan.replay_cache import CachedCheckpoint, CheckpointKey, Facts, cached_checkpoint, forget
 from delta_core.spark.types import spark_type
 
 __all__ = ["LEAST_ACTIONS", "MOST_CORES", "SETTING", "Replay", "plan_replay"]
@@ -198,7 +198,7 @@ class Replay:
         return self._reading(self._found_facts)
 
     def _found_facts(self) -> Facts:
-        checkpoint = self._held(())
+        checkpoint = self._cached(())
         version = self._scan.source.state.version
         found = checkpoint.facts.get(version)
         if found is None:
@@ -206,7 +206,7 @@ class Replay:
             checkpoint.remember(version, found)
         return found
 
-    def _sum(self, checkpoint: Held) -> Facts:
+    def _sum(self, checkpoint: CachedCheckpoint) -> Facts:
         every = self._all_live(checkpoint, SkippingPlan(None, None))
         marked = F.col("vector").isNotNull()
         records = F.col("records")
@@ -244,19 +244,19 @@ class Replay:
 
     # --- the job ---------------------------------------------------------------------------
 
-    def _held(self, statistics: tuple[FileStatistic, ...]) -> Held:
+    def _cached(self, statistics: tuple[FileStatistic, ...]) -> CachedCheckpoint:
         base = self._base
         shape = Shape(base.partitions, base.constants, base.vectors, statistics)
-        return held_checkpoint(self._spark, self._key, self._files, shape)
+        return cached_checkpoint(self._spark, self._key, self._files, shape)
 
     def _select(self, asked: SkippingPlan, vectors: VectorForm) -> Any:
         """Return the files that a filter leaves, for the driver."""
         tests = _Tests(self._spark, self._scan, asked)
-        found = self._reading(lambda: self._collect(self._held(tests.statistics), asked, vectors))
+        found = self._reading(lambda: self._collect(self._cached(tests.statistics), asked, vectors))
         self._handed.rows = found
         return found
 
-    def _collect(self, checkpoint: Held, asked: SkippingPlan, vectors: VectorForm) -> Any:
+    def _collect(self, checkpoint: CachedCheckpoint, asked: SkippingPlan, vectors: VectorForm) -> Any:
         spark, scan = self._spark, self._scan
         state = scan.source.state
         kinds = ""
@@ -277,7 +277,7 @@ class Replay:
             if isinstance(leaf, PartitionValue) and (texts := found.texts(i)):
                 zone, text = scan.source.timezone, pa.array(texts, pa.string())
                 values = parse_partition_values(text, leaf.type, zone, column=leaf.name, types=state.types)
-                found.type(i, spark.createDataFrame(pa.table({"value": held(values)})))
+                found.type(i, spark.createDataFrame(pa.table({"value": internal_values(values)})))
         self._place(found)
         root = root_of(self._uri)
         return found.finish(root, hadoop_path(root))
@@ -294,7 +294,7 @@ class Replay:
             place = self._uri(name)
             found.place(path, place, hadoop_path(place), sizes.get(path, 0))
 
-    def _all_live(self, checkpoint: Held, asked: SkippingPlan) -> DataFrame:
+    def _all_live(self, checkpoint: CachedCheckpoint, asked: SkippingPlan) -> DataFrame:
         """Return the live files that a filter leaves: those of newer commits, then the checkpoint's."""
         tests = _Tests(self._spark, self._scan, asked)
         older = tests.apply(checkpoint.frame, checkpoint.shape)

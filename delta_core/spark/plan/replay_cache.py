@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from delta_core.engines.interface import CheckpointHandle, FileIdentity
 from delta_core.spark.plan.checkpoint_frame import Shape, read_checkpoint
 
-__all__ = ["MOST_CHECKPOINTS", "Facts", "Held", "CheckpointKey", "forget", "held_checkpoint"]
+__all__ = ["MOST_CHECKPOINTS", "Facts", "CachedCheckpoint", "CheckpointKey", "forget", "cached_checkpoint"]
 
 #: Checkpoints that are kept; the one that was requested the longest time ago goes first.
 MOST_CHECKPOINTS = 4
@@ -55,7 +55,7 @@ class Facts(NamedTuple):
     largest: int
 
 
-class Held(Struct):
+class CachedCheckpoint(Struct):
     """A checkpoint's file actions, as far as they were requested."""
 
     session: Any
@@ -70,18 +70,20 @@ class Held(Struct):
             del self.facts[next(iter(self.facts))]
 
 
-_held: dict[CheckpointKey, Held] = {}
+_cached: dict[CheckpointKey, CachedCheckpoint] = {}
 _lock = threading.Lock()
 
 
-def held_checkpoint(spark: Any, key: CheckpointKey, files: Mapping[str, CheckpointHandle], shape: Shape) -> Held:
+def cached_checkpoint(
+    spark: Any, key: CheckpointKey, files: Mapping[str, CheckpointHandle], shape: Shape
+) -> CachedCheckpoint:
     """Return a checkpoint with at least the columns of a shape; it is read when a query first needs it.
 
     A shape that is larger than what is held takes its place, so that each checkpoint is kept once.
     """
     session = spark._jsparkSession
     with _lock:
-        found = _held.pop(key, None)
+        found = _cached.pop(key, None)
         if found is not None and not (found.session.equals(session) and found.shape.covers(shape)):
             if found.session.equals(session):
                 shape = found.shape.joined(shape, _MOST_LEAVES)
@@ -89,28 +91,28 @@ def held_checkpoint(spark: Any, key: CheckpointKey, files: Mapping[str, Checkpoi
             found = None
         if found is None:
             _drop_namesakes(key)
-            found = Held(session, read_checkpoint(spark, files, shape).persist(), shape)
-        _held[key] = found
+            found = CachedCheckpoint(session, read_checkpoint(spark, files, shape).persist(), shape)
+        _cached[key] = found
         # what another application kept went with it
-        for old in [k for k in _held if k.application != key.application]:
-            del _held[old]
-        while len(_held) > MOST_CHECKPOINTS:
-            _held.pop(next(iter(_held))).frame.unpersist()
+        for old in [k for k in _cached if k.application != key.application]:
+            del _cached[old]
+        while len(_cached) > MOST_CHECKPOINTS:
+            _cached.pop(next(iter(_cached))).frame.unpersist()
         return found
 
 
 def _drop_namesakes(key: CheckpointKey) -> None:
     """Drop other checkpoints in files of the same names: Spark takes files of one name for the same."""
     names = {name for name, *_ in key.files}
-    others = [k for k in _held if (k.application, k.uri) == (key.application, key.uri) and k != key]
+    others = [k for k in _cached if (k.application, k.uri) == (key.application, key.uri) and k != key]
     for old in others:
         if not names.isdisjoint(name for name, *_ in old.files):
-            _held.pop(old).frame.unpersist()
+            _cached.pop(old).frame.unpersist()
 
 
 def forget(key: CheckpointKey) -> None:
     """Drop a checkpoint that turned out to be unreadable."""
     with _lock:
-        found = _held.pop(key, None)
+        found = _cached.pop(key, None)
     if found is not None:
         found.frame.unpersist()

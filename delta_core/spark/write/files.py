@@ -71,7 +71,7 @@ def write_frame(
     options: FrameOptions,
     *,
     data_change: bool = True,
-    kept: bool = False,
+    moved: bool = False,
     changes: bool = False,
 ) -> Written:
     """Write rows as data files (or change files) of a table, in one Spark job; no rows make no file.
@@ -89,7 +89,7 @@ def write_frame(
         The job failed otherwise. Whatever was written is deleted.
     """
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
-    prepared = physical_rows(engine, plan, rows, zone, kept=kept, changes=changes, plain=options.plain)
+    prepared = physical_rows(engine, plan, rows, zone, moved=moved, changes=changes, plain=options.plain)
     job = Job(spark, engine.storage, _directory(plan, changes), _parquet_options(plan, options), options.plain)
     optimize = plan.table.flag("delta.autoOptimize.optimizeWrite") if options.optimize is None else options.optimize
     frame = _balanced(prepared) if optimize or prepared.is_scattered else prepared.frame

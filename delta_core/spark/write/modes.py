@@ -122,7 +122,7 @@ class _FrameWrite(TableWrite):
     def write_kept(self, plan: WritePlan, rows: Scan, carried: Mapping[str, str]) -> Written:
         """Write rows of the table again, read and written by Spark."""
         found = frame(self.spark, rows)
-        return self._write(plan, _renamed(found, carried), kept=True)
+        return self._write(plan, _renamed(found, carried), moved=True)
 
     def write_changes(self, plan: WritePlan, changes: Sequence[tuple[Scan, str]]) -> Written:
         """Write change files."""
@@ -190,7 +190,7 @@ class _FrameWrite(TableWrite):
         carried = {h.carries: h.name for h in plan.hidden if h.on_rewrite == "carry" and h.carries}
         old = frame(self.spark, base.scan(metadata=tuple(carried), files=touched)).alias("t")
         kept = old.join(source, self._condition(base.schema), "left_anti")
-        self._stage_kept(self._write(plan, _renamed(kept, carried), kept=True))
+        self._stage_kept(self._write(plan, _renamed(kept, carried), moved=True))
         if plan.capture is not None:
             every = frame(self.spark, base.scan(files=touched)).alias("t")
             gone = every.join(source, self._condition(base.schema), "left_semi")

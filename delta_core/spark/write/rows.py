@@ -28,7 +28,7 @@ from delta_core.spark.plan import private
 from delta_core.spark.plan.joined_route import never
 from delta_core.spark.types import reshape, spark_type
 from delta_core.spark.write.checks import Condition, enforced, schema_conditions, shown_row
-from delta_core.spark.write.values import bare, converted, loose, without_void
+from delta_core.spark.write.values import as_nullable, converted, without_nullability, without_void
 from delta_core.write.apply import PrepareRows
 from delta_core.write.layout import arrow_type
 from delta_core.write.names import HIVE_NULL
@@ -97,7 +97,7 @@ def physical_rows(
     rows: DataFrame,
     zone: str,
     *,
-    kept: bool = False,
+    moved: bool = False,
     changes: bool = False,
     plain: bool = False,
 ) -> PhysicalRows:
@@ -119,19 +119,19 @@ def physical_rows(
     UnsupportedExpressionError
         A rule reads timestamps by the session's zone, which is not UTC.
     """
-    return _Preparation(engine, plan, rows, zone, kept, changes, plain).build()
+    return _Preparation(engine, plan, rows, zone, moved, changes, plain).build()
 
 
 class _Preparation:
     def __init__(
-        self, engine: Engine, plan: WritePlan, rows: DataFrame, zone: str, kept: bool, changes: bool, plain: bool
+        self, engine: Engine, plan: WritePlan, rows: DataFrame, zone: str, moved: bool, changes: bool, plain: bool
     ) -> None:
         table = plan.table
         self._is_plain = plain or not private.is_available(rows.sparkSession)
         self._is_scattered = False
         self._plan, self._rows, self._zone, self._changes = plan, rows, zone, changes
         self._types = table.types
-        self._old = kept or changes
+        self._old = moved or changes
         self._fields = {f.name: f for f in table.schema.fields}
         self._empty_is_null = frozenset(empty_is_null(table))
         self._extra = {r.name: r.type for r in plan.hidden if r.on_rewrite == "carry"}
@@ -139,7 +139,7 @@ class _Preparation:
             self._extra[plan.capture.change_column] = PrimitiveType("string")
         found = given_schema(rows)
         # the same rows are taken and rejected as by the Arrow engine
-        self._prepared = PrepareRows(plan, self._arrow_schema(found), engine.evaluator, kept=kept, changes=changes)
+        self._prepared = PrepareRows(plan, self._arrow_schema(found), engine.evaluator, moved=moved, changes=changes)
         lower = {n.lower(): n for n in (*self._fields, *self._extra)}
         self._given = {lower[f.name.lower()]: f for f in found.fields}
 
@@ -193,7 +193,7 @@ class _Preparation:
                 column = converted(F.col(quote_name(given.name)), given.type, t, self._types, (name,))
                 column = self._without_empty(name, column)
             else:
-                column = F.lit(None).cast(spark_type(loose(t), self._types))
+                column = F.lit(None).cast(spark_type(as_nullable(t), self._types))
             out.append(column.alias(name))
         return out
 
@@ -224,7 +224,7 @@ class _Preparation:
 
     def _filled(self, rows: DataFrame, rule: FillColumn) -> DataFrame:
         name = rule.column[0]
-        target = spark_type(loose(self._fields[name].type), self._types)
+        target = spark_type(as_nullable(self._fields[name].type), self._types)
         made = self._expression(rule.expression, f"column {name}").cast(target)
         if rule.when == "null" and name in self._given:
             made = F.coalesce(F.col(quote_name(name)), made)
@@ -292,16 +292,16 @@ class _Preparation:
                 column = F.col(quote_name(rule.name))
             else:
                 column = self._expression(rule.expression, f"hidden column {rule.name}")
-            column = column.cast(spark_type(loose(rule.type), self._types))
+            column = column.cast(spark_type(as_nullable(rule.type), self._types))
             data.append((rule.name, column, {} if rule.field_id is None else {FIELD_ID: rule.field_id}))
         return data
 
     def _column(self, logical: Field, physical: Field) -> tuple[str, Column, dict[str, Any]]:
         _check_ids(physical)
-        whole, slim = loose(logical.type), without_void(loose(logical.type))
-        stored = without_void(loose(physical.type))
+        whole, slim = as_nullable(logical.type), without_void(as_nullable(logical.type))
+        stored = without_void(as_nullable(physical.type))
         column = F.col(quote_name(logical.name))
-        if bare(whole) != bare(slim):
+        if without_nullability(whole) != without_nullability(slim):
             column = reshape(column, whole, slim, self._types)
         if not isinstance(stored, PrimitiveType):
             # by place: names and ids of what lies below are those of the files

@@ -24,7 +24,7 @@ from delta_core.protocol.types import (
 )
 from delta_core.spark.types import spark_type
 
-__all__ = ["BAD_VALUE", "converted", "loose", "without_void"]
+__all__ = ["BAD_VALUE", "converted", "as_nullable", "without_void"]
 
 #: What the message of a value that does not fit begins with.
 BAD_VALUE = "delta_core value: "
@@ -33,13 +33,13 @@ _VOID = PrimitiveType("void")
 _EPOCH, _NTZ_EPOCH = "TIMESTAMP '1970-01-01 00:00:00Z'", "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
 
-def loose(t: DataType) -> DataType:
+def as_nullable(t: DataType) -> DataType:
     """Return a type with every part nullable and no metadata but what physical fields carry."""
     if isinstance(t, StructType):
-        return StructType(Field(f.name, loose(f.type), True, f.metadata) for f in t.fields)
+        return StructType(Field(f.name, as_nullable(f.type), True, f.metadata) for f in t.fields)
     if isinstance(t, ArrayType):
-        return ArrayType(loose(t.element_type))
-    return MapType(loose(t.key_type), loose(t.value_type)) if isinstance(t, MapType) else t
+        return ArrayType(as_nullable(t.element_type))
+    return MapType(as_nullable(t.key_type), as_nullable(t.value_type)) if isinstance(t, MapType) else t
 
 
 def without_void(t: DataType) -> DataType:
@@ -53,21 +53,21 @@ def without_void(t: DataType) -> DataType:
     return MapType(without_void(t.key_type), without_void(t.value_type)) if isinstance(t, MapType) else t
 
 
-def bare(t: DataType) -> DataType:
-    """Return a type by names and types alone."""
+def without_nullability(t: DataType) -> DataType:
+    """Return a type with names and types only, without nullability and metadata."""
     if isinstance(t, StructType):
-        return StructType(Field(f.name, bare(f.type)) for f in t.fields)
+        return StructType(Field(f.name, without_nullability(f.type)) for f in t.fields)
     if isinstance(t, ArrayType):
-        return ArrayType(bare(t.element_type))
-    return MapType(bare(t.key_type), bare(t.value_type)) if isinstance(t, MapType) else t
+        return ArrayType(without_nullability(t.element_type))
+    return MapType(without_nullability(t.key_type), without_nullability(t.value_type)) if isinstance(t, MapType) else t
 
 
 def converted(column: Column, have: DataType, want: DataType, types: Mapping[str, TypeDef], path: Path) -> Column:
     """Return a column as the table's type; the types are known to fit."""
-    if bare(have) == bare(want):
+    if without_nullability(have) == without_nullability(want):
         return column
     if have == _VOID:
-        return F.lit(None).cast(spark_type(loose(want), types))
+        return F.lit(None).cast(spark_type(as_nullable(want), types))
     if isinstance(have, StructType) and isinstance(want, StructType):
         return _struct(column, have, want, types, path)
     if isinstance(have, ArrayType) and isinstance(want, ArrayType):
@@ -92,7 +92,7 @@ def _struct(column: Column, have: StructType, want: StructType, types: Mapping[s
     for f in want.fields:
         found = given.get(f.name.lower())
         if found is None:
-            part = F.lit(None).cast(spark_type(loose(f.type), types))
+            part = F.lit(None).cast(spark_type(as_nullable(f.type), types))
         else:
             part = converted(column.getField(found.name), found.type, f.type, types, (*path, f.name))
         parts.append(part.alias(f.name))
@@ -100,10 +100,10 @@ def _struct(column: Column, have: StructType, want: StructType, types: Mapping[s
 
 
 def _map(column: Column, have: MapType, want: MapType, types: Mapping[str, TypeDef], path: Path) -> Column:
-    if bare(have.value_type) != bare(want.value_type):
+    if without_nullability(have.value_type) != without_nullability(want.value_type):
         change = _inner(have.value_type, want.value_type, types, (*path, "value"))
         column = F.transform_values(column, lambda _, v: change(v))
-    if bare(have.key_type) != bare(want.key_type):
+    if without_nullability(have.key_type) != without_nullability(want.key_type):
         other = _inner(have.key_type, want.key_type, types, (*path, "key"))
         column = F.transform_keys(column, lambda k, _: other(k))
     return column

@@ -22,7 +22,7 @@ from delta_core.engines.arrow.parquet.filtered_groups import FilteredGroups
 from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.engines.arrow.parquet.types import plan_file
 from delta_core.engines.interface import FileRead, RowTest
-from delta_core.kernels.gather import Picks
+from delta_core.kernels.gather import SelectionVector
 from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk
 from delta_core.protocol.types import Field, StructType, arrow_to_type
 
@@ -57,7 +57,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def kept(path: Path, names: list[str], flags: np.ndarray, rows: int = 130) -> tuple[list[int], pa.Table, int]:
     """Read requested rows; return the rows' positions, their table, and how many batches came with rows left out."""
-    return filtered(path, names, rows, wanted=lambda _, first, n: Picks.of_flags(flags[first : first + n]))
+    return filtered(path, names, rows, wanted=lambda _, first, n: SelectionVector.of_flags(flags[first : first + n]))
 
 
 def filtered(
@@ -160,7 +160,9 @@ Rows = Mapping[int, pa.Array]
 def divides(column: int, number: int, seen: list[list[int]] | None = None) -> RowTest:
     """Return a test that keeps rows whose number, in a column of ids, is no multiple of another."""
 
-    def select(file: int, first: int, columns: Rows, rows: int, picked: Picks | None) -> Picks | None:
+    def select(
+        file: int, first: int, columns: Rows, rows: int, picked: SelectionVector | None
+    ) -> SelectionVector | None:
         ids = np.abs(np.array(columns[column].to_pylist(), np.int64))
         assert len(ids) == rows
         positions = np.arange(rows) if picked is None else picked.indices
@@ -168,7 +170,7 @@ def divides(column: int, number: int, seen: list[list[int]] | None = None) -> Ro
         if seen is not None:
             seen.append(ids.tolist())
         flags = ids % number != 0
-        return None if flags.all() else Picks.of_flags(flags)
+        return None if flags.all() else SelectionVector.of_flags(flags)
 
     return RowTest((column,), select)
 
@@ -197,7 +199,7 @@ def test_rows_that_pass_all_tests_are_those_of_a_full_read(
     rows: int,
 ) -> None:
     flags = np.full(ROWS, True) if dropped is None else np.arange(ROWS) // dropped % 2 == 0
-    wanted = None if dropped is None else lambda _, first, n: Picks.of_flags(flags[first : first + n])
+    wanted = None if dropped is None else lambda _, first, n: SelectionVector.of_flags(flags[first : first + n])
     tests = tuple(divides(k % 2 * 3, n) for k, n in enumerate(numbers))
     with pytest.MonkeyPatch.context() as patch:
         shrink(patch)
@@ -226,7 +228,9 @@ def test_of_a_group_without_a_passing_row_other_columns_are_not_read(
         "columns",
         lambda self, group, leaves, picks: read.append((group, leaves)) or columns(self, group, leaves, picks),
     )
-    last = RowTest((0,), lambda file, first, columns, rows, picked: Picks.of_flags(np.array(columns[0]) >= 900))
+    last = RowTest(
+        (0,), lambda file, first, columns, rows, picked: SelectionVector.of_flags(np.array(columns[0]) >= 900)
+    )
     positions, table, _ = filtered(path, ["id", "name"], tests=(last,))
     assert positions == list(range(900, ROWS))
     assert read == [(0, [0]), (1, [0]), (2, [0]), (2, [1])]
@@ -258,7 +262,7 @@ def test_pages_without_a_kept_row_are_not_decompressed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("most", [1, 399, 400, 401, 5000])
 def test_no_more_than_the_first_rows_of_a_file_are_read(path: Path, most: int, local: bool) -> None:
     flags = np.arange(ROWS) % 3 != 1
-    wanted = {"wanted": lambda _, first, n: Picks.of_flags(flags[first : first + n])}
+    wanted = {"wanted": lambda _, first, n: SelectionVector.of_flags(flags[first : first + n])}
     positions, rows, _ = filtered(path, TABLE.column_names, local=local, most_rows=most, **wanted)
     expected = np.flatnonzero(flags)[:most]
     assert positions == expected.tolist()

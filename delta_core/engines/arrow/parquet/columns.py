@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, ChunkFacts, DataFile, ParquetLeaf
 from delta_core.engines.arrow.parquet.types import is_encoded_string
-from delta_core.kernels.gather import Picks, gather_column
+from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, UnsupportedPagesError, read_chunk
 
 __all__ = ["GROUP_BYTES", "GroupReader", "decode_chunks", "find_chunk", "has_codes", "is_stored_as"]
@@ -83,7 +83,7 @@ class GroupReader:
                 yield first, batch
                 first += batch.num_rows
 
-    def columns(self, group: int, leaves: Sequence[int], picks: Picks | None) -> dict[str, pa.Array]:
+    def columns(self, group: int, leaves: Sequence[int], picks: SelectionVector | None) -> dict[str, pa.Array]:
         """Return the top-level columns of some leaves, by name: the picked rows of a row group."""
         chunks = self._chunks(group, leaves)
         table = self._table(group, leaves, chunks, picks)
@@ -111,7 +111,7 @@ class GroupReader:
         return found
 
     def _table(
-        self, group: int, leaves: Sequence[int], chunks: dict[int, ColumnChunk], picks: Picks | None = None
+        self, group: int, leaves: Sequence[int], chunks: dict[int, ColumnChunk], picks: SelectionVector | None = None
     ) -> pa.Table:
         """Read columns of a row group, or the picked rows of them: such chunks through our own decoder, others through PyArrow."""
         fields = {leaf: self._schema.field(self._flat[leaf]) for leaf in chunks}
@@ -125,7 +125,7 @@ class GroupReader:
             columns.update(self._others(group, others, picks))
         return pa.table({name: columns[name] for name in self._schema.names if name in columns})
 
-    def _others(self, group: int, leaves: list[int], picks: Picks | None) -> dict[str, Any]:
+    def _others(self, group: int, leaves: list[int], picks: SelectionVector | None) -> dict[str, Any]:
         """Read columns through PyArrow; of few rows of a big row group, or of its first ones, in the memory of a batch."""
         if picks is None or not self._is_streamed(group, leaves, picks):
             table = self._file.arrow.reader.read_row_group(group, column_indices=leaves, use_threads=False)
@@ -139,14 +139,14 @@ class GroupReader:
         stop = picks.stop
         parts: dict[str, list[pa.Array]] = {}
         for at, batch in self.stream([group], 0, min(_BATCH_ROWS, stop), leaves):
-            part = Picks.of_flags(flags[at : at + batch.num_rows])
+            part = SelectionVector.of_flags(flags[at : at + batch.num_rows])
             for name, column in zip(batch.schema.names, batch.columns, strict=True):
                 parts.setdefault(name, []).append(gather_column(column, part, decode=False))
             if at + batch.num_rows >= stop:
                 break
         return {name: _one_array(pa.chunked_array(arrays)) for name, arrays in parts.items()}
 
-    def _is_streamed(self, group: int, leaves: Sequence[int], picks: Picks) -> bool:
+    def _is_streamed(self, group: int, leaves: Sequence[int], picks: SelectionVector) -> bool:
         return 0 < picks.stop <= picks.num_rows // 2 or self.plain_bytes(group, leaves) > GROUP_BYTES
 
 

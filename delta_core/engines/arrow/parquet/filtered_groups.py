@@ -14,13 +14,13 @@ import pyarrow as pa
 from delta_core.engines.arrow.parquet.columns import GROUP_BYTES, GroupReader
 from delta_core.engines.arrow.parquet.types import FilePlan
 from delta_core.engines.interface import FileRead
-from delta_core.kernels.gather import Picks, gather_column
+from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.nested import empty_rows, relabel
 
 __all__ = ["Batch", "FilteredGroups"]
 
 #: The position of a batch's first row, the batch, and which of the rows from there on it has; None: each one.
-Batch = tuple[int, pa.RecordBatch, "Picks | None"]
+Batch = tuple[int, pa.RecordBatch, "SelectionVector | None"]
 #: Rows of a mask's word: a batch begins with one if it can.
 _WORD = 64
 
@@ -65,14 +65,14 @@ class FilteredGroups:
             first += rows
         yield from self._all(whole, start)
 
-    def _wanted(self, first: int, rows: int) -> Picks | None:
+    def _wanted(self, first: int, rows: int) -> SelectionVector | None:
         if self._read.wanted is None or not rows:
             return None
         picks = self._read.wanted(self._file, first, rows)
         # a mask is what pages are decoded by
-        return picks if picks is None or picks.mask is not None else Picks.of_flags(picks.flags())
+        return picks if picks is None or picks.mask is not None else SelectionVector.of_flags(picks.flags())
 
-    def _first_ones(self, picks: Picks | None, rows: int) -> Picks | None:
+    def _first_ones(self, picks: SelectionVector | None, rows: int) -> SelectionVector | None:
         """Return the first of the picked rows, as many as are still needed."""
         if self._left is None:
             return picks
@@ -80,7 +80,7 @@ class FilteredGroups:
         if count > self._left:
             flags = np.ones(rows, np.bool_) if picks is None else picks.flags()
             flags[np.flatnonzero(flags)[self._left] :] = False
-            picks, count = Picks.of_flags(flags), self._left
+            picks, count = SelectionVector.of_flags(flags), self._left
         self._left -= count
         return picks
 
@@ -96,7 +96,7 @@ class FilteredGroups:
                 yield first + at, self._plan.convert(empty_rows(part)), None
             first += rows
 
-    def _some(self, group: int, first: int, rows: int, picks: Picks | None) -> Iterator[Batch]:
+    def _some(self, group: int, first: int, rows: int, picks: SelectionVector | None) -> Iterator[Batch]:
         """Yield those rows of a row group that are requested and pass the tests."""
         found: dict[int, pa.Array] = {}
         if not self._is_big(group, self._tested(), picks):
@@ -104,7 +104,7 @@ class FilteredGroups:
         else:
             picks = self._narrowed_in_parts(group, first, rows, picks)
         if picks is None:
-            picks = Picks.of_flags(np.ones(rows, np.bool_))
+            picks = SelectionVector.of_flags(np.ones(rows, np.bool_))
         if not picks.count:
             return
         columns = [c for c in range(len(self._plan.sources)) if c not in found and c not in self._read.tested_only]
@@ -114,7 +114,7 @@ class FilteredGroups:
         found |= self._decoded(group, columns, picks)
         yield from self._cut(first, self._batch(found, picks.count), picks)
 
-    def _cut(self, first: int, batch: pa.RecordBatch, picks: Picks) -> Iterator[Batch]:
+    def _cut(self, first: int, batch: pa.RecordBatch, picks: SelectionVector) -> Iterator[Batch]:
         """Cut the picked rows of a row group into batches."""
         if picks.count <= self._read.batch_rows:
             yield first, batch, None if picks.count == picks.num_rows else picks
@@ -131,7 +131,7 @@ class FilteredGroups:
     def _tested(self) -> list[int]:
         return list(dict.fromkeys(c for test in self._read.tests for c in test.columns))
 
-    def _is_big(self, group: int, columns: Sequence[int], picks: Picks | None) -> bool:
+    def _is_big(self, group: int, columns: Sequence[int], picks: SelectionVector | None) -> bool:
         """Whether columns of the picked rows take so much memory that they are read in parts."""
         if picks is not None and not picks.count:
             return False
@@ -142,8 +142,8 @@ class FilteredGroups:
         return sorted({leaf for c in columns for leaf in self._plan.sources[c].leaves})
 
     def _narrowed(
-        self, group: int, first: int, rows: int, picks: Picks | None, found: dict[int, pa.Array]
-    ) -> Picks | None:
+        self, group: int, first: int, rows: int, picks: SelectionVector | None, found: dict[int, pa.Array]
+    ) -> SelectionVector | None:
         """Run the tests; leave the columns that they needed in ``found``, cut to the rows that are returned."""
         for number, test in enumerate(self._read.tests):
             found |= self._decoded(group, [c for c in test.columns if c not in found], picks, rows)
@@ -160,13 +160,15 @@ class FilteredGroups:
             picks = inner if picks is None else picks.narrowed(inner)
         return picks
 
-    def _narrowed_in_parts(self, group: int, first: int, rows: int, picks: Picks | None) -> Picks | None:
+    def _narrowed_in_parts(
+        self, group: int, first: int, rows: int, picks: SelectionVector | None
+    ) -> SelectionVector | None:
         """Run the tests on a stretch of rows after the other, and keep none of the columns."""
         flags = np.ones(rows, np.bool_) if picks is None else picks.flags()
         columns = self._tested()
         for at, batch in self._reader.stream([group], 0, self._read.batch_rows, self._leaves(columns)):
             stretch = flags[at : at + batch.num_rows]
-            part = Picks.of_flags(stretch)
+            part = SelectionVector.of_flags(stretch)
             found = self._converted(columns, dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows)
             found = {c: gather_column(array, part, decode=False) for c, array in found.items()}
             for test in self._read.tests:
@@ -177,20 +179,22 @@ class FilteredGroups:
                     found = {c: gather_column(array, inner, decode=False) for c, array in found.items()}
                     part = part.narrowed(inner)
             stretch[:] = part.flags()
-        return Picks.of_flags(flags)
+        return SelectionVector.of_flags(flags)
 
-    def _streamed(self, group: int, first: int, picks: Picks) -> Iterator[Batch]:
+    def _streamed(self, group: int, first: int, picks: SelectionVector) -> Iterator[Batch]:
         """Yield picked rows of a row group that are too many to be in memory at once."""
         flags = picks.flags()
         for at, batch in self._reader.stream([group], first, self._read.batch_rows):
-            part = Picks.of_flags(flags[at - first : at - first + batch.num_rows])
+            part = SelectionVector.of_flags(flags[at - first : at - first + batch.num_rows])
             if part.count == part.num_rows:
                 yield at, self._plan.convert(batch), None
             elif part.count:
                 columns = [gather_column(c, part, decode=False) for c in batch.columns]
                 yield at, self._plan.convert(pa.RecordBatch.from_arrays(columns, schema=batch.schema)), part
 
-    def _decoded(self, group: int, columns: Sequence[int], picks: Picks | None, rows: int = 0) -> dict[int, pa.Array]:
+    def _decoded(
+        self, group: int, columns: Sequence[int], picks: SelectionVector | None, rows: int = 0
+    ) -> dict[int, pa.Array]:
         """Return physical columns of a row group, by number: the picked rows of them."""
         if not columns:
             return {}

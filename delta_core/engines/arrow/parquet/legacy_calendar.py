@@ -37,7 +37,7 @@ class Calendar(Struct, frozen=True):
         Dates and 64-bit timestamps are.
     int96 : frozenset of int
         The Parquet columns of type INT96 that are.
-    others : frozenset of int
+    int96_columns : frozenset of int
         Every INT96 column.
     zone : str or None
         The writer's zone, if the file reports.
@@ -45,7 +45,7 @@ class Calendar(Struct, frozen=True):
 
     datetimes: bool
     int96: frozenset[int]
-    others: frozenset[int]
+    int96_columns: frozenset[int]
     zone: str | None
 
     def rebase(self, found: pa.DataType, wanted: pa.DataType, leaf: int) -> Callable[[pa.Array], pa.Array] | None:
@@ -54,7 +54,7 @@ class Calendar(Struct, frozen=True):
             return _rebase_dates if self.datetimes else None
         if not pa.types.is_timestamp(found) or not pa.types.is_timestamp(wanted) or wanted.tz is None:
             return None
-        legacy = leaf in self.int96 if leaf in self.others else self.datetimes
+        legacy = leaf in self.int96 if leaf in self.int96_columns else self.datetimes
         return self._rebase_timestamps if legacy else None
 
     def _rebase_timestamps(self, a: pa.Array) -> pa.Array:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from delta_core.engines.arrow.storage.boundary import AllowExternal, CrossStoreStorage, Opener
 from delta_core.engines.arrow.storage.filesystems import open_chain
-from delta_core.engines.arrow.storage.places import failing, scheme_of
+from delta_core.engines.arrow.storage.places import StoreErrors, scheme_of
 from delta_core.engines.arrow.storage.remote import FsspecStorage, make_pool
 from delta_core.engines.interface import PutResult, RangeRequest
 from delta_core.errors import UnsupportedOperationError
@@ -72,7 +72,7 @@ class ChainedStorage(FsspecStorage):
         key = self._key(path)
         if key is None:
             return self._other(path).open(path, size)
-        with failing("open", path, self.shown, (FileNotFoundError,)):
+        with StoreErrors("open", path, self.shown, (FileNotFoundError,)):
             file = self._fs.open(key, "rb")
         if isinstance(file, io.BufferedReader):  # a cache's copy on this machine's disk
             file.close()

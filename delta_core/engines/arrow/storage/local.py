@@ -21,7 +21,7 @@ from delta_core.engines.arrow.storage.local_files import (
     sync_directory,
     temporary_file,
 )
-from delta_core.engines.arrow.storage.places import failing
+from delta_core.engines.arrow.storage.places import StoreErrors
 from delta_core.engines.interface import FileIdentity, Listing, PutResult, RangeRequest
 from delta_core.errors import ExternalPathError
 
@@ -77,7 +77,7 @@ class LocalStorage(CrossStoreStorage):
         if local is None:
             return self._other(directory).list_from(directory, start)
         try:
-            with failing("list", directory, self.root, _MISSING), os.scandir(local) as entries:
+            with StoreErrors("list", directory, self.root, _MISSING), os.scandir(local) as entries:
                 return Listing(sorted(e.name for e in entries if e.name >= start and not e.is_dir()))
         except _MISSING:
             return Listing([])
@@ -85,7 +85,7 @@ class LocalStorage(CrossStoreStorage):
     def first_names(self, limit: int) -> list[str]:
         """Return names of some entries of the root; none where there is no such folder."""
         try:
-            with failing("list", "", self.root, _MISSING), os.scandir(self.root) as entries:
+            with StoreErrors("list", "", self.root, _MISSING), os.scandir(self.root) as entries:
                 return [entry.name for entry in islice(entries, limit)]
         except _MISSING:
             return []
@@ -98,7 +98,7 @@ class LocalStorage(CrossStoreStorage):
             if local is None:
                 out += self._other(path).stat([path])
                 continue
-            with failing("look at", path, self.root, (FileNotFoundError,)):
+            with StoreErrors("look at", path, self.root, (FileNotFoundError,)):
                 found = os.stat(local)
             out.append((found.st_size, found.st_mtime_ns // 1_000_000))
         return out
@@ -111,7 +111,7 @@ class LocalStorage(CrossStoreStorage):
             if local is None:
                 out += self._other(path).identify([path])
                 continue
-            with failing("look at", path, self.root, (FileNotFoundError,)):
+            with StoreErrors("look at", path, self.root, (FileNotFoundError,)):
                 out.append(identity_of(os.stat(local)))
         return out
 
@@ -124,7 +124,7 @@ class LocalStorage(CrossStoreStorage):
                 out += self._other(r.path).read([r])
                 continue
             try:
-                with failing("read", r.path, self.root, _MISSING), open(local, "rb", buffering=0) as f:
+                with StoreErrors("read", r.path, self.root, _MISSING), open(local, "rb", buffering=0) as f:
                     if r.offset:
                         f.seek(r.offset)
                     out.append(read_fully(f, r.length))
@@ -137,7 +137,7 @@ class LocalStorage(CrossStoreStorage):
         local = self.local_path(path)
         if local is None:
             return self._other(path).open(path, size)
-        with failing("open", path, self.root, (FileNotFoundError,)):
+        with StoreErrors("open", path, self.root, (FileNotFoundError,)):
             return pa.OSFile(local, "rb")
 
     # --- writing ---
@@ -145,7 +145,7 @@ class LocalStorage(CrossStoreStorage):
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> PutResult:
         """Write a temporary file and link it to the name."""
         local = self._inside(path)
-        with failing("create", path, self.root):
+        with StoreErrors("create", path, self.root):
             return "created" if create_whole(local, data, durable) else "exists"
 
     def put(self, path: str, data: bytes) -> None:
@@ -156,7 +156,7 @@ class LocalStorage(CrossStoreStorage):
     def create(self, path: str) -> pa.NativeFile:
         """Open a new file to be written piece by piece."""
         local = self._inside(path)
-        with failing("create", path, self.root):
+        with StoreErrors("create", path, self.root):
             try:
                 return pa.OSFile(local, "wb")
             except FileNotFoundError:
@@ -183,7 +183,7 @@ class LocalStorage(CrossStoreStorage):
             local = self._inside(path)
             self._check_links(path, local)
             try:
-                with failing("delete", path, self.root, (FileNotFoundError,)):
+                with StoreErrors("delete", path, self.root, (FileNotFoundError,)):
                     os.unlink(local)
             except FileNotFoundError:
                 continue
@@ -215,14 +215,14 @@ def _claimed(temporary: str, target: str) -> bool:
 
 
 @contextmanager
-def _only_os_errors(verb: str, path: str, root: str) -> Iterator[None]:
-    """As `failing`, around a block of the caller's own: what is no failure of the disk passes."""
+def _only_os_errors(action: str, path: str, root: str) -> Iterator[None]:
+    """As `StoreErrors`, around a block of the caller's own: what is no failure of the disk passes."""
     try:
         yield
     except FileExistsError:
         raise
     except OSError as e:
-        with failing(verb, path, root):
+        with StoreErrors(action, path, root):
             raise e from None
 
 

@@ -16,7 +16,7 @@ from delta_core.engines.arrow.parquet.row_groups import group_bounds
 from delta_core.engines.arrow.parquet.statistics import parquet_leaves
 from delta_core.engines.arrow.storage.log_writer import write_lines, write_parquet
 from delta_core.engines.arrow.storage.pinned import PinnedFile
-from delta_core.engines.arrow.storage.places import failed
+from delta_core.engines.arrow.storage.places import store_error
 from delta_core.engines.interface import ActionQuery, FileIdentity, ParquetForm, RangeRequest, Storage
 from delta_core.errors import AccessDeniedError, CheckpointError, DeltaError, LogChangedError
 from delta_core.expressions.ast import FileStatistic
@@ -67,7 +67,7 @@ class ArrowLogFiles:
         except OSError as e:
             if isinstance(e, DeltaError):
                 raise
-            raise failed("read", str(e.filename or LOG_DIRECTORY), self._storage.root, e) from e
+            raise store_error("read", str(e.filename or LOG_DIRECTORY), self._storage.root, e) from e
         return parser.finish()
 
     def write_parquet(

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from delta_core.errors import AccessDeniedError, DeltaError, EngineError, ExternalPathError, InvalidArgumentError
 
-__all__ = ["LOCAL_SCHEMES", "absolute_path", "failed", "failing", "plain_path", "scheme_of"]
+__all__ = ["LOCAL_SCHEMES", "absolute_path", "store_error", "StoreErrors", "plain_path", "scheme_of"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 #: A ``file:`` URI's host, if it has one, and its path.
@@ -63,19 +63,19 @@ def _is_this_machine(host: str) -> bool:
     return host.lower() in ("", "localhost")
 
 
-def failed(verb: str, path: str, root: str, cause: BaseException) -> EngineError:
+def store_error(action: str, path: str, root: str, cause: BaseException) -> EngineError:
     """Return the error of a backend's failure; the caller chains the cause."""
     kind = AccessDeniedError if isinstance(cause, PermissionError) else EngineError
-    return kind(f"Could not {verb} {path!r} of {root}: {type(cause).__name__}: {cause}.", path=path)
+    return kind(f"Could not {action} {path!r} of {root}: {type(cause).__name__}: {cause}.", path=path)
 
 
-class failing:  # noqa: N801  (reads as the verb that it guards; made for each call to a store, so it is no generator)
+class StoreErrors:
     """Turn what a backend raises inside the block into EngineError, what ``passed`` names excepted."""
 
-    __slots__ = ("_passed", "_path", "_root", "_verb")
+    __slots__ = ("_action", "_passed", "_path", "_root")
 
-    def __init__(self, verb: str, path: str, root: str, passed: tuple[type[BaseException], ...] = ()) -> None:
-        self._verb = verb
+    def __init__(self, action: str, path: str, root: str, passed: tuple[type[BaseException], ...] = ()) -> None:
+        self._action = action
         self._path = path
         self._root = root
         self._passed = passed
@@ -85,4 +85,4 @@ class failing:  # noqa: N801  (reads as the verb that it guards; made for each c
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if error is not None and isinstance(error, Exception) and not isinstance(error, (DeltaError, *self._passed)):
-            raise failed(self._verb, self._path, self._root, error) from error
+            raise store_error(self._action, self._path, self._root, error) from error

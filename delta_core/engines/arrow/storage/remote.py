@@ -25,7 +25,7 @@ from delta_core.engines.arrow.storage.filesystems import (
     protocols,
 )
 from delta_core.engines.arrow.storage.object_listing import first_keys, lister
-from delta_core.engines.arrow.storage.places import failed, failing, scheme_of
+from delta_core.engines.arrow.storage.places import StoreErrors, scheme_of, store_error
 from delta_core.engines.arrow.storage.ranges import join_ranges
 from delta_core.engines.interface import FileIdentity, Listing, PutResult, RangeRequest
 from delta_core.errors import DeltaError
@@ -145,7 +145,7 @@ class FsspecStorage(CrossStoreStorage):
         if key is None:
             return self._other(directory).list_from(directory, start)
         try:
-            with failing("list", directory, self.root, (FileNotFoundError, NotADirectoryError)):
+            with StoreErrors("list", directory, self.root, (FileNotFoundError, NotADirectoryError)):
                 if self._lister is not None:
                     return self._lister(self._fs, key.rstrip("/"), start)
                 return self._list_all(key, start)
@@ -153,8 +153,8 @@ class FsspecStorage(CrossStoreStorage):
             return Listing([])
 
     def first_names(self, limit: int) -> list[str] | None:
-        """Return names of some files below the root, None where the store would list all of them for it."""
-        with failing("list", "", self.root, (FileNotFoundError, NotADirectoryError)):
+        """Return names of some files below the root, None if the store would list all of them for it."""
+        with StoreErrors("list", "", self.root, (FileNotFoundError, NotADirectoryError)):
             return first_keys(self._fs, self._base, limit)
 
     def _list_all(self, key: str, start: str) -> Listing:
@@ -192,7 +192,7 @@ class FsspecStorage(CrossStoreStorage):
         return self._map(one, paths)
 
     def _describe(self, path: str, key: str) -> dict[str, Any]:
-        with failing("look at", path, self.shown, (FileNotFoundError,)):
+        with StoreErrors("look at", path, self.shown, (FileNotFoundError,)):
             found: dict[str, Any] = self._fs.info(key)
             if found["type"] == "directory":
                 raise FileNotFoundError(f"{path} is a directory")
@@ -243,7 +243,7 @@ class FsspecStorage(CrossStoreStorage):
         if isinstance(data, BaseException):
             if r.offset and http_status(data) == 416:  # the range begins past the end
                 return b""
-            raise failed("read", r.path, self.shown, data) from data
+            raise store_error("read", r.path, self.shown, data) from data
         found: bytes | memoryview = data
         return found
 
@@ -253,7 +253,7 @@ class FsspecStorage(CrossStoreStorage):
         if key is None:
             return self._other(path).open(path, size)
         extra = {} if size is None else {"size": size}
-        with failing("open", path, self.shown, (FileNotFoundError,)):
+        with StoreErrors("open", path, self.shown, (FileNotFoundError,)):
             return pa.PythonFile(self._fs.open(key, "rb", cache_type="none", **extra), "r")
 
     # --- writing ---
@@ -261,7 +261,7 @@ class FsspecStorage(CrossStoreStorage):
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> PutResult:
         """Create the object by the store's conditional put."""
         key = self._inside(path)
-        with failing("create", path, self.shown):
+        with StoreErrors("create", path, self.shown):
             return "created" if self._create(key, data) else "exists"
 
     def _create(self, key: str, data: bytes) -> bool:
@@ -270,13 +270,13 @@ class FsspecStorage(CrossStoreStorage):
     def put(self, path: str, data: bytes) -> None:
         """Write the object, replacing it."""
         key = self._inside(path)
-        with failing("write", path, self.shown):
+        with StoreErrors("write", path, self.shown):
             self._fs.pipe_file(key, data)
 
     def create(self, path: str) -> pa.NativeFile:
         """Open a new object to be written part by part; it is there once it is closed."""
         key = self._inside(path)
-        with failing("create", path, self.shown):
+        with StoreErrors("create", path, self.shown):
             return pa.PythonFile(self._open_new(key), "w")
 
     def _open_new(self, key: str) -> Any:
@@ -300,8 +300,8 @@ class FsspecStorage(CrossStoreStorage):
             except OSError as e:
                 if isinstance(e, DeltaError):
                     raise
-                raise failed("write", path, self.shown, e) from e
-            with failing("write", path, self.shown):
+                raise store_error("write", path, self.shown, e) from e
+            with StoreErrors("write", path, self.shown):
                 created = self._upload(f.name, key, replace)
             if not created:
                 raise FileExistsError(path)
@@ -330,7 +330,7 @@ class FsspecStorage(CrossStoreStorage):
 
         def one(path: str) -> None:
             key = self._inside(path)
-            with suppress(FileNotFoundError), failing("delete", path, self.shown, (FileNotFoundError,)):
+            with suppress(FileNotFoundError), StoreErrors("delete", path, self.shown, (FileNotFoundError,)):
                 self._fs.rm_file(key)
 
         self._map(one, list(paths))

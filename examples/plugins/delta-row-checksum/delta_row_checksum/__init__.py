@@ -42,7 +42,7 @@ FEATURE = TableFeature(
     actions=(logic.AUDIT,),
     fields=(logic.FUNCTION_FIELD,),
     active=_is_active,
-    verbs={
+    operations={
         "checksum_audits": "delta_row_checksum.audits:checksum_audits",
         "audit_checksums": "delta_row_checksum.audits:audit_checksums",
     },

@@ -16,7 +16,7 @@ def checksum_audits(source: Any) -> list[dict[str, Any]]:
     source : Snapshot, or anything with ``snapshot()``
     """
     snapshot = _snapshot(source)
-    return sorted(snapshot.others(AUDIT.name), key=lambda audit: str(audit["auditor"]))
+    return sorted(snapshot.custom_actions(AUDIT.name), key=lambda audit: str(audit["auditor"]))
 
 
 def audit_checksums(source: Any, auditor: str) -> dict[str, Any]:

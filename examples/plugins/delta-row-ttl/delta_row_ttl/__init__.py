@@ -22,7 +22,7 @@ FEATURE = TableFeature(
         logic.INTERVAL: "how long it lives, such as 30 days or 12 hours",
     },
     active=_is_active,
-    verbs={"expire": "delta_row_ttl.expiry:expire"},
+    operations={"expire": "delta_row_ttl.expiry:expire"},
 )
 
 

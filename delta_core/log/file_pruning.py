@@ -27,29 +27,29 @@ from delta_core.log.group_tests import GroupTest, plan_group_test
 from delta_core.log.partition_values import parse_dictionary, parse_partition_values
 from delta_core.runtime.processes import cached_property
 
-__all__ = ["FileTest", "plan_tests"]
+__all__ = ["FilePruner", "plan_tests"]
 
 _CHEAP, _MIDDLE, _DEAR = range(3)
 
 
-def plan_tests(expression: Expression | None, evaluator: Evaluator, zone: str, exact: bool) -> list[FileTest]:
+def plan_tests(expression: Expression | None, evaluator: Evaluator, zone: str, exact: bool) -> list[FilePruner]:
     """Compile the parts that AND joins, cheap ones first; those over statistics are one test: one pass serves them."""
     asked = sorted(conjuncts(expression), key=_cost)
     dear = [e for e in asked if _cost(e) == _DEAR]
-    tests = [FileTest(e, evaluator, zone, exact) for e in asked if _cost(e) < _DEAR]
+    tests = [FilePruner(e, evaluator, zone, exact) for e in asked if _cost(e) < _DEAR]
     return tests if not dear else [*tests, _statistics_test(dear, evaluator, zone, exact)]
 
 
-def _statistics_test(parts: list[Expression], evaluator: Evaluator, zone: str, exact: bool) -> FileTest:
+def _statistics_test(parts: list[Expression], evaluator: Evaluator, zone: str, exact: bool) -> FilePruner:
     whole = all_of(parts)
     assert whole is not None
     bounded = {leaf.path for e in parts for leaf in leaves(e) if isinstance(leaf, FileStatistic) and leaf.kind == "min"}
     late = [] if exact else [e for e in parts if _all_null_path(e) in bounded]
     first, rest = all_of([e for e in parts if e not in late]), all_of(late)
     if first is None or rest is None:
-        return FileTest(whole, evaluator, zone, exact)
-    stages = FileTest(first, evaluator, zone, exact), FileTest(rest, evaluator, zone, exact)
-    return StagedTest(whole, evaluator, zone, *stages)
+        return FilePruner(whole, evaluator, zone, exact)
+    stages = FilePruner(first, evaluator, zone, exact), FilePruner(rest, evaluator, zone, exact)
+    return StagedPruner(whole, evaluator, zone, *stages)
 
 
 def _all_null_path(e: Expression) -> tuple[str, ...] | None:
@@ -66,7 +66,7 @@ def _cost(expression: Expression) -> int:
     return _DEAR if FileStatistic in kinds else _MIDDLE if kinds != {PartitionValue} else _CHEAP
 
 
-class FileTest:
+class FilePruner:
     """One test, compiled once."""
 
     def __init__(self, expression: Expression, evaluator: Evaluator, zone: str, exact: bool) -> None:
@@ -163,13 +163,15 @@ class FileTest:
         return mask_of(self._compiled(columns, count), null=not self._exact)
 
 
-class StagedTest(FileTest):
+class StagedPruner(FilePruner):
     """A test over bounds, and whether all is null evaluated only for rows without bounds: a bound proves a value.
 
     If a checkpoint has statistics as columns, this reads half as many. If they are text, one pass finds all.
     """
 
-    def __init__(self, whole: Expression, evaluator: Evaluator, zone: str, bounds: FileTest, nulls: FileTest) -> None:
+    def __init__(
+        self, whole: Expression, evaluator: Evaluator, zone: str, bounds: FilePruner, nulls: FilePruner
+    ) -> None:
         super().__init__(whole, evaluator, zone, exact=False)
         self._bounds = bounds
         self._all_null = nulls

@@ -12,7 +12,7 @@ from delta_core.plugins.registry import PluginRegistry, PluginSet
 from delta_core.protocol.actions import Protocol
 from delta_core.protocol.properties import PROPERTIES, normalize_properties
 
-__all__ = ["Requested", "requested"]
+__all__ = ["PropertyRequests", "parse_property_requests"]
 
 #: ``delta.feature.X=supported`` requires the feature X and is never stored; so are protocol versions.
 _FEATURE = "delta.feature."
@@ -20,16 +20,16 @@ _WORDS = ("supported", "enabled")
 _VERSIONS = ("delta.minReaderVersion", "delta.minWriterVersion")
 
 
-class Requested(Struct, frozen=True):
+class PropertyRequests(Struct, frozen=True):
     """The features that properties name, and the properties that are to be stored."""
 
     features: Sequence[str]
     configuration: Mapping[str, str]
 
 
-def requested(
+def parse_property_requests(
     configuration: Mapping[str, str], known: Iterable[Mapping[str, str]], registry: PluginRegistry
-) -> Requested:
+) -> PropertyRequests:
     """Return what a change of metadata requires.
 
     Parameters
@@ -70,7 +70,7 @@ def requested(
                 value=text,
             )
     asked = [_spelled(k[len(_FEATURE) :], registry) for k in features]
-    return Requested([*asked, *_features_of_versions(found, registry)], stored)
+    return PropertyRequests([*asked, *_features_of_versions(found, registry)], stored)
 
 
 def _features_of_versions(properties: Mapping[str, str], registry: PluginRegistry) -> list[str]:
@@ -90,12 +90,12 @@ def _features_of_versions(properties: Mapping[str, str], registry: PluginRegistr
 
 def _declared(plugins: PluginSet) -> list[str]:
     """Return the names of properties that features declare; those that represent many begin with a prefix only."""
-    names = {name for feature in plugins.features.values() for name in (*feature.properties, *feature.kept)}
+    names = {name for feature in plugins.features.values() for name in (*feature.properties, *feature.reserved)}
     return sorted(n for n in names - PROPERTIES.keys() if "<" not in n)
 
 
 def _check_kept(found: Mapping[str, str], known: Sequence[Mapping[str, str]], plugins: PluginSet) -> None:
-    keepers = {name: feature.name for feature in plugins.features.values() for name in feature.kept}
+    keepers = {name: feature.name for feature in plugins.features.values() for name in feature.reserved}
     for name, text in found.items():
         if name in keepers and not any(t.get(name) == text for t in known):
             raise InvalidArgumentError(

@@ -44,7 +44,7 @@ def created(path: Path, properties: Mapping[str, str]) -> str:
 
 
 def test_features_declare_what_they_keep() -> None:
-    assert {n for f in PluginRegistry().everything.features.values() for n in f.kept} == set(KEPT)
+    assert {n for f in PluginRegistry().everything.features.values() for n in f.reserved} == set(KEPT)
 
 
 @pytest.mark.parametrize("name", KEPT)
