@@ -3,7 +3,7 @@
 A hook is called once per snapshot, scan, transaction or attempt, never per file, batch or row. It returns
 fragments (rules, names, a map); the core composes them. *Set* specifies which plugins are called: ``table`` = the installed
 plugins of the features that the table supports, ``all`` = every installed plugin. *Result* specifies how answers
-combine: ``list`` = concatenated; ``single`` = at most one answer, two raise PluginConflictError; ``fold`` = each
+combine: ``list`` = concatenated; ``single`` = at most one answer, two raise PluginConflictError, None is none; ``fold`` = each
 sees the former's output; ``check`` = returns nothing or raises. Plugins do no I/O in hooks.
 """
 
@@ -25,8 +25,8 @@ from delta_core.plugins.rules import CommitRule, CommitTimestamp, FileReference,
 from delta_core.plugins.state import TableState
 from delta_core.plugins.steps import FeatureStep
 from delta_core.protocol.actions import DomainMetadata, Metadata
-from delta_core.protocol.schema import ColumnMap
-from delta_core.protocol.types import DataType, TypeDef
+from delta_core.protocol.schema import ColumnMap, Path
+from delta_core.protocol.types import PrimitiveType, TypeDef
 
 __all__ = ["PROJECT", "RESULTS", "hookimpl", "hookspec"]
 
@@ -95,7 +95,7 @@ def check_metadata(table: TableState, metadata: Metadata, previous: TableState |
 
 
 @hookspec
-def accept_type_change(table: TableState, path: tuple[str, ...], old: DataType, new: DataType) -> bool:
+def accept_type_change(table: TableState, path: Path, old: PrimitiveType, new: PrimitiveType) -> bool | None:
     """Return True if the feature allows a column to change its type so.
 
     Set: table. When: per changed field. Result: single; default reject.
@@ -103,7 +103,7 @@ def accept_type_change(table: TableState, path: tuple[str, ...], old: DataType, 
 
 
 @hookspec
-def check_type_changes(table: TableState, paths: tuple[tuple[str, ...], ...]) -> None:
+def check_type_changes(table: TableState, paths: tuple[Path, ...]) -> None:
     """Reject changes of columns' types that what the feature keeps of them can't follow.
 
     ``table`` is the target; ``paths`` are its columns, and parts of columns, whose type changes while rows stay.
@@ -121,7 +121,7 @@ def check_read(table: TableState) -> None:
 
 
 @hookspec
-def column_map(table: TableState) -> ColumnMap:
+def column_map(table: TableState) -> ColumnMap | None:
     """Return the map from logical to physical names.
 
     Set: table. When: once per snapshot. Result: single; default the identity.
@@ -138,7 +138,7 @@ def read_rules(table: TableState, request: ReadRequest) -> Iterable[ReadRule]:
 
 
 @hookspec
-def commit_timestamps(table: TableState) -> CommitTimestamp:
+def commit_timestamps(table: TableState) -> CommitTimestamp | None:
     """Return where commit times are.
 
     Set: table. When: per time travel, history and change feed. Result: single; default file times.
@@ -146,7 +146,7 @@ def commit_timestamps(table: TableState) -> CommitTimestamp:
 
 
 @hookspec
-def checkpoint_sidecars(table: TableState | None, checkpoint: str, actions: pa.Table) -> Iterable[str]:
+def checkpoint_sidecars(table: TableState | None, checkpoint: str, actions: pa.Table) -> Iterable[str] | None:
     """Return the names of the files that hold a checkpoint's file actions, from its own actions.
 
     Set: table. When: per checkpoint opened that has ``sidecar`` actions. ``actions`` has the columns ``path``,
@@ -155,7 +155,7 @@ def checkpoint_sidecars(table: TableState | None, checkpoint: str, actions: pa.T
 
 
 @hookspec
-def plan_checkpoint(table: TableState) -> CheckpointPlan:
+def plan_checkpoint(table: TableState) -> CheckpointPlan | None:
     """Return how checkpoints of the table are written, a CheckpointPlan.
 
     Set: table. When: per checkpoint written. Result: single; default classic V1.
@@ -230,7 +230,7 @@ def committer(table: TableState, commits: CommitSource | None, storage: Storage)
 
 
 @hookspec
-def requires_catalog(features: frozenset[str]) -> bool:
+def requires_catalog(features: frozenset[str]) -> bool | None:
     """Return True if the table's versions are decided by a catalog, not by listing its log.
 
     Set: table. When: once per snapshot, as soon as the protocol is known. Result: single; default False.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -15,6 +15,9 @@ from delta_core.api import (
     hookimpl,
 )
 from delta_plugins.catalog_managed.committer import CatalogCommitter
+
+if TYPE_CHECKING:
+    from delta_core.api import CommitSource, Committed, Committer, Storage
 
 __all__ = ["FEATURE"]
 
@@ -57,12 +60,12 @@ def check_metadata(table: TableState, previous: TableState | None) -> None:
 
 
 @hookimpl
-def committer(commits: Any, storage: Any) -> Any:
+def committer(commits: CommitSource | None, storage: Storage) -> Committer | None:
     return None if commits is None else CatalogCommitter(commits, storage)
 
 
 @hookimpl
-def after_commit(committed: Any, committer: Any) -> None:
+def after_commit(committed: Committed, committer: Committer) -> None:
     publish = getattr(committer, "publish", None)
     if publish is not None:
         publish(committed.version)

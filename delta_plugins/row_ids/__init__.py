@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -32,7 +32,7 @@ from delta_plugins.row_ids import write
 from delta_plugins.row_ids.write import COLUMN
 
 if TYPE_CHECKING:
-    from delta_core.api import AttemptView
+    from delta_core.api import AttemptView, CommitRule
 
 __all__ = ["COLUMN", "FEATURE", "HIGH_WATER_MARK"]
 
@@ -86,6 +86,6 @@ def write_rules(table: TableState) -> Iterable[HiddenColumn]:
 
 
 @hookimpl
-def commit_rules(attempt: AttemptView) -> Iterable[Any]:
+def commit_rules(attempt: AttemptView) -> Iterable[CommitRule]:
     write.check_opt_in(attempt.table)
     return write.commit_rules(attempt)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from delta_core.api import HiddenColumn, Metadata, ReadRequest, ReadRule, TableFeature, TableState, hookimpl
 from delta_plugins.row_tracking import logic, write
 
 if TYPE_CHECKING:
-    from delta_core.api import AttemptView
+    from delta_core.api import AttemptView, CommitRule
 
 __all__ = ["FEATURE"]
 
@@ -60,6 +60,6 @@ def write_rules(table: TableState) -> Iterable[HiddenColumn]:
 
 
 @hookimpl
-def commit_rules(attempt: AttemptView) -> Iterable[Any]:
+def commit_rules(attempt: AttemptView) -> Iterable[CommitRule]:
     # supported is enough: ids are given before they are relied upon
     return write.commit_rules(attempt)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import methodcaller
-from typing import Any
 
-from delta_core.api import Metadata, TableFeature, TableState, hookimpl
+from delta_core.api import Metadata, PrimitiveType, TableFeature, TableState, hookimpl
 from delta_plugins.type_widening import logic, record
 
 __all__ = ["FEATURE"]
@@ -35,7 +34,7 @@ def required_features(metadata: Metadata) -> Iterable[str]:
 
 
 @hookimpl
-def accept_type_change(table: TableState, old: Any, new: Any) -> bool | None:
+def accept_type_change(table: TableState, old: PrimitiveType, new: PrimitiveType) -> bool | None:
     accepted = table.is_active(FEATURE.name) and logic.is_widening(old.type, new.type)
     return True if accepted else None
 

@@ -12,7 +12,7 @@ import pytest
 
 from delta_core import api
 from delta_core.plugins import hookspecs
-from tests.architecture.source import ROOT
+from tests.architecture.source import ROOT, modules, tree
 
 HOOKS = {
     name: tuple(inspect.signature(value).parameters)
@@ -81,3 +81,18 @@ def test_hook_states_how_its_answers_combine(hook: str) -> None:
 
 def test_no_result_is_stated_for_a_hook_that_is_gone() -> None:
     assert set(hookspecs.RESULTS) == set(HOOKS)
+
+
+def test_hooks_of_bundled_plugins_name_their_types() -> None:
+    checked, wrong = 0, []
+    for module in modules():
+        if not module.startswith("delta_plugins."):
+            continue
+        for node in ast.walk(tree(module)):
+            if isinstance(node, ast.FunctionDef) and any(ast.unparse(d) == "hookimpl" for d in node.decorator_list):
+                checked += 1
+                hints = [a.annotation for a in node.args.args if a.arg != "self"] + [node.returns]
+                if any(h is None or "Any" in re.findall(r"\w+", ast.unparse(h)) for h in hints):
+                    wrong.append(f"{module}.{node.name}")
+    assert checked > 50
+    assert wrong == []
