@@ -5,6 +5,7 @@ On a local disk only: elsewhere the network takes the time.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -18,9 +19,11 @@ from delta_core.engines.arrow.parquet.types import is_encoded_string
 from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, UnsupportedPagesError, read_chunk
 
-__all__ = ["GROUP_BYTES", "GroupReader", "decode_chunks", "find_chunk", "has_codes", "is_stored_as"]
+__all__ = ["GROUP_BYTES", "USES_OWN_DECODER", "GroupReader", "decode_chunks", "find_chunk", "has_codes", "is_stored_as"]
 
 Key = TypeVar("Key")
+#: Whether our own decoder is used at all: the environment variable turns it off, to find out what a fault is due to.
+USES_OWN_DECODER = os.environ.get("DELTA_CORE_PARQUET_DECODER", "own") != "pyarrow"
 _ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
 #: A footer that claims more may be damaged, and room is made by what it specifies.
 MOST_ROWS = 1 << 24
@@ -45,7 +48,7 @@ class GroupReader:
         self._file = file
         self._leaves = list(leaves)
         self._schema: pa.Schema = file.schema
-        self._flat = {} if file.descriptor is None else file.layout.flat
+        self._flat = file.layout.flat if file.descriptor is not None and USES_OWN_DECODER else {}
 
     @property
     def group_rows(self) -> Sequence[int]:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
+from delta_core.engines.arrow.parquet import columns as own_decoder
 from delta_core.engines.arrow.parquet.columns import is_stored_as
 from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.engines.arrow.parquet.types import FilePlan
@@ -57,8 +58,9 @@ class SmallFiles:
     def runs(self) -> Iterator[tuple[int, int]]:
         """Yield all files of the read in runs from one number to another: of small files, or of one that is not."""
         sizes, start, weight = self._read.sizes, 0, 0
+        takes_runs = own_decoder.USES_OWN_DECODER and self._read.apply_files is not None
         for index, size in enumerate(sizes):
-            is_small = self._read.apply_files is not None and size is not None and size <= SMALL_BYTES
+            is_small = takes_runs and size is not None and size <= SMALL_BYTES
             if not is_small or self._local[index] is None:
                 if start < index:
                     yield start, index
