@@ -15,7 +15,13 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core import interop, operations
-from delta_core.commit.options import AddAction, CommitProperties, PostCommitHookProperties, RemoveAction
+from delta_core.commit.options import (
+    AddAction,
+    CommitProperties,
+    PostCommitHookProperties,
+    RemoveAction,
+    check_properties,
+)
 from delta_core.errors import (
     ConcurrentAppendError,
     CorruptTableError,
@@ -37,6 +43,7 @@ from delta_core.operations.unavailable import TableAlterer, TableMerger, TableOp
 from delta_core.plugins.entry_points import entry_points
 from delta_core.plugins.features import TableFeature
 from delta_core.plugins.registry import default_registry
+from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import StructType
 from delta_core.runtime.lazy import load_object
@@ -574,6 +581,62 @@ class DeltaTable(UnavailableCalls):
         interop.require("polars")
         return interop.scan_polars(self._snapshot)
 
+    def delete(
+        self,
+        predicate: Any = None,
+        writer_properties: WriterProperties | None = None,
+        *args: Any,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> dict[str, int]:
+        """Delete the rows for which a predicate is true, and commit; the object then has the new version.
+
+        Rows are dropped by deletion vectors where the table has them enabled; else the files that contain such rows are
+        rewritten without them. A predicate on partition columns alone reads and writes no data. If no row is selected,
+        nothing is committed.
+
+        Parameters
+        ----------
+        predicate : str, filters or Expression, optional
+            Spark SQL, for example ``"amount < 10"``; None deletes all rows.
+
+        Returns
+        -------
+        dict
+            ``num_added_files``, ``num_removed_files``, ``num_deleted_rows`` (missing if whole files without statistics
+            were removed), ``num_copied_rows``, ``num_deletion_vectors_added``, ``_updated`` and ``_removed``,
+            ``num_added_change_files``, ``execution_time_ms``, ``scan_time_ms`` and ``rewrite_time_ms``.
+
+        Raises
+        ------
+        ExpressionError
+            The predicate can't be parsed or evaluated.
+        ColumnNotFoundError
+            The predicate names a column that the table does not have.
+        InvalidArgumentError
+            An argument is of another class than expected, or a keyword argument is passed by position.
+        UnsupportedOperationError
+            The table is append-only.
+        CommitConflictError
+            Another writer's commit contradicts this one; nothing of it is left.
+        """
+        if args:
+            raise InvalidArgumentError("delete takes commit_properties and post_commithook_properties by name only.")
+        commit, post = check_properties(commit_properties, writer_properties, post_commithook_properties)
+        done = operations.delete_rows(
+            self._snapshot,
+            operations.DeleteOptions(
+                predicate=predicate,
+                writer_properties=writer_properties,
+                transactions=commit.transactions,
+                custom_metadata=commit.custom_metadata or {},
+                max_commit_retries=commit.retries,
+                post=post.wanted,
+            ),
+        )
+        self.adopt(done.snapshot)
+        return {_in_snake_case(name): value for name, value in done.metrics.items()}
+
     def load_cdf(
         self,
         starting_version: int = 0,
@@ -691,3 +754,8 @@ def open_table(table_uri: str | os.PathLike[str], **options: Any) -> Any:
             return found(table_uri, **options)
     tried = ", ".join(["delta", *sorted(p.name for p in points)])
     raise TableNotFoundError(f"No table at {os.fspath(table_uri)}; formats tried: {tried}.", path=os.fspath(table_uri))
+
+
+def _in_snake_case(name: str) -> str:
+    """Return a metric's name of the log, such as numAddedFiles, as ``deltalake`` spells it."""
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)

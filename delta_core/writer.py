@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from delta_core.commit.options import check_properties, kind_name
 from delta_core.errors import InvalidArgumentError
 from delta_core.operations.create import column_names
 from delta_core.operations.unavailable import convert_to_deltalake
@@ -73,21 +74,14 @@ def write_deltalake(
     InvalidArgumentError
         For an argument of another type, or with a value that it can't have.
     """
-    for argument, found, kind in (
-        ("commit_properties", commit_properties, CommitProperties),
-        ("writer_properties", writer_properties, WriterProperties),
-        ("post_commithook_properties", post_commithook_properties, PostCommitHookProperties),
-    ):
-        if found is not None and not isinstance(found, kind):
-            raise InvalidArgumentError(f"Found {argument} as {_kind(found)}; expected {kind.__name__} of delta_core.")
-    commit, post = (commit_properties or CommitProperties(), post_commithook_properties or PostCommitHookProperties())
+    commit, post = check_properties(commit_properties, writer_properties, post_commithook_properties)
     if isinstance(table_or_uri, (str, os.PathLike)):
         context = open_context(os.fspath(table_or_uri), storage_options, allow_external=allow_external)
         table, known = None, None
     else:
         if not hasattr(table_or_uri, "adopt"):
             raise InvalidArgumentError(
-                f"Found a table as {_kind(table_or_uri)}; expected a path, a URI or a DeltaTable of delta_core."
+                f"Found a table as {kind_name(table_or_uri)}; expected a path, a URI or a DeltaTable of delta_core."
             )
         table, known = table_or_uri, table_or_uri.snapshot()
         context = known.context
@@ -111,8 +105,3 @@ def write_deltalake(
     result = write_table(context, data, options, known)
     if table is not None and result is not None:
         table.adopt(result.snapshot)
-
-
-def _kind(value: object) -> str:
-    kind = type(value)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"

@@ -36,6 +36,7 @@ COMMANDS = {
     "log": "Show which log files a version is built from, and why these.",
     "create": "Create a table without rows.",
     "write": "Write rows of Parquet, CSV, JSON lines or Arrow files into a table; - reads standard input.",
+    "delete": "Delete the rows for which a predicate is true.",
     "checkpoint": "Write a checkpoint of the latest version.",
 }
 

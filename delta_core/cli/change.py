@@ -1,4 +1,4 @@
-"""Commands that change a table: create, write, checkpoint."""
+"""Commands that change a table: create, write, delete, checkpoint."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from delta_core.cli.sources import open_rows, read_schema
 from delta_core.protocol.schema import Schema, arrow_schema
 from delta_core.table import DeltaTable
 
-__all__ = ["checkpoint", "create", "write"]
+__all__ = ["checkpoint", "create", "delete", "write"]
 
 
 def _list(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str]:
@@ -189,6 +189,39 @@ def write(
             allow_external=target.allow_external,
         )
     _report(target.table(), json_output)
+
+
+@click.command()
+@table_command(versioned=False)
+@click.option("--where", metavar="SQL", help="Which rows: those for which this predicate is true.")
+@click.option("--all", "every", is_flag=True, help="All rows, in place of --where.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and change nothing.")
+@as_json
+def delete(target: Target, where: str | None, every: bool, dry_run: bool, json_output: bool) -> None:
+    """Delete the rows for which a predicate is true.
+
+    \b
+    Examples:
+      delta-core delete sales --where "day < '2024-01-01'"
+      delta-core delete sales --where "id = 7" --dry-run
+      delta-core delete sales --all
+    """
+    if (where is not None) == every:
+        raise click.UsageError("Pass either --where with a predicate, or --all.")
+    table = target.table()
+    if dry_run:
+        scan = table.scan(predicate=where)
+        facts = {"version": table.version(), "files": scan.file_set.count, "rows": scan.count()}
+        print_json(facts) if json_output else print_facts(facts)
+        return
+    before = table.version()
+    table.delete(where)
+    if table.version() == before:
+        print_json({"version": before, "operation": None, "metrics": {}}) if json_output else print_note(
+            "No row matches."
+        )
+        return
+    _report(table, json_output)
 
 
 @click.command()

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from delta_core.errors import InvalidArgumentError
+from delta_core.protocol.properties import WriterProperties
 
 __all__ = [
     "MAX_COMMIT_RETRIES",
@@ -17,6 +18,8 @@ __all__ = [
     "PostCommit",
     "PostCommitHookProperties",
     "RemoveAction",
+    "check_properties",
+    "kind_name",
 ]
 
 #: How often a lost race is run again.
@@ -126,3 +129,33 @@ class RemoveAction(Struct, frozen=True):
 
     path: str
     data_change: bool = True
+
+
+def check_properties(
+    commit_properties: object, writer_properties: object, post_commithook_properties: object
+) -> tuple[CommitProperties, PostCommitHookProperties]:
+    """Return how to commit and what follows, the defaults where an argument is None.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If an argument is of another class, for example that of ``deltalake``.
+    """
+    for argument, found, kind in (
+        ("commit_properties", commit_properties, CommitProperties),
+        ("writer_properties", writer_properties, WriterProperties),
+        ("post_commithook_properties", post_commithook_properties, PostCommitHookProperties),
+    ):
+        if found is not None and not isinstance(found, kind):
+            raise InvalidArgumentError(
+                f"Found {argument} as {kind_name(found)}; expected {kind.__name__} of delta_core."
+            )
+    commit = commit_properties if isinstance(commit_properties, CommitProperties) else CommitProperties()
+    post = post_commithook_properties
+    return commit, post if isinstance(post, PostCommitHookProperties) else PostCommitHookProperties()
+
+
+def kind_name(value: object) -> str:
+    """Return the name of a value's class, with its module unless it is Python's own."""
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"

@@ -9,16 +9,27 @@ from delta_core.runtime.lazy import lazy_names
 if TYPE_CHECKING:
     from delta_core.log.checkpoint_writer import write_checkpoint
     from delta_core.operations.create import column_names, create_table
+    from delta_core.operations.delete import DeleteOptions, delete_rows
     from delta_core.operations.register import register_files
     from delta_core.operations.write import WriteOptions, write_table
 
-__all__ = ["WriteOptions", "column_names", "create_table", "register_files", "write_checkpoint", "write_table"]
+__all__ = [
+    "DeleteOptions",
+    "WriteOptions",
+    "column_names",
+    "create_table",
+    "delete_rows",
+    "register_files",
+    "write_checkpoint",
+    "write_table",
+]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "delta_core.log.checkpoint_writer": "write_checkpoint",
         "delta_core.operations.create": "column_names create_table",
+        "delta_core.operations.delete": "DeleteOptions delete_rows",
         "delta_core.operations.register": "register_files",
         "delta_core.operations.write": "WriteOptions write_table",
     },

@@ -25,8 +25,6 @@ _OVERWRITE = "write_deltalake(table, rows, mode='overwrite', predicate=...)"
 
 #: What to do instead of each call, by the name that scripts use for it.
 TODAY = {
-    "DeltaTable.delete": "to delete the rows that a predicate selects, overwrite them with no rows: write_deltalake(table, "
-    "table.schema().to_arrow().empty_table(), mode='overwrite', predicate=...); without a predicate it deletes all rows",
     "DeltaTable.update": f"read the rows that a predicate selects, change them, and overwrite them: {_OVERWRITE}",
     "DeltaTable.merge": "read the rows of the table that the source can match, combine both in a query engine, and overwrite "
     f"them: {_OVERWRITE}",
@@ -120,7 +118,6 @@ convert_to_deltalake = _call("convert_to_deltalake")
 class UnavailableCalls:
     """The methods of DeltaTable that are not available yet."""
 
-    delete = _call("DeltaTable.delete")
     update = _call("DeltaTable.update")
     merge = _call("DeltaTable.merge")
     restore = _call("DeltaTable.restore")

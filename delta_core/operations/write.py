@@ -15,21 +15,20 @@ from msgspec.structs import replace
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import CommitResult, Transaction
-from delta_core.engines.interface import Relations
 from delta_core.errors import (
     ConcurrentAppendError,
     InvalidArgumentError,
     SchemaMismatchError,
     TableExistsError,
     TableNotFoundError,
-    UnsupportedOperationError,
 )
 from delta_core.expressions import to_expression
-from delta_core.expressions.ast import Call, Column, Expression, FileStatistic, all_of, any_of, leaves
+from delta_core.expressions.ast import Call, Column, Expression, FileStatistic, all_of, any_of
 from delta_core.expressions.ast import Literal as Constant
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.operations.create import CLUSTER_BY, given_properties, partition_columns, stage_definition
+from delta_core.operations.rewrite import carried_columns, rewrite_rows, selects_partitions, write_change_rows
 from delta_core.plugins.rules import RowCheck
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Schema
@@ -37,7 +36,7 @@ from delta_core.protocol.schema_merge import merge_schemas
 from delta_core.protocol.types import PrimitiveType, StructType
 from delta_core.scan.scan import Scan
 from delta_core.snapshot import Snapshot, TableContext
-from delta_core.write.files import Written, write_change_files, write_files
+from delta_core.write.files import Written, write_files
 from delta_core.write.plan import WritePlan
 from delta_core.write.source import open_source
 
@@ -414,14 +413,14 @@ class TableWrite:
         self.transaction.read(predicate, table)
         if predicate is not None:
             self.replaced = Replaced(live_rows(files, table))
-            if not _selects_partitions(predicate, base.state.partition_columns):
+            if not selects_partitions(predicate, base.state.partition_columns):
                 self._keep_rows(base, predicate, files)
         self._remove(table)
 
     def _keep_rows(self, base: Snapshot, predicate: Expression, files: FileSet) -> None:
         """Write the rows that the predicate does not select to files of their own; note the others as changes."""
         plan = self.transaction.plan
-        carried = {h.carries: h.name for h in plan.hidden if h.on_rewrite == "carry" and h.carries}
+        carried = carried_columns(plan)
         others = Call("not", (Call("coalesce", (predicate, Constant(False, PrimitiveType("boolean")))),))
         kept = base.scan(metadata=tuple(carried), predicate=others, files=files)
         self._stage_kept(self.write_kept(plan, kept, carried))
@@ -457,29 +456,11 @@ class TableWrite:
 
     def write_kept(self, plan: WritePlan, rows: Scan, carried: Mapping[str, str]) -> Written:
         """Write rows of the table again; metadata columns go into the hidden columns that carry them."""
-        relations = self._relations()
-        kept = relations.scan(rows)
-        names = [(carried.get(n, n), Column((n,))) for n in kept.schema.names]
-        reader = relations.stream(relations.select(kept, names))
-        return write_files(self.engine, plan, reader, moved=True, properties=self.options.writer_properties)
+        return rewrite_rows(self.engine, plan, rows, carried, self.options.writer_properties)
 
     def write_changes(self, plan: WritePlan, changes: Sequence[tuple[Scan, str]]) -> Written:
         """Write change files of rows, each with its kind of change."""
-        assert plan.capture is not None
-        relations, name = self._relations(), plan.capture.change_column
-        parts = []
-        for scan, kind in changes:
-            rows = relations.scan(scan)
-            columns: list[tuple[str, Expression]] = [(n, Column((n,))) for n in rows.schema.names]
-            parts.append(relations.select(rows, [*columns, (name, Constant(kind, PrimitiveType("string")))]))
-        return write_change_files(self.engine, plan, relations.stream(relations.union(parts)))
-
-    def _relations(self) -> Relations:
-        if self.engine.relations is None:
-            raise UnsupportedOperationError(
-                f"Engine {self.engine.name} can't rewrite rows: it has no relations. Open the table with engine='arrow'."
-            )
-        return self.engine.relations
+        return write_change_rows(self.engine, plan, changes)
 
     # --- what is replaced ---
 
@@ -541,11 +522,6 @@ def live_rows(files: FileSet, table: pa.Table) -> int | None:
         return None
     deleted = 0 if vectors.null_count == len(vectors) else pc.sum(pc.struct_field(vectors, "cardinality")).as_py()
     return int(pc.sum(records).as_py() or 0) - int(deleted or 0)
-
-
-def _selects_partitions(predicate: Expression, partition_columns: Sequence[str]) -> bool:
-    names = {c.lower() for c in partition_columns}
-    return all(isinstance(leaf, Column) and leaf.path[0].lower() in names for leaf in leaves(predicate))
 
 
 def _physical_partitions(base: Snapshot) -> list[Any]:

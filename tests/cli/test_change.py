@@ -178,3 +178,24 @@ def test_errors_name_the_options_that_help(run: Any, tmp_path: Path) -> None:
     assert "or create the table with --property delta.columnMapping.mode=name." in result.err
     option = ("--property", "delta.columnMapping.mode=name")
     assert run("write", tmp_path / "blank", tmp_path / "blank.parquet", *option).code == 0
+
+
+def test_rows_are_deleted_after_a_look_at_how_many(run: Any, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    write_deltalake(uri, pa.table({"id": list(range(10))}))
+    assert run("delete", uri, "--where", "id > 6", "--dry-run", "--json").json == {"version": 0, "files": 1, "rows": 3}
+    done = run("delete", uri, "--where", "id > 6", "--json").json
+    assert (done["version"], done["operation"], done["metrics"]["numDeletedRows"]) == (1, "DELETE", "3")
+    none = run("delete", uri, "--where", "id > 6")
+    assert (none.code, none.err.strip()) == (0, "No row matches.")
+    assert run("delete", uri, "--all").code == 0
+    assert run("count", uri).out.strip() == "0"
+
+
+@pytest.mark.parametrize("arguments", [(), ("--all", "--where", "id = 1")])
+def test_delete_needs_either_a_predicate_or_all(run: Any, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    uri = str(tmp_path / "t")
+    write_deltalake(uri, pa.table({"id": [1]}))
+    result = run("delete", uri, *arguments)
+    assert (result.code, "either --where with a predicate, or --all" in result.err) == (2, True)
+    assert run("count", uri).out.strip() == "1"

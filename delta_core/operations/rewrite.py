@@ -1,0 +1,78 @@
+"""Rows of the table written again: to files of their own when their neighbours change, and as changes for the feed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from delta_core.engines.interface import Engine, Relations
+from delta_core.errors import UnsupportedOperationError
+from delta_core.expressions.ast import Column, Expression, leaves
+from delta_core.expressions.ast import Literal as Constant
+from delta_core.protocol.properties import WriterProperties
+from delta_core.protocol.types import PrimitiveType
+from delta_core.scan.scan import Scan
+from delta_core.write.files import Written, write_change_files, write_files
+from delta_core.write.plan import WritePlan
+
+__all__ = ["carried_columns", "rewrite_rows", "selects_partitions", "write_change_rows"]
+
+
+def carried_columns(plan: WritePlan) -> dict[str, str]:
+    """Return the hidden columns that a rewrite carries over: metadata column of a scan to the hidden column's name."""
+    return {h.carries: h.name for h in plan.hidden if h.on_rewrite == "carry" and h.carries}
+
+
+def rewrite_rows(
+    engine: Engine, plan: WritePlan, rows: Scan, carried: Mapping[str, str], properties: WriterProperties | None = None
+) -> Written:
+    """Write rows of the table to new files.
+
+    Parameters
+    ----------
+    rows : Scan
+        The rows, with the metadata columns of ``carried``.
+    carried : Mapping of str to str
+        What `carried_columns` returns.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If the engine has no relations.
+    """
+    relations = _relations(engine)
+    kept = relations.scan(rows)
+    names: list[tuple[str, Expression]] = [(carried.get(n, n), Column((n,))) for n in kept.schema.names]
+    reader = relations.stream(relations.select(kept, names))
+    return write_files(engine, plan, reader, moved=True, properties=properties)
+
+
+def write_change_rows(engine: Engine, plan: WritePlan, changes: Sequence[tuple[Scan, str]]) -> Written:
+    """Write change files of rows, each with its kind of change, such as ``delete``.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If the engine has no relations.
+    """
+    assert plan.capture is not None
+    relations, name = _relations(engine), plan.capture.change_column
+    parts = []
+    for scan, kind in changes:
+        rows = relations.scan(scan)
+        columns: list[tuple[str, Expression]] = [(n, Column((n,))) for n in rows.schema.names]
+        parts.append(relations.select(rows, [*columns, (name, Constant(kind, PrimitiveType("string")))]))
+    return write_change_files(engine, plan, relations.stream(relations.union(parts)))
+
+
+def selects_partitions(predicate: Expression, partition_columns: Sequence[str]) -> bool:
+    """Return whether a predicate selects whole partitions: it asks for nothing but partition columns."""
+    names = {c.lower() for c in partition_columns}
+    return all(isinstance(leaf, Column) and leaf.path[0].lower() in names for leaf in leaves(predicate))
+
+
+def _relations(engine: Engine) -> Relations:
+    if engine.relations is None:
+        raise UnsupportedOperationError(
+            f"Engine {engine.name} can't rewrite rows: it has no relations. Open the table with engine='arrow'."
+        )
+    return engine.relations

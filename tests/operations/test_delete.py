@@ -1,0 +1,274 @@
+"""DELETE: the rows that are left, beside a plain list; which files it touches; the feed, row ids, and other writers."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from delta_core import CommitProperties, DeltaTable, write_deltalake
+from delta_core.commit.options import AppTransaction
+from delta_core.errors import (
+    ColumnNotFoundError,
+    CommitConflictError,
+    ConcurrentDeleteDeleteError,
+    InvalidArgumentError,
+    UnsupportedOperationError,
+)
+from delta_core.operations import delete
+from delta_core.operations.delete import DeleteOptions, delete_rows
+from delta_core.testing.table_builder import TableBuilder
+
+VECTORS = {"delta.enableDeletionVectors": "true"}
+FEED = {"delta.enableChangeDataFeed": "true"}
+ROW_IDS = {"delta.enableRowTracking": "true"}
+MAPPED = {"delta.columnMapping.mode": "name"}
+TABLES: dict[str, dict[str, str]] = {
+    "plain": {},
+    "vectors": VECTORS,
+    "feed": FEED,
+    "row ids": ROW_IDS,
+    "vectors, feed, row ids": {**VECTORS, **FEED, **ROW_IDS},
+    "feed, row ids, mapping": {**FEED, **ROW_IDS, **MAPPED},
+    "vectors, mapping": {**VECTORS, **MAPPED},
+}
+Row = tuple[int, str | None, float | None]
+#: A predicate, and the same in Python; None is SQL's unknown.
+PREDICATES: dict[str, Callable[[Row], bool | None]] = {
+    "id % 3 = 0": lambda r: r[0] % 3 == 0,
+    "id < 7": lambda r: r[0] < 7,
+    "p = 'a'": lambda r: None if r[1] is None else r[1] == "a",
+    "p is null": lambda r: r[1] is None,
+    "p = 'b' and id > 3": lambda r: False if r[1] != "b" or r[1] is None else r[0] > 3,
+    "x > 0.5": lambda r: None if r[2] is None else r[2] > 0.5,
+    "x is null or id = 4": lambda r: r[2] is None or r[0] == 4,
+    "id > 1000": lambda r: False,
+    "p <=> null": lambda r: r[1] is None,
+}
+
+
+def table_of(rows: list[Row]) -> pa.Table:
+    ids, parts, values = zip(*rows, strict=True) if rows else ((), (), ())
+    return pa.table(
+        {"id": pa.array(ids, pa.int64()), "p": pa.array(parts, pa.string()), "x": pa.array(values, pa.float64())}
+    )
+
+
+def rows_of(table: pa.Table) -> list[Row]:
+    found = zip(*(table.column(n).to_pylist() for n in ("id", "p", "x")), strict=True)
+    return sorted(found, key=repr)
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.integers(0, 20),
+        st.sampled_from(["a", "b", "", None]).map(lambda p: p or None),
+        st.sampled_from([0.0, 0.25, 0.75, None]),
+    ),
+    max_size=12,
+)
+STEPS = st.lists(st.one_of(ROWS, st.sampled_from([*PREDICATES, "all"])), min_size=1, max_size=6)
+
+
+@pytest.mark.parametrize("partitions", [[], ["p"]], ids=["whole", "partitioned"])
+@pytest.mark.parametrize("kind", TABLES)
+@settings(max_examples=12, deadline=None)
+@given(first=ROWS, steps=STEPS)
+def test_rows_of_every_version_are_those_of_a_list(
+    tmp_path_factory: pytest.TempPathFactory, kind: str, partitions: list[str], first: list[Row], steps: list[Any]
+) -> None:
+    uri = str(tmp_path_factory.mktemp("t"))
+    write_deltalake(uri, table_of(first), partition_by=partitions, configuration=TABLES[kind])
+    table = DeltaTable(uri)
+    model, versions, deleted = list(first), [sorted(first, key=repr)], dict[int, list[Row]]()
+    for step in steps:
+        ids = row_ids(table) if "row ids" in kind else {}
+        if isinstance(step, list):
+            write_deltalake(table, table_of(step), mode="append")
+            model += step
+        else:
+            lost = [r for r in model if step == "all" or PREDICATES[step](r)]
+            metrics = table.delete(None if step == "all" else step)
+            model = [r for r in model if step != "all" and not PREDICATES[step](r)]
+            assert metrics["num_deleted_rows"] == len(lost)
+            if not lost and table.version() == len(versions) - 1:
+                continue
+            deleted[table.version()] = sorted(lost, key=repr)
+        versions.append(sorted(model, key=repr))
+        assert table.version() == len(versions) - 1
+        kept = row_ids(table) if "row ids" in kind else {}
+        assert all(ids[i] == row for i, row in kept.items() if i in ids)
+    for version, expected in enumerate(versions):
+        assert rows_of(DeltaTable(uri, version=version).to_pyarrow_table()) == expected
+    if "feed" in kind:
+        for version, expected in deleted.items():
+            feed = table.load_cdf(version, version).read_all()
+            assert set(feed.column("_change_type").to_pylist()) <= {"delete"}
+            assert rows_of(feed) == expected
+    shutil.rmtree(uri)
+
+
+def row_ids(table: DeltaTable) -> dict[int, Row]:
+    found = table.snapshot().scan(metadata=["_row_id"]).to_table()
+    rows = zip(*(found.column(n).to_pylist() for n in ("id", "p", "x")), strict=True)
+    return dict(zip(found.column("_row_id").to_pylist(), rows, strict=True))
+
+
+def made(tmp_path: Path, properties: dict[str, str] = {}, partitions: list[str] = []) -> DeltaTable:  # noqa: B006
+    uri = str(tmp_path / "t")
+    rows: list[Row] = [(i, "ab"[i % 2], i / 10) for i in range(10)]
+    write_deltalake(uri, table_of(rows), partition_by=partitions, configuration=properties)
+    return DeltaTable(uri)
+
+
+def data_files(table: DeltaTable) -> set[str]:
+    root = Path(table.table_uri.removeprefix("file://"))
+    return {str(p.relative_to(root)) for p in root.rglob("*") if p.is_file() and "_delta_log" not in p.parts}
+
+
+def test_predicate_on_partition_columns_reads_no_data(tmp_path: Path) -> None:
+    table = made(tmp_path, VECTORS, ["p"])
+    for name in data_files(table):
+        (tmp_path / "t" / name).write_bytes(b"no Parquet")
+    before = data_files(table)
+    assert table.delete("p = 'a'")["num_removed_files"] == 1
+    assert table.partitions() == [{"p": "b"}]
+    assert data_files(table) == before
+
+
+def test_vectors_leave_the_data_files_as_they_are(tmp_path: Path) -> None:
+    table = made(tmp_path, VECTORS)
+    [path] = table.file_uris()
+    metrics = table.delete("id in (2, 3)")
+    assert table.file_uris() == [path]
+    assert (metrics["num_deletion_vectors_added"], metrics["num_copied_rows"]) == (1, 0)
+    metrics = table.delete("id = 4")
+    assert (metrics["num_deletion_vectors_added"], metrics["num_deletion_vectors_updated"]) == (0, 1)
+    metrics = table.delete("id >= 0")
+    assert (metrics["num_deletion_vectors_removed"], metrics["num_removed_files"]) == (1, 1)
+    assert table.file_uris() == []
+
+
+def test_files_without_selected_rows_are_not_rewritten(tmp_path: Path) -> None:
+    table = made(tmp_path, {}, ["p"])
+    kept = {u for u in table.file_uris() if "p=b" in u}
+    # 4 lies within the bounds of both files
+    metrics = table.delete("id = 4")
+    assert (metrics["num_removed_files"], metrics["num_added_files"], metrics["num_copied_rows"]) == (1, 1, 4)
+    assert kept < set(table.file_uris())
+
+
+def test_file_without_statistics_is_rewritten_though_vectors_are_on(tmp_path: Path) -> None:
+    builder = TableBuilder(tmp_path / "t").create({"id": "long"}, properties=VECTORS, features=["deletionVectors"])
+    builder.append([{"id": 1}, {"id": 2}], stats=None)
+    table = DeltaTable(builder.uri)
+    metrics = table.delete("id = 1")
+    assert (metrics["num_added_files"], metrics["num_deletion_vectors_added"]) == (1, 0)
+    assert table.to_pyarrow_table().to_pydict() == {"id": [2]}
+
+
+@pytest.mark.parametrize("predicate", ["id = 77", "p = 'z'", "id = 3 and false", "cast(null as boolean)"])
+def test_no_selected_row_is_no_commit(tmp_path: Path, predicate: str) -> None:
+    table = made(tmp_path, {}, ["p"])
+    files = data_files(table)
+    assert table.delete(predicate)["num_deleted_rows"] == 0
+    assert (table.version(), data_files(table)) == (0, files)
+
+
+@pytest.mark.parametrize("properties", [{}, VECTORS], ids=["rewrite", "vectors"])
+def test_append_only_tables_delete_nothing(tmp_path: Path, properties: dict[str, str]) -> None:
+    table = made(tmp_path, {**properties, "delta.appendOnly": "true"})
+    files = data_files(table)
+    for predicate in ("id = 3", None):
+        with pytest.raises(UnsupportedOperationError, match="appendOnly"):
+            table.delete(predicate)
+    assert (table.version(), data_files(table)) == (0, files)
+
+
+def test_deletes_of_other_rows_of_one_file_both_land(tmp_path: Path) -> None:
+    table = made(tmp_path, VECTORS)
+    stale = table.snapshot()
+    assert _at(stale, "id < 3").version == 1
+    assert _at(stale, "id > 7").version == 2
+    assert sorted(DeltaTable(table.table_uri).to_pyarrow_table().column("id").to_pylist()) == [3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("properties", [VECTORS, {}, {**VECTORS, **FEED}], ids=["vectors", "rewrite", "feed"])
+def test_deletes_of_the_same_rows_conflict_and_leave_nothing_behind(tmp_path: Path, properties: dict[str, str]) -> None:
+    table = made(tmp_path, properties)
+    stale = table.snapshot()
+    _at(stale, "id < 3")
+    files = data_files(table)
+    with pytest.raises(CommitConflictError) as caught:
+        _at(stale, "id < 5")
+    if properties == VECTORS:
+        assert isinstance(caught.value, ConcurrentDeleteDeleteError)
+    assert data_files(table) == files
+    assert DeltaTable(table.table_uri).version() == 1
+
+
+def _at(stale: Any, predicate: str) -> Any:
+    """Delete on a version that others have gone past: `delete_rows` itself looks for the latest one first."""
+    return delete._Delete(stale, DeleteOptions(predicate)).run_or_clean_up().snapshot
+
+
+def test_latest_version_is_deleted_from_whatever_is_loaded(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    write_deltalake(table.table_uri, table_of([(100, "a", None)]), mode="append")
+    assert table.version() == 0
+    assert table.delete("id >= 9")["num_deleted_rows"] == 2
+    assert (table.version(), table.to_pyarrow_table().num_rows) == (2, 9)
+
+
+def test_application_version_that_the_table_has_deletes_nothing(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    once = CommitProperties(app_transactions=[AppTransaction("app", 1)])
+    assert table.delete("id = 1", commit_properties=once)["num_deleted_rows"] == 1
+    assert table.delete("id = 2", commit_properties=once)["num_deleted_rows"] == 0
+    assert table.version() == 1
+
+
+def test_arguments_that_do_not_fit_are_rejected(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    with pytest.raises(ColumnNotFoundError, match="nothing"):
+        table.delete("nothing = 1")
+    with pytest.raises(InvalidArgumentError, match="by name only"):
+        table.delete("id = 1", None, 5)
+    with pytest.raises(InvalidArgumentError, match="commit_properties as int"):
+        table.delete("id = 1", commit_properties=5)  # type: ignore[arg-type]
+    assert table.version() == 0
+
+
+def test_commit_says_what_was_deleted(tmp_path: Path) -> None:
+    table = made(tmp_path, {**VECTORS, **FEED})
+    table.delete("id = 1", commit_properties=CommitProperties(custom_metadata={"why": "test"}))
+    [info] = table.history(1)
+    assert (info["operation"], info["operationParameters"], info["why"]) == (
+        "DELETE",
+        {"predicate": '["id = 1"]'},
+        "test",
+    )
+    found = {k: int(v) for k, v in info["operationMetrics"].items() if int(v) and not k.endswith("Ms")}
+    assert found == {"numDeletedRows": 1, "numDeletionVectorsAdded": 1, "numAddedChangeFiles": 1}
+
+
+def test_delete_rows_returns_the_snapshot_after_it(tmp_path: Path) -> None:
+    done = delete_rows(made(tmp_path).snapshot(), DeleteOptions("id = 1"))
+    assert (done.snapshot.version, done.snapshot.scan().count()) == (1, 9)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("kind", ["plain", "vectors", "vectors, mapping", "feed"])
+def test_deltalake_reads_the_rows_that_are_left(tmp_path: Path, kind: str) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    table = made(tmp_path, TABLES[kind], ["p"])
+    table.delete("id % 3 = 0")
+    table.delete("x > 0.75")
+    found = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(table.table_uri)).execute("select id from t")
+    assert sorted(pa.table(found).column("id").to_pylist()) == [1, 2, 4, 5, 7]
