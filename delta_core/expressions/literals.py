@@ -68,7 +68,13 @@ _TRUE, _FALSE = frozenset(("t", "true", "y", "yes", "1")), frozenset(("f", "fals
 
 
 def literal_type(value: Any) -> DataType:
-    """Return the type that a Python value has on its own; ExpressionError if it has none."""
+    """Return the type that a Python value has on its own.
+
+    Raises
+    ------
+    ExpressionError
+        For a value of a Python type that is not known.
+    """
     if value is None:
         return PrimitiveType("void")
     if isinstance(value, bool):

@@ -118,7 +118,13 @@ def _are_exact(types: Sequence[DataType]) -> bool:
 
 
 def comparison(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
-    """Meet in one type, decimals as they are."""
+    """Meet in one type, decimals as they are.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        For types whose values can't be compared here.
+    """
     if _are_exact([a.type for a in args]):
         # Compared as they are, whatever the scales: a common type of 38 digits could cut or overflow.
         return [_exact(a).expression for a in _fill_void(args)], BOOLEAN
@@ -225,7 +231,13 @@ def number(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
 
 
 def rounded(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
-    """Take a number and a constant number of digits."""
+    """Take a number and a constant number of digits.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        If the number of digits is not a constant.
+    """
     (value,), target = number(name, args[:1])
     digits = args[1].expression if len(args) > 1 else Literal(0, INTEGER)
     if not isinstance(digits, Literal) or not isinstance(digits.value, int):
@@ -275,7 +287,13 @@ def item(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
 
 
 def struct_field(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
-    """Take a struct and the name of a field."""
+    """Take a struct and the name of a field.
+
+    Raises
+    ------
+    ExpressionError
+        For a field that the struct lacks.
+    """
     holder, key = args
     if isinstance(holder.type, MapType):
         raise misfit(name, args, "a STRUCT; reach into a map with m['key']")

@@ -94,6 +94,8 @@ def write(
         The table is as it was, and nothing that was written is left.
     EngineError
         The Spark job failed; Spark's own error is its cause.
+    InvalidArgumentError
+        For another kind of DataFrame, or an argument with a value that it can't have.
 
     Notes
     -----

@@ -42,7 +42,13 @@ class DeltaSource(DataSource):  # type: ignore[misc]  # pyspark has no types
         return spark_schema(snapshot.schema, snapshot.state.types)
 
     def writer(self, schema: T.StructType, overwrite: bool) -> Any:
-        """Reject: rows are written by `delta_core.spark.write`."""
+        """Reject: rows are written by `delta_core.spark.write`.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            Always: the source only reads.
+        """
         raise UnsupportedOperationError(
             'format("delta_core") only reads. Write with delta_core.spark.write(df, path, mode).'
         )

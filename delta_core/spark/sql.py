@@ -71,6 +71,11 @@ def register(spark: SparkSession, name: str = TABLE_FUNCTION) -> None:
     Registers the Python data source ``format("delta_core")`` too, through which rows pass Python: use `read` wherever
     the code can be changed. On Spark Connect, and on versions of Spark that are not known here, the function works
     within `sql` alone.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a name that is not a plain identifier.
     """
     if re.fullmatch(r"[A-Za-z_]\w*", name) is None:
         raise InvalidArgumentError(f"Found the name {name!r} for a table function, expected a plain identifier.")

@@ -72,7 +72,13 @@ _BY_ID = "__delta_id_"
 
 
 def spark_type(t: DataType, types: Mapping[str, TypeDef]) -> T.DataType:
-    """Return Spark's type; UnsupportedFeatureError names one that Spark does not have."""
+    """Return Spark's type; UnsupportedFeatureError names one that Spark does not have.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        For a type that Spark lacks.
+    """
     if isinstance(t, StructType):
         return spark_schema(t, types)
     if isinstance(t, ArrayType):
@@ -108,6 +114,11 @@ def raw_schema(columns: StructType, match: Literal["name", "id"]) -> StructType:
 
     By id, Spark would still push a filter down by name, to whatever column has that name in an old file. So a field
     with an id has a name that no other column of any file has.
+
+    Raises
+    ------
+    SchemaError
+        For a void type within another type.
     """
     for path, f in walk(columns):
         if len(path) > 1 and f.type == PrimitiveType("void"):

@@ -47,7 +47,7 @@ def test_each_listed_error_has_its_cause(package: str) -> None:
 #: Modules that are called by users, plugins and each other; the others are called by one module each.
 INTERFACES = (
     "table", "snapshot", "writer", "operations", "write", "commit", "log", "plugins", "protocol", "kernels", "scan", "interop",
-    "handles", "runtime",
+    "handles", "runtime", "spark.save", "spark.sql", "spark.types", "expressions.literals", "expressions.typing_rules",
 )  # fmt: skip
 
 

@@ -72,7 +72,13 @@ class ArrowRelations:
         return ArrowRelation(schema, batches)
 
     def union(self, relations: Sequence[Relation]) -> ArrowRelation:
-        """Return the rows of all, one relation after the other."""
+        """Return the rows of all, one relation after the other.
+
+        Raises
+        ------
+        SchemaMismatchError
+            For relations of different columns.
+        """
         given = [_arrow(r) for r in relations]
         schema = pa.schema([f.with_nullable(True) for f in given[0].schema])
         for other in given[1:]:

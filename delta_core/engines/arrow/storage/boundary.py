@@ -104,7 +104,15 @@ class Boundary:
         self._prefixes = [self._prefix(p) for p in _checked(allow_external)]
 
     def place(self, path: str) -> Place:
-        """Return where a path of the log leads; raises ExternalPathError if it climbs out of its store."""
+        """Return where a path of the log leads.
+
+        Raises
+        ------
+        ExternalPathError
+            For a path that climbs out of its store.
+        EngineError
+            For a path with a null character.
+        """
         if "\0" in path:  # compiled code would read the name only as far as that
             raise EngineError(f"{path!r}, which the table at {self._given} names, holds a null character.", path=path)
         if not scheme_of(path):

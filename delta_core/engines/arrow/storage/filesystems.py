@@ -23,7 +23,13 @@ __all__ = [
 
 
 def open_filesystem(root: str, options: Mapping[str, Any]) -> Any:
-    """Return the filesystem that serves a URI; does no I/O. fsspec keeps one for the same options."""
+    """Return the filesystem that serves a URI; does no I/O. fsspec keeps one for the same options.
+
+    Raises
+    ------
+    EngineError
+        If the filesystem can't be opened.
+    """
     import fsspec
 
     scheme = scheme_of(root)
@@ -59,6 +65,11 @@ def open_chain(root: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     ----------
     options : Mapping
         Those of each filesystem under its protocol's name, others for the first one.
+
+    Raises
+    ------
+    EngineError
+        If the filesystem can't be opened.
     """
     from fsspec import available_protocols
     from fsspec.core import url_to_fs

@@ -28,7 +28,13 @@ _CODECS = {
 def write_parquet(
     storage: Storage, path: str, schema: pa.Schema, groups: Iterable[pa.Table], form: ParquetForm, replace: bool = True
 ) -> int:
-    """Write a file of one row group per table; return its size in bytes."""
+    """Write a file of one row group per table; return its size in bytes.
+
+    Raises
+    ------
+    EngineError
+        If the file can't be written.
+    """
     import pyarrow.parquet as pq
 
     with storage.put_stream(path, replace=replace) as target:

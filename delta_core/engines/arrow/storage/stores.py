@@ -25,6 +25,11 @@ def open_storage(
     ----------
     allow_external : sequence of str, False or None
         Prefixes of places outside the root that the log may name, beside those on the root's own kind of store; False: none.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an empty URI.
     """
     if not uri:
         raise InvalidArgumentError("The table's URI is empty; expected a path or a URI such as s3://bucket/table.")
