@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from delta_core.protocol.properties import parse_columns as parse_columns, read_property as read_property
     from delta_core.plugins.rules import (
         VECTOR_LOCATION as VECTOR_LOCATION, ActionColumn as ActionColumn, ChangeCapture as ChangeCapture,
+        ChecksumField as ChecksumField, CommitSummary as CommitSummary,
         CommitInfoField as CommitInfoField, CommitRule as CommitRule, CommitTimestamp as CommitTimestamp, EncodedRows as EncodedRows,
         RemainingFilesCheck as RemainingFilesCheck, ExtraAction as ExtraAction,
         FileReference as FileReference, FileRequirement as FileRequirement, FillColumn as FillColumn,
@@ -185,8 +186,9 @@ _HOMES = {
     "delta_core.plugins.plans": "ReadRequest",
     "delta_core.protocol.properties": "parse_columns read_property",
     "delta_core.plugins.rules": (
-        "VECTOR_LOCATION ActionColumn ChangeCapture CommitInfoField CommitRule CommitTimestamp EncodedRows ExtraAction "
-        "RemainingFilesCheck FileReference FileRequirement FillColumn HiddenColumn MetadataColumn ReadCheck "
+        "VECTOR_LOCATION ActionColumn ChangeCapture ChecksumField CommitSummary "
+        "CommitInfoField CommitRule CommitTimestamp EncodedRows RemainingFilesCheck ExtraAction "
+        "FileReference FileRequirement FillColumn HiddenColumn MetadataColumn ReadCheck "
         "ReadRule RemoveRows RowCheck RowFilter RowSelector WriteRule"
     ),
     "delta_core.plugins.steps": (

@@ -16,6 +16,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from delta_core.commit.action_columns import declared_fields, with_action_columns
 from delta_core.commit.base import TableBase
 from delta_core.commit.intents import REMOVED_FILE, Intents, changes_data
 from delta_core.commit.lines import SmallAction, as_parsed, format_commit, small_action, stamped
@@ -103,9 +104,9 @@ def build_attempt(
         If two features claim one field. Hooks ``check_commit`` raise further errors.
     """
     version = 0 if latest is None else latest.version + 1
-    adds = intents.table(intents.adds, ADDED_FILE, _fields(plugins, "add"))
-    removes = intents.table(intents.removes, REMOVED_FILE, _fields(plugins, "remove"))
-    cdcs = intents.table(intents.cdcs, CHANGE_FILE, _fields(plugins, "cdc"))
+    adds = intents.table(intents.adds, ADDED_FILE, declared_fields(plugins, "add"))
+    removes = intents.table(intents.removes, REMOVED_FILE, declared_fields(plugins, "remove"))
+    cdcs = intents.table(intents.cdcs, CHANGE_FILE, declared_fields(plugins, "cdc"))
     _check_paths(adds, removes)
     view = AttemptView(
         replace(target, version=version),
@@ -127,7 +128,8 @@ def build_attempt(
     )
     rules: list[CommitRule] = plugins.collect("commit_rules", attempt=view)
     if any(isinstance(r, ActionColumn) for r in rules):
-        adds, removes = (_with_columns(adds, "add", rules, plugins), _with_columns(removes, "remove", rules, plugins))
+        adds = with_action_columns(adds, "add", rules, plugins, "commit_rules")
+        removes = with_action_columns(removes, "remove", rules, plugins, "commit_rules")
         view = replace(view, adds=adds, removes=removes)
     metadata = plugins.fold("finish_metadata", "metadata", target.metadata, attempt=view)
     _check_finished(target.metadata, metadata)
@@ -142,10 +144,6 @@ def build_attempt(
     data = format_commit(small, stamped(view.removes, now_ms), kept, view.cdcs)
     timestamp = next((r.value for r in rules if isinstance(r, CommitInfoField) and r.first), now_ms)
     return Attempt(view, data, timestamp, info, small)
-
-
-def _fields(plugins: PluginSet, action: str) -> frozenset[str]:
-    return frozenset(f.name for feature in plugins.features.values() for f in feature.fields if f.action == action)
 
 
 def _check_paths(adds: pa.Table, removes: pa.Table) -> None:
@@ -179,36 +177,6 @@ def _check_files(rules: Sequence[RemainingFilesCheck], view: AttemptView, base: 
         if count:
             message = f"{count} file{'s' * (count != 1)} {rule.message}"
             raise UnsupportedOperationError(message, feature=rule.feature, count=count)
-
-
-def _with_columns(files: pa.Table, action: str, rules: Sequence[CommitRule], plugins: PluginSet) -> pa.Table:
-    types = {f.name: f.type for feature in plugins.features.values() for f in feature.fields if f.action == action}
-    claimed: dict[str, str] = {}
-    for rule in rules:
-        if not isinstance(rule, ActionColumn) or rule.action != action:
-            continue
-        other = claimed.setdefault(rule.field, rule.feature)
-        if other != rule.feature:
-            raise PluginConflictError(f"Features {other} and {rule.feature} both set {action}.{rule.field}.")
-        if len(rule.values) != files.num_rows:
-            raise HookContractError(
-                f"ActionColumn of hook commit_rules of plugin {rule.feature!r} has {len(rule.values)} values for "
-                f"{action}.{rule.field}; expected {files.num_rows}.",
-                plugin=rule.feature,
-                hook="commit_rules",
-            )
-        wanted = types.get(rule.field, rule.values.type)
-        if files.num_rows and rule.values.type != wanted:
-            raise HookContractError(
-                f"ActionColumn of hook commit_rules of plugin {rule.feature!r} has values of {rule.values.type} for "
-                f"{action}.{rule.field}; expected {wanted}.",
-                plugin=rule.feature,
-                hook="commit_rules",
-            )
-        index = files.schema.get_field_index(rule.field)
-        column = pa.chunked_array([rule.values])
-        files = files.append_column(rule.field, column) if index < 0 else files.set_column(index, rule.field, column)
-    return files
 
 
 def _check_finished(before: Metadata, after: Metadata) -> None:

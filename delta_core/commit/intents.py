@@ -127,26 +127,6 @@ class Intents(Struct):
         """Return the intents with the actions that row removals came to."""
         return replace(self, removes=[*self.removes, removes], adds=[*self.adds, adds], row_removals=[])
 
-    def take_row_ids(self, winners: pa.Table) -> None:
-        """Assign to staged files the row ids that a winner assigned to them: by its add of the same path. Protocol: Row Tracking."""
-        base, version = (winners.column(n).to_pylist() for n in ("baseRowId", "defaultRowCommitVersion"))
-        paths = winners.column("path").to_pylist()
-        known = {p: (b, v) for p, b, v in zip(paths, base, version, strict=True) if b is not None}
-        if known:
-            self.removes = [_with_row_ids(t, known) for t in self.removes]
-            self.adds = [_with_row_ids(t, known) for t in self.adds]
-
-
-def _with_row_ids(table: pa.Table, known: Mapping[str, tuple[int, int | None]]) -> pa.Table:
-    found = [known.get(p) for p in table.column("path").to_pylist()]
-    if not any(found):
-        return table
-    for place, name in enumerate(("baseRowId", "defaultRowCommitVersion")):
-        old = table.column(name).to_pylist() if name in table.column_names else [None] * len(found)
-        column = pa.array([o if f is None else f[place] for o, f in zip(old, found, strict=True)], pa.int64())
-        table = table.drop_columns([name] if name in table.column_names else []).append_column(name, column)
-    return table
-
 
 @functools.lru_cache(16)
 def _empty(schema: pa.Schema) -> pa.Table:

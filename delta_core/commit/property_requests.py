@@ -59,6 +59,7 @@ def parse_property_requests(
             raise InvalidArgumentError(
                 f"Table property {name} is given twice: {old[name]!r} and {found[name]!r}.", property=name
             )
+    _check_flags(found, plugins)
     _check_kept(found, have, plugins)
     stored = {k: v for k, v in {**old, **found}.items() if not k.lower().startswith(_FEATURE) and k not in _VERSIONS}
     features = {k: v for k, v in new.items() if k.lower().startswith(_FEATURE)}
@@ -92,6 +93,15 @@ def _declared(plugins: PluginSet) -> list[str]:
     """Return the names of properties that features declare; those that represent many begin with a prefix only."""
     names = {name for feature in plugins.features.values() for name in (*feature.properties, *feature.reserved)}
     return sorted(n for n in names - PROPERTIES.keys() if "<" not in n)
+
+
+def _check_flags(found: Mapping[str, str], plugins: PluginSet) -> None:
+    flags = {name for feature in plugins.features.values() for name in feature.flags}
+    for name in found.keys() & flags:
+        if found[name].strip().lower() not in ("true", "false"):
+            raise InvalidArgumentError(
+                f"Table property {name} is {found[name]!r}; expected true or false.", property=name, value=found[name]
+            )
 
 
 def _check_kept(found: Mapping[str, str], known: Sequence[Mapping[str, str]], plugins: PluginSet) -> None:

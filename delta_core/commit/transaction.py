@@ -14,6 +14,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from delta_core.commit.action_columns import rebase_files
 from delta_core.commit.attempt import Attempt, CommitHeader, build_attempt
 from delta_core.commit.base import Base, TableHandle
 from delta_core.commit.committer import StoreCommitter
@@ -199,7 +200,7 @@ class Transaction(Generic[Base]):
         check_names(previous, state, registry)
         check_statistics_columns(previous, state)
         if previous is not None and not replaces:
-            check_type_changes(previous, state, plugins)
+            check_type_changes(previous, state, plugins, registry)
             check_required(previous, state)
         plugins.check("check_metadata", table=state, metadata=prepared, previous=previous)
         self.intents.metadata = prepared
@@ -490,7 +491,7 @@ class Transaction(Generic[Base]):
         for winner in latest.commits(base.version + 1, latest.version):
             check_conflicts(winner, self.intents, self.reads, self.isolation, self._matching(latest), kinds)
             self.intents.row_removals = rebase(winner, self.intents.row_removals, latest)
-            self.intents.take_row_ids(winner.adds)
+            rebase_files(self.intents, winner.adds, latest.state, self.plugins)
         return latest
 
     def _matching(self, latest: Base) -> Callable[[pa.Table, Expression | None], pa.Table]:

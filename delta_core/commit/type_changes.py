@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from delta_core.errors import TypeChangeError
-from delta_core.plugins.registry import PluginSet
+from delta_core.plugins.registry import PluginRegistry, PluginSet
 from delta_core.plugins.state import TableState
 from delta_core.protocol.schema import Path, format_path
 from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType
@@ -15,7 +15,7 @@ _VOID = PrimitiveType("void")
 _Both = tuple[DataType, DataType]
 
 
-def check_type_changes(previous: TableState, table: TableState, plugins: PluginSet) -> None:
+def check_type_changes(previous: TableState, table: TableState, plugins: PluginSet, registry: PluginRegistry) -> None:
     """Reject a column whose type changes, unless a feature accepts it and none depends on it; ``void`` may become anything.
 
     Columns are the same if files hold them under one physical name.
@@ -35,10 +35,10 @@ def check_type_changes(previous: TableState, table: TableState, plugins: PluginS
             changed.append(path)
         elif isinstance(before[1], PrimitiveType) and isinstance(after[1], PrimitiveType):
             if not plugins.single("accept_type_change", False, table=table, path=path, old=before[0], new=after[0]):
-                _refuse(path, before[0], after[0])
+                _reject(path, before[0], after[0], registry)
             changed.append(path)
         elif type(before[1]) is not type(after[1]) and not _are_structs(before[1], after[1]):
-            _refuse(path, before[0], after[0])
+            _reject(path, before[0], after[0], registry)
         else:
             known = _parts(before)
             for key, (name, part) in _parts(after).items():
@@ -70,12 +70,11 @@ def _parts(both: _Both) -> dict[str, tuple[str, _Both]]:
     return {}
 
 
-def _refuse(path: Path, old: DataType, new: DataType) -> None:
+def _reject(path: Path, old: DataType, new: DataType, registry: PluginRegistry) -> None:
     column = format_path(path)
     raise TypeChangeError(
         f"Column {column} is {old} and would become {new}, which no feature of the table allows: its files could not be "
-        "read any more. Keep the type, widen it with type widening switched on (delta.enableTypeWidening), or overwrite "
-        "table and schema.",
+        "read any more. Keep the type, or overwrite table and schema" + registry.remedies("type_change") + ".",
         column=column,
         from_type=str(old),
         to_type=str(new),

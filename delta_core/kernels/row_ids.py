@@ -1,14 +1,18 @@
-"""Row ids: base ids for new files."""
+"""Row ids: base ids for new files, and those that a concurrent commit has given."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import _row_ids
+from delta_core.kernels.arrow_buffers import is_valid
 
-__all__ = ["assign_base_row_ids"]
+__all__ = ["assign_base_row_ids", "take_values"]
 
 LAST_ROW_ID = 2**63 - 1
 
@@ -59,3 +63,32 @@ def assign_base_row_ids(
             row=bad,
         )
     return base, mark
+
+
+def take_values(files: pa.Table, others: pa.Table, fields: Sequence[str]) -> list[pa.Array]:
+    """Return fields of files, with the values of other files of the same path if these have a value in the first field.
+
+    Parameters
+    ----------
+    files, others : table
+        With a column ``path``, and the fields as int64.
+
+    Returns
+    -------
+    list of int64 array, shape (n_files,)
+        One a field; empty if no value is taken.
+    """
+    first = is_valid(others.column(fields[0]).combine_chunks())
+    known = {p: i for i, p in enumerate(others.column("path").to_pylist()) if first[i]}
+    rows = [known.get(p) for p in files.column("path").to_pylist()]
+    taken = np.array([r is not None for r in rows], np.bool_)
+    if not taken.any():
+        return []
+    index = pa.array(rows, pa.int64())
+    out = []
+    for name in fields:
+        mine, theirs = (t.column(name).combine_chunks() for t in (files, others))
+        found = theirs.take(index).to_pylist()
+        values = [f if t else m for f, m, t in zip(found, mine.to_pylist(), taken.tolist(), strict=True)]
+        out.append(pa.array(values, pa.int64()))
+    return out

@@ -17,13 +17,13 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from delta_core.engines.interface import ActionQuery, Engine, RangeRequest, Storage
-from delta_core.errors import DeltaError, EngineError
+from delta_core.errors import DeltaError, EngineError, HookContractError
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.files import FileSet
 from delta_core.log.names import LOG_DIRECTORY, checksum_name
 from delta_core.plugins.plans import LogFile, LogSegment, ReadRequest
 from delta_core.plugins.registry import PluginSet
-from delta_core.plugins.rules import CommitTimestamp, RowSelector
+from delta_core.plugins.rules import ChecksumField, CommitSummary, RowSelector
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import DomainMetadata, SetTransaction, parse_action
 from delta_core.runtime.json_text import decode_json
@@ -45,6 +45,12 @@ SIZE_BINS = (
 DELETED_BINS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 - 1)
 #: Longer lists of transactions and domains are left out: a checksum is read at every open.
 LIST_LIMIT = 100
+#: The fields that the core writes.
+_OWN_FIELDS = frozenset({
+    "txnId", "tableSizeBytes", "numFiles", "numMetadata", "numProtocol", "metadata", "protocol", "fileSizeHistogram",
+    "setTransactions", "domainMetadata", "numDeletedRecordsOpt", "numDeletionVectorsOpt",
+    "deletedRecordCountsHistogramOpt", "allFiles",
+})  # fmt: skip
 _RETENTION = "delta.setTransactionRetentionDuration"
 
 Checksum = Mapping[str, Any]
@@ -280,11 +286,19 @@ def _values(others: pa.Table, kind: str) -> list[dict[str, Any]]:
 
 
 def _commit_fields(snapshot: ChecksumSource, info: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what ``commitInfo`` returns: the transaction's id, and its time if such times are in force."""
+    """Return the transaction's id, and the fields that features add."""
     out = {"txnId": info["txnId"]} if isinstance(info.get("txnId"), str) else {}
-    rule: CommitTimestamp | None = snapshot.plugins.single("commit_timestamps", table=snapshot.state)
-    if rule is not None and snapshot.version >= rule.enablement_version:
-        out["inCommitTimestampOpt"] = info[rule.field]
+    commit = CommitSummary(snapshot.version, info)
+    added: list[ChecksumField] = snapshot.plugins.collect("checksum_fields", table=snapshot.state, commit=commit)
+    for field in added:
+        if field.name in _OWN_FIELDS or field.name in out:
+            raise HookContractError(
+                f"ChecksumField of hook checksum_fields of plugin {field.feature!r} is named {field.name!r}, which the "
+                "checksum has already; expected a field of its own.",
+                plugin=field.feature,
+                hook="checksum_fields",
+            )
+        out[field.name] = field.value
     return out
 
 

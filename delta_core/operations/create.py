@@ -20,18 +20,7 @@ from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import PrimitiveType, StructType
 from delta_core.snapshot import Snapshot, TableContext
 
-__all__ = [
-    "CLUSTER_BY",
-    "column_names",
-    "create_table",
-    "given_properties",
-    "new_metadata",
-    "partition_columns",
-    "stage_definition",
-]
-
-#: The request by which a caller names clustering columns; the feature that serves it takes it out of the properties.
-CLUSTER_BY = "delta.clusterBy"
+__all__ = ["column_names", "create_table", "given_properties", "new_metadata", "partition_columns", "stage_definition"]
 
 
 def column_names(argument: str, given: object) -> list[str]:
@@ -143,9 +132,10 @@ def stage_definition(
     """Stage the metadata of a new table, or of one that is replaced: nothing of the old definition stays."""
     asked = dict(properties or {})
     # a new table needs no feature to have no such columns; an old one may have some
-    requests = {} if cluster_by or CLUSTER_BY in asked else {CLUSTER_BY: "[]"}
+    requests = transaction.context.registry.requests({"cluster_by": cluster_by})
     if cluster_by:
-        asked[CLUSTER_BY] = json.dumps(list(cluster_by))
+        asked |= requests
+    requests = {name: text for name, text in requests.items() if name not in asked}
     table_id = None if transaction.base is None else transaction.base.metadata.id
     metadata = new_metadata(
         schema, partition_by=partition_by, name=name, description=description, properties=asked, table_id=table_id

@@ -27,7 +27,7 @@ from delta_core.expressions.ast import Call, Column, Expression, FileStatistic, 
 from delta_core.expressions.ast import Literal as Constant
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
-from delta_core.operations.create import CLUSTER_BY, given_properties, partition_columns, stage_definition
+from delta_core.operations.create import given_properties, partition_columns, stage_definition
 from delta_core.operations.rewrite import carried_columns, rewrite_rows, selects_partitions, write_change_rows
 from delta_core.plugins.rules import RowCheck
 from delta_core.protocol.properties import WriterProperties
@@ -329,7 +329,8 @@ class TableWrite:
         if options.schema_mode == "overwrite":
             asked = state.partition_columns if options.partition_by is None else options.partition_by
             rows = self._rows_schema()
-            request = {CLUSTER_BY: json.dumps(list(options.cluster_by))} if options.cluster_by else {}
+            lists = {"cluster_by": options.cluster_by} if options.cluster_by else {}
+            request = self.transaction.context.registry.requests(lists)
             metadata = replace(
                 metadata,
                 schema_string=rows.to_json(),

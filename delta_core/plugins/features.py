@@ -46,8 +46,13 @@ class TableFeature(Struct, frozen=True):
         Features whose hooks run before its own.
     properties : Mapping of str to str
         Table properties that it reads, each with what it does.
+    flags : tuple of str
+        Those of its properties that are true or false: another value that a caller passes is rejected.
     reserved : tuple of str
         Those of its properties that it sets itself: a value that a caller passes is rejected.
+    requests : Mapping of str to str
+        Arguments of operations that it serves, each with the property under which its hooks get their value as JSON;
+        such a property is never stored: ``{"cluster_by": "delta.clusterBy"}``.
     domains : tuple of str
         Domains whose configuration hooks need in `TableState.domains`.
     actions, fields : tuple
@@ -61,8 +66,8 @@ class TableFeature(Struct, frozen=True):
     enabling : tuple of str
         Those of its operations that add the feature to a table which lacks it, and can be called there too.
     remedies : Mapping of str to str
-        What to do against a rejection that the feature avoids, for messages: of ``column_names`` (special characters)
-        or ``row_removal`` (removing rows without rewriting files). ``set the table property ...``.
+        What to do against a rejection that the feature avoids, for messages: of ``column_names`` (special characters),
+        ``row_removal`` (removing rows without rewriting files) or ``type_change``. ``set the table property ...``.
     verbs : Mapping of str to str
         The earlier name of ``operations``; they are added to these.
     """
@@ -78,7 +83,9 @@ class TableFeature(Struct, frozen=True):
     after: tuple[str, ...] = ()
     api: int = API_VERSION
     properties: Mapping[str, str] = {}
+    flags: tuple[str, ...] = ()
     reserved: tuple[str, ...] = ()
+    requests: Mapping[str, str] = {}
     domains: tuple[str, ...] = ()
     actions: tuple[ActionKind, ...] = ()
     fields: tuple[ActionField, ...] = ()

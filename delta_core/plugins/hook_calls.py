@@ -12,7 +12,15 @@ from delta_core.expressions.plugin_functions import Function
 from delta_core.plugins import hookspecs
 from delta_core.plugins.checkpoint_plan import CheckpointPlan
 from delta_core.plugins.hookspecs import PROJECT, RESULTS
-from delta_core.plugins.rules import CommitRule, CommitTimestamp, FileReference, ReadRule, WriteRule
+from delta_core.plugins.rules import (
+    ActionColumn,
+    ChecksumField,
+    CommitRule,
+    CommitTimestamp,
+    FileReference,
+    ReadRule,
+    WriteRule,
+)
 from delta_core.plugins.steps import FeatureStep
 from delta_core.protocol.actions import DomainMetadata, Metadata
 from delta_core.protocol.schema import ColumnMap
@@ -35,6 +43,8 @@ _ANSWERS: Mapping[str, tuple[type, ...]] = {
     "write_rules": get_args(WriteRule),
     "commit_rules": get_args(CommitRule),
     "finish_metadata": (Metadata,),
+    "rebase_files": (ActionColumn,),
+    "checksum_fields": (ChecksumField,),
     "file_references": (FileReference,),
     "feature_steps": get_args(FeatureStep),
     "plan_checkpoint": (CheckpointPlan,),

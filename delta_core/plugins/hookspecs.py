@@ -21,7 +21,16 @@ from delta_core.plugins.catalog import CommitSource
 from delta_core.plugins.checkpoint_plan import CheckpointPlan
 from delta_core.plugins.committer import Committed, Committer
 from delta_core.plugins.plans import ReadRequest
-from delta_core.plugins.rules import CommitRule, CommitTimestamp, FileReference, ReadRule, WriteRule
+from delta_core.plugins.rules import (
+    ActionColumn,
+    ChecksumField,
+    CommitRule,
+    CommitSummary,
+    CommitTimestamp,
+    FileReference,
+    ReadRule,
+    WriteRule,
+)
 from delta_core.plugins.state import TableState
 from delta_core.plugins.steps import FeatureStep
 from delta_core.protocol.actions import DomainMetadata, Metadata
@@ -197,6 +206,25 @@ def check_commit(attempt: AttemptView) -> None:
 
 
 @hookspec
+def rebase_files(table: TableState, adds: pa.Table, removes: pa.Table, winner: pa.Table) -> Iterable[ActionColumn]:
+    """Return fields of staged files whose values a commit that won the race has changed.
+
+    ``table`` is the latest version, ``adds`` and ``removes`` are the staged files with the columns that an attempt has,
+    ``winner`` is what the commit added: a file that it added again has the same ``path``.
+
+    Set: table. When: per commit that won the race. Result: list; default none: the values stay.
+    """
+
+
+@hookspec
+def checksum_fields(table: TableState, commit: CommitSummary) -> Iterable[ChecksumField]:
+    """Return further fields of a version's checksum file, from the table and its latest commit.
+
+    Set: table. When: per checksum written. Result: list; default none.
+    """
+
+
+@hookspec
 def file_references(table: TableState) -> Iterable[FileReference]:
     """Return which files actions name beside their own path.
 
@@ -253,6 +281,7 @@ RESULTS = {
     "check_type_changes": "check", "check_read": "check", "column_map": "single",
     "read_rules": "list", "commit_timestamps": "single", "checkpoint_sidecars": "single", "plan_checkpoint": "single",
     "write_rules": "list", "commit_rules": "list", "finish_metadata": "fold", "check_commit": "check",
+    "rebase_files": "list", "checksum_fields": "list",
     "file_references": "list", "retention_limits": "list", "feature_steps": "list", "committer": "single",
     "requires_catalog": "single", "after_commit": "check",
 }  # fmt: skip

@@ -6,7 +6,8 @@ A plugin is a module with a ``FEATURE`` and hook implementations, found by an en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pluggy
@@ -132,6 +133,24 @@ class PluginRegistry:
             plugins = {_feature_of(p, n).name: p for n in sorted(key) if (p := self.load(n)) is not None}
             self._sets[key] = PluginSet(plugins, frozenset(n for n in key if self.load(n) is None))
         return self._sets[key]
+
+    def requests(self, arguments: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """Return lists that operations take for features, as JSON by the property that `TableFeature.requests` names.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            If an argument has values and no installed plugin serves it.
+        """
+        served = {a: p for feature in self.everything.features.values() for a, p in feature.requests.items()}
+        missing = [a for a, values in arguments.items() if values and a not in served]
+        if missing:
+            raise UnsupportedFeatureError(
+                f"No installed plugin serves the argument {missing[0]}. Install a package with a feature that does, or leave "
+                "the argument out.",
+                argument=missing[0],
+            )
+        return {served[a]: json.dumps(list(values)) for a, values in arguments.items() if a in served}
 
     def remedies(self, kind: str) -> str:
         """Return what features offer against a rejection, as the end of a sentence: ``, or set ...``; empty for nothing."""

@@ -7,7 +7,7 @@ and descriptors only. Functions are module-level, so that rules pickle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Union
 
 import pyarrow as pa
@@ -18,8 +18,9 @@ from delta_core.kernels.row_set import RowSet
 from delta_core.protocol.types import DataType
 
 __all__ = [
-    "ActionColumn", "ChangeCapture", "CommitInfoField", "CommitRule", "CommitTimestamp", "EncodedRows", "ExtraAction",
-    "RemainingFilesCheck", "FileReference", "FileRequirement", "FillColumn", "HiddenColumn", "MetadataColumn", "ReadCheck",
+    "ActionColumn", "ChangeCapture", "ChecksumField",
+    "CommitInfoField", "CommitRule", "CommitSummary", "CommitTimestamp", "EncodedRows", "RemainingFilesCheck", "ExtraAction",
+    "FileReference", "FileRequirement", "FillColumn", "HiddenColumn", "MetadataColumn", "ReadCheck",
     "ReadRule", "RemoveRows", "RowCheck", "RowFilter", "RowSelector", "VECTOR_LOCATION", "WriteRule",
 ]  # fmt: skip
 
@@ -262,6 +263,27 @@ class RemainingFilesCheck(Struct, frozen=True):
     feature: str
     field: str
     message: str
+
+
+class CommitSummary(Struct, frozen=True):
+    """What a checksum is made of beside the table: the version's commit.
+
+    Parameters
+    ----------
+    info : Mapping
+        Its ``commitInfo``; empty if the commit is not at hand.
+    """
+
+    version: int
+    info: Mapping[str, Any]
+
+
+class ChecksumField(Struct, frozen=True):
+    """Add a field to the checksum file; ``value`` is what JSON can hold."""
+
+    feature: str
+    name: str
+    value: Any
 
 
 CommitRule = Union[ActionColumn, ExtraAction, CommitInfoField, RemainingFilesCheck]

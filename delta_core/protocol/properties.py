@@ -265,7 +265,6 @@ PROPERTIES: Mapping[str, TableProperty] = {
         TableProperty("delta.parquet.format.version", _format_version, "1.0.0"),
         TableProperty("delta.randomizeFilePrefixes", _boolean, False),
         TableProperty("delta.randomPrefixLength", _integer(1, 32), 2),
-        TableProperty("delta.rowTrackingSuspended", _boolean, False),
         TableProperty("delta.setTransactionRetentionDuration", parse_duration_ms),
         TableProperty("delta.targetFileSize", parse_size),
         TableProperty("delta.tuneFileSizesForRewrites", _boolean),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from operator import methodcaller
 from typing import TYPE_CHECKING
 
-from delta_core.api import InvalidArgumentError, Metadata, TableFeature, TableState, UnsupportedOperationError, hookimpl
+from delta_core.api import Metadata, TableFeature, UnsupportedOperationError, hookimpl
 
 if TYPE_CHECKING:
     from delta_core.api import AttemptView
@@ -20,6 +20,7 @@ FEATURE = TableFeature(
     "Existing rows can be neither deleted nor changed.",
     legacy_writer=2,
     properties={PROPERTY: "true forbids commits that remove rows"},
+    flags=(PROPERTY,),
     active=methodcaller("flag", PROPERTY),
 )
 
@@ -27,17 +28,6 @@ FEATURE = TableFeature(
 @hookimpl
 def required_features(metadata: Metadata) -> Iterable[str]:
     return [FEATURE.name] if metadata.configuration.get(PROPERTY, "").strip().lower() == "true" else []
-
-
-@hookimpl
-def check_metadata(table: TableState, previous: TableState | None) -> None:
-    """Reject a value that is neither true nor false: it would protect nothing. One that is there already stays."""
-    text = table.property(PROPERTY)
-    known = None if previous is None else previous.property(PROPERTY)
-    if text is not None and text != known and text.strip().lower() not in ("true", "false"):
-        raise InvalidArgumentError(
-            f"Table property {PROPERTY} is {text!r}; expected true or false.", property=PROPERTY, value=text
-        )
 
 
 @hookimpl

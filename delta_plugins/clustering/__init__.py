@@ -20,6 +20,7 @@ FEATURE = TableFeature(
     "writer",
     "Rows that are close in the clustering columns are kept in the same files.",
     requires=("domainMetadata",),
+    requests={"cluster_by": logic.REQUEST},
     domains=(DOMAIN,),
     active=_is_active,
     operations={"cluster_by": "delta_plugins.clustering.operations:cluster_by"},

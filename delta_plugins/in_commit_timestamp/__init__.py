@@ -6,7 +6,16 @@ from collections.abc import Iterable
 from operator import methodcaller
 from typing import TYPE_CHECKING, NoReturn
 
-from delta_core.api import CommitInfoField, CommitTimestamp, Metadata, TableFeature, TableState, hookimpl
+from delta_core.api import (
+    ChecksumField,
+    CommitInfoField,
+    CommitSummary,
+    CommitTimestamp,
+    Metadata,
+    TableFeature,
+    TableState,
+    hookimpl,
+)
 from delta_plugins.in_commit_timestamp import logic
 
 if TYPE_CHECKING:
@@ -34,6 +43,11 @@ FEATURE = TableFeature(
 @hookimpl
 def commit_timestamps(table: TableState) -> CommitTimestamp | None:
     return logic.commit_timestamps(table.configuration) if table.is_active(FEATURE.name) else None
+
+
+@hookimpl
+def checksum_fields(table: TableState, commit: CommitSummary) -> Iterable[ChecksumField]:
+    return logic.checksum_fields(table, commit) if table.is_active(FEATURE.name) else ()
 
 
 @hookimpl

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from delta_core.api import CommitTimestamp, CorruptTableError, Metadata, TableState, UnsupportedFeatureError
+from delta_core.api import (
+    ChecksumField,
+    CommitSummary,
+    CommitTimestamp,
+    CorruptTableError,
+    Metadata,
+    TableState,
+    UnsupportedFeatureError,
+)
 
 if TYPE_CHECKING:
     from delta_core.api import AttemptView
@@ -18,6 +26,7 @@ __all__ = [
     "FIELD",
     "SWITCH",
     "check_no_preview",
+    "checksum_fields",
     "commit_timestamps",
     "timestamp_of",
     "with_enablement",
@@ -46,6 +55,21 @@ def commit_timestamps(configuration: Mapping[str, str]) -> CommitTimestamp:
         present, absent = (ENABLEMENT_VERSION, ENABLEMENT_TIMESTAMP)[:: 1 if timestamp_ms is None else -1]
         raise CorruptTableError(f"Table property {present} is set without {absent}, expected both or none.")
     return CommitTimestamp(NAME, FIELD, version or 0, timestamp_ms)
+
+
+def checksum_fields(table: TableState, commit: CommitSummary) -> list[ChecksumField]:
+    """Return the commit's time, from the version on that has one.
+
+    Raises
+    ------
+    CorruptTableError
+        For a commit without a time.
+    """
+    if commit.version < commit_timestamps(table.configuration).enablement_version:
+        return []
+    if FIELD not in commit.info:
+        raise CorruptTableError(f"Version {commit.version} has no {FIELD} in its commitInfo, expected its time.")
+    return [ChecksumField(NAME, "inCommitTimestampOpt", commit.info[FIELD])]
 
 
 def _number(configuration: Mapping[str, str], name: str) -> int | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from delta_core.api import (
+    ActionColumn,
     ActionKind,
     Call,
     Expression,
@@ -83,6 +84,11 @@ def check_metadata(table: TableState) -> None:
 def write_rules(table: TableState) -> Iterable[HiddenColumn]:
     write.check_opt_in(table)
     return write.hidden_columns(table)
+
+
+@hookimpl
+def rebase_files(table: TableState, adds: pa.Table, removes: pa.Table, winner: pa.Table) -> Iterable[ActionColumn]:
+    return write.rebase_files(table, adds, removes, winner)
 
 
 @hookimpl

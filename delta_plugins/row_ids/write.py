@@ -23,12 +23,22 @@ from delta_core.api import (
     UnsupportedFeatureError,
 )
 from delta_core.kernels.arrow_buffers import is_valid
-from delta_core.kernels.row_ids import assign_base_row_ids
+from delta_core.kernels.row_ids import assign_base_row_ids, take_values
 
 if TYPE_CHECKING:
     from delta_core.api import AttemptView
 
-__all__ = ["COLUMN", "MARK", "OPT_IN", "SWITCH", "check_opt_in", "commit_rules", "hidden_columns", "with_column_name"]
+__all__ = [
+    "COLUMN",
+    "MARK",
+    "OPT_IN",
+    "SWITCH",
+    "check_opt_in",
+    "commit_rules",
+    "hidden_columns",
+    "rebase_files",
+    "with_column_name",
+]
 
 NAME = "rowIds"
 MARK = "rowIdHighWaterMark"
@@ -83,6 +93,15 @@ def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | RemainingFiles
     yield ActionColumn(NAME, "add", "baseRowId", pa.array(ids))
     # whatever moves rows carries their ids along, or is rejected
     yield ExtraAction(NAME, MARK, {"highWaterMark": mark, "preservedRowIds": attempt.table.is_active(NAME)})
+
+
+def rebase_files(table: TableState, adds: pa.Table, removes: pa.Table, winner: pa.Table) -> Iterator[ActionColumn]:
+    """Yield the row ids of staged files that a winner gave them; the final feature does so itself."""
+    if table.is_supported("rowTracking"):
+        return
+    for action, files in (("add", adds), ("remove", removes)):
+        for values in take_values(files, winner, ("baseRowId",)):
+            yield ActionColumn(NAME, action, "baseRowId", values)
 
 
 def _mark(attempt: AttemptView) -> int:

@@ -6,7 +6,18 @@ from collections.abc import Iterable
 from operator import methodcaller
 from typing import TYPE_CHECKING
 
-from delta_core.api import HiddenColumn, Metadata, ReadRequest, ReadRule, TableFeature, TableState, hookimpl
+import pyarrow as pa
+
+from delta_core.api import (
+    ActionColumn,
+    HiddenColumn,
+    Metadata,
+    ReadRequest,
+    ReadRule,
+    TableFeature,
+    TableState,
+    hookimpl,
+)
 from delta_plugins.row_tracking import logic, write
 
 if TYPE_CHECKING:
@@ -27,6 +38,7 @@ FEATURE = TableFeature(
         logic.ROW_ID_COLUMN: "physical column that holds ids which rows carry along",
         logic.COMMIT_VERSION_COLUMN: "physical column that holds versions which rows carry along",
     },
+    flags=(write.SWITCH, write.SUSPENDED),
     reserved=(logic.ROW_ID_COLUMN, logic.COMMIT_VERSION_COLUMN),
     domains=(logic.DOMAIN,),
     active=methodcaller("flag", write.SWITCH),
@@ -57,6 +69,11 @@ def check_metadata(table: TableState, previous: TableState | None) -> None:
 @hookimpl
 def write_rules(table: TableState) -> Iterable[HiddenColumn]:
     return write.hidden_columns(table) if table.is_active(FEATURE.name) else ()
+
+
+@hookimpl
+def rebase_files(adds: pa.Table, removes: pa.Table, winner: pa.Table) -> Iterable[ActionColumn]:
+    return write.rebase_files(adds, removes, winner)
 
 
 @hookimpl

@@ -27,18 +27,27 @@ from delta_core.api import (
     decode_json,
 )
 from delta_core.kernels.arrow_buffers import is_valid
-from delta_core.kernels.row_ids import assign_base_row_ids
+from delta_core.kernels.row_ids import assign_base_row_ids, take_values
 from delta_plugins.row_tracking.logic import COMMIT_VERSION_COLUMN, DOMAIN, ROW_ID_COLUMN
 
 if TYPE_CHECKING:
     from delta_core.api import AttemptView
 
-__all__ = ["SUSPENDED", "SWITCH", "check_metadata", "commit_rules", "hidden_columns", "with_column_names"]
+__all__ = [
+    "SUSPENDED",
+    "SWITCH",
+    "check_metadata",
+    "commit_rules",
+    "hidden_columns",
+    "rebase_files",
+    "with_column_names",
+]
 
 NAME = "rowTracking"
 SWITCH = "delta.enableRowTracking"
 SUSPENDED = "delta.rowTrackingSuspended"
 MARK = "rowIdHighWaterMark"
+_FIELDS = ("baseRowId", "defaultRowCommitVersion")
 _LONG = PrimitiveType("long")
 #: The field ids of the hidden columns in tables that Iceberg takes over. Protocol: IcebergCompatV3.
 _FIELD_IDS = {ROW_ID_COLUMN: 2147483540, COMMIT_VERSION_COLUMN: 2147483539}
@@ -63,6 +72,13 @@ def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | CommitInfoFiel
     if attempt.previous is not None and not attempt.previous.is_active(NAME):
         yield RemainingFilesCheck(NAME, "baseRowId", _BACKFILL)
         yield RemainingFilesCheck(NAME, "defaultRowCommitVersion", _BACKFILL)
+
+
+def rebase_files(adds: pa.Table, removes: pa.Table, winner: pa.Table) -> Iterator[ActionColumn]:
+    """Yield the row ids of staged files that a winner gave them: with its add of the same path."""
+    for action, files in (("add", adds), ("remove", removes)):
+        for field, values in zip(_FIELDS, take_values(files, winner, _FIELDS), strict=False):
+            yield ActionColumn(NAME, action, field, values)
 
 
 def _assigned(attempt: AttemptView) -> Iterator[ActionColumn | ExtraAction]:

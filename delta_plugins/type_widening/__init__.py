@@ -20,6 +20,7 @@ FEATURE = TableFeature(
     after=("columnMapping",),
     properties={SWITCH: "true allows such changes"},
     active=methodcaller("flag", SWITCH),
+    remedies={"type_change": f"widen it with the table property {SWITCH}=true"},
 )
 
 

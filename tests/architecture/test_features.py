@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable, Mapping
 
+from delta_core.plugins.registry import PluginRegistry
 from tests.architecture.source import ROOT, modules, texts
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -14,8 +16,66 @@ LEGACY = {g: names for g, names in PROJECT["entry-points"].items() if g.startswi
 #: Words of the protocol that mean something else too: the whole text, and where it may be.
 OTHER_MEANINGS = {
     "domainMetadata": ("delta_core", "the action that features store their state in"),
-    "v2Checkpoint": ("delta_core.log.hint", "a field of _last_checkpoint"),
+    "v2Checkpoint": ("delta_core.log.hint", "a field of _last_checkpoint, which is read before the features are known"),
 }
+
+
+#: Properties that decide what every writer or reader does; a feature declares some of them too.
+CORE_PROPERTIES = {
+    "delta.checkpointPolicy": "whether checkpoints may have unique names, of which the property's values are checked",
+    "delta.writePartitionColumnsToParquet": "what files hold, in tables without the feature too",
+}
+#: Fields of file actions that the protocol defines: they are columns of a file table, of which the core interprets the
+#: first only (it names the logical file).
+FILE_FIELDS = ("deletionVector", "baseRowId", "defaultRowCommitVersion", "clusteringProvider")
+
+
+def _declared(*attributes: str) -> set[str]:
+    """Return names of properties, domains and requests that the bundled features declare."""
+    features = [f for f in PluginRegistry().everything.features.values() if f.name in NAMES]
+    found = {n for f in features for a in attributes for n in _texts_of(getattr(f, a))}
+    return {n.partition("<")[0].rstrip(".") for n in found}
+
+
+def _texts_of(names: Iterable[str] | Mapping[str, str]) -> Iterable[str]:
+    return [*names, *(v for v in names.values() if v.startswith("delta."))] if isinstance(names, Mapping) else names
+
+
+def _core_texts() -> list[tuple[str, int, str]]:
+    core = [m for m in modules() if m.startswith("delta_core") and not m.startswith("delta_core.testing")]
+    return [(m, line, text) for m in core for line, text in texts(m)]
+
+
+def test_core_names_no_property_or_domain_of_a_feature() -> None:
+    names = _declared("properties", "reserved", "flags", "domains", "requests") - CORE_PROPERTIES.keys()
+    # arguments of operations, and the row-level words of one property
+    names = {n for n in names if n.startswith("delta.")}
+    assert {"delta.rowTrackingSuspended", "delta.clusterBy", "delta.clustering", "delta.rowTracking"} <= names
+    exceptions = {
+        ("delta_core.cli.change", "delta.enableDeletionVectors"): "an example of a property in a command's help",
+        ("delta_core.operations.unavailable", "delta.constraints"): "advice for a call that is not available yet",
+    }
+    wrong = [
+        f"{module}:{line} names {name}"
+        for module, line, text in _core_texts()
+        for name in names
+        if name in text and (module, name) not in exceptions
+    ]
+    assert wrong == []
+
+
+def test_core_has_fields_of_a_feature_as_columns_of_files_only() -> None:
+    """Row ids and clustering are values of plugins: the modules that list the columns of an action name them."""
+    columns = {
+        "delta_core.protocol.actions", "delta_core.kernels.json_actions", "delta_core.log.chunks", "delta_core.log.commits",
+        "delta_core.log.checkpoint_writer", "delta_core.commit.intents", "delta_core.spark.plan.replay",
+    }  # fmt: skip
+    found = {module for module, _, text in _core_texts() if text in FILE_FIELDS[1:]}
+    assert found - columns == set()
+
+
+def test_property_that_the_core_shares_with_a_feature_is_still_declared() -> None:
+    assert CORE_PROPERTIES.keys() <= _declared("properties")
 
 
 def _means_other(module: str, text: str) -> bool:

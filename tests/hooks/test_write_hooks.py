@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
 from delta_core.api import (
+    ActionColumn,
+    ActionField,
     CheckpointPlan,
+    ChecksumField,
     CommitInfoField,
+    CommitSummary,
     DomainMetadata,
     FileReference,
     InvalidArgumentError,
@@ -26,6 +32,7 @@ from delta_core.commit.transaction import Transaction
 from delta_core.errors import HookContractError, PluginConflictError, TypeChangeError
 from delta_core.operations.create import create_table
 from delta_core.plugins.registry import PluginRegistry
+from delta_core.protocol.actions import ADDED_FILE
 from delta_core.protocol.types import ArrayType, Field, StructType
 from delta_core.snapshot import open_context, open_snapshot
 from tests.hooks.strangers import Stranger, plugin_set
@@ -187,6 +194,68 @@ def test_hook_committer_has_one_answer_or_the_default() -> None:
     assert (
         plugin_set(Stranger("one", committer=lambda table, commits: own)).single("committer", default, **asked) is own
     )
+
+
+FILES = pa.table({"path": ["a"]})
+
+
+def test_hook_rebase_files_returns_fields_of_staged_files() -> None:
+    column = ActionColumn("one", "add", "origin", pa.array(["w"]))
+    one = Stranger("one", rebase_files=lambda adds, winner: [column] if winner["path"] == adds["path"] else [])
+    plugins = plugin_set(one, Stranger("two"))
+    arguments = {"table": STATE, "adds": FILES, "removes": FILES}
+    assert plugins.collect("rebase_files", winner=FILES, **arguments) == [column]
+    assert plugins.collect("rebase_files", winner=FILES.slice(1), **arguments) == []
+
+
+@pytest.mark.parametrize("loses", [False, True], ids=["first", "behind-a-winner"])
+def test_value_of_a_staged_file_follows_the_commit_that_won(tmp_path: Path, loses: bool) -> None:
+    """A feature assigns numbers to files; a file that is staged again has the number of the commit that won."""
+
+    def rebase(adds: pa.Table, winner: pa.Table) -> list[ActionColumn]:
+        numbers = dict(zip(winner["path"].to_pylist(), winner["number"].to_pylist(), strict=True))
+        found = [numbers.get(p, n) for p, n in zip(adds["path"].to_pylist(), adds["number"].to_pylist(), strict=True)]
+        return [ActionColumn("one", "add", "number", pa.array(found, pa.int64()))]
+
+    one = Stranger("one", rebase_files=rebase)
+    one.FEATURE = replace(one.FEATURE, fields=(ActionField("add", "number", pa.int64()),))
+    context = open_context(str(tmp_path / "t"), plugins=PluginRegistry([one]))
+    snapshot = create_table(context, SCHEMA, features=["one"]).snapshot
+
+    def begin(path: str, number: int) -> Transaction[Any]:
+        transaction = snapshot.begin("WRITE")
+        file = {
+            "path": path,
+            "partitionValues": [],
+            "size": 1,
+            "modificationTime": 1,
+            "dataChange": True,
+            "number": number,
+        }
+        schema = pa.schema([*(ADDED_FILE.field(n) for n in file if n != "number"), ("number", pa.int64())])
+        transaction.add_files(pa.Table.from_pylist([file], schema))
+        return transaction
+
+    slow = begin("a", 1)
+    if loses:
+        begin("a", 2).commit()
+    slow.commit()
+    assert open_snapshot(context.log.uri, plugins=PluginRegistry([one])).files.columns(["number"])[
+        "number"
+    ].to_pylist() == [2 if loses else 1]
+
+
+@pytest.mark.parametrize("name", ["one.origin", "numFiles"])
+def test_hook_checksum_fields_adds_to_the_file_and_replaces_nothing(tmp_path: Path, name: str) -> None:
+    def fields(commit: CommitSummary) -> list[ChecksumField]:
+        return [ChecksumField("one", name, [commit.version, commit.info["operation"]])]
+
+    context = open_context(str(tmp_path / "t"), plugins=PluginRegistry([Stranger("one", checksum_fields=fields)]))
+    create_table(context, SCHEMA, features=["one"])
+    file = tmp_path / "t" / "_delta_log" / f"{0:020}.crc"
+    assert file.exists() == (name == "one.origin")
+    if file.exists():
+        assert json.loads(file.read_text())[name] == [0, "CREATE TABLE"]
 
 
 def test_hook_after_commit_is_reported_once_and_answers_nothing() -> None:
