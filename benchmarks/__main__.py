@@ -172,9 +172,9 @@ def _run_spark(options: argparse.Namespace) -> int:
 def _alone(case: Case) -> Case:
     from dataclasses import replace
 
-    from benchmarks.cases import Ask
+    from benchmarks.cases import Target
 
-    return replace(case, peer=None, ask=Ask(at_most=case.ask.at_most, at_least=case.ask.at_least))
+    return replace(case, peer=None, target=Target(at_most=case.target.at_most, at_least=case.target.at_least))
 
 
 def main() -> int:

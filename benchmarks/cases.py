@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["CASES", "Ask", "Case"]
+__all__ = ["CASES", "Target", "Case"]
 
 
 @dataclass(frozen=True)
-class Ask:
+class Target:
     """What a case should reach; None if nothing is queried.
 
     Parameters
@@ -53,7 +53,7 @@ class Case:
     name: str
     title: str
     table: str
-    ask: Ask = Ask()
+    target: Target = Target()
     peer: str | None = "deltalake"
     clock: Literal["work", "process", "count"] = "work"
     unit: str = "s"
@@ -71,41 +71,41 @@ class Case:
 
 _MILLION = "one checkpoint + 20 commits of 500 adds and 500 removes"
 CASES = (
-    Case("open_table", f"open 1,000,000 files ({_MILLION})", "million-json", Ask(100, 0.2)),
-    Case("list_files", "open and list them (Arrow table)", "million-json", Ask(20, 0.4)),
-    Case("plan_partition", "open and plan one of 1,000 partitions", "million-json", Ask(18)),
-    Case("plan_partition", "the same, struct checkpoint", "million-struct", Ask(18)),
-    Case("plan_range", "open and plan 10 files by JSON statistics", "million-json", Ask(12)),
-    Case("plan_range", "open and plan 10 files by struct statistics", "million-struct", Ask(40)),
-    Case("flatten", "all adds with flattened statistics", "million-json", Ask(5)),
+    Case("open_table", f"open 1,000,000 files ({_MILLION})", "million-json", Target(100, 0.2)),
+    Case("list_files", "open and list them (Arrow table)", "million-json", Target(20, 0.4)),
+    Case("plan_partition", "open and plan one of 1,000 partitions", "million-json", Target(18)),
+    Case("plan_partition", "the same, struct checkpoint", "million-struct", Target(18)),
+    Case("plan_range", "open and plan 10 files by JSON statistics", "million-json", Target(12)),
+    Case("plan_range", "open and plan 10 files by struct statistics", "million-struct", Target(40)),
+    Case("flatten", "all adds with flattened statistics", "million-json", Target(5)),
     Case("flatten", "the same, struct checkpoint", "million-struct"),
-    Case("list_files_of_commits", "10,000 JSON commits x 20 adds: open and list", "commits", Ask(20)),
-    Case("stream_with_vectors", "stream 20 files x 1,000,000 rows, 10 % deleted by vectors", "rows-with-vectors", Ask(1.5)),
-    Case("stream", "the same data without vectors", "rows", Ask(1.0)),
+    Case("list_files_of_commits", "10,000 JSON commits x 20 adds: open and list", "commits", Target(20)),
+    Case("stream_with_vectors", "stream 20 files x 1,000,000 rows, 10 % deleted by vectors", "rows-with-vectors", Target(1.5)),
+    Case("stream", "the same data without vectors", "rows", Target(1.0)),
     Case("cost_of_vectors", "the time with vectors over the time without, in turn, medians of 9", "rows-with-vectors",
-         Ask(at_most=1.1), peer=None, clock="count", unit="x", beside="rows"),
-    Case("vectors", "decode 20 vectors of 100,000 scattered rows", "rows-with-vectors", Ask(10), peer="pyroaring"),
+         Target(at_most=1.1), peer=None, clock="count", unit="x", beside="rows"),
+    Case("vectors", "decode 20 vectors of 100,000 scattered rows", "rows-with-vectors", Target(10), peer="pyroaring"),
     Case("checksums", "checksums of 1,000,000 rows (int64, string) by a plugin in Numba; peer: the same in NumPy", "rows",
-         Ask(5), peer="numpy"),
-    Case("start_up", "fresh process: import + open of 3 commits", "three-commits", Ask(at_most=0.25), clock="process"),
+         Target(5), peer="numpy"),
+    Case("start_up", "fresh process: import + open of 3 commits", "three-commits", Target(at_most=0.25), clock="process"),
     Case("open_table", "open 100,000 files", "million-json", peer=None, shrink=0.1),
     Case("list_files", "open and list 100,000 files", "million-json", peer=None, shrink=0.1),
     Case("plan_range", "open and plan 10 of 100,000 files by JSON statistics", "million-json", peer=None, shrink=0.1),
-    Case("write_rows", "write 10,000,000 rows (int64, double, string) with full statistics", "empty", Ask(2)),
-    Case("append_rows", "200 appends of 10 rows to an open table, one commit each, a checkpoint each 100", "empty", Ask(4)),
-    Case("append_to_many", "the same on 1,000,000 files, no checkpoints", "million-json", Ask(4)),
-    Case("checkpoint", "open 1,000,000 files and write their checkpoint", "million-json", Ask(3, 0.5)),
-    Case("append_at_once", "8 processes x 50 blind appends at once", "empty", Ask(1.0)),
+    Case("write_rows", "write 10,000,000 rows (int64, double, string) with full statistics", "empty", Target(2)),
+    Case("append_rows", "200 appends of 10 rows to an open table, one commit each, a checkpoint each 100", "empty", Target(4)),
+    Case("append_to_many", "the same on 1,000,000 files, no checkpoints", "million-json", Target(4)),
+    Case("checkpoint", "open 1,000,000 files and write their checkpoint", "million-json", Target(3, 0.5)),
+    Case("append_at_once", "8 processes x 50 blind appends at once", "empty", Target(1.0)),
     Case("chain_of_open", "20 ms a call: longest chain of calls to open 1,000,000 files", "million-json",
-         Ask(at_most=5), peer=None, clock="count", unit="calls"),
+         Target(at_most=5), peer=None, clock="count", unit="calls"),
     Case("in_flight_of_list", "20 ms a call: calls in flight to list 10,000 commits", "commits",
-         Ask(at_least=32), peer=None, clock="count", unit="calls"),
+         Target(at_least=32), peer=None, clock="count", unit="calls"),
     Case("calls_per_file", "20 ms a call: calls a file to read 200 small files with vectors", "small-files",
-         Ask(at_most=3), peer=None, clock="count", unit="calls"),
+         Target(at_most=3), peer=None, clock="count", unit="calls"),
     Case("calls_of_append", "calls of an append on 1,000,000 files less one on none", "million-json",
-         Ask(at_most=0), peer=None, clock="count", unit="calls"),
+         Target(at_most=0), peer=None, clock="count", unit="calls"),
     Case("hook_calls", "hook calls of open + scan, 1,000 files less 1 file", "hooks-thousand",
-         Ask(at_most=0), peer=None, clock="count", unit="calls"),
+         Target(at_most=0), peer=None, clock="count", unit="calls"),
     Case("plan_partition_peak", "plan one partition of 10,000,000 files: peak memory", "ten-million",
-         Ask(at_most=3_000), peer=None, clock="count", unit="MB", big=True),
+         Target(at_most=3_000), peer=None, clock="count", unit="MB", big=True),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from benchmarks.cases import Ask
+from benchmarks.cases import Target
 from benchmarks.run import Result, Side
 
 __all__ = ["format_markdown", "machine", "write_readme"]
@@ -39,14 +39,14 @@ def format_markdown(results: Iterable[Result]) -> str:
 def _row(result: Result) -> Sequence[str]:
     case = result.case
     if result.error and result.ours is None:
-        return (case.title, "", "", "", "", _ask(case.ask, case.unit), f"failed: {result.error}")
+        return (case.title, "", "", "", "", _target(case.target, case.unit), f"failed: {result.error}")
     return (
         case.title,
         _figure(result.peer, result),
         _figure(result.ours, result),
         f"{result.faster:.3g}x" if result.faster else "",
         _memory(result),
-        _ask(case.ask, case.unit),
+        _target(case.target, case.unit),
         result.error or ("yes" if result.met else "no"),
     )
 
@@ -68,16 +68,16 @@ def _memory(result: Result) -> str:
     return f"{result.peer.peak_mb:.0f} / {own}" if result.peer else own
 
 
-def _ask(ask: Ask, unit: str) -> str:
+def _target(target: Target, unit: str) -> str:
     parts = []
-    if ask.faster:
-        parts.append("no slower" if ask.faster == 1 else f"{ask.faster:g}x")
-    if ask.memory:
-        parts.append(f"{ask.memory:g} of the memory")
-    if ask.at_most is not None:
-        parts.append(f"at most {ask.at_most:,g} {unit}")
-    if ask.at_least is not None:
-        parts.append(f"at least {ask.at_least:,g} {unit}")
+    if target.faster:
+        parts.append("no slower" if target.faster == 1 else f"{target.faster:g}x")
+    if target.memory:
+        parts.append(f"{target.memory:g} of the memory")
+    if target.at_most is not None:
+        parts.append(f"at most {target.at_most:,g} {unit}")
+    if target.at_least is not None:
+        parts.append(f"at least {target.at_least:,g} {unit}")
     return ", ".join(parts)
 
 

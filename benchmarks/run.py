@@ -61,7 +61,7 @@ class Result:
     @property
     def met(self) -> bool:
         """Whether everything that the case requires is reached."""
-        ask, own = self.case.ask, self.ours
+        ask, own = self.case.target, self.ours
         if own is None or self.error:
             return False
         figure = own.answer if self.case.clock == "count" else own.seconds

@@ -172,7 +172,7 @@ def _row(result: SparkResult) -> Sequence[str]:
     figures = [_figure(result.sides.get(side)) for side in ("plain", "peer", "ours")]
     asked = "plain" if result.case.plain_most is not None else "peer"
     reached = result.error or ("" if asked not in result.sides else "yes" if result.met else "no")
-    return (result.case.title, *figures, _ratio(result), _ask(result.case), reached)
+    return (result.case.title, *figures, _ratio(result), _target(result.case), reached)
 
 
 def _figure(side: SparkSide | None) -> str:
@@ -184,7 +184,7 @@ def _ratio(result: SparkResult) -> str:
     return f"{warm_ratio:.3g}x ({cold_ratio:.3g}x)" if warm_ratio and cold_ratio else ""
 
 
-def _ask(case: SparkCase) -> str:
+def _target(case: SparkCase) -> str:
     parts = []
     if case.warm is not None:
         parts.append("no slower, the same files" if case.warm == 1 else f"{case.warm:g}x")

@@ -265,7 +265,7 @@ class DeltaTable(UnavailableCalls):
                     base=base,
                     custom_metadata=commit.custom_metadata,
                     max_commit_retries=commit.retries,
-                    post=post.wanted,
+                    post=post.post_commit,
                 )
         return cls(uri, storage_options=storage_options, **options)
 
@@ -327,7 +327,7 @@ class DeltaTable(UnavailableCalls):
             custom_metadata=commit.custom_metadata,
             max_commit_retries=commit.retries,
             transactions=commit.transactions,
-            post=post.wanted,
+            post=post.post_commit,
         )
         self.adopt(result.snapshot)
 
@@ -742,7 +742,7 @@ def open_table(table_uri: str | os.PathLike[str], **options: Any) -> Any:
     Raises
     ------
     TableNotFoundError
-        If no format knows it; the message names the formats that were tried.
+        If no format has it; the message names the formats that were tried.
     """
     storage_options = options.get("storage_options")
     if DeltaTable.is_deltatable(table_uri, storage_options):

@@ -100,7 +100,7 @@ def write_deltalake(
         transactions=commit.transactions,
         custom_metadata=commit.custom_metadata or {},
         max_commit_retries=commit.retries,
-        post=post.wanted,
+        post=post.post_commit,
     )
     result = write_table(context, data, options, known)
     if table is not None and result is not None:

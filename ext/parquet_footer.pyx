@@ -34,7 +34,7 @@ cdef bytes text_of(string_view text):
 
 
 cdef class Footer:
-    """A footer as it was parsed; `is_known` is false where it is left to a complete reader.
+    """A footer as it was parsed; `is_known` is false if it is left to a complete reader.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ cdef class Footer:
     def chunk(self, int64_t group, int64_t leaf):
         """Return (physical type, codec, encodings as bits, values, compressed and plain bytes, offset) of a column chunk.
 
-        None where it is encrypted or in another file.
+        None if it is encrypted or in another file.
         """
         cdef ChunkFacts* chunk = self._chunk(group, leaf)
         cdef int64_t first = chunk.data_page

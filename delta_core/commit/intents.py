@@ -162,7 +162,7 @@ def with_num_records(files: pa.Table) -> pa.Table:
 
 
 def num_records(stats: str | None) -> int | None:
-    """Return ``numRecords`` of a file's statistics, None where these lack it or are damaged."""
+    """Return ``numRecords`` of a file's statistics, None if these lack it or are damaged."""
     try:
         found = json.loads(stats).get("numRecords") if stats else None
     except (ValueError, AttributeError):

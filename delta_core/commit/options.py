@@ -98,7 +98,7 @@ class PostCommitHookProperties(Struct, frozen=True):
     cleanup_expired_logs: bool | None = None
 
     @property
-    def wanted(self) -> PostCommit:
+    def post_commit(self) -> PostCommit:
         """What the commit path takes."""
         return PostCommit(self.create_checkpoint)
 

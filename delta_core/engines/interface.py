@@ -119,7 +119,7 @@ class Storage(Protocol):
     def first_names(self, limit: int) -> list[str] | None:
         """Return names of some files at or below the root, at most ``limit`` of them, for error messages.
 
-        None where the store has no cheap way to tell, e.g. one call that stops at a limit.
+        None if the store has no cheap way to report, e.g. one call that stops at a limit.
         """
         ...
 
@@ -387,7 +387,7 @@ class Apply(Protocol):
         first : int
             The physical position of the batch's first row.
         picked : SelectionVector, optional
-            From an engine that left rows out, as `FileRead.wanted` specifies: which of the rows from ``first`` on the batch has.
+            From an engine that left rows out, as `FileRead.selection` specifies: which of the rows from ``first`` on the batch has.
         is_tested : bool
             Whether the engine has run `FileRead.tests`.
         """
@@ -440,7 +440,7 @@ class FileRead(Struct, frozen=True):
         What the primitive types' names mean; one with a ``decode`` is read whole and decoded.
     opened : function(int, int), optional
         Called on the worker thread with a file's number and its physical rows, before its first batch.
-    requested : function(int, int, int), optional
+    selection : function(int, int, int), optional
         From a file's number, a row's position and a number of rows, a mask of those that are requested at all (None: all). For
         an engine that can leave out rows as it decodes; ``apply`` drops them for one that can't.
     tests : tuple of RowTest
@@ -452,7 +452,7 @@ class FileRead(Struct, frozen=True):
         Replaces ``apply`` if an engine reads whole small files together: takes the first file's number, if the rows
         of each of them end in the batch, and a batch of all their rows. It makes ``opened`` needless for these files.
     most_rows : int, optional
-        How many of a file's wanted rows are needed at most, the first ones; an engine may return all. Never with ``tests``.
+        How many of a file's requested rows are needed at most, the first ones; an engine may return all. Never with ``tests``.
     """
 
     paths: list[str]
@@ -465,7 +465,7 @@ class FileRead(Struct, frozen=True):
     encoded: bool = False
     types: Mapping[str, TypeDef] = field(default_factory=lambda: BASE_TYPES)
     opened: Callable[[int, int], None] | None = None
-    wanted: Callable[[int, int, int], SelectionVector | None] | None = None
+    selection: Callable[[int, int, int], SelectionVector | None] | None = None
     tests: tuple[RowTest, ...] = ()
     tested_only: frozenset[int] = frozenset()
     apply_files: Callable[[int, NDArray[np.int64], pa.RecordBatch], pa.RecordBatch | None] | None = None

@@ -51,7 +51,7 @@ from delta_core.expressions.typing_rules import (
 )
 from delta_core.protocol.types import PrimitiveType
 
-__all__ = ["COMPARISONS", "function_names", "is_builtin", "refuse_name", "resolve_call", "rewrite"]
+__all__ = ["COMPARISONS", "function_names", "is_builtin", "unsupported_name", "resolve_call", "rewrite"]
 
 COMPARISONS = ("=", "!=", "<=>", "<", "<=", ">", ">=")
 
@@ -267,7 +267,7 @@ def function_names() -> tuple[str, ...]:
     )
 
 
-def refuse_name(name: str) -> UnsupportedExpressionError:
+def unsupported_name(name: str) -> UnsupportedExpressionError:
     """Return the error for a function that expressions can't call, specifying why."""
     for reason, names in _REFUSED.items():
         if name in names.split():
@@ -308,7 +308,7 @@ def resolve_call(name: str, args: list[Typed]) -> Typed:
         For arguments that don't fit.
     """
     if name not in _RULES:
-        raise refuse_name(name)
+        raise unsupported_name(name)
     rule, least, most = _RULES[name]
     _check_count(name, len(args), least, most)
     moved = _move_time(name, args) if name in ("+", "-") else None

@@ -72,8 +72,8 @@ def _empty_is_null(predicate: Any, partition_columns: Sequence[str]) -> Any:
     nested = [isinstance(p, list) for p in predicate]
     if any(nested) and not all(nested):
         raise InvalidArgumentError(
-            "Found filters that mix tuples and lists, expected a list of (column, op, value) tuples, all of which hold, "
-            "or a list of such lists, of which one holds."
+            "Found filters that mix tuples and lists, expected a list of (column, op, value) tuples that must all be true, "
+            "or a list of such lists; one of them must be true."
         )
     if any(nested):
         return [_empty_is_null(p, partition_columns) for p in predicate]

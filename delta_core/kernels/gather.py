@@ -88,7 +88,7 @@ class SelectionVector:
 
     @property
     def stop(self) -> int:
-        """The number behind the last of the rows; 0 where there is none."""
+        """The number behind the last of the rows; 0 if there is none."""
         if self.mask is None:
             return int(self.indices.max()) + 1 if self.count else 0
         words = np.flatnonzero(self.mask[: (self.num_rows + 63) // 64])

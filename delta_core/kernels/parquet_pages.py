@@ -28,12 +28,12 @@ def _zstd(data: pa.Buffer, size: int) -> pa.Buffer:
 
 
 def _gzip(data: pa.Buffer, size: int) -> bytes:
-    # the zlib of Python says where a page has fewer bytes, which PyArrow's codec does not
+    # the zlib of Python specifies where a page has fewer bytes, which PyArrow's codec does not
     return zlib.decompress(data, wbits=_GZIP_OR_ZLIB, bufsize=max(size, 1))
 
 
 _GZIP_OR_ZLIB = 47
-#: Codecs of pages: their numbers in the compiled module, and what decompresses those that it does not know itself.
+#: Codecs of pages: their numbers in the compiled module, and what decompresses those that it does not support itself.
 CODECS: Mapping[str, tuple[int, Callable[[pa.Buffer, int], Any] | None]] = {
     "UNCOMPRESSED": (0, None),
     "SNAPPY": (1, None),

@@ -118,14 +118,16 @@ class CompiledPlan:
         is_tested: bool = False,
     ) -> pa.RecordBatch | None:
         """Return the rows of a batch that are requested, None if there are none. See `engines.interface.Apply`."""
-        picks = self._files.wanted(file, first, batch.num_rows) if picked is None else None
+        picks = self._files.selection(file, first, batch.num_rows) if picked is None else None
         return self._rows(batch, OneFile(self._files, file, first, picked), picks, is_tested)
 
     def whole_files(self, first: int, ends: NDArray[np.int64], batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """Return the rows of neighbouring whole files that are requested. See `engine.FileRead.apply_files`."""
         if not batch.num_rows:
             return None
-        return self._rows(batch, WholeFiles(self._files, first, ends), self._files.wanted_of_files(first, ends), False)
+        return self._rows(
+            batch, WholeFiles(self._files, first, ends), self._files.selection_of_files(first, ends), False
+        )
 
     def _rows(
         self, batch: pa.RecordBatch, origin: RowOrigin, picks: SelectionVector | None, is_tested: bool

@@ -62,7 +62,7 @@ class FileContext:
         self.opened = opened
         self._kept_rows = kept_rows
 
-    def wanted(self, file: int, first: int, num_rows: int) -> SelectionVector | None:
+    def selection(self, file: int, first: int, num_rows: int) -> SelectionVector | None:
         """Return which of some rows of a file are requested, None for all. See `engine.FileRead`."""
         dropped = self._dropped.rows(file)
         if self._kept_rows is not None and file in self._kept_rows:
@@ -76,7 +76,7 @@ class FileContext:
         dropped.fill_keep_bits(words.view(np.uint8), num_rows, first)
         return SelectionVector.of_mask(words, num_rows)
 
-    def wanted_of_files(self, first: int, ends: NDArray[np.int64]) -> SelectionVector | None:
+    def selection_of_files(self, first: int, ends: NDArray[np.int64]) -> SelectionVector | None:
         """Return which rows of neighbouring whole files are requested, None for all; ``ends``: behind each file's last row."""
         stop = first + len(ends)
         some = set(self._dropped.between(first, stop))
@@ -88,7 +88,7 @@ class FileContext:
         for file in sorted(some):
             start, end = int(ends[file - first - 1]) if file > first else 0, int(ends[file - first])
             self.opened(file, end - start)
-            picks = self.wanted(file, 0, end - start)
+            picks = self.selection(file, 0, end - start)
             if picks is not None:
                 flags[start:end] = picks.flags()
         return SelectionVector.of_flags(flags)

@@ -337,7 +337,7 @@ class Scan:
             encoded=True,
             types=self._source.state.types,
             opened=inputs.opened,
-            wanted=context.wanted,
+            selection=context.selection,
             tests=apply.tests(),
             tested_only=apply.tested_only(),
             apply_files=apply.whole_files,

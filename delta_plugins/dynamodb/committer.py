@@ -27,7 +27,7 @@ from delta_core.api import (
     commit_name,
     holds_transaction,
 )
-from delta_plugins.dynamodb.items import Entry, EntryTable, TakenError, is_refused
+from delta_plugins.dynamodb.items import Entry, EntryTable, TakenError, is_rejected
 from delta_plugins.dynamodb.options import Settings, read_settings
 
 __all__ = ["DynamoCommitter", "committer"]
@@ -182,7 +182,7 @@ class DynamoCommitter:
                 pass  # maybe by this very entry
             except EngineError as e:
                 failure = e
-                if attempt == 0 and is_refused(e.__cause__):
+                if attempt == 0 and is_rejected(e.__cause__):
                     self._drop(entry)
                     raise
                 continue

@@ -15,7 +15,7 @@ from msgspec import Struct
 from delta_core.api import EngineError, MissingDependencyError, PerProcess
 from delta_plugins.dynamodb.options import Settings
 
-__all__ = ["Entry", "EntryTable", "TakenError", "is_refused"]
+__all__ = ["Entry", "EntryTable", "TakenError", "is_rejected"]
 
 _log = logging.getLogger(__name__)
 #: The place where a client looks if neither options nor environment name a region, as Delta on Spark has it.
@@ -142,7 +142,7 @@ class EntryTable:
         waiter.wait(TableName=self.name, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
 
 
-def is_refused(error: BaseException | None) -> bool:
+def is_rejected(error: BaseException | None) -> bool:
     """Whether DynamoDB answered that it does not do this, or was never requested."""
     response = getattr(error, "response", None)
     if response is None:

@@ -52,7 +52,7 @@ INTERFACES = (
 
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:
-    """Give what a function's body contains, without the functions inside."""
+    """Return what a function's body contains, without the functions inside."""
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, (*DOCUMENTED, ast.Lambda)):
             yield child
@@ -60,7 +60,7 @@ def _own(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _public(node: ast.AST) -> Iterator[ast.FunctionDef]:
-    """Give the public functions of a module, and the methods of its public classes."""
+    """Return the public functions of a module, and the methods of its public classes."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, DOCUMENTED) and not child.name.startswith("_"):
             if isinstance(child, ast.FunctionDef):

@@ -17,12 +17,12 @@ from delta_core.protocol.schema import Field, Schema
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 from tests.commit.conftest import added
-from tests.hooks.strangers import Stranger
+from tests.hooks.external_plugins import ExternalPlugin
 
 
 def begin(path: Path, **hooks: Any) -> Transaction:
     """Begin a transaction on a table with an external package's feature."""
-    stranger = Stranger("acme.one", **hooks)
+    stranger = ExternalPlugin("acme.one", **hooks)
     protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["acme.one"]}
     table = TableBuilder(path / "t").create({"id": "long", "kind": "string"}, partition_by=["kind"], protocol=protocol)
     snapshot = open_snapshot(table.uri, plugins=PluginRegistry([stranger]))

@@ -155,10 +155,10 @@ def test_state_that_stays_unknown_is_reported_and_nothing_deleted(storage: Stora
 def test_rejection_is_certain(storage: Storage, cause: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     module.prove_exclusive(storage)
 
-    def refuse(*_: object, **__: object) -> PutResult:
-        raise EngineError("refused") from cause
+    def reject(*_: object, **__: object) -> PutResult:
+        raise EngineError("rejected") from cause
 
-    monkeypatch.setattr(storage, "put_if_absent", refuse)
+    monkeypatch.setattr(storage, "put_if_absent", reject)
     with pytest.raises(CommitError, match="Nothing was committed") as caught:
         StoreCommitter(storage).commit(proposal(0))
     assert type(caught.value) is CommitError

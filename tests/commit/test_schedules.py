@@ -178,14 +178,14 @@ def test_every_schedule_reports_a_story_that_the_rules_allow(schedule: Sequence[
             try:
                 result = transaction.commit()
             except CommitConflictError:
-                assert may_conflict(done, told(uri, story)[done.read_version + 1 :])
+                assert may_conflict(done, reported(uri, story)[done.read_version + 1 :])
                 continue
             writer.held = result.snapshot
             story[transaction.txn_id] = done
-    check(uri, told(uri, story))
+    check(uri, reported(uri, story))
 
 
-def told(uri: str, story: dict[str, Done]) -> list[Done | None]:
+def reported(uri: str, story: dict[str, Done]) -> list[Done | None]:
     """Return who wrote each version: each reported commit is there once, and nothing else."""
     latest = open_snapshot(uri)
     out: list[Done | None] = []

@@ -1,4 +1,4 @@
-"""deltalake as a writer of tables, and as the reader that gives the rows its own tables must have."""
+"""deltalake as a writer of tables, and as the reader that returns the rows its own tables must have."""
 
 from __future__ import annotations
 

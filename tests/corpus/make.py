@@ -1,7 +1,7 @@
-"""``python -m tests.corpus.make``: write the corpus anew with delta-spark and deltalake.
+"""``python -m tests.corpus.make``: write the corpus again with delta-spark and deltalake.
 
-Run it in an environment with ``delta-spark==4.4.0`` and ``deltalake==1.6.6``; `README.md` says more. Names of tables make
-only these anew.
+Run it in an environment with ``delta-spark==4.4.0`` and ``deltalake==1.6.6``; `README.md` specifies more. Names of tables make
+only these again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.corpus.rows import digest
 from tests.corpus.tables import Table
 
 HERE = Path(__file__).parent
-#: Where tables are written: those that name files by absolute path name this folder.
+#: If tables are written: those that name files by absolute path name this folder.
 SCRATCH = Path("/tmp/delta-corpus")
 #: Rows of more than these are recorded by their digest alone.
 MOST_ROWS = 300

@@ -1,4 +1,4 @@
-"""Tables with recorded rows: the corpus of this project, and the larger one beside it where that is present.
+"""Tables with recorded rows: the corpus of this project, and the larger one beside it if that is present.
 
 `GOLDEN` has real tables of other projects, in the same form; a clone does without it.
 """

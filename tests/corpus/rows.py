@@ -51,7 +51,7 @@ def _column(table: pa.Table, name: str) -> pa.Array:
 
 
 def _values(array: pa.Array, kind: Any) -> list[Any]:
-    """Return what stands for each value of an array; `kind` is the type as a Delta schema has it."""
+    """Return what represents each value of an array; `kind` is the type as a Delta schema has it."""
     if isinstance(array, pa.ExtensionArray):
         return _values(array.storage, kind)
     if pa.types.is_dictionary(array.type):
@@ -78,7 +78,7 @@ def _values(array: pa.Array, kind: Any) -> list[Any]:
 
 
 def _split(array: pa.Array, values: list[Any]) -> list[list[Any] | None]:
-    """Return what stands for each list of an array, from what stands for all their elements."""
+    """Return what represents each list of an array, from what represents all their elements."""
     ends = array.offsets.to_pylist()
     valid = array.is_valid().to_pylist()
     return [values[ends[i] : ends[i + 1]] if ok else None for i, ok in enumerate(valid)]

@@ -1,4 +1,4 @@
-"""delta-spark as a writer of tables, and as the reader that gives the rows its own tables must have."""
+"""delta-spark as a writer of tables, and as the reader that returns the rows its own tables must have."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _canonical(frame: Any, schema: dict[str, Any]) -> list[str]:
 
 
 def _plain(value: Any, kind: Any) -> Any:
-    """Return what stands for a value beside variants: numbers, texts, and what holds them."""
+    """Return what represents a value beside variants: numbers, texts, and what holds them."""
     if value is None or isinstance(value, (int, str)):
         return value
     if kind == "variant":

@@ -102,7 +102,7 @@ def commit(version: int, change: Callable[[Path], list[dict[str, Any]]]) -> Call
 
 
 def inline_vector(path: Path) -> list[dict[str, Any]]:
-    """Return a commit that gives the file of commit 1 a vector in the log itself: its rows 3, 4, 7, 11, 18 and 29."""
+    """Return a commit that returns the file of commit 1 a vector in the log itself: its rows 3, 4, 7, 11, 18 and 29."""
     [add] = [a["add"] for a in actions(path, 1) if "add" in a]
     vector = {"storageType": "i", "sizeInBytes": 44, "cardinality": 6}
     vector["pathOrInlineDv"] = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
@@ -111,7 +111,7 @@ def inline_vector(path: Path) -> list[dict[str, Any]]:
 
 
 def classic_name(spark: Any, path: Path) -> None:
-    """Give the only checkpoint of form V2 the name of a classic one."""
+    """Return the only checkpoint of form V2 the name of a classic one."""
     [file] = log_file(path, "").glob("*.checkpoint.*.parquet")
     file.rename(file.with_name(file.name.split(".")[0] + ".checkpoint.parquet"))
     log_file(path, "_last_checkpoint").unlink()
@@ -164,7 +164,7 @@ def written(
 
 
 def built(**columns: Any) -> Callable[[Any, Path], None]:
-    """Create a table with columns ``name=(type, options)``; `identity` stands for a generator (start, step, always)."""
+    """Create a table with columns ``name=(type, options)``; `identity` represents a generator (start, step, always)."""
 
     def step(spark: Any, path: Path) -> None:
         from delta.tables import DeltaTable, IdentityGenerator

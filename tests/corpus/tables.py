@@ -30,7 +30,7 @@ class Table:
     gone : sequence of int
         Versions whose commits were cleaned up.
     unreadable : sequence of int
-        Versions of which data files were removed on purpose, so that their rows cannot be read.
+        Versions whose data files were removed on purpose, so that their rows cannot be read.
     error : str
         Why the table must not be read; empty: it must be.
     as_json : bool
@@ -54,7 +54,7 @@ class Table:
 
 
 def steps_of(*steps: Step | Sequence[Step]) -> list[Step]:
-    """Return steps as one list, in which lists of steps may stand."""
+    """Return steps as one list, in which lists of steps may be."""
     found: list[Step] = []
     for step in steps:
         found.extend([step] if isinstance(step, str) or callable(step) else step)

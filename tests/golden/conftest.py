@@ -1,4 +1,4 @@
-"""Tests over every recorded table: the corpus of this project, and the one beside it where that is present."""
+"""Tests over every recorded table: the corpus of this project, and the one beside it if that is present."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def states(record: dict[str, Any]) -> list[Case]:
     return [(record,)] if _read(record) in ("rows", "state-only") else []
 
 
-def refusals(record: dict[str, Any]) -> list[Case]:
+def rejections(record: dict[str, Any]) -> list[Case]:
     return [(record,)] if _read(record) == "error" else []
 
 
@@ -187,10 +187,10 @@ def test_version_whose_files_are_gone_is_rejected(case: Case, corpus: Any) -> No
         assert isinstance(caught.value, FileNotFoundError)
 
 
-# --- refusals ------------------------------------------------------------------------------
+# --- rejections ------------------------------------------------------------------------------
 
 
-@pytest.mark.corpus.with_args(refusals)
+@pytest.mark.corpus.with_args(rejections)
 def test_broken_table_is_rejected_with_its_error(case: Case, corpus: Any) -> None:
     record = case[0]
     with pytest.raises(ERRORS[record["expect"]["error_kind"]]):

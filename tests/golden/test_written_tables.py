@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.golden, pytest.mark.slow]
 
 #: What a writer rejects of rows for these tables, and rightly: unknown features, collations, values that only the table
 #: returns.
-REFUSED = {
+REJECTED = {
     "dat/generated_columns": (ConstraintViolationError, UnsupportedExpressionError),
     "delta-rs/issue-2152": (SchemaMismatchError,),
     "delta-rs/table_with_liquid_clustering": (UnsupportedFeatureError,),
@@ -59,7 +59,7 @@ def small(record: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def small_and_writable(record: dict[str, Any]) -> list[tuple[Any, ...]]:
-    return [] if record["id"] in REFUSED else small(record)
+    return [] if record["id"] in REJECTED else small(record)
 
 
 @pytest.fixture
@@ -75,8 +75,8 @@ def bag(rows: Any) -> Counter[str]:
 def test_appended_rows_are_beside_the_others(case: tuple[dict[str, Any]], uri: str) -> None:
     before = open_snapshot(uri).scan().to_table()
     few = before.slice(0, 3)
-    if case[0]["id"] in REFUSED:
-        with pytest.raises(REFUSED[case[0]["id"]]):
+    if case[0]["id"] in REJECTED:
+        with pytest.raises(REJECTED[case[0]["id"]]):
             write_table(open_context(uri), few, WriteOptions(mode="append"))
         return
     write_table(open_context(uri), few, WriteOptions(mode="append"))

@@ -32,7 +32,7 @@ from delta_core.plugins import hookspecs
 from delta_core.plugins.hookspecs import RESULTS
 from delta_core.plugins.registry import PluginSet
 from delta_core.snapshot import open_snapshot
-from tests.hooks.strangers import Stranger, plugin_set, registry, table_of
+from tests.hooks.external_plugins import ExternalPlugin, plugin_set, registry, table_of
 
 BOOLEAN, LONG, STRING = (PrimitiveType(t) for t in ("boolean", "long", "string"))
 
@@ -53,7 +53,7 @@ def _named(hook: str, body: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("hook", RESULTS)
 def test_exception_is_reported_with_plugin_hook_and_cause(hook: str) -> None:
-    plugins = plugin_set(Stranger("probe", **{hook: _named(hook, _fail)}))
+    plugins = plugin_set(ExternalPlugin("probe", **{hook: _named(hook, _fail)}))
     with pytest.raises(PluginError, match=f"Hook {hook} of plugin 'probe' failed with KeyError: 'gone'") as caught:
         _call(plugins, hook)
     assert isinstance(caught.value.__cause__, KeyError)
@@ -73,7 +73,7 @@ def _call(plugins: PluginSet, hook: str) -> Any:
 
 @pytest.mark.parametrize("hook", [h for h, kind in RESULTS.items() if kind == "list"])
 def test_exception_of_a_generator_is_reported_too(hook: str) -> None:
-    plugins = plugin_set(Stranger("probe", **{hook: _named(hook, _fail_late)}))
+    plugins = plugin_set(ExternalPlugin("probe", **{hook: _named(hook, _fail_late)}))
     with pytest.raises(PluginError, match=f"Hook {hook} of plugin 'probe' failed with KeyError"):
         _call(plugins, hook)
 
@@ -93,14 +93,14 @@ USED_ELSEWHERE = {"committer", "checkpoint_sidecars"}
 @pytest.mark.parametrize("hook", [h for h in RESULTS if h not in USED_ELSEWHERE])
 def test_answer_of_a_wrong_type_is_reported(hook: str) -> None:
     answer = [7.5] if RESULTS[hook] == "list" else 7.5
-    plugins = plugin_set(Stranger("probe", **{hook: _named(hook, lambda: answer)}))
+    plugins = plugin_set(ExternalPlugin("probe", **{hook: _named(hook, lambda: answer)}))
     with pytest.raises(HookContractError, match=rf"Hook {hook} of plugin 'probe' returned 7\.5.*; expected"):
         _call(plugins, hook)
 
 
 @pytest.mark.parametrize("hook", [h for h, kind in RESULTS.items() if kind in ("list", "fold")])
 def test_forgotten_return_is_reported(hook: str) -> None:
-    plugins = plugin_set(Stranger("probe", **{hook: _named(hook, lambda: None)}))
+    plugins = plugin_set(ExternalPlugin("probe", **{hook: _named(hook, lambda: None)}))
     with pytest.raises(HookContractError, match=f"Hook {hook} of plugin 'probe' returned None"):
         _call(plugins, hook)
 
@@ -120,11 +120,11 @@ def test_hook_that_does_not_exist_is_reported() -> None:
     with pytest.raises(
         HookContractError, match=r"Hook read_rule of plugin 'probe' does not exist\. Did you mean 'read_rules'"
     ):
-        plugin_set(Stranger("probe", read_rule=lambda: [1]))
+        plugin_set(ExternalPlugin("probe", read_rule=lambda: [1]))
 
 
 def test_methods_and_arguments_with_defaults_are_hooks_too() -> None:
-    class Plugin(Stranger):
+    class Plugin(ExternalPlugin):
         @hookimpl
         def required_features(self, metadata: Any, also: str = "more") -> list[str]:
             return [also]

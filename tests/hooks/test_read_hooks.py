@@ -21,7 +21,7 @@ from delta_core.errors import (
     UnsupportedFeatureError,
 )
 from delta_core.testing.table_builder import TableBuilder
-from tests.hooks.strangers import PROTOCOL, Stranger, plugin_set, registry, table_of
+from tests.hooks.external_plugins import PROTOCOL, ExternalPlugin, plugin_set, registry, table_of
 
 ROWS = [{"id": 1, "kind": "a"}, {"id": 2, "kind": "b"}, {"id": 3, "kind": "a"}]
 
@@ -52,10 +52,10 @@ def test_hook_primitive_types_of_two_plugins_conflict_on_one_name() -> None:
     def money(arrow: pa.DataType) -> Callable[..., Any]:
         return lambda features: [TypeDef("money", arrow, "BIGINT", "")]
 
-    one = Stranger("one", primitive_types=money(pa.int64()))
+    one = ExternalPlugin("one", primitive_types=money(pa.int64()))
     assert plugin_set(one).types["money"].arrow == pa.int64()
     with pytest.raises(PluginConflictError, match="money"):
-        _ = plugin_set(one, Stranger("two", primitive_types=money(pa.string()))).types
+        _ = plugin_set(one, ExternalPlugin("two", primitive_types=money(pa.string()))).types
 
 
 def test_hook_functions_serve_predicates(table: TableBuilder) -> None:
@@ -84,7 +84,7 @@ def test_hook_column_map_states_where_columns_lie(tmp_path: Path) -> None:
 
 
 def test_hook_column_map_has_one_answer(table: TableBuilder) -> None:
-    one, two = (Stranger(n, column_map=lambda table: ColumnMap.identity(table.schema)) for n in ("one", "two"))
+    one, two = (ExternalPlugin(n, column_map=lambda table: ColumnMap.identity(table.schema)) for n in ("one", "two"))
     state = opened(table).snapshot().state
     with pytest.raises(PluginConflictError, match="one, two"):
         plugin_set(one, two).single("column_map", table=state)

@@ -35,7 +35,7 @@ from delta_core.plugins.registry import PluginRegistry
 from delta_core.protocol.actions import ADDED_FILE
 from delta_core.protocol.types import ArrayType, Field, StructType
 from delta_core.snapshot import open_context, open_snapshot
-from tests.hooks.strangers import Stranger, plugin_set
+from tests.hooks.external_plugins import ExternalPlugin, plugin_set
 
 SCHEMA = Schema.from_json('{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}')
 METADATA = Metadata("m", SCHEMA.to_json())
@@ -52,13 +52,13 @@ def marked(name: str) -> Any:
     return mark
 
 
-def refuse(table: Any = None, metadata: Any = None, attempt: Any = None) -> None:
+def reject(table: Any = None, metadata: Any = None, attempt: Any = None) -> None:
     raise InvalidArgumentError("rejected by a plugin")
 
 
 def test_hook_required_features_requests_every_installed_plugin() -> None:
-    one = Stranger("one", required_features=lambda metadata: ["one"] if metadata.id == "m" else [])
-    two = Stranger("two", required_features=lambda metadata: ["two", "three"])
+    one = ExternalPlugin("one", required_features=lambda metadata: ["one"] if metadata.id == "m" else [])
+    two = ExternalPlugin("two", required_features=lambda metadata: ["two", "three"])
     installed = PluginRegistry([one, two], installed=False).everything
     assert sorted(installed.collect("required_features", metadata=METADATA)) == ["one", "three", "two"]
 
@@ -67,13 +67,13 @@ def test_hook_prepare_metadata_passes_each_the_answer_before() -> None:
     def hook(name: str) -> Any:
         return lambda table, metadata: marked(name)(metadata)
 
-    later = Stranger("one", after=("two",), prepare_metadata=hook("1"))
-    both = plugin_set(later, Stranger("two", prepare_metadata=hook("2")))
+    later = ExternalPlugin("one", after=("two",), prepare_metadata=hook("1"))
+    both = plugin_set(later, ExternalPlugin("two", prepare_metadata=hook("2")))
     assert both.fold("prepare_metadata", "metadata", METADATA, table=STATE, previous=None).description == "21"
 
 
 def test_hook_prepare_metadata_without_a_plugin_changes_nothing() -> None:
-    alone = plugin_set(Stranger("one"))
+    alone = plugin_set(ExternalPlugin("one"))
     assert alone.fold("prepare_metadata", "metadata", METADATA, table=STATE, previous=None) is METADATA
 
 
@@ -81,19 +81,21 @@ def test_hook_prepare_domains_join_and_see_what_was_requested() -> None:
     def hook(name: str) -> Any:
         return lambda table, requested: [DomainMetadata(f"{name}.domain", requested["wish"])]
 
-    both = plugin_set(Stranger("one", prepare_domains=hook("one")), Stranger("two", prepare_domains=hook("two")))
+    both = plugin_set(
+        ExternalPlugin("one", prepare_domains=hook("one")), ExternalPlugin("two", prepare_domains=hook("two"))
+    )
     found = both.collect("prepare_domains", table=STATE, requested={"wish": "w"})
     assert sorted((d.domain, d.configuration) for d in found) == [("one.domain", "w"), ("two.domain", "w")]
 
 
 def test_hook_check_metadata_rejects() -> None:
-    strict = Stranger("one", check_metadata=lambda table, metadata: refuse(table, metadata))
+    strict = ExternalPlugin("one", check_metadata=lambda table, metadata: reject(table, metadata))
     with pytest.raises(InvalidArgumentError, match="rejected by a plugin"):
         plugin_set(strict).check("check_metadata", table=STATE, metadata=METADATA, previous=None)
 
 
 def test_hook_check_metadata_must_not_answer() -> None:
-    wrong = plugin_set(Stranger("one", check_metadata=lambda table, metadata: metadata))
+    wrong = plugin_set(ExternalPlugin("one", check_metadata=lambda table, metadata: metadata))
     with pytest.raises(HookContractError, match="check_metadata"):
         wrong.check("check_metadata", table=STATE, metadata=METADATA, previous=None)
 
@@ -101,10 +103,12 @@ def test_hook_check_metadata_must_not_answer() -> None:
 def test_hook_accept_type_change_rejects_unless_one_plugin_accepts() -> None:
     change = {"table": STATE, "path": ("id",), "old": "integer", "new": "long"}
     accept = {"accept_type_change": lambda table, path, old, new: (old, new) == ("integer", "long") or None}
-    assert plugin_set(Stranger("one")).single("accept_type_change", False, **change) is False
-    assert plugin_set(Stranger("one", **accept)).single("accept_type_change", False, **change) is True
+    assert plugin_set(ExternalPlugin("one")).single("accept_type_change", False, **change) is False
+    assert plugin_set(ExternalPlugin("one", **accept)).single("accept_type_change", False, **change) is True
     with pytest.raises(PluginConflictError, match="one, two"):
-        plugin_set(Stranger("one", **accept), Stranger("two", **accept)).single("accept_type_change", **change)
+        plugin_set(ExternalPlugin("one", **accept), ExternalPlugin("two", **accept)).single(
+            "accept_type_change", **change
+        )
 
 
 def test_hook_check_type_changes_sees_what_changes_while_rows_stay(tmp_path: Path) -> None:
@@ -115,7 +119,7 @@ def test_hook_check_type_changes_sees_what_changes_while_rows_stay(tmp_path: Pat
         if ("id",) in paths:
             raise TypeChangeError("id is taken")
 
-    stranger = Stranger("one", accept_type_change=lambda table, path, old, new: True, check_type_changes=look)
+    stranger = ExternalPlugin("one", accept_type_change=lambda table, path, old, new: True, check_type_changes=look)
     registry = PluginRegistry([stranger])
     uri = str(tmp_path / "t")
     fields = {"id": "long", "n": "void", "s": StructType([Field("x", "integer")]), "l": ArrayType("integer")}
@@ -139,7 +143,7 @@ def test_hook_check_type_changes_sees_what_changes_while_rows_stay(tmp_path: Pat
 
 def test_hook_feature_steps_come_from_the_feature_alone() -> None:
     step = RewriteFiles("one")
-    plan = Stranger("one", feature_steps=lambda table, change: [step] if change == "drop" else [])
+    plan = ExternalPlugin("one", feature_steps=lambda table, change: [step] if change == "drop" else [])
     assert plugin_set(plan).collect("feature_steps", table=STATE, change="drop") == [step]
     assert plugin_set(plan).collect("feature_steps", table=STATE, change="enable") == []
 
@@ -148,14 +152,14 @@ def test_hook_write_rules_join_in_the_order_that_features_request() -> None:
     def hook(name: str) -> Any:
         return lambda table, operation: [RowCheck(name, operation, literal(True))]
 
-    later = Stranger("one", after=("two",), write_rules=hook("one"))
-    both = plugin_set(later, Stranger("two", write_rules=hook("two")))
+    later = ExternalPlugin("one", after=("two",), write_rules=hook("one"))
+    both = plugin_set(later, ExternalPlugin("two", write_rules=hook("two")))
     rules = both.collect("write_rules", table=STATE, operation="append")
     assert [(r.feature, r.name) for r in rules] == [("two", "append"), ("one", "append")]
 
 
 def test_hook_write_rules_must_be_a_list() -> None:
-    wrong = plugin_set(Stranger("one", write_rules=lambda table, operation: "rules"))
+    wrong = plugin_set(ExternalPlugin("one", write_rules=lambda table, operation: "rules"))
     with pytest.raises(HookContractError, match="write_rules"):
         wrong.collect("write_rules", table=STATE, operation="append")
 
@@ -167,7 +171,7 @@ def test_hook_commit_rules_see_the_attempt() -> None:
         seen.append(attempt)
         return [CommitInfoField("one", "probe", 1)]
 
-    assert plugin_set(Stranger("one", commit_rules=rules)).collect("commit_rules", attempt=ATTEMPT)[0].value == 1
+    assert plugin_set(ExternalPlugin("one", commit_rules=rules)).collect("commit_rules", attempt=ATTEMPT)[0].value == 1
     assert seen == [ATTEMPT]
 
 
@@ -175,14 +179,14 @@ def test_hook_finish_metadata_passes_each_the_answer_before() -> None:
     def hook(name: str) -> Any:
         return lambda attempt, metadata: marked(name)(metadata)
 
-    later = Stranger("one", after=("two",), finish_metadata=hook("1"))
-    both = plugin_set(later, Stranger("two", finish_metadata=hook("2")))
+    later = ExternalPlugin("one", after=("two",), finish_metadata=hook("1"))
+    both = plugin_set(later, ExternalPlugin("two", finish_metadata=hook("2")))
     assert both.fold("finish_metadata", "metadata", METADATA, attempt=ATTEMPT).description == "21"
 
 
 def test_hook_check_commit_rejects() -> None:
     with pytest.raises(InvalidArgumentError, match="rejected by a plugin"):
-        plugin_set(Stranger("one", check_commit=lambda attempt: refuse(attempt=attempt))).check(
+        plugin_set(ExternalPlugin("one", check_commit=lambda attempt: reject(attempt=attempt))).check(
             "check_commit", attempt=ATTEMPT
         )
 
@@ -190,9 +194,10 @@ def test_hook_check_commit_rejects() -> None:
 def test_hook_committer_has_one_answer_or_the_default() -> None:
     default, own = object(), object()
     asked = {"table": STATE, "commits": None, "storage": None}
-    assert plugin_set(Stranger("one")).single("committer", default, **asked) is default
+    assert plugin_set(ExternalPlugin("one")).single("committer", default, **asked) is default
     assert (
-        plugin_set(Stranger("one", committer=lambda table, commits: own)).single("committer", default, **asked) is own
+        plugin_set(ExternalPlugin("one", committer=lambda table, commits: own)).single("committer", default, **asked)
+        is own
     )
 
 
@@ -201,8 +206,8 @@ FILES = pa.table({"path": ["a"]})
 
 def test_hook_rebase_files_returns_fields_of_staged_files() -> None:
     column = ActionColumn("one", "add", "origin", pa.array(["w"]))
-    one = Stranger("one", rebase_files=lambda adds, winner: [column] if winner["path"] == adds["path"] else [])
-    plugins = plugin_set(one, Stranger("two"))
+    one = ExternalPlugin("one", rebase_files=lambda adds, winner: [column] if winner["path"] == adds["path"] else [])
+    plugins = plugin_set(one, ExternalPlugin("two"))
     arguments = {"table": STATE, "adds": FILES, "removes": FILES}
     assert plugins.collect("rebase_files", winner=FILES, **arguments) == [column]
     assert plugins.collect("rebase_files", winner=FILES.slice(1), **arguments) == []
@@ -217,7 +222,7 @@ def test_value_of_a_staged_file_follows_the_commit_that_won(tmp_path: Path, lose
         found = [numbers.get(p, n) for p, n in zip(adds["path"].to_pylist(), adds["number"].to_pylist(), strict=True)]
         return [ActionColumn("one", "add", "number", pa.array(found, pa.int64()))]
 
-    one = Stranger("one", rebase_files=rebase)
+    one = ExternalPlugin("one", rebase_files=rebase)
     one.FEATURE = replace(one.FEATURE, fields=(ActionField("add", "number", pa.int64()),))
     context = open_context(str(tmp_path / "t"), plugins=PluginRegistry([one]))
     snapshot = create_table(context, SCHEMA, features=["one"]).snapshot
@@ -250,7 +255,7 @@ def test_hook_checksum_fields_adds_to_the_file_and_replaces_nothing(tmp_path: Pa
     def fields(commit: CommitSummary) -> list[ChecksumField]:
         return [ChecksumField("one", name, [commit.version, commit.info["operation"]])]
 
-    context = open_context(str(tmp_path / "t"), plugins=PluginRegistry([Stranger("one", checksum_fields=fields)]))
+    context = open_context(str(tmp_path / "t"), plugins=PluginRegistry([ExternalPlugin("one", checksum_fields=fields)]))
     create_table(context, SCHEMA, features=["one"])
     file = tmp_path / "t" / "_delta_log" / f"{0:020}.crc"
     assert file.exists() == (name == "one.origin")
@@ -260,25 +265,27 @@ def test_hook_checksum_fields_adds_to_the_file_and_replaces_nothing(tmp_path: Pa
 
 def test_hook_after_commit_is_reported_once_and_answers_nothing() -> None:
     told: list[Any] = []
-    plugins = plugin_set(Stranger("one", after_commit=lambda committed: told.append(committed)))
+    plugins = plugin_set(ExternalPlugin("one", after_commit=lambda committed: told.append(committed)))
     plugins.check("after_commit", table=STATE, committed=4, committer=None)
     assert told == [4]
 
 
 def test_hook_plan_checkpoint_has_one_answer_or_the_default() -> None:
-    planned = Stranger("one", plan_checkpoint=lambda table: CheckpointPlan("v2", sidecar_actions=table.version))
+    planned = ExternalPlugin("one", plan_checkpoint=lambda table: CheckpointPlan("v2", sidecar_actions=table.version))
     assert plugin_set(planned).single("plan_checkpoint", table=STATE) == CheckpointPlan("v2", sidecar_actions=3)
-    assert plugin_set(Stranger("one")).single("plan_checkpoint", table=STATE) is None
+    assert plugin_set(ExternalPlugin("one")).single("plan_checkpoint", table=STATE) is None
 
 
 def test_hook_file_references_join() -> None:
     def hook(name: str) -> Any:
         return lambda table: [FileReference(name, "deletionVector", lambda c: c, lambda c: c)]
 
-    both = plugin_set(Stranger("one", file_references=hook("one")), Stranger("two", file_references=hook("two")))
+    both = plugin_set(
+        ExternalPlugin("one", file_references=hook("one")), ExternalPlugin("two", file_references=hook("two"))
+    )
     assert sorted(r.feature for r in both.collect("file_references", table=STATE)) == ["one", "two"]
 
 
 def test_hook_retention_limits_join_so_that_the_strictest_can_win() -> None:
-    one, two = (Stranger(n, retention_limits=lambda table, v=v: [v]) for n, v in (("one", 7), ("two", 2)))
+    one, two = (ExternalPlugin(n, retention_limits=lambda table, v=v: [v]) for n, v in (("one", 7), ("two", 2)))
     assert min(plugin_set(one, two).collect("retention_limits", table=STATE, cutoff=9)) == 2

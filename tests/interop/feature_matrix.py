@@ -27,7 +27,7 @@ __all__ = [
     "OWN_PAIRS",
     "PAIRS",
     "RECIPES",
-    "REFUSED",
+    "REJECTED",
     "WITHOUT_RECIPE",
     "Recipe",
     "Row",
@@ -218,7 +218,7 @@ PAIRS = [(a, a) for a in RECIPES] + list(itertools.combinations(RECIPES, 2))
 OWN_PAIRS = [(a, a) for a in OURS] + list(itertools.combinations(OURS, 2)) + list(itertools.product(OURS, RECIPES))
 
 #: Pairs that the protocol does not allow, and what the rejection names.
-REFUSED: dict[frozenset[str], str] = {
+REJECTED: dict[frozenset[str], str] = {
     frozenset(("appendOnly", "deletionVectors")): "appendOnly",
     frozenset(("deletionVectors", "icebergCompatV1")): "(?i)deletion ?vectors",
     frozenset(("deletionVectors", "icebergCompatV2")): "(?i)deletion ?vectors",

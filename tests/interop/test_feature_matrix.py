@@ -17,7 +17,7 @@ from tests.interop.feature_matrix import (
     OWN_PAIRS,
     PAIRS,
     RECIPES,
-    REFUSED,
+    REJECTED,
     WITHOUT_RECIPE,
     Row,
     make,
@@ -27,7 +27,7 @@ from tests.interop.feature_matrix import (
 
 #: What keeps deltalake 1.6.6 from reading a table, as its error states.
 PEER_LACKS = {"vacuumProtocolCheck": "VacuumProtocolCheck", "typeWidening": "TypeWidening"}
-ALLOWED = [pair for pair in PAIRS if frozenset(pair) not in REFUSED]
+ALLOWED = [pair for pair in PAIRS if frozenset(pair) not in REJECTED]
 
 
 def by_id(table: pa.Table) -> list[Row]:
@@ -37,7 +37,7 @@ def by_id(table: pa.Table) -> list[Row]:
 def test_every_pair_is_there() -> None:
     count = len(RECIPES) + len(OURS)
     assert len(set(map(frozenset, PAIRS + OWN_PAIRS))) == count * (count + 1) // 2
-    assert all(names <= {*RECIPES, *OURS} for names in REFUSED)
+    assert all(names <= {*RECIPES, *OURS} for names in REJECTED)
 
 
 def test_every_bundled_feature_has_a_recipe_or_a_reason() -> None:
@@ -63,7 +63,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], st
 @pytest.mark.parametrize(("first", "second"), PAIRS + OWN_PAIRS, ids=lambda name: name.replace(" ", "-"))
 def test_features_together_return_back_their_rows(written: Callable[[str, str], str], first: str, second: str) -> None:
     recipe = recipe_of(first, second)
-    refusal = REFUSED.get(frozenset((first, second)))
+    refusal = REJECTED.get(frozenset((first, second)))
     if refusal is not None:
         with pytest.raises(DeltaError, match=refusal):
             written(first, second)

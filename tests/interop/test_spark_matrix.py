@@ -12,14 +12,14 @@ import pytest
 
 from delta_core.protocol.types import PrimitiveType
 from delta_core.snapshot import open_snapshot
-from tests.interop.feature_matrix import PAIRS, REFUSED, Recipe, Row, append, make, model, recipe_of
+from tests.interop.feature_matrix import PAIRS, REJECTED, Recipe, Row, append, make, model, recipe_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 VARIANT = PrimitiveType("variant")
 #: Ids that Spark inserts, and that are appended here behind them.
 THEIRS, OURS = (20, 21), (30, 31)
-ALLOWED = [pair for pair in PAIRS if frozenset(pair) not in REFUSED]
+ALLOWED = [pair for pair in PAIRS if frozenset(pair) not in REJECTED]
 
 
 def sql_value(value: Any, type: Any) -> str:

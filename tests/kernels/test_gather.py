@@ -32,7 +32,7 @@ TYPES = {
 }
 
 
-#: Types with views, of which Arrow picks no rows.
+#: Types with views; Arrow picks no rows of them.
 TEXT = st.none() | st.text(max_size=20)
 VIEWS = {
     pa.string_view(): TEXT,

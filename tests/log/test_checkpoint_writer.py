@@ -442,7 +442,7 @@ def test_checksum_of_the_hint_is_left_out_where_readers_disagree(tmp_path: Path)
             "writerFeatures": ["v2Checkpoint", *names],
         },
     )
-    plugins = PluginRegistry([stranger(n) for n in names])
+    plugins = PluginRegistry([external(n) for n in names])
     write_checkpoint(open_snapshot(str(tmp_path), plugins=plugins))
     assert "checksum" not in hint_of(tmp_path)
     assert table.version == open_snapshot(str(tmp_path), plugins=plugins).version
@@ -535,7 +535,7 @@ GONE = ActionField("remove", "why", pa.string())
 PASSING = ActionKind("passing", pa.struct([("x", pa.int64())]), in_checkpoint=False)
 
 
-def stranger(name: str, **more: Any) -> Any:
+def external(name: str, **more: Any) -> Any:
     class Plugin:
         FEATURE = TableFeature(name, "writer", **more)
 
@@ -544,7 +544,7 @@ def stranger(name: str, **more: Any) -> Any:
 
 @pytest.mark.parametrize("kind", PLANS)
 def test_external_plugins_actions_and_fields_survive(tmp_path: Path, kind: str) -> None:
-    plugins = PluginRegistry([stranger("auditing", actions=(AUDIT, PASSING), fields=(FIELD, GONE))])
+    plugins = PluginRegistry([external("auditing", actions=(AUDIT, PASSING), fields=(FIELD, GONE))])
     table = TableBuilder(tmp_path).create(
         {"id": "long"},
         properties=V2,

@@ -245,7 +245,7 @@ def test_arguments_that_do_not_fit_are_rejected(tmp_path: Path) -> None:
     assert table.version() == 0
 
 
-def test_commit_says_what_was_deleted(tmp_path: Path) -> None:
+def test_commit_states_what_was_deleted(tmp_path: Path) -> None:
     table = made(tmp_path, {**VECTORS, **FEED})
     table.delete("id = 1", commit_properties=CommitProperties(custom_metadata={"why": "test"}))
     [info] = table.history(1)

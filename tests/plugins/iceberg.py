@@ -53,7 +53,7 @@ class IcebergContract(FeatureContract):
 
     beside: tuple[str, ...] = ("columnMapping",)
     properties: Mapping[str, str] = {}
-    refused: tuple[Any, ...] = ("void",)
+    rejected: tuple[Any, ...] = ("void",)
     without_rules = "commit_rules is about tables whose metadata changes"
 
     def tables(self) -> list[ExampleTable]:
@@ -99,7 +99,7 @@ class IcebergContract(FeatureContract):
                 self.check_metadata(state)
 
     def test_other_types_are_rejected_by_column(self) -> None:
-        for type_ in self.refused:
+        for type_ in self.rejected:
             inner = {"name": "x", "type": type_, "nullable": True, "metadata": {}}
             state = self.whole({"name": "s", "type": {"type": "struct", "fields": [inner]}})
             with pytest.raises(SchemaError, match=r"Column s\.x.* has type"):

@@ -1,4 +1,4 @@
-"""Z85: the ZeroMQ vector, the protocol's names, round trips and refusals."""
+"""Z85: the ZeroMQ vector, the protocol's names, round trips and rejections."""
 
 from __future__ import annotations
 

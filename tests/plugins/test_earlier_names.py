@@ -12,12 +12,12 @@ from delta_core.errors import UnsupportedOperationError
 from delta_core.testing.table_builder import TableBuilder
 
 
-def test_verbs_of_a_feature_are_its_operations() -> None:
+def test_operations_of_a_feature_are_its_operations() -> None:
     feature = TableFeature("acme.origin", "writer", operations={"new": "acme:new"}, verbs={"old": "acme:old"})
     assert dict(feature.operations) == {"new": "acme:new", "old": "acme:old"}
 
 
-def test_verb_of_a_table_returns_the_operation(tmp_path: Path) -> None:
+def test_operation_of_a_table_returns_the_operation(tmp_path: Path) -> None:
     made = TableBuilder(tmp_path / "t").create({"id": "long"}, features=["checkConstraints"]).append([{"id": 1}])
     table = DeltaTable(made.uri)
     assert table.verb("add_constraint")({"positive": "id > 0"}) == 2

@@ -68,24 +68,24 @@ class TestGeneratedColumns(FeatureContract):
     def test_it_is_not_active_without_annotation(self) -> None:
         assert not table_state([self.name]).is_active(self.name)
 
-    def refuse(self, error: type[DeltaError], match: str, *fields: dict[str, Any]) -> None:
+    def reject(self, error: type[DeltaError], match: str, *fields: dict[str, Any]) -> None:
         state = table_state([NAME], fields=[ID, *fields])
         with pytest.raises(error, match=match):
             self.check_metadata(state)
 
     def test_part_of_a_column_is_rejected(self) -> None:
-        self.refuse(SchemaError, r"s\.element\.a", NESTED)
+        self.reject(SchemaError, r"s\.element\.a", NESTED)
 
     def test_expression_of_another_type_is_rejected_with_the_cast(self) -> None:
         cast = r"is BIGINT, but the column is INT. Cast it: CAST\(id AS INT\)"
-        self.refuse(ExpressionError, cast, generated("id", "integer"))
+        self.reject(ExpressionError, cast, generated("id", "integer"))
 
     def test_column_that_is_generated_itself_is_rejected(self) -> None:
-        self.refuse(ExpressionError, "uses a, which is generated", ANNOTATED, generated("A * 2L", name="b"))
-        self.refuse(ExpressionError, "uses a, which is generated", generated("a"))
+        self.reject(ExpressionError, "uses a, which is generated", ANNOTATED, generated("A * 2L", name="b"))
+        self.reject(ExpressionError, "uses a, which is generated", generated("a"))
 
     def test_column_that_is_not_there_is_rejected(self) -> None:
-        self.refuse(ColumnNotFoundError, "expression of column a: Column gone", generated("gone"))
+        self.reject(ColumnNotFoundError, "expression of column a: Column gone", generated("gone"))
 
     @pytest.mark.parametrize(
         "expression",
@@ -108,11 +108,11 @@ class TestGeneratedColumns(FeatureContract):
     def test_function_that_spark_rejects_is_rejected_by_name(self, expression: str) -> None:
         a_map = {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True}
         others = [{"name": "s", "type": "string"}, {"name": "t", "type": "timestamp"}, {"name": "m", "type": a_map}]
-        self.refuse(UnsupportedExpressionError, "column a", *others, generated(expression))
+        self.reject(UnsupportedExpressionError, "column a", *others, generated(expression))
 
     @pytest.mark.parametrize("other", [{"CURRENT_DEFAULT": "1"}, {"delta.identity.start": 1}])
     def test_second_source_of_values_is_rejected(self, other: dict[str, Any]) -> None:
-        self.refuse(SchemaError, "only one can pass its values", generated("id", **other))
+        self.reject(SchemaError, "only one can pass its values", generated("id", **other))
 
     def test_existing_table_is_rejected_for_writing_by_what_is_not_known(self) -> None:
         state = table_state([NAME], fields=[ID, generated("soundex(id)", "string")])

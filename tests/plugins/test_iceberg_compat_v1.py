@@ -13,7 +13,7 @@ from tests.plugins.written import create
 
 class TestIcebergCompatV1(IcebergContract):
     name = "icebergCompatV1"
-    refused = ("void", "variant", LIST)
+    rejected = ("void", "variant", LIST)
 
     @pytest.mark.parametrize("used", ["true", "false"])
     def test_deletion_vectors_are_rejected_even_unused(self, tmp_path: Path, used: str) -> None:

@@ -14,7 +14,7 @@ from tests.plugins.written import append, create, rows
 
 class TestIcebergCompatV2(IcebergContract):
     name = "icebergCompatV2"
-    refused = ("void", "variant")
+    rejected = ("void", "variant")
 
     def test_deletion_vectors_may_be_there_unused(self, tmp_path: Path) -> None:
         uri = create(tmp_path / "t", FIELDS, properties=self.on, features=["deletionVectors"])

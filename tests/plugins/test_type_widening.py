@@ -71,7 +71,7 @@ ALLOWED = [
     ("byte", "decimal(10,0)"), ("short", "decimal(12,2)"), ("integer", "decimal(10,0)"), ("long", "decimal(20,0)"),
     ("long", "decimal(22,2)"),
 ]  # fmt: skip
-REFUSED = [
+REJECTED = [
     ("short", "byte"),
     ("long", "long"),
     ("long", "double"),
@@ -94,7 +94,7 @@ def test_widening_is_known(old: str, new: str) -> None:
     assert is_widening(old, new)
 
 
-@pytest.mark.parametrize(("old", "new"), REFUSED)
+@pytest.mark.parametrize(("old", "new"), REJECTED)
 def test_change_that_may_lose_values_is_no_widening(old: str, new: str) -> None:
     assert not is_widening(old, new)
 

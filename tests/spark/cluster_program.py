@@ -39,7 +39,7 @@ NESTED = pa.schema([("id", pa.int64()), ("s", _PAIR), ("l", pa.list_(_PAIR))])
 SLOW = "java_method('java.lang.Thread', 'sleep', {0}L) AS s"
 
 
-def tell(step: str, **facts: Any) -> None:
+def report(step: str, **facts: Any) -> None:
     print(json.dumps({"step": step, **facts}), flush=True)
 
 
@@ -125,7 +125,7 @@ def reads(spark: Any, root: Path) -> None:
     mapped.append([{"id": i, "s": {"a": i, "b": "b"}, "l": [{"a": i, "b": "c"}]} for i in range(100)], files=4)
     fields = read(spark, mapped.uri).where("s.a >= 97").selectExpr("s.a", "l.a")
     found["fields"] = sorted(map(list, fields.collect()))
-    tell("reads", jvms=len(executors(spark)), **found)
+    report("reads", jvms=len(executors(spark)), **found)
 
 
 def writes(spark: Any, root: Path) -> None:
@@ -138,7 +138,7 @@ def writes(spark: Any, root: Path) -> None:
     thread.join()
     last = spark.range(38, 39).selectExpr("id", "'y' AS p")
     write(last, root / "written", "overwrite", replace_where="id >= 38")
-    tell("writes", errors=errors)
+    report("writes", errors=errors)
 
 
 # --- what gets lost ------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def loses_an_executor(spark: Any, root: Path) -> None:
     first = executors(spark)
     os.kill(first[0], signal.SIGKILL)
     thread.join()
-    tell("loses_an_executor", errors=errors, killed=first[0], left=executors(spark))
+    report("loses_an_executor", errors=errors, killed=first[0], left=executors(spark))
 
 
 def is_cancelled(spark: Any, root: Path) -> None:
@@ -169,7 +169,7 @@ def is_cancelled(spark: Any, root: Path) -> None:
     wait_for(lambda: parquet_files(path) - before)
     spark.sparkContext.cancelAllJobs()
     thread.join()
-    tell("is_cancelled", errors=errors)
+    report("is_cancelled", errors=errors)
 
 
 def waits_before_its_commit(spark: Any, root: Path) -> None:
@@ -182,7 +182,7 @@ def waits_before_its_commit(spark: Any, root: Path) -> None:
 
     def waiting(*args: Any, **how: Any) -> Any:
         found = original(*args, **how)
-        tell("waits_before_its_commit", written=len(parquet_files(path) - before))
+        report("waits_before_its_commit", written=len(parquet_files(path) - before))
         time.sleep(600)
         return found
 
@@ -209,7 +209,7 @@ def speculates(spark: Any, root: Path) -> None:
     slow = F.udf(lingering, "long")
     rows = spark.range(0, 16, 1, 4).select(slow("id").alias("id"))
     write(rows, root / "speculated")
-    tell("speculates", attempts=sorted(f.name for f in attempts.iterdir()))
+    report("speculates", attempts=sorted(f.name for f in attempts.iterdir()))
 
 
 def main(kind: str, master: str, root: Path) -> None:

@@ -32,7 +32,7 @@ def start(*arguments: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def told(program: subprocess.Popen[str], last: str) -> dict[str, dict[str, Any]]:
+def reported(program: subprocess.Popen[str], last: str) -> dict[str, dict[str, Any]]:
     """Return what a program reports up to a step, by step."""
     found: dict[str, dict[str, Any]] = {}
     assert program.stdout is not None
@@ -71,7 +71,7 @@ def cluster(java: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path,
     root = tmp_path_factory.mktemp("cluster")
     program = start("steps", "local-cluster[2,1,1024]", root)
     try:
-        found = told(program, "waits_before_its_commit")
+        found = reported(program, "waits_before_its_commit")
     finally:
         program.send_signal(signal.SIGKILL)
         program.communicate()
@@ -185,7 +185,7 @@ def _wait_for(log: Path, text: str, times: int) -> None:
 def test_speculative_attempts_write_every_row_once(two_hosts: str, tmp_path: Path) -> None:
     program = start("speculation", two_hosts, tmp_path)
     try:
-        found = told(program, "speculates")
+        found = reported(program, "speculates")
     finally:
         program.communicate(timeout=60)
     # the first task ran twice, side by side

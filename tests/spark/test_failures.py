@@ -48,7 +48,7 @@ def frames(spark: Any, made: TableBuilder, least: int | None) -> Any:
     return read(spark, made.uri, parallel_from=least)
 
 
-def refused(frame: Any, kind: type[DeltaError], match: str) -> DeltaError:
+def rejected(frame: Any, kind: type[DeltaError], match: str) -> DeltaError:
     """Each action that needs the broken file fails alike, again and again; what does not need it has its rows."""
     for action in (frame.count, frame.where("id > 11").collect, frame.toArrow, lambda: list(frame.toLocalIterator())):
         with pytest.raises(kind, match=match) as caught:
@@ -64,7 +64,7 @@ def test_vector_beyond_the_files_rows_is_rejected(
     spark: Any, tmp_path: Path, least: int | None, rows: list[int], statistics: Any
 ) -> None:
     made = vectors(tmp_path, rows, statistics=statistics)
-    error = refused(read(spark, made.uri, parallel_from=least, route="index"), DataFileError, "do not fit it")
+    error = rejected(read(spark, made.uri, parallel_from=least, route="index"), DataFileError, "do not fit it")
     assert error.facts["path"] == made.paths()[1]
 
 
@@ -101,7 +101,7 @@ def test_torn_vector_is_rejected(spark: Any, tmp_path: Path, least: int | None, 
     frame = frames(spark, made, least)
     (file,) = Path(made.uri).glob("deletion_vector*")
     tear(file)
-    error = refused(frame, CorruptTableError, file.name)
+    error = rejected(frame, CorruptTableError, file.name)
     assert isinstance(error, DeletionVectorError)
 
 
@@ -111,7 +111,7 @@ def test_missing_vector_is_rejected_with_its_path(spark: Any, tmp_path: Path, le
     frame = frames(spark, made, least)
     (file,) = Path(made.uri).glob("deletion_vector*")
     file.unlink()
-    error = refused(frame, DataFileNotFoundError, "holds deleted rows")
+    error = rejected(frame, DataFileNotFoundError, "holds deleted rows")
     assert error.facts["path"].endswith(file.name)
     assert isinstance(error, FileNotFoundError)
 

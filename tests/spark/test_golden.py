@@ -1,4 +1,4 @@
-"""Every table of the conformance corpus through Spark: the rows of the Arrow engine, and its refusals."""
+"""Every table of the conformance corpus through Spark: the rows of the Arrow engine, and its rejections."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def assert_same_with_variants(frame: Any, expected: pa.Table, schema: Any) -> No
     assert theirs == Counter(told(r, False) for r in expected.to_pylist())
 
 
-# --- rows and refusals ---------------------------------------------------------------------
+# --- rows and rejections ---------------------------------------------------------------------
 
 
 def refusal(action: Callable[[], Any]) -> Exception | None:

@@ -287,7 +287,7 @@ def test_session_that_switches_field_ids_off_is_rejected_not_misread(spark: Any,
     assert read(spark, table.uri).count() == 1
 
 
-# --- refusals ------------------------------------------------------------------------------
+# --- rejections ------------------------------------------------------------------------------
 
 
 def test_what_is_not_there_is_rejected_by_name(spark: Any, tmp_path: Path) -> None:

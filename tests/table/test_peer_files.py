@@ -35,9 +35,9 @@ PEER_REFUSES = {
 PEER_LISTS_MORE = {"kernel-rs/void-column": ["null_count.void_col"], "spark/void_column": ["null_count.v"]}
 
 
-#: Where the peer puts the table's folder before an absolute path.
+#: If the peer puts the table's folder before an absolute path.
 PEER_MISPLACES = {"spark/clone"}
-#: Of which the peer gives no history: "Invalid JSON in file stats: invalid value: integer `-1`".
+#: Tables without a history in the peer: "Invalid JSON in file stats: invalid value: integer `-1`".
 PEER_HAS_NO_HISTORY = {"spark/clone", "spark/clone_emptied_and_filled", "spark/converted_from_parquet"}
 
 

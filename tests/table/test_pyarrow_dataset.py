@@ -96,7 +96,7 @@ def test_older_files_fill_new_columns_and_nested_fields_with_null(tmp_path: Path
     assert table.to_pyarrow_dataset().to_table().sort_by("id").equals(table.to_pyarrow_table().sort_by("id"))
 
 
-# --- refusals ------------------------------------------------------------------------------
+# --- rejections ------------------------------------------------------------------------------
 
 
 def _refused(table: DeltaTable, words: str) -> None:

@@ -15,7 +15,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Files as they are handed over, each with the number by which Python knows it.
+ * Files as they are handed over, each with the number that Python uses for it.
  */
 public abstract class Found {
   int count;

@@ -15,7 +15,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The rows of a job that replayed a log, as files: paths resolved, partition values typed. Both are asked of Python by
+ * The rows of a job that replayed a log, as files: paths resolved, partition values typed. Both are requested from Python by
  * distinct text, and of paths only the few that the log spells as URIs or in bytes that are no text.
  */
 public class Replay extends Found {

@@ -15,8 +15,8 @@ import org.apache.spark.unsafe.types.UTF8String;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The files of one snapshot: those with the same constants are a partition, whose values these are. Python is asked for
- * the files that a filter needs when it is planned, and for no others: an index that was not asked holds nothing.
+ * The files of one snapshot: those with the same constants are a partition, whose values these are. Python is called for
+ * the files that a filter needs when it is planned, and for no others: an index that was not called holds nothing.
  */
 public class TableFiles implements FileIndex {
   private static final int REMEMBERED = 4;
@@ -46,7 +46,7 @@ public class TableFiles implements FileIndex {
   }
   public TableFiles planned(String filters, long width) { return new TableFiles(this, filters == null ? null : find(filters), width); }
   public boolean isPlanned() { return width >= 0L; }
-  // what a filter leaves, null if it contains nothing of files; the same filter finds the same object
+  // the files that remain after a filter, null if it contains nothing of files; the same filter finds the same object
   private Found find(String filters) {
     synchronized (answers) {
       if (answers.containsKey(filters)) return (Found) answers.get(filters);

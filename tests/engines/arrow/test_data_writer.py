@@ -34,7 +34,7 @@ def by_remainder(first_row: int, batch: pa.RecordBatch) -> list[tuple[int, pa.Re
     return [(int(k), batch.filter(pa.array(keys == k))) for k in np.unique(keys)]
 
 
-def asked(target: int = 1 << 40, partitioned: bool = False, **options: Any) -> FileWrite:
+def write_options(target: int = 1 << 40, partitioned: bool = False, **options: Any) -> FileWrite:
     numbers = itertools.count()
     return FileWrite(
         SCHEMA,
@@ -70,14 +70,14 @@ def two_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_small_write_is_one_file_in_order(tmp_path: Path) -> None:
-    (found,) = write_parquet_files(open_storage(str(tmp_path)), asked(), stream(5000), plain)
+    (found,) = write_parquet_files(open_storage(str(tmp_path)), write_options(), stream(5000), plain)
     assert (found.num_rows, found.size) == (5000, (tmp_path / found.path).stat().st_size)
     assert read(tmp_path, [found]).equals(table(5000))
 
 
 @pytest.mark.usefixtures("two_workers")
 def test_table_is_cut_into_consecutive_runs(tmp_path: Path) -> None:
-    found = write_parquet_files(open_storage(str(tmp_path)), asked(), table(5000), plain)
+    found = write_parquet_files(open_storage(str(tmp_path)), write_options(), table(5000), plain)
     assert len(found) == 2
     assert read(tmp_path, found).equals(table(5000))
     assert [(f.statistics[0].low, f.statistics[0].high) for f in found] == [(0, 2499), (2500, 4999)]
@@ -88,7 +88,7 @@ def test_table_is_cut_into_consecutive_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", [1 << 40, 4_000])
 def test_stream_is_written_whole_by_several_threads(tmp_path: Path, partitioned: bool, target: int) -> None:
     apply = by_remainder if partitioned else plain
-    found = write_parquet_files(open_storage(str(tmp_path)), asked(target, partitioned), stream(20_000), apply)
+    found = write_parquet_files(open_storage(str(tmp_path)), write_options(target, partitioned), stream(20_000), apply)
     assert read(tmp_path, found).sort_by("id").equals(table(20_000))
     assert sum(f.num_rows for f in found) == 20_000
     assert all(f.path.startswith(f"p={f.partition}/") for f in found if partitioned)
@@ -103,19 +103,21 @@ def test_rows_are_numbered_as_they_come(tmp_path: Path) -> None:
         assert batch.column("id").to_pylist() == list(range(first_row, first_row + batch.num_rows))
         return [(0, batch)]
 
-    write_parquet_files(open_storage(str(tmp_path)), asked(), table(5000), numbered)
-    write_parquet_files(open_storage(str(tmp_path)), asked(), stream(20_000, 333), numbered)
+    write_parquet_files(open_storage(str(tmp_path)), write_options(), table(5000), numbered)
+    write_parquet_files(open_storage(str(tmp_path)), write_options(), stream(20_000, 333), numbered)
 
 
 def test_file_is_closed_once_it_is_as_big_as_requested(tmp_path: Path) -> None:
-    found = write_parquet_files(open_storage(str(tmp_path)), asked(20_000), table(100_000), plain)
+    found = write_parquet_files(open_storage(str(tmp_path)), write_options(20_000), table(100_000), plain)
     assert len(found) > 5
     assert max(f.size for f in found) < 40_000
     assert read(tmp_path, found).equals(table(100_000))
 
 
 def test_row_groups_are_as_long_as_requested(tmp_path: Path) -> None:
-    (found,) = write_parquet_files(open_storage(str(tmp_path)), asked(max_row_group_size=300), stream(1000, 7), plain)
+    (found,) = write_parquet_files(
+        open_storage(str(tmp_path)), write_options(max_row_group_size=300), stream(1000, 7), plain
+    )
     metadata = pq.ParquetFile(tmp_path / found.path).metadata
     assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [300, 300, 300, 100]
 
@@ -123,7 +125,7 @@ def test_row_groups_are_as_long_as_requested(tmp_path: Path) -> None:
 def test_wide_rows_make_short_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_writer, "ROW_GROUP_BYTES", 10_000)
     wide = pa.table({"id": range(20), "s": ["x" * 3000] * 20}, schema=SCHEMA)
-    (found,) = write_parquet_files(open_storage(str(tmp_path)), asked(), wide, plain)
+    (found,) = write_parquet_files(open_storage(str(tmp_path)), write_options(), wide, plain)
     metadata = pq.ParquetFile(tmp_path / found.path).metadata
     assert max(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)) <= 4
 
@@ -131,7 +133,9 @@ def test_wide_rows_make_short_row_groups(tmp_path: Path, monkeypatch: pytest.Mon
 def test_biggest_partition_is_written_when_memory_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_writer, "BUFFER_BYTES", 20_000)
     monkeypatch.setattr(data_writer, "STEP_ROWS", 100)
-    found = write_parquet_files(open_storage(str(tmp_path)), asked(partitioned=True), stream(10_000, 100), by_remainder)
+    found = write_parquet_files(
+        open_storage(str(tmp_path)), write_options(partitioned=True), stream(10_000, 100), by_remainder
+    )
     assert len(found) == 7
     assert read(tmp_path, found).sort_by("id").equals(table(10_000))
 
@@ -149,7 +153,9 @@ def test_open_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         return file
 
     monkeypatch.setattr(data_writer._Job, "_open", counted)
-    found = write_parquet_files(open_storage(str(tmp_path)), asked(partitioned=True), stream(3000, 100), by_remainder)
+    found = write_parquet_files(
+        open_storage(str(tmp_path)), write_options(partitioned=True), stream(3000, 100), by_remainder
+    )
     assert max(job_open) <= 2
     assert read(tmp_path, found).sort_by("id").equals(table(3000))
 
@@ -174,7 +180,7 @@ def failing_source() -> Iterator[pa.RecordBatch]:
 def test_failed_check_leaves_no_file_and_no_thread(tmp_path: Path, source: str) -> None:
     data = table(8000) if source == "table" else stream(30_000)
     with pytest.raises(BrokenError):
-        write_parquet_files(open_storage(str(tmp_path)), asked(1000), data, failing_apply)
+        write_parquet_files(open_storage(str(tmp_path)), write_options(1000), data, failing_apply)
     assert not list(tmp_path.rglob("*.parquet"))
     assert not [t for t in threading.enumerate() if t.name.startswith("delta-write")]
 
@@ -183,7 +189,7 @@ def test_failed_check_leaves_no_file_and_no_thread(tmp_path: Path, source: str) 
 def test_failing_source_leaves_no_file(tmp_path: Path) -> None:
     source = pa.RecordBatchReader.from_batches(SCHEMA, failing_source())
     with pytest.raises(BrokenError):
-        write_parquet_files(open_storage(str(tmp_path)), asked(1000), source, plain)
+        write_parquet_files(open_storage(str(tmp_path)), write_options(1000), source, plain)
     assert not list(tmp_path.rglob("*.parquet"))
 
 
@@ -195,7 +201,7 @@ def test_source_is_read_on_the_callers_thread(tmp_path: Path) -> None:
             yield batch
 
     found = write_parquet_files(
-        open_storage(str(tmp_path)), asked(), pa.RecordBatchReader.from_batches(SCHEMA, batches()), plain
+        open_storage(str(tmp_path)), write_options(), pa.RecordBatchReader.from_batches(SCHEMA, batches()), plain
     )
     assert sum(f.num_rows for f in found) == 20_000
 
@@ -207,7 +213,7 @@ def test_store_that_rejects_is_an_error_that_names_the_file(tmp_path: Path, monk
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(EngineError, match=r"data file '\d+\.parquet'.*No space left") as caught:
-        write_parquet_files(open_storage(str(tmp_path)), asked(), table(5000), plain)
+        write_parquet_files(open_storage(str(tmp_path)), write_options(), table(5000), plain)
     assert isinstance(caught.value.__cause__, OSError)
     assert not list(tmp_path.rglob("*.parquet"))
 
@@ -223,7 +229,7 @@ def test_files_and_their_directories_are_synced(tmp_path: Path, monkeypatch: pyt
     if not Path("/proc/self/fd").exists():
         pytest.skip("this system does not return what a handle is for")
     monkeypatch.setattr(os, "fsync", noted)
-    found = write_parquet_files(open_storage(str(tmp_path)), asked(partitioned=True), table(20), by_remainder)
+    found = write_parquet_files(open_storage(str(tmp_path)), write_options(partitioned=True), table(20), by_remainder)
     files = {tmp_path / f.path for f in found}
     assert synced == {*files, *(p.parent for p in files), tmp_path}
 
@@ -233,19 +239,19 @@ def test_remote_store_takes_files(two_workers: None) -> None:
 
     uri = "memory://writer-test"
     storage = open_storage(uri)
-    found = write_parquet_files(storage, asked(partitioned=True), stream(20_000), by_remainder)
+    found = write_parquet_files(storage, write_options(partitioned=True), stream(20_000), by_remainder)
     parts = [pq.read_table(storage.open(f.path)) for f in found]
     assert pa.concat_tables(parts).sort_by("id").equals(table(20_000))
     assert [f.size for f in found] == [s for s, _ in storage.stat([f.path for f in found])]
     with pytest.raises(BrokenError):
-        write_parquet_files(storage, asked(1000), stream(30_000), failing_apply)
+        write_parquet_files(storage, write_options(1000), stream(30_000), failing_apply)
     memory = fsspec.filesystem("memory")
     assert len([p for p in memory.find("/writer-test") if p.endswith(".parquet")]) == len(found)
     memory.rm("/writer-test", recursive=True)
 
 
 def test_engine_offers_it(tmp_path: Path) -> None:
-    found = engine(str(tmp_path)).data.write(asked(), table(3), plain)
+    found = engine(str(tmp_path)).data.write(write_options(), table(3), plain)
     described = engine(str(tmp_path)).data.describe([found[0].path], SCHEMA, [("id",), ("s",)])
     assert described[0].statistics == found[0].statistics
     assert described[0].num_rows == 3

@@ -57,7 +57,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def kept(path: Path, names: list[str], flags: np.ndarray, rows: int = 130) -> tuple[list[int], pa.Table, int]:
     """Read requested rows; return the rows' positions, their table, and how many batches came with rows left out."""
-    return filtered(path, names, rows, wanted=lambda _, first, n: SelectionVector.of_flags(flags[first : first + n]))
+    return filtered(path, names, rows, selection=lambda _, first, n: SelectionVector.of_flags(flags[first : first + n]))
 
 
 def filtered(
@@ -203,7 +203,7 @@ def test_rows_that_pass_all_tests_are_those_of_a_full_read(
     tests = tuple(divides(k % 2 * 3, n) for k, n in enumerate(numbers))
     with pytest.MonkeyPatch.context() as patch:
         shrink(patch)
-        positions, table, _ = filtered(path, TABLE.column_names, rows, local, wanted=wanted, tests=tests)
+        positions, table, _ = filtered(path, TABLE.column_names, rows, local, selection=wanted, tests=tests)
     for n in numbers:
         flags = flags & (np.arange(ROWS) % n != 0)
     assert positions == np.flatnonzero(flags).tolist()

@@ -37,7 +37,7 @@ def sample(rows: int = 300) -> bytes:
     return out.getvalue()
 
 
-def ask_everything(data: bytes) -> int:
+def read_everything(data: bytes) -> int:
     """Request all that a footer specifies; return how many columns it has."""
     metadata = read_footer(pa.BufferReader(data))
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
@@ -49,7 +49,7 @@ def ask_everything(data: bytes) -> int:
     return int(metadata.num_columns)
 
 
-def damage_and_ask(seed: int, cases: int) -> None:
+def damage_and_read(seed: int, cases: int) -> None:
     """Change bytes of footers; a column's values may be rejected, but nothing else may happen."""
     data = sample()
     first = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
@@ -60,7 +60,7 @@ def damage_and_ask(seed: int, cases: int) -> None:
             at = rng.randrange(first, len(data) - 8)
             changed[at] = rng.choice([changed[at] ^ (1 << rng.randrange(8)), rng.randrange(256), 0, 127, 255])
         try:
-            ask_everything(bytes(changed))
+            read_everything(bytes(changed))
         except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError):
             continue
 
@@ -74,7 +74,7 @@ def test_sound_footer_is_read_from_paths_and_files(
     (tmp_path / "f").write_bytes(sample())
     source = str(tmp_path / "f") if as_path else pa.OSFile(str(tmp_path / "f"))
     assert read_footer(source).equals(pq.read_metadata(tmp_path / "f"))
-    assert ask_everything(sample()) == 9
+    assert read_everything(sample()) == 9
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_footer_with_an_unknown_codec_is_rejected() -> None:
 
 
 def test_damaged_footers_never_end_the_process() -> None:
-    code = f"from tests.engines.arrow.test_parquet_footer import damage_and_ask\ndamage_and_ask(1, {CASES})"
+    code = f"from tests.engines.arrow.test_parquet_footer import damage_and_read\ndamage_and_ask(1, {CASES})"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )

@@ -283,7 +283,7 @@ class _Job:
             yield first, run
 
     def _plan_of(self, file: DataFile) -> FilePlan:
-        """Return how a file is read, with the strings kept encoded that its footer says are worth it."""
+        """Return how a file is read, with the strings kept encoded that its footer specifies are worth it."""
         plan = self._plan(file)
         if self._read.encoded and (encoded := _worth_encoding(file, plan)):
             file.encode(encoded)

@@ -66,9 +66,9 @@ class FilteredGroups:
         yield from self._all(whole, start)
 
     def _wanted(self, first: int, rows: int) -> SelectionVector | None:
-        if self._read.wanted is None or not rows:
+        if self._read.selection is None or not rows:
             return None
-        picks = self._read.wanted(self._file, first, rows)
+        picks = self._read.selection(self._file, first, rows)
         # a mask is what pages are decoded by
         return picks if picks is None or picks.mask is not None else SelectionVector.of_flags(picks.flags())
 

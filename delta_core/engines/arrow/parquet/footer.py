@@ -30,7 +30,7 @@ def read_footer(source: str | pa.NativeFile) -> Any:
     tail = _read_tail(source)
     footer = _cut(tail)
     if footer is None:
-        # torn or encrypted: PyArrow says what it is
+        # torn or encrypted: PyArrow reports what it is
         return pq.read_metadata(source if isinstance(source, str) else pa.BufferReader(tail))
     return parse_footer(footer)
 

@@ -1,4 +1,4 @@
-"""Data files that are open: what their footers say, without PyArrow where a file is like one that was read before.
+"""Data files that are open: what their footers specify, without PyArrow if a file is like one that was read before.
 
 PyArrow takes most of the time of a short read to open a file: it parses all of the footer, and makes Arrow's schema of it.
 Files of one table have the same schema, byte for byte, so that what PyArrow made of the first one serves for all.
@@ -35,7 +35,7 @@ _MOST_KEY_BYTES = 1 << 20
 
 
 class ChunkFacts(Struct, frozen=True):
-    """What a footer says of one column chunk.
+    """What a footer specifies for one column chunk.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class ArrowFooter:
 
 
 class _OwnFooter:
-    """A footer that our own parser knows."""
+    """A footer that our own parser has."""
 
     def __init__(self, parsed: ParsedFooter) -> None:
         self.parsed = parsed
@@ -170,7 +170,7 @@ class Layout(Struct, frozen=True, eq=False):
     Parameters
     ----------
     key : tuple of bytes or None
-        These two, as they are in the footer; None if our own parser does not know the footer.
+        These two, as they are in the footer; None if our own parser does not support the footer.
     schema : pyarrow.Schema
         As PyArrow reads it, without metadata.
     leaves : sequence of ParquetLeaf
@@ -302,7 +302,7 @@ def _flat_columns(schema: pa.Schema) -> dict[int, int]:
         if not pa.types.is_nested(field.type):
             found[leaf] = place
         leaf += num_leaves(field.type)
-    # a name that stands twice tells no column
+    # a name that occurs twice reports no column
     return found if len(set(schema.names)) == len(schema.names) else {}
 
 

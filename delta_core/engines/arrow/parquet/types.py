@@ -158,12 +158,12 @@ class _Plain(Struct, frozen=True):
 
 
 class _Converting(Struct, frozen=True):
-    picks: Sequence[tuple[int | None, Convert | None]]
+    choices: Sequence[tuple[int | None, Convert | None]]
     schema: pa.Schema
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = []
-        for (index, convert), f in zip(self.picks, self.schema, strict=True):
+        for (index, convert), f in zip(self.choices, self.schema, strict=True):
             if index is None:
                 arrays.append(pa.nulls(batch.num_rows, f.type))
             else:

@@ -170,7 +170,7 @@ class Boundary:
         if not self.is_plain(path) and not self.place(path).is_below(self.root):
             self._refuse(path, "nothing outside the table's root is written or deleted")
 
-    def refuse_credentials(self, path: str) -> NoReturn:
+    def reject_credentials(self, path: str) -> NoReturn:
         """Raise ExternalPathError for a place that another engine would read with credentials of its own."""
         self._refuse(
             path,

@@ -83,7 +83,7 @@ class LocalStorage(CrossStoreStorage):
             return Listing([])
 
     def first_names(self, limit: int) -> list[str]:
-        """Return names of some entries of the root; none where there is no such folder."""
+        """Return names of some entries of the root; none if there is no such folder."""
         try:
             with StoreErrors("list", "", self.root, _MISSING), os.scandir(self.root) as entries:
                 return [entry.name for entry in islice(entries, limit)]

@@ -28,7 +28,7 @@ def lister(filesystem: Any) -> Lister | None:
 
 
 def first_keys(filesystem: Any, key: str, limit: int) -> list[str] | None:
-    """Return some files' paths below a directory, relative to it, at most ``limit``; None where that may cost many calls."""
+    """Return some files' paths below a directory, relative to it, at most ``limit``; None if that may cost many calls."""
     if lister(filesystem) is _s3:
         bucket, prefix = _place(key)
         extra = getattr(filesystem, "req_kw", {})

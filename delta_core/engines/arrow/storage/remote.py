@@ -134,7 +134,7 @@ class FsspecStorage(CrossStoreStorage):
     def uri_for_engine(self, path: str) -> str:
         """Return the URI, unless it lies in another bucket, which this storage reads without credentials."""
         if not self._boundary.is_plain(path) and not self._boundary.gets_credentials(self._boundary.place(path)):
-            self._boundary.refuse_credentials(path)
+            self._boundary.reject_credentials(path)
         return self.uri(path)
 
     # --- reading ---

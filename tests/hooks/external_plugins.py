@@ -13,7 +13,7 @@ from delta_core.testing.table_builder import TableBuilder
 PROTOCOL = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["probe"], "writerFeatures": ["probe"]}
 
 
-class Stranger:
+class ExternalPlugin:
     """A plugin object; pluggy reads its attributes as it reads a module's."""
 
     def __init__(self, name: str, after: tuple[str, ...] = (), **hooks: Callable[..., Any]) -> None:
@@ -23,14 +23,14 @@ class Stranger:
             setattr(self, hook, hookimpl(function))
 
 
-def plugin_set(*strangers: Stranger) -> PluginSet:
+def plugin_set(*strangers: ExternalPlugin) -> PluginSet:
     """Return the set that serves a table with all of these features."""
     return PluginSet({s.FEATURE.name: s for s in strangers}, frozenset())
 
 
 def registry(**hooks: Callable[..., Any]) -> PluginRegistry:
     """Return what is installed if only the feature ``probe`` is."""
-    return PluginRegistry([Stranger("probe", **hooks)], installed=False)
+    return PluginRegistry([ExternalPlugin("probe", **hooks)], installed=False)
 
 
 def table_of(path: Any, schema: Any = None) -> TableBuilder:

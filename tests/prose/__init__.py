@@ -1,0 +1,1 @@
+"""The prose linter, its word list and its tests."""
