@@ -262,7 +262,7 @@ def test_pages_without_a_kept_row_are_not_decompressed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("most", [1, 399, 400, 401, 5000])
 def test_no_more_than_the_first_rows_of_a_file_are_read(path: Path, most: int, local: bool) -> None:
     flags = np.arange(ROWS) % 3 != 1
-    wanted = {"wanted": lambda _, first, n: SelectionVector.of_flags(flags[first : first + n])}
+    wanted = {"selection": lambda _, first, n: SelectionVector.of_flags(flags[first : first + n])}
     positions, rows, _ = filtered(path, TABLE.column_names, local=local, most_rows=most, **wanted)
     expected = np.flatnonzero(flags)[:most]
     assert positions == expected.tolist()
