@@ -631,7 +631,7 @@ class DeltaTable(UnavailableCalls):
                 transactions=commit.transactions,
                 custom_metadata=commit.custom_metadata or {},
                 max_commit_retries=commit.retries,
-                post=post.wanted,
+                post=post.post_commit,
             ),
         )
         self.adopt(done.snapshot)

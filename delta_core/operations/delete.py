@@ -32,7 +32,7 @@ __all__ = ["DeleteOptions", "Deleted", "delete_rows"]
 
 _LONG = PrimitiveType("long")
 _NUM_RECORDS = FileStatistic("numRecords", (), _LONG)
-#: The column of a scan that tells by its number which of the files a row is in.
+#: The column of a scan with the number of the file that a row is in.
 _FILE_NUMBER = "__file_number"
 
 
@@ -82,7 +82,7 @@ def delete_rows(base: Snapshot, options: DeleteOptions) -> Deleted:
     Parameters
     ----------
     base : Snapshot
-        The latest version that the caller knows; a newer one is looked for.
+        The latest version that the caller has; a newer one is looked for.
 
     Raises
     ------

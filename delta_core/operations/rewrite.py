@@ -65,7 +65,7 @@ def write_change_rows(engine: Engine, plan: WritePlan, changes: Sequence[tuple[S
 
 
 def selects_partitions(predicate: Expression, partition_columns: Sequence[str]) -> bool:
-    """Return whether a predicate selects whole partitions: it asks for nothing but partition columns."""
+    """Return whether a predicate selects whole partitions: it needs nothing but partition columns."""
     names = {c.lower() for c in partition_columns}
     return all(isinstance(leaf, Column) and leaf.path[0].lower() in names for leaf in leaves(predicate))
 

@@ -96,7 +96,7 @@ def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | RemainingFiles
 
 
 def rebase_files(table: TableState, adds: pa.Table, removes: pa.Table, winner: pa.Table) -> Iterator[ActionColumn]:
-    """Yield the row ids of staged files that a winner gave them; the final feature does so itself."""
+    """Yield the row ids of staged files that a winner assigned; the final feature does so itself."""
     if table.is_supported("rowTracking"):
         return
     for action, files in (("add", adds), ("remove", removes)):

@@ -75,7 +75,7 @@ def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | CommitInfoFiel
 
 
 def rebase_files(adds: pa.Table, removes: pa.Table, winner: pa.Table) -> Iterator[ActionColumn]:
-    """Yield the row ids of staged files that a winner gave them: with its add of the same path."""
+    """Yield the row ids of staged files that a winner assigned: with its add of the same path."""
     for action, files in (("add", adds), ("remove", removes)):
         for field, values in zip(_FIELDS, take_values(files, winner, _FIELDS), strict=False):
             yield ActionColumn(NAME, action, field, values)

@@ -25,7 +25,7 @@ CORE_PROPERTIES = {
     "delta.checkpointPolicy": "whether checkpoints may have unique names, of which the property's values are checked",
     "delta.writePartitionColumnsToParquet": "what files hold, in tables without the feature too",
 }
-#: Fields of file actions that the protocol defines: they are columns of a file table, of which the core interprets the
+#: Fields of file actions that the protocol defines: they are columns of a file table, and the core interprets the
 #: first only (it names the logical file).
 FILE_FIELDS = ("deletionVector", "baseRowId", "defaultRowCommitVersion", "clusteringProvider")
 

@@ -1,4 +1,4 @@
-"""A filtered read gives the rows that a filter of all rows gives: by our evaluator, by PyArrow and by Polars."""
+"""A filtered read returns the rows that a filter of all rows returns: by our evaluator, by PyArrow and by Polars."""
 
 from __future__ import annotations
 
