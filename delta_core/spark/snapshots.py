@@ -51,12 +51,12 @@ class SnapshotKey(NamedTuple):
     options: str
 
 
-class _Held(NamedTuple):
+class _CachedSnapshot(NamedTuple):
     snapshot: Snapshot
     stamps: Stamps
 
 
-_held: dict[SnapshotKey, _Held] = {}
+_cached: dict[SnapshotKey, _CachedSnapshot] = {}
 _lock = threading.Lock()
 
 
@@ -81,14 +81,14 @@ def open_latest(
     options = repr((sorted((storage_options or {}).items()), allow_external))
     key = SnapshotKey(context.log.engine.storage.root, uri, timezone, options)
     with _lock:
-        earlier = _held.get(key)
+        earlier = _cached.get(key)
     found = None if earlier is None else _advanced(earlier, context, segment, stamps)
     found = found or context.read(segment=segment)
     with _lock:
-        _held.pop(key, None)
-        _held[key] = _Held(found, stamps)
-        while _held and (len(_held) > MOST_TABLES or sum(h.snapshot.nbytes for h in _held.values()) > most):
-            del _held[next(iter(_held))]
+        _cached.pop(key, None)
+        _cached[key] = _CachedSnapshot(found, stamps)
+        while _cached and (len(_cached) > MOST_TABLES or sum(h.snapshot.nbytes for h in _cached.values()) > most):
+            del _cached[next(iter(_cached))]
     return found
 
 
@@ -140,7 +140,7 @@ def _local_mark(path: str) -> tuple[int, int, int, int]:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
-def _advanced(earlier: _Held, context: TableContext, segment: LogSegment, stamps: Stamps) -> Snapshot | None:
+def _advanced(earlier: _CachedSnapshot, context: TableContext, segment: LogSegment, stamps: Stamps) -> Snapshot | None:
     """Return the segment's version built on an earlier snapshot; None if that does not lead there."""
     snapshot = earlier.snapshot
     old = snapshot.segment
