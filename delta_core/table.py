@@ -36,6 +36,7 @@ from delta_core.errors import (
     VersionNotFoundError,
     did_you_mean,
 )
+from delta_core.expressions.pyarrow_filters import is_pyarrow
 from delta_core.handles.opening import Pickled
 from delta_core.handles.secrets import shown_uri
 from delta_core.log.timestamps import parse_ms, parse_version
@@ -520,12 +521,11 @@ class DeltaTable(UnavailableCalls):
         filters : filters, SQL text, or a pyarrow expression
             Rows for which it is true are returned. A pyarrow expression keeps pyarrow's semantics.
         """
-        source = (
-            interop.scan_dataset(self._snapshot, partitions)
-            if filesystem is None
-            else self.to_pyarrow_dataset(partitions, filesystem)
-        )
-        return interop.read_table(source, columns, filters)
+        if filesystem is not None:
+            return interop.read_table(self.to_pyarrow_dataset(partitions, filesystem), columns, filters)
+        if is_pyarrow(filters):
+            return interop.read_table(interop.scan_dataset(self._snapshot, partitions), columns, filters)
+        return interop.read_rows(self._snapshot, partitions, columns, filters)
 
     def to_pyarrow_dataset(
         self,

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from delta_core.kernels import compute as pc
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
@@ -96,7 +98,7 @@ def _value(scalar: pa.Scalar, maps: str | None) -> Any:
     try:
         return scalar.as_py(maps_as_pydicts=maps)
     except (OverflowError, ValueError):
-        number = scalar.cast(_numbers(scalar.type)).as_py(maps_as_pydicts=maps)
+        number = pc.cast(scalar, _numbers(scalar.type)).as_py(maps_as_pydicts=maps)
         return str(number) if isinstance(number, int) else number
 
 

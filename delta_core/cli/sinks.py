@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_core.cli.output import plain, row_dicts, values
 from delta_core.errors import InvalidArgumentError, UnsupportedOperationError
+from delta_core.kernels import compute as pc
 
 __all__ = ["FORMATS", "STDOUT", "export", "format_of"]
 
@@ -185,7 +185,7 @@ def _flatten(column: pa.Array, name: str) -> pa.Array:
     if isinstance(column.type, pa.JsonType):
         return column.storage
     if pa.types.is_null(column.type):
-        return column.cast(pa.string())
+        return pc.cast(column, pa.string())
     said = (plain(v) for v in values(column))
     texts = [v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in said]
     return pa.array(texts, pa.string())
@@ -194,7 +194,7 @@ def _flatten(column: pa.Array, name: str) -> pa.Array:
 def _check_year(column: pa.Array, name: str) -> None:
     """Reject times whose year the text would get wrong: it has 16 bits."""
     is_date = pa.types.is_date32(column.type)
-    found = pc.min_max(column.cast(pa.int32() if is_date else pa.int64()))
+    found = pc.min_max(pc.cast(column, pa.int32() if is_date else pa.int64()))
     low, high = found["min"].as_py(), found["max"].as_py()
     unit = _DAY_US if is_date else 1
     if low is not None and not (low * unit >= _LEAST_US and high * unit <= _GREATEST_US):

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_core.cli.sinks import format_of
 from delta_core.errors import InvalidArgumentError, SchemaMismatchError
+from delta_core.kernels import compute as pc
 from delta_core.kernels.decimals import read_decimals
 
 __all__ = ["open_rows", "read_schema"]

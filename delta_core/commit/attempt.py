@@ -27,6 +27,7 @@ from delta_core.errors import (
     UnsupportedFeatureError,
     UnsupportedOperationError,
 )
+from delta_core.kernels import compute as pc
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
 from delta_core.log.checksum import CommitContent
 from delta_core.plugins.attempt import AttemptView, no_actions
@@ -36,7 +37,6 @@ from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import ADDED_FILE, CDC, CHANGE_FILE, COMMIT_INFO, DOMAIN_METADATA, Metadata
 from delta_core.protocol.schema import Path, Schema, walk
 from delta_core.runtime.processes import cached_property
-from delta_core.write import compute as pc
 
 __all__ = ["Attempt", "CommitHeader", "build_attempt"]
 

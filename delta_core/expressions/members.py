@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from delta_core.expressions.ast import Call, Expression, Literal, Values
 from delta_core.expressions.coercion import as_decimal, decimal_type, is_integral, name_of
 from delta_core.expressions.literals import INTEGRAL_RANGES, to_microseconds
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, number_array
 from delta_core.protocol.types import DataType, PrimitiveType, arrow_to_type
 
@@ -52,20 +53,17 @@ def from_python(values: Collection[Any]) -> Values | None:
 
 def from_text(numbers: str | None, texts: str | None) -> Values | None:
     """Return the values of a list as SQL writes it: whole numbers, or plain texts in single quotes, between commas."""
-    import pyarrow.compute as pc
-
     if texts is not None:
         parts = _split(texts, "'")
         # between quotes are the texts, at odd places; the rest are commas
-        return from_arrow(parts.take(number_array(np.arange(1, len(parts), 2))))
+        return from_arrow(pc.take(parts, number_array(np.arange(1, len(parts), 2))))
     try:
-        return from_arrow(pc.utf8_trim_whitespace(_split(numbers or "", ",")).cast(pa.int64()))
+        return from_arrow(pc.cast(pc.utf8_trim_whitespace(_split(numbers or "", ",")), pa.int64()))
     except pa.ArrowInvalid:  # more than 64 bits
         return None
 
 
 def _split(text: str, separator: str) -> pa.Array:
-    import pyarrow.compute as pc
 
     return pc.split_pattern(array_of([text], pa.string()), separator).flatten()
 
@@ -75,15 +73,15 @@ def from_arrow(array: pa.Array) -> Values | None:
     if len(array) - array.null_count <= MANY:
         return None
     if pa.types.is_unsigned_integer(array.type) and array.type != pa.uint64():
-        array = array.cast(pa.int64())
+        array = pc.cast(array, pa.int64())
     if pa.types.is_large_string(array.type) or pa.types.is_string_view(array.type):
-        array = array.cast(pa.string())
+        array = pc.cast(array, pa.string())
     if not _is_plain(array.type):
         return None
     has_null = array.null_count > 0
-    known = array.drop_null() if has_null else array
+    known = pc.drop_null(array) if has_null else array
     kind = _integral(known) if pa.types.is_integer(array.type) else arrow_to_type(array.type)
-    return Values(known.cast(kind.to_arrow()), kind, has_null)
+    return Values(pc.cast(known, kind.to_arrow()), kind, has_null)
 
 
 def _is_plain(t: pa.DataType) -> bool:
@@ -99,8 +97,6 @@ def _is_plain(t: pa.DataType) -> bool:
 
 def _integral(array: pa.Array) -> DataType:
     """Return the type that SQL returns to the widest of some whole numbers."""
-    import pyarrow.compute as pc
-
     ends = pc.min_max(array).as_py()
     low, high = INTEGRAL_RANGES["integer"]
     return PrimitiveType("integer" if low <= ends["min"] and ends["max"] <= high else "long")
@@ -160,7 +156,7 @@ def cast_values(values: Values, target: DataType) -> Values | None:
     if not (widens or exact or (source, wanted) in known):
         return None
     try:
-        return replace(values, array=values.array.cast(target.to_arrow()), type=target)
+        return replace(values, array=pc.cast(values.array, target.to_arrow()), type=target)
     except pa.ArrowException:
         return None
 
@@ -171,11 +167,9 @@ def _width(name: str) -> int:
 
 def ordered(values: Values) -> Values:
     """Return the values sorted, each once; NaN comes last."""
-    import pyarrow.compute as pc
-
     if values.is_sorted:
         return values
-    array = values.array.take(pc.sort_indices(values.array))
+    array = pc.take(values.array, pc.sort_indices(values.array))
     return replace(values, array=array, is_sorted=True)
 
 

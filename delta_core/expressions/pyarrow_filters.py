@@ -19,6 +19,7 @@ import pyarrow as pa
 from delta_core.errors import ColumnNotFoundError, ExpressionError, SchemaError, UnsupportedExpressionError
 from delta_core.expressions.ast import Call, Column, Expression, Literal
 from delta_core.expressions.members import from_arrow
+from delta_core.kernels import compute as pc
 from delta_core.protocol.types import DataType, PrimitiveType, StructType, arrow_to_type
 
 __all__ = ["from_pyarrow", "is_pyarrow", "pyarrow_columns"]
@@ -163,7 +164,7 @@ def _call(name: str, args: list[Expression], options: dict[str, Any]) -> Express
 def _members(value: Expression, options: Any) -> Expression:
     """Read ``isin``, which pyarrow never answers with null: a null is in the list only if the list holds one."""
     values = options.values
-    known = values.drop_null()
+    known = pc.drop_null(values)
     many = from_arrow(known)
     listed = [many] if many is not None else [_constant(known[i]) for i in range(len(known))]
     found: Expression = Call("in", (value, *listed)) if listed else Literal(False)
@@ -204,7 +205,7 @@ def _constant(scalar: pa.Scalar) -> Literal:
 
 def _timestamp(scalar: Any) -> Literal:
     try:
-        value = scalar.cast(pa.timestamp("us", scalar.type.tz)).as_py()
+        value = pc.cast(scalar, pa.timestamp("us", scalar.type.tz)).as_py()
     except (pa.ArrowInvalid, ValueError, OverflowError) as e:
         raise UnsupportedExpressionError(
             f"A timestamp that is no whole number of microseconds is not supported: {e}. {_ALTERNATIVES}"

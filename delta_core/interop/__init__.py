@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         sizes,
     )
     from delta_core.interop.polars_source import scan_polars
+    from delta_core.interop.rows import read_rows
 
 __all__ = [
     "Sizes",
@@ -37,6 +38,7 @@ __all__ = [
     "parquet_dataset",
     "partition_values",
     "read_changes",
+    "read_rows",
     "read_table",
     "require",
     "root_uri",
@@ -56,6 +58,7 @@ __getattr__, __dir__ = lazy_names(
             "Sizes add_actions file_table file_uris keep_masks partition_values root_uri row_count sizes"
         ),
         "delta_core.interop.polars_source": "scan_polars",
+        "delta_core.interop.rows": "read_rows",
     },
 )
 

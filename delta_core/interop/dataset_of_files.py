@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
@@ -23,6 +22,7 @@ from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.interop.file_tables import typed_partitions
 from delta_core.interop.predicates import plan_files
+from delta_core.kernels import compute as pc
 from delta_core.log.files import FileSet
 from delta_core.plugins.plans import ReadRequest
 from delta_core.plugins.rules import MetadataColumn, RowSelector

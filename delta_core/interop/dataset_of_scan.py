@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import Expression
 from delta_core.interop.predicates import all_filters, compares_floats, file_filter, prunable, referenced_columns
+from delta_core.interop.rows import with_repeated
 from delta_core.snapshot import Snapshot
 
 __all__ = ["ScanDataset", "read_table", "scan_dataset"]
@@ -29,19 +30,12 @@ def scan_dataset(snapshot: Snapshot, predicate: Any = None) -> ScanDataset:
 
 
 def read_table(source: ds.Dataset, columns: Sequence[str] | None, filters: Any) -> pa.Table:
-    """Read a dataset into memory; filters are pyarrow's expressions, or anything else that a scan takes."""
-    wanted = None if columns is None else list(dict.fromkeys(columns))
-    if isinstance(source, ScanDataset) and not isinstance(filters, ds.Expression):
-        table = source.read(wanted, filters)
-    else:
-        if isinstance(filters, (list, tuple)):
-            import pyarrow.parquet as pq
+    """Read a dataset into memory; filters are those that pyarrow's Parquet reader takes."""
+    if isinstance(filters, (list, tuple)):
+        import pyarrow.parquet as pq
 
-            filters = pq.filters_to_expression(filters)
-        table = source.to_table(columns=wanted, filter=filters)
-    if columns is None or wanted is None or len(wanted) == len(columns):
-        return table
-    return table.select([wanted.index(c) for c in columns])
+        filters = pq.filters_to_expression(filters)
+    return with_repeated(columns, lambda names: source.to_table(columns=names, filter=filters))
 
 
 class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
@@ -60,11 +54,6 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         raise UnsupportedOperationError(
             "A dataset of a table can't be pickled; pickle the table, and call its dataset()."
         )
-
-    def read(self, columns: Sequence[str] | None, predicate: Any) -> pa.Table:
-        """Return the rows for which a further predicate, of the kind that scans take, is true."""
-        both = all_filters(self._snapshot, self._predicate, predicate)
-        return self._snapshot.scan(columns, predicate=both).to_table()
 
     @property
     def schema(self) -> pa.Schema:

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_core.expressions.ast import FileStatistic
 from delta_core.interop.predicates import plan_files
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import (
     array_of,
     bool_array,
@@ -99,7 +99,7 @@ def partition_values(snapshot: Snapshot, predicate: Any = None) -> list[dict[str
 
 
 def _plain_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    text = column.cast(pa.string())
+    text = pc.cast(column, pa.string())
     return pc.if_else(pc.equal(text, scalar_of("", pa.string())), scalar_of(None, pa.string()), text)
 
 

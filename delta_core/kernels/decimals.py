@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of
 
 __all__ = ["checked_cast", "read_decimals", "round_half_up"]
@@ -33,36 +34,32 @@ def checked_cast(x: Any, wanted: pa.DataType) -> Any:
         A value does not fit.
     """
     if not pa.types.is_decimal(wanted):
-        return x.cast(wanted)
+        return pc.cast(x, wanted)
     if pa.types.is_integer(x.type):
-        x = x.cast(pa.decimal128(20, 0))
+        x = pc.cast(x, pa.decimal128(20, 0))
     elif not pa.types.is_decimal(x.type):
-        return x.cast(wanted)
+        return pc.cast(x, wanted)
     added = wanted.scale - x.type.scale
     if added > 0 and x.type.precision + added > _DIGITS:
         # a value of more digits fits no type of the requested scale
-        x = x.cast(pa.decimal256(_WIDE_DIGITS - added, x.type.scale))
-    return x.cast(wanted)
+        x = pc.cast(x, pa.decimal256(_WIDE_DIGITS - added, x.type.scale))
+    return pc.cast(x, wanted)
 
 
 def round_half_up(x: Any, wanted: pa.DataType) -> Any:
     """Round decimals half away from zero to the scale of a decimal type; ArrowInvalid if the digits don't fit."""
     if x.type.scale > wanted.scale:
-        import pyarrow.compute as pc
-
         if x.type.precision < _WIDE_DIGITS:  # rounding may add a digit
-            x = x.cast(pa.decimal256(_WIDE_DIGITS, x.type.scale))
+            x = pc.cast(x, pa.decimal256(_WIDE_DIGITS, x.type.scale))
         x = pc.round(x, ndigits=wanted.scale, round_mode="half_towards_infinity")
     return checked_cast(x, wanted)
 
 
 def read_decimals(text: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Read an array of texts as a decimal type, exactly; ArrowInvalid for a text that is no such value."""
-    import pyarrow.compute as pc
-
     longest = pc.max(pc.binary_length(text)).as_py() or 0
     if longest <= _DIGITS and not pc.any(pc.match_substring(text, "e", ignore_case=True)).as_py():
-        return text.cast(pa.decimal256(_WIDE_DIGITS, wanted.scale)).cast(wanted)
+        return pc.cast(pc.cast(text, pa.decimal256(_WIDE_DIGITS, wanted.scale)), wanted)
     return array_of([None if v is None else _decimal(v) for v in text.to_pylist()], wanted)
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from delta_core.errors import DataFileError, InvalidArgumentError
 from delta_core.kernels import _gather
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import mask_of, number_array, values_of, without_views
 from delta_core.kernels.memory import allocate
 from delta_core.kernels.nested import empty_rows
@@ -246,7 +247,7 @@ def _take(array: pa.Array[Any], rows: Rows | None, decode: bool = True) -> pa.Ar
     array = without_views(array)
     if pa.types.is_map(t) and not array.null_count:
         return _maps(array, rows)
-    return array.take(number_array(rows))
+    return pc.take(array, number_array(rows))
 
 
 def _maps(array: pa.Array[Any], rows: Rows) -> pa.Array[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.errors import InvalidArgumentError
+from delta_core.kernels import compute as pc
 from delta_core.kernels._json_lines import Rows, format_rows
 from delta_core.kernels.arrow_buffers import is_valid, string_array
 
@@ -54,7 +55,6 @@ def format_objects(struct: pa.StructArray) -> pa.Array:
     # an object has no line end in it
     ends = np.flatnonzero(data == 10) + 1
     lines = string_array(np.concatenate([[0], ends]), data, is_valid(struct))
-    import pyarrow.compute as pc
 
     return pc.utf8_rtrim(lines, "\n")
 
@@ -118,9 +118,9 @@ def _describe(name: str, array: pa.Array) -> tuple[Any, ...]:
     if pa.types.is_dictionary(kind):
         return _describe(name, array.dictionary_decode())
     if pa.types.is_string_view(kind):
-        return _describe(name, array.cast(pa.large_string()))
+        return _describe(name, pc.cast(array, pa.large_string()))
     if pa.types.is_decimal(kind):
-        return ("digits", *_describe(name, array.cast(pa.string()))[1:])
+        return ("digits", *_describe(name, pc.cast(array, pa.string()))[1:])
     if pa.types.is_null(kind):
         return _node("null", 0, label, len(array), 0, _NO_BUFFERS, [])
     return _describe_nested(name, label, array)

@@ -7,7 +7,19 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["empty_rows", "narrow", "null_rows", "rebuild_list", "rebuild_map", "rebuild_struct", "relabel", "reach"]
+from delta_core.kernels import compute as pc
+
+__all__ = [
+    "empty_rows",
+    "narrow",
+    "null_rows",
+    "rebuild_list",
+    "rebuild_map",
+    "struct_of",
+    "rebuild_struct",
+    "relabel",
+    "reach",
+]
 
 
 class _Relabelled:
@@ -33,17 +45,26 @@ def empty_rows(num_rows: int) -> pa.RecordBatch:
 
 def null_rows(num_rows: int, type: pa.DataType) -> pa.Array:
     """Return nulls of a type. Parts that are not nullable have values below them, as Parquet's writer expects."""
-    return pa.array([None], type).take(pa.repeat(0, num_rows)) if pa.types.is_struct(type) else pa.nulls(num_rows, type)
+    return (
+        pc.take(pa.array([None], type), pa.repeat(0, num_rows))
+        if pa.types.is_struct(type)
+        else pa.nulls(num_rows, type)
+    )
 
 
 def rebuild_struct(array: pa.Array, names: Sequence[str], children: Sequence[pa.Array]) -> pa.Array:
     """Return a struct array of other children with the nulls of ``array``; children are as long as it is."""
     fields = [pa.field(name, child.type) for name, child in zip(names, children, strict=True)]
-    if array.offset == 0:
-        validity = array.buffers()[:1] if array.null_count else [None]
-        return pa.Array.from_buffers(pa.struct(fields), len(array), validity, array.null_count, children=list(children))
-    mask = array.is_null() if array.null_count else None
-    return pa.StructArray.from_arrays(list(children), fields=fields, mask=mask)
+    return struct_of(fields, children, array)
+
+
+def struct_of(fields: Sequence[pa.Field], children: Sequence[pa.Array], validity: pa.Array) -> pa.Array:
+    """Return a struct array that is null where another array of that length is."""
+    nulls = validity.null_count
+    valid = None
+    if nulls:
+        valid = pc.is_valid(validity).buffers()[1] if validity.offset else validity.buffers()[0]
+    return pa.Array.from_buffers(pa.struct(fields), len(validity), [valid], nulls, children=list(children))
 
 
 def rebuild_list(array: pa.Array, values: pa.Array) -> pa.Array:
@@ -66,7 +87,6 @@ def reach(array: pa.Array, path: Sequence[int]) -> pa.Array:
     """Return a field of a struct by child numbers; null if a struct on the way is."""
     if not path:
         return array
-    import pyarrow.compute as pc
 
     return pc.struct_field(array, list(path))
 

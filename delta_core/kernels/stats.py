@@ -9,6 +9,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.errors import InvalidArgumentError
+from delta_core.kernels import compute as pc
 from delta_core.kernels._json_stats import Fields
 from delta_core.protocol.types import parse_decimal
 
@@ -115,9 +116,9 @@ def _split(chunk: pa.Array) -> Iterable[pa.Array]:
 def _read(compiled: Fields, stats: pa.Array, threads: int) -> list[pa.Array]:
     of_type = stats.type
     if pa.types.is_dictionary(of_type):
-        return [column.take(stats.indices) for column in _read(compiled, stats.dictionary, threads)]
+        return [pc.take(column, stats.indices) for column in _read(compiled, stats.dictionary, threads)]
     if pa.types.is_string_view(of_type):
-        stats, of_type = stats.cast(pa.large_string()), pa.large_string()
+        stats, of_type = pc.cast(stats, pa.large_string()), pa.large_string()
     large = pa.types.is_large_string(of_type) or pa.types.is_large_binary(of_type)
     if pa.types.is_null(of_type):
         stats = pa.array([None] * len(stats), pa.string())

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from delta_core.engines.interface import ActionQuery, CheckpointHandle, FileIdentity, LogFiles
 from delta_core.errors import AccessDeniedError, CheckpointError, LogChangedError
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import array_of, is_valid
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.chunks import BASE_COLUMNS, CheckpointChunk, CommitChunk, json_values
@@ -153,7 +154,7 @@ class CheckpointReader:
             for g in range(len(h.group_rows)):
                 if h.may_hold(g, "remove"):
                     table = pa.Table.from_arrays(CheckpointChunk(h, g, fields, "remove").load(names), names)
-                    yield h, table.filter(table.column("path").is_valid())
+                    yield h, pc.filter(table, pc.is_valid(table.column("path")))
 
     def file_handles(self, sidecars: Sidecars) -> list[CheckpointHandle] | None:
         """Return what holds the file actions, opened once; None for a JSON checkpoint that holds them itself."""

@@ -15,6 +15,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from delta_core.expressions.ast import FileStatistic
+from delta_core.kernels import compute as pc
 from delta_core.kernels.gather import gather_column
 from delta_core.log.checkpoint_schema import CheckpointColumns
 from delta_core.log.chunks import CommitChunk
@@ -133,7 +134,7 @@ class AddReader(Struct, frozen=True):
         arrays = []
         for f in self.columns.add:
             column = built[f.name]() if f.name in built else found[f.name]
-            arrays.append(column if column.type == f.type else column.cast(f.type))
+            arrays.append(column if column.type == f.type else pc.cast(column, f.type))
         return pa.StructArray.from_arrays(arrays, fields=list(self.columns.add))
 
     def _statistics(self, piece: _Loaded, rows: Chosen, found: Mapping[str, pa.Array]) -> pa.StructArray:
@@ -148,7 +149,7 @@ class AddReader(Struct, frozen=True):
 
     def _partition_values(self, piece: _Loaded, rows: Chosen) -> pa.StructArray:
         fields: Iterable[Field] = self.columns.partitions
-        values = [t.take(gather_column(c.indices, rows)) for t, c in zip(piece.typed, piece.codes, strict=True)]
+        values = [pc.take(t, gather_column(c.indices, rows)) for t, c in zip(piece.typed, piece.codes, strict=True)]
         return pa.StructArray.from_arrays(values, [f.name for f in fields])
 
 
@@ -194,7 +195,7 @@ def _has_struct(part: Part) -> bool:
 
 
 def _dictionary(column: pa.Array) -> Any:
-    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    return column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
 
 
 def _cut(order: Rows, size: int) -> Iterator[Rows]:
@@ -209,7 +210,7 @@ def _partition_ranks(window: Sequence[_Loaded], index: int) -> Rows:
     last = int(rank.max(initial=0)) + 1
     out, start = [], 0
     for p in window:
-        codes = p.codes[index].indices.fill_null(-1).to_numpy(zero_copy_only=False)[p.rows]
+        codes = pc.fill_null(p.codes[index].indices, -1).to_numpy(zero_copy_only=False)[p.rows]
         own = np.append(rank[start : start + len(p.typed[index])], last)
         out.append(own[codes])
         start += len(p.typed[index])
@@ -222,8 +223,6 @@ def _bound_ranks(window: Sequence[_Loaded], leaf: FileStatistic) -> Rows:
 
 def _ranks(values: pa.Array) -> Rows:
     """Return a number for each value that orders as the values do, equal for equal ones; nulls last."""
-    import pyarrow.compute as pc
-
     ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
     found: Rows = ranks.to_numpy().astype(np.int64)
     return found
@@ -234,7 +233,7 @@ def _any_valid(arrays: Sequence[pa.Array]) -> NDArray[np.bool_]:
     for a in arrays:
         if not a.null_count:
             return np.ones(len(a), bool)
-        out |= a.is_valid().to_numpy(zero_copy_only=False)
+        out |= pc.is_valid(a).to_numpy(zero_copy_only=False)
     return out
 
 

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from delta_core.engines.interface import ActionQuery, CheckpointHandle, LogFiles
 from delta_core.errors import CheckpointError, LogChangedError, LogError
 from delta_core.expressions.ast import FileStatistic
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import is_utf8, is_valid, values_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.dedup import dv_unique_ids
+from delta_core.kernels.nested import struct_of
 from delta_core.log.file_columns import (
     PARTITION,
     json_statistics,
@@ -294,7 +296,7 @@ class CheckpointChunk:
         """Return a column with its type; rejects what is none of its values, and texts that are no UTF-8."""
         if wanted is not None and column.type != wanted and not _is_coded_map(column.type, wanted):
             try:
-                column = column.cast(wanted)
+                column = pc.cast(column, wanted)
             except pa.ArrowException as e:
                 raise self._damaged(f"has {self._action}.{name} of type {column.type}, expected {wanted}") from e
         texts = [column.keys, column.items] if pa.types.is_map(column.type) else [column]
@@ -317,7 +319,7 @@ class CheckpointChunk:
             else pa.nulls(rows, f.type)
             for f in DELETION_VECTOR
         ]
-        return pa.StructArray.from_arrays(parts, fields=list(DELETION_VECTOR), mask=parts[0].is_null())
+        return struct_of(list(DELETION_VECTOR), parts, parts[0])
 
     def _damaged(self, what: str) -> CheckpointError:
         return CheckpointError.of_unreadable(self._handle.path, f"row group {self._group} {what}")
@@ -382,7 +384,7 @@ def conform(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     if column.type == wanted:
         return column
     if pa.types.is_timestamp(column.type) and pa.types.is_timestamp(wanted) and column.type.tz != wanted.tz:
-        column = column.cast(pa.timestamp(column.type.unit, wanted.tz))
+        column = pc.cast(column, pa.timestamp(column.type.unit, wanted.tz))
     try:
         return checked_cast(column, wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

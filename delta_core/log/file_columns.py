@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from delta_core.engines.interface import CheckpointHandle
 from delta_core.expressions.ast import FileStatistic
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array, values_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.gather import gather_column
@@ -210,7 +211,7 @@ def _rows_of(entries: NDArray[Any], offsets: NDArray[Any]) -> NDArray[Any] | sli
 
 
 def _dictionary(column: pa.Array) -> Any:
-    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    return column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
 
 
 def _one(column: pa.ChunkedArray) -> Any:

@@ -21,6 +21,7 @@ from delta_core.expressions.ast import (
     conjuncts,
     leaves,
 )
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import is_valid, mask_of, values_of
 from delta_core.log.file_columns import PARTITION, Chunk, Mask, pick_all, statistic_type
 from delta_core.log.group_tests import GroupTest, plan_group_test
@@ -151,7 +152,7 @@ class FilePruner:
     def _run_distinct(self, chunk: Chunk, leaf: PartitionValue) -> Mask:
         """Query each distinct value once."""
         (text,) = chunk.load([PARTITION + leaf.name])
-        coded: Any = text if pa.types.is_dictionary(text.type) else text.dictionary_encode()
+        coded: Any = text if pa.types.is_dictionary(text.type) else pc.dictionary_encode(text)
         distinct = parse_dictionary(coded, leaf.type, self._zone, column=leaf.name)
         # the last row of the table is for null
         passed = self._passed([pa.concat_arrays([distinct, pa.nulls(1, distinct.type)])], len(distinct) + 1)

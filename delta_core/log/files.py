@@ -15,6 +15,7 @@ import pyarrow as pa
 from delta_core.engines.interface import Evaluator
 from delta_core.errors import ExpressionError, InvalidArgumentError, LogChangedError, LogError
 from delta_core.expressions.ast import Expression, FileStatistic
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import is_valid
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.row_set import RowSet
@@ -152,7 +153,7 @@ class _Rows(NamedTuple):
     touched: pa.Table | None = None
 
     def ordered(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        return column if self.order is None else column.take(self.order)
+        return column if self.order is None else pc.take(column, self.order)
 
 
 class FileSet:
@@ -242,10 +243,8 @@ class FileSet:
         if not self._is_ordered:
             return made._rows
         known, found = self._loaded["path"], made.columns(["path"]).column(0)
-        import pyarrow.compute as pc
-
         order = pc.index_in(known, value_set=found)
-        if order.null_count or len(known) != len(found) or len(found.unique()) != len(found):
+        if order.null_count or len(known) != len(found) or len(pc.unique(found)) != len(found):
             raise error
         return made._rows._replace(order=order)
 
@@ -374,7 +373,7 @@ def _joined(parts: list[pa.Array], default: pa.DataType | None) -> pa.ChunkedArr
     kinds = {p.type for p in filled}
     if len(kinds) > 1:
         plain = next((p.type for p in filled if not pa.types.is_dictionary(p.type)), filled[0].type)
-        filled = [p.cast(plain) for p in filled]
+        filled = [pc.cast(p, plain) for p in filled]
     return pa.chunked_array(filled)
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.errors import InvalidArgumentError, LogError, SchemaError
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, is_valid, scalar_of, strings_of, values_of
 from delta_core.kernels.decimals import read_decimals
 from delta_core.protocol.types import BASE_TYPES, TIMESTAMP_NTZ, DataType, PrimitiveType, TypeDef, parse_decimal
@@ -73,8 +74,8 @@ def parse_partition_values(
         A type that can't partition a table.
     """
     flat = text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
-    coded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode()
-    return parse_dictionary(coded, type, zone, column=column, types=types).take(coded.indices)
+    coded = flat if pa.types.is_dictionary(flat.type) else pc.dictionary_encode(flat)
+    return pc.take(parse_dictionary(coded, type, zone, column=column, types=types), coded.indices)
 
 
 def parse_dictionary(
@@ -98,15 +99,13 @@ def parse_dictionary(
     pyarrow.Array, **as long as the dictionary**
         Null if no row that counts has the value: a dictionary may hold another column's texts.
     """
-    import pyarrow.compute as pc
-
     if not isinstance(type, PrimitiveType):
         raise _not_partitioning(type, column)
     parse, arrow = _codec(type, types, column)
     used = np.zeros(len(coded.dictionary), np.bool_)
     counts = is_valid(coded.indices)
     used[values_of(coded)[counts if rows is None else counts & rows]] = True
-    distinct = coded.dictionary.cast(pa.string())
+    distinct = pc.cast(coded.dictionary, pa.string())
     wanted = pc.and_(bool_array(used), pc.not_equal(distinct, scalar_of("", pa.string())))
     return parse(pc.if_else(wanted, distinct, pa.nulls(1, pa.string())[0]), arrow, zone, column)
 
@@ -168,7 +167,7 @@ def _each(distinct: pa.Array, arrow: pa.DataType, column: str, parse: Callable[[
 
 def _parse_cast(distinct: pa.Array, arrow: pa.DataType, zone: str, column: str) -> pa.Array:
     try:
-        return distinct.cast(arrow)
+        return pc.cast(distinct, arrow)
     except pa.ArrowInvalid:
         return _each(distinct, arrow, column, lambda v: _cast_one(v.strip(), arrow))
 
@@ -177,7 +176,7 @@ def _cast_one(value: str, arrow: pa.DataType) -> Any:
     if pa.types.is_integer(arrow) and value.startswith("+"):
         value = value[1:]
     try:
-        return pa.scalar(value).cast(arrow).as_py()
+        return pc.cast(pa.scalar(value), arrow).as_py()
     except pa.ArrowInvalid as e:
         raise ValueError(str(e)) from e
 
@@ -192,7 +191,7 @@ def _parse_decimals(distinct: pa.Array, arrow: pa.DataType, zone: str, column: s
 
 
 def _parse_string(distinct: pa.Array, arrow: pa.DataType, zone: str, column: str) -> pa.Array:
-    return distinct.cast(arrow)
+    return pc.cast(distinct, arrow)
 
 
 def _parse_void(distinct: pa.Array, arrow: pa.DataType, zone: str, column: str) -> pa.Array:
@@ -207,9 +206,9 @@ def _days(year: int, month: int, day: int) -> int:
 
 def _parse_date(distinct: pa.Array, arrow: pa.DataType, zone: str, column: str) -> pa.Array:
     try:
-        return distinct.cast(arrow)
+        return pc.cast(distinct, arrow)
     except pa.ArrowInvalid:
-        return _each(distinct, pa.int32(), column, _date).cast(arrow)
+        return pc.cast(_each(distinct, pa.int32(), column, _date), arrow)
 
 
 def _date(value: str) -> int:
@@ -222,27 +221,28 @@ def _date(value: str) -> int:
 def _parse_timestamp(distinct: pa.Array, arrow: pa.DataType, zone: str, column: str) -> pa.Array:
     try:
         if zone == "UTC":
-            return _parse_utc(distinct).cast(arrow)
+            return pc.cast(_parse_utc(distinct), arrow)
     except pa.ArrowInvalid:
         pass
     local = time_zone(zone)
-    return _each(distinct, pa.int64(), column, lambda v: _instant(v, local)).cast(pa.timestamp("us")).cast(arrow)
+    return pc.cast(
+        pc.cast(_each(distinct, pa.int64(), column, lambda v: _instant(v, local)), pa.timestamp("us")), arrow
+    )
 
 
 def _parse_utc(distinct: pa.Array) -> pa.Array:
-    import pyarrow.compute as pc
 
     zoned = pc.match_substring_regex(distinct, _ZONED)
-    with_zone = pc.if_else(zoned, distinct, None).cast(pa.timestamp("us", "UTC"))
-    without = pc.if_else(zoned, None, distinct).cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+    with_zone = pc.cast(pc.if_else(zoned, distinct, None), pa.timestamp("us", "UTC"))
+    without = pc.cast(pc.cast(pc.if_else(zoned, None, distinct), pa.timestamp("us")), pa.timestamp("us", "UTC"))
     return pc.coalesce(with_zone, without)
 
 
 def _parse_timestamp_ntz(distinct: pa.Array, arrow: pa.DataType, zone: str, column: str) -> pa.Array:
     try:
-        return distinct.cast(arrow)
+        return pc.cast(distinct, arrow)
     except pa.ArrowInvalid:
-        return _each(distinct, pa.int64(), column, lambda v: _wall_clock(v)[0]).cast(arrow)
+        return pc.cast(_each(distinct, pa.int64(), column, lambda v: _wall_clock(v)[0]), arrow)
 
 
 def _wall_clock(value: str) -> tuple[int, str | None]:

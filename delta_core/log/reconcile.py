@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, number_array
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.json_actions import ParsedActions
@@ -64,7 +65,9 @@ def _ids(table: pa.Table) -> pa.ChunkedArray | None:
 def _newest_first(adds: pa.Table, removes: pa.Table, compacted: NDArray[np.int64]) -> Reconciled:
     place = np.concatenate([_place(adds, compacted), _place(removes, compacted)])
     order = np.argsort(place, kind="stable")[::-1]
-    both = pa.concat_tables([adds.select(["path", "dvId"]), removes.select(["path", "dvId"])]).take(number_array(order))
+    both = pc.take(
+        pa.concat_tables([adds.select(["path", "dvId"]), removes.select(["path", "dvId"])]), number_array(order)
+    )
     keys = KeySet()
     first = keys.insert(both.column("path"), _ids(both))
     newest = np.zeros(len(order), bool)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from delta_core.kernels import compute as pc
 from delta_core.kernels.json_lines import format_objects
 
 __all__ = ["statistics_text"]
@@ -20,19 +21,19 @@ def statistics_text(parsed: pa.StructArray) -> pa.Array:
 
 def _plain(column: pa.Array) -> pa.Array:
     """Return a column in types that have a JSON form."""
-    import pyarrow.compute as pc
-
     kind = column.type
     if pa.types.is_struct(kind):
         parts = [_plain(column.field(i)) for i in range(kind.num_fields)]
         kept = [(f.name, p) for f, p in zip(kind, parts, strict=True) if not pa.types.is_null(p.type)]
         if not kept:
             return pa.nulls(len(column))
-        return pa.StructArray.from_arrays([p for _, p in kept], [n for n, _ in kept], mask=column.is_null())
+        return pa.StructArray.from_arrays([p for _, p in kept], [n for n, _ in kept], mask=pc.is_null(column))
     if pa.types.is_date(kind):
-        return column.cast(pa.string())
+        return pc.cast(column, pa.string())
     if pa.types.is_timestamp(kind):
-        millis = pc.floor_temporal(column.cast(pa.timestamp(kind.unit)), unit="millisecond").cast(pa.timestamp("ms"))
+        millis = pc.cast(
+            pc.floor_temporal(pc.cast(column, pa.timestamp(kind.unit)), unit="millisecond"), pa.timestamp("ms")
+        )
         return pc.strftime(millis, "%Y-%m-%dT%H:%M:%SZ" if kind.tz else "%Y-%m-%dT%H:%M:%S")
     if pa.types.is_floating(kind):
         return pc.if_else(pc.is_finite(column), column, None)

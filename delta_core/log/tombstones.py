@@ -7,14 +7,16 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from delta_core.kernels import compute as pc
+
 __all__ = ["remove_groups", "retained"]
 
 
 def retained(removes: pa.Table, oldest_ms: int) -> pa.Table:
     """Return the tombstones that have not expired: those deleted after a time. One without a time is taken for old."""
-    deleted = removes.column("deletionTimestamp").combine_chunks().fill_null(np.iinfo(np.int64).min)
+    deleted = pc.fill_null(removes.column("deletionTimestamp").combine_chunks(), np.iinfo(np.int64).min)
     keep = deleted.to_numpy(zero_copy_only=False) > oldest_ms
-    return removes if keep.all() else removes.filter(pa.array(keep))
+    return removes if keep.all() else pc.filter(removes, pa.array(keep))
 
 
 def remove_groups(tables: Iterable[pa.Table], kind: pa.DataType, rows: int) -> Iterator[pa.ChunkedArray]:
@@ -39,5 +41,5 @@ def _removes(batch: pa.RecordBatch, kind: pa.DataType) -> pa.StructArray:
             arrays.append(pa.array(np.zeros(batch.num_rows, bool)))
         else:
             column = batch.column(f.name)
-            arrays.append(column if column.type == f.type else column.cast(f.type))
+            arrays.append(column if column.type == f.type else pc.cast(column, f.type))
     return pa.StructArray.from_arrays(arrays, fields=list(kind))

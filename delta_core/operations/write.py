@@ -25,6 +25,7 @@ from delta_core.errors import (
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import Call, Column, Expression, FileStatistic, all_of, any_of
 from delta_core.expressions.ast import Literal as Constant
+from delta_core.kernels import compute as pc
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.operations.create import given_properties, partition_columns, stage_definition
@@ -516,8 +517,6 @@ def live_rows(files: FileSet, table: pa.Table) -> int | None:
     table : pyarrow.Table
         The ``deletionVector`` of each of the files.
     """
-    import pyarrow.compute as pc
-
     records, vectors = files.statistics([_NUM_RECORDS]).column(0), table.column("deletionVector")
     if records.null_count:
         return None
@@ -540,8 +539,6 @@ def _typed(files: FileSet, columns: Sequence[tuple[str, Any]], base: Snapshot) -
 
 def _partition_keys(files: FileSet, columns: Sequence[tuple[str, Any]], base: Snapshot) -> pa.Array:
     """Return one text a file that reports its partition: typed values, so that two spellings of one are equal."""
-    import pyarrow.compute as pc
-
     parts = []
     for values in _typed(files, columns, base):
         flat = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

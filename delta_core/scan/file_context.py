@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import number_array, scalar_of, strings_of
 from delta_core.kernels.gather import SelectionVector
 from delta_core.kernels.row_set import RowSet
@@ -102,10 +103,10 @@ class FileContext:
         """Return a constant's value for each of many rows of the files, in order."""
         column = self._constants[number]
         if column is not None:
-            return column.take(number_array(files))
+            return pc.take(column, number_array(files))
         first = int(files[0]) if len(files) else 0
         places = strings_of([self._uri(p) for p in self.paths[first : int(files[-1]) + 1]] if len(files) else [])
-        return places.take(number_array(files - first))
+        return pc.take(places, number_array(files - first))
 
 
 class RowOrigin(Protocol):

@@ -28,7 +28,8 @@ from delta_core.expressions.filters import to_expression
 from delta_core.expressions.printing import format_sql
 from delta_core.expressions.skipping import SkippingPlan, plan_skipping
 from delta_core.handles.notebooks import page, schema_table
-from delta_core.kernels.arrow_buffers import holds_bytes, int64_values, is_valid
+from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import array_of, holds_bytes, int64_values, is_valid
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.plugins.plans import ReadRequest
@@ -405,11 +406,9 @@ class _Inputs:
         """Return the files but some, by their paths in the log: two looks at a file set may order files differently."""
         if not paths:
             return self
-        import pyarrow.compute as pc
-
         given = self.table.column("path")
-        kept = pc.invert(pc.is_in(given, value_set=pa.array(paths, given.type)))
-        return _Inputs(self._scan, self._files, self.table.filter(kept))
+        kept = pc.invert(pc.is_in(given, value_set=array_of(paths, given.type)))
+        return _Inputs(self._scan, self._files, pc.filter(self.table, kept))
 
     def enough_for(self, limit: int) -> int:
         """Return how many of the files hold a number of rows, as far as statistics report: at least one, if any."""
@@ -458,7 +457,7 @@ class _Inputs:
             return None
         column = self.table.column(leaf.name).combine_chunks()
         wanted = leaf.type.to_arrow(state.types)
-        return column if column.type.equals(wanted) else column.cast(wanted)
+        return column if column.type.equals(wanted) else pc.cast(column, wanted)
 
 
 def _filled(counts: pa.ChunkedArray) -> NDArray[np.int64]:

@@ -36,11 +36,11 @@ from delta_core.expressions.ast import (
     leaves,
 )
 from delta_core.expressions.printing import format_sql
+from delta_core.kernels import compute as pc
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.nested import empty_rows, narrow, null_rows, reach, relabel
 from delta_core.plugins.rules import FillColumn, HiddenColumn, RowCheck
 from delta_core.protocol.schema import Path, find
-from delta_core.write import compute as pc
 from delta_core.write.convert import Convert, conversion
 from delta_core.write.layout import FileColumn, arrow_type, file_columns
 from delta_core.write.partition_text import empty_is_null

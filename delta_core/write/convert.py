@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.errors import SchemaMismatchError
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, is_valid, values_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.nested import null_rows, rebuild_list, rebuild_map, rebuild_struct
 from delta_core.protocol.schema import Path, format_path
-from delta_core.write import compute as pc
 
 __all__ = ["Convert", "conversion", "own_values"]
 

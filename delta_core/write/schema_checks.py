@@ -14,9 +14,9 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.errors import ConstraintViolationError, shortened
+from delta_core.kernels import compute as pc
 from delta_core.protocol.schema import Path, format_path
 from delta_core.protocol.types import ArrayType, DataType, Field, MapType, StructType
-from delta_core.write import compute as pc
 from delta_core.write.convert import own_values
 
 __all__ = ["CHAR_VARCHAR", "SchemaCheck", "schema_checks"]

@@ -20,6 +20,7 @@ from delta_core.api import (
     Schema,
     StructType,
 )
+from delta_core.kernels import compute as pc
 
 __all__ = [
     "CHANGE_TYPE",
@@ -93,23 +94,21 @@ def commit_changes(commit: Commit) -> CommitChanges:
     A commit with change files is determined by them alone; another's adds are inserts and its removes deletes, of those
     that change data. Protocol: Reader Requirements for AddCDCFile.
     """
-    import pyarrow.compute as pc  # takes long to load, and not every table of the feature is read so
-
     if commit.cdcs.num_rows:
         return CommitChanges(_files(commit, commit.cdcs, None), FILES.empty_table(), FILES.empty_table())
     if _changed_nothing(commit.info or {}):
         return CommitChanges(*[FILES.empty_table()] * 3)
-    adds, removes = (t.filter(pc.equal(t.column("dataChange"), True)) for t in (commit.adds, commit.removes))
+    adds, removes = (pc.filter(t, pc.equal(t.column("dataChange"), True)) for t in (commit.adds, commit.removes))
     kept = pc.is_in(removes.column("path"), value_set=adds.column("path").combine_chunks())
     remade = pc.is_in(adds.column("path"), value_set=removes.column("path").combine_chunks())
     files = [
-        _files(commit, removes.filter(pc.invert(kept)), "delete"),
-        _files(commit, adds.filter(pc.invert(remade)), "insert"),
+        _files(commit, pc.filter(removes, pc.invert(kept)), "delete"),
+        _files(commit, pc.filter(adds, pc.invert(remade)), "insert"),
     ]
-    before, after = removes.filter(kept), adds.filter(remade)
+    before, after = pc.filter(removes, kept), pc.filter(adds, remade)
     order = pc.index_in(before.column("path"), value_set=after.column("path").combine_chunks())
     return CommitChanges(
-        pa.concat_tables(files), _files(commit, before, "delete"), _files(commit, after.take(order), "insert")
+        pa.concat_tables(files), _files(commit, before, "delete"), _files(commit, pc.take(after, order), "insert")
     )
 
 
@@ -133,7 +132,7 @@ def _files(commit: Commit, actions: pa.Table, change: str | None) -> pa.Table:
     columns = [
         pa.repeat(given[f.name], count)
         if f.name in given
-        else actions.column(f.name).cast(f.type)
+        else pc.cast(actions.column(f.name), f.type)
         if f.name in actions.column_names
         else pa.nulls(count, f.type)
         for f in FILES

@@ -8,6 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.api import VECTOR_LOCATION, CorruptTableError
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import (
     bool_array,
     is_valid,
@@ -41,11 +42,9 @@ def locate(files: pa.Table) -> pa.Table:
     DeletionVectorError.
     Protocol: Deletion Vector Descriptor Schema.
     """
-    import pyarrow.compute as pc  # takes long to load: not before a table with vectors is read
-
     vectors = files.column("deletionVector").combine_chunks()
     rows = np.flatnonzero(is_valid(vectors) & is_valid(vectors.field("storageType")))
-    vectors = vectors.take(number_array(rows))
+    vectors = pc.take(vectors, number_array(rows))
     kind, text, size = (vectors.field(name) for name in ("storageType", "pathOrInlineDv", "sizeInBytes"))
     in_file, absolute, inline = (pc.equal(kind, scalar_of(code, pa.string())) for code in "upi")
     _check(pc.or_(pc.or_(in_file, absolute), inline), vectors, "its storage type is none of u, p and i")
@@ -73,8 +72,6 @@ def locate(files: pa.Table) -> pa.Table:
 
 def vector_paths(vectors: pa.StructArray) -> pa.Array:
     """Return each vector's file as `locate` does, null for inline ones and for files without a vector."""
-    import pyarrow.compute as pc
-
     kind, text, *_ = vectors.flatten()
     in_file, absolute = (pc.equal(kind, scalar_of(code, pa.string())) for code in "up")
     nothing = scalar_of(None, pa.string())
@@ -84,8 +81,6 @@ def vector_paths(vectors: pa.StructArray) -> pa.Array:
 
 def is_absolute(vectors: pa.StructArray) -> pa.Array:
     """Return which of `vector_paths` do not begin at the table's root."""
-    import pyarrow.compute as pc
-
     return pc.fill_null(pc.equal(vectors.flatten()[0], "p"), False)
 
 
@@ -127,15 +122,15 @@ def _unquoted(paths: pa.Array) -> pa.Array:
     """Percent-decode paths; vectors share files, so that there are fewer paths than vectors."""
     if paths.null_count == len(paths):
         return paths
-    found = paths.dictionary_encode()
-    return strings_of([unquote(p) for p in found.dictionary.to_pylist()]).take(found.indices)
+    found = pc.dictionary_encode(paths)
+    return pc.take(strings_of([unquote(p) for p in found.dictionary.to_pylist()]), found.indices)
 
 
 def _inline_bytes(vectors: pa.StructArray, inline: NDArray[np.bool_]) -> pa.Array:
     """Return the bytes of inline vectors, null for the others; all texts are decoded as one."""
     if not inline.any():
         return pa.nulls(len(vectors), pa.binary())
-    chosen = vectors.filter(bool_array(inline))
+    chosen = pc.filter(vectors, bool_array(inline))
     texts, sizes = chosen.field("pathOrInlineDv"), values_of(chosen.field("sizeInBytes")).astype(np.int64)
     ends = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
     letters = np.diff(ends).astype(np.int64)

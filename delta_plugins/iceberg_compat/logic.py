@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -27,6 +26,7 @@ from delta_core.api import (
     parse_decimal,
     walk,
 )
+from delta_core.kernels import compute as pc
 
 if TYPE_CHECKING:
     from delta_core.api import AttemptView

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from delta_core.api import InvalidArgumentError, IsolationLevel, Snapshot, Transaction
+from delta_core.kernels import compute as pc
 from delta_plugins.identity_columns.logic import Identity, identities, with_marks
 
 __all__ = ["sync_identity"]
@@ -58,7 +59,6 @@ def sync_identity(source: Any, column: str) -> int | None:
 
 
 def _last_value(snapshot: Snapshot, identity: Identity) -> int | None:
-    import pyarrow.compute as pc
 
     found: list[int | None] = []
     for batch in snapshot.scan([identity.column]).to_reader():

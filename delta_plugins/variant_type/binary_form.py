@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.api import DataFileError
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import is_valid, string_array
 from delta_plugins.variant_type import _variant
 
@@ -99,7 +100,7 @@ def unshred(array: pa.Array[Any]) -> pa.StructArray:
         data, ends = _variant.unshred(_binary(metadata), _slot(array))
     except ValueError as e:
         raise DataFileError(f"A shredded variant column can't be put together: {e}.") from e
-    return _struct(metadata, string_array(ends, data, np.ones(len(array), np.bool_)).cast(pa.binary()), valid)
+    return _struct(metadata, pc.cast(string_array(ends, data, np.ones(len(array), np.bool_)), pa.binary()), valid)
 
 
 def _struct(metadata: pa.Array[Any], value: pa.Array[Any], valid: NDArray[np.bool_]) -> pa.StructArray:
@@ -112,14 +113,14 @@ def _struct(metadata: pa.Array[Any], value: pa.Array[Any], valid: NDArray[np.boo
 
 
 def _filled(array: pa.Array[Any]) -> pa.Array[Any]:
-    array = array.cast(pa.binary())
-    return array.fill_null(b"") if array.null_count else array
+    array = pc.cast(array, pa.binary())
+    return pc.fill_null(array, b"") if array.null_count else array
 
 
 def _binary(array: pa.Array[Any]) -> tuple[NDArray[np.int64], _Bytes, _Bytes]:
     """Return offsets (int64[n + 1]), bytes and validity (a byte a row)."""
     if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type) or pa.types.is_string(array.type)):
-        array = array.cast(pa.large_binary())
+        array = pc.cast(array, pa.large_binary())
     wide = pa.types.is_large_binary(array.type)
     _, offsets, data = array.buffers()
     width = np.int64 if wide else np.int32
@@ -152,9 +153,9 @@ def _typed(array: pa.Array[Any]) -> tuple[str, _Bytes, Any]:
     if pa.types.is_list(t) or pa.types.is_large_list(t):
         return "elements", valid, (array.offsets.to_numpy().astype(np.int64), _slot(array.values))
     if pa.types.is_boolean(t):
-        return "boolean", valid, array.fill_null(False).cast(pa.uint8()).to_numpy()
+        return "boolean", valid, pc.cast(pc.fill_null(array, False), pa.uint8()).to_numpy()
     if pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t):
-        return "text", valid, (_STRING, _binary(array.cast(pa.large_string()).cast(pa.large_binary())))
+        return "text", valid, (_STRING, _binary(pc.cast(pc.cast(array, pa.large_string()), pa.large_binary())))
     if pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_binary_view(t):
         return "text", valid, (_BINARY, _binary(array))
     if pa.types.is_decimal128(t):

@@ -24,6 +24,19 @@ HEAVY = (
     "datafusion",
     "delta_core.testing",
 )
+# PyArrow's modules that take longer to import than a small read takes, and what only writes need
+SLOW_TO_IMPORT = (
+    *HEAVY,
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    "pyarrow.fs",
+    "pyarrow.dataset",
+    "ssl",
+    "fsspec",
+    "delta_core.write",
+    "delta_core.commit.transaction",
+    "delta_core.engines.arrow.parquet.data_writer",
+)
 LOADED = f"print(*sorted(m for m in {HEAVY!r} if m in sys.modules))"
 
 
@@ -85,6 +98,7 @@ def checkpointed(tmp_path: Path, request: pytest.FixtureRequest) -> str:
     return str(tmp_path / "t")
 
 
+PLAIN = "id > 1 and x < 3 and kind <> 'b' and at is not null"
 IN_A_RANGE = "id > 3 and x <= 2.5 and day < date '2024-01-05' and name in ('n4', 'n5')"
 IN_A_TIME = "at between timestamp '2024-01-02' and timestamp '2024-01-05' or id is null"
 OF_ROWS = "id > 1 and x < 3 and kind <> 'b' and not isnull(at)"
@@ -109,6 +123,34 @@ def test_planning_and_scanning_load_no_pandas(checkpointed: str, work: str) -> N
     # pyarrow.array, pyarrow.scalar and to_numpy import it: kernels.arrow_buffers has what replaces them
     loaded = _run(f"from delta_core import DeltaTable\ntable = DeltaTable(sys.argv[1])\n{work}", checkpointed)
     assert loaded in ("", "sqlglot")
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        f'table.snapshot().scan(["name"], predicate="{PLAIN}").to_table()',
+        "table.to_pyarrow_table(columns=['name', 'name'], filters=[('id', '<', 4)])",
+        "table.to_pyarrow_table(partitions=[('kind', '=', 'a')], filters='id < 4')",
+        "table.to_pyarrow_table()",
+    ],
+)
+def test_first_read_loads_only_what_it_needs(checkpointed: str, work: str) -> None:
+    code = f"""
+from delta_core import DeltaTable
+table = DeltaTable(sys.argv[1])
+{work}
+print(*sorted(m for m in {SLOW_TO_IMPORT!r} if m in sys.modules), end="\\f")"""
+    assert _run(code, checkpointed).partition("\f")[0] == ""
+
+
+@pytest.mark.parametrize("arguments", [["head"], ["head", "--json"], ["info"]])
+def test_reading_by_the_command_line_loads_only_what_it_needs(table: str, arguments: list[str]) -> None:
+    allowed = {"click", "rich"}
+    code = f"""
+from delta_core.cli import main
+assert main([sys.argv[1], sys.argv[-1], *sys.argv[2:-1]]) == 0
+print("\\f", *sorted(m for m in {SLOW_TO_IMPORT!r} if m in sys.modules and m not in {allowed!r}), end="\\f")"""
+    assert _run(code, *arguments, table).split("\f")[1].split() == []
 
 
 def test_open_imports_plugins_of_the_table_only(table: str) -> None:

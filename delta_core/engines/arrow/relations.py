@@ -12,6 +12,7 @@ from delta_core.engines.arrow.evaluate.evaluator import read_column
 from delta_core.engines.interface import Evaluator, Relation
 from delta_core.errors import SchemaMismatchError
 from delta_core.expressions.ast import Column, Expression, Leaf, leaves
+from delta_core.kernels import compute as pc
 
 __all__ = ["ArrowRelation", "ArrowRelations"]
 
@@ -51,7 +52,7 @@ class ArrowRelations:
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in given.begin():
                 mask = keep(batch)
-                yield batch.filter(mask.fill_null(False) if mask.null_count else mask)
+                yield pc.filter(batch, pc.fill_null(mask, False) if mask.null_count else mask)
 
         return ArrowRelation(given.schema, batches)
 

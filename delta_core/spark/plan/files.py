@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from delta_core.engines.interface import Storage
 from delta_core.errors import CorruptTableError, DataFileError, DataFileNotFoundError
 from delta_core.expressions.ast import FileConstant, FileStatistic, PartitionValue
+from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, number_array, values_of
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.files import FileSet, Part
@@ -240,8 +241,6 @@ def _choose(files: FileSet, flags: NDArray[np.bool_]) -> FileSet:
 
 def _places(paths: pa.ChunkedArray, uri: Callable[[str], str], spell: Callable[[str], str]) -> pa.Array:
     """Return where files lie; only paths that are encoded, absolute or climb are looked at one by one."""
-    import pyarrow.compute as pc
-
     given = paths.combine_chunks()
     odd = pc.match_substring_regex(given, r"^(/|[A-Za-z][A-Za-z0-9+.-]*:)|(^|/)\.\.(/|$)|%")
     places = pc.binary_join_element_wise(pa.scalar(spell(root_of(uri))), given, "")

@@ -82,8 +82,8 @@ def _nulling(strict: Kernel, into: pa.DataType) -> Kernel:
         except (ExpressionError, pa.ArrowInvalid):
             if isinstance(x, pa.Scalar):
                 return typed(None, into)
-            coded = x.dictionary_encode()
-            return pa.concat_arrays(halves(coded.dictionary)).take(coded.indices)
+            coded = pc.dictionary_encode(x)
+            return pc.array_take(pa.concat_arrays(halves(coded.dictionary)), coded.indices)
 
     return kernel
 
@@ -178,7 +178,7 @@ def _from_timestamp(name: str, target: DataType, into: pa.DataType) -> Kernel | 
     if name in ("timestamp", "timestamp_ntz"):
         return lambda x: pc.cast(pc.cast(x, pa.int64()), into)
     if name == "date":
-        days = on_arrays(lambda x: _from_numpy(_floor_divide(x, 86_400 * _SECOND_US), pa.int32()).cast(into))
+        days = on_arrays(lambda x: pc.cast(_from_numpy(_floor_divide(x, 86_400 * _SECOND_US), pa.int32()), into))
         return lambda x: days(pc.cast(x, pa.int64()))
     if name in ("double", "float"):
         return lambda x: pc.cast(pc.divide(pc.cast(pc.cast(x, pa.int64()), pa.float64(), safe=False), 1e6), into)
@@ -198,7 +198,7 @@ def _floor_divide(x: pa.Array, by: int) -> tuple[Any, Any]:
 
 def _from_numpy(pair: tuple[Any, Any], into: pa.DataType) -> pa.Array:
     values, nulls = pair
-    return pa.array(values, mask=nulls).cast(into)
+    return pc.cast(pa.array(values, mask=nulls), into)
 
 
 def _print_timestamps(x: Any) -> Any:
@@ -246,7 +246,7 @@ def _matching(x: Any, pattern: str, target: DataType) -> Any:
     matches = pc.match_substring_regex(trimmed, pattern=pattern)
     good = matches.as_py() is not False if isinstance(matches, pa.Scalar) else pc.all(matches).as_py() is not False
     if not good:
-        bad = x if isinstance(x, pa.Scalar) else x.filter(pc.invert(matches))[0]
+        bad = x if isinstance(x, pa.Scalar) else pc.filter(x, pc.invert(matches))[0]
         raise ExpressionError(
             f"The text {bad.as_py()[:100]!r} can't be cast to {spark_name(target)}. Correct it, or use try_cast.",
             condition="CAST_INVALID_INPUT",

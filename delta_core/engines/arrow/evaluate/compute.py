@@ -17,6 +17,7 @@ from delta_core.engines.arrow.evaluate.result_size import limited, spread, take
 from delta_core.errors import UnsupportedExpressionError
 from delta_core.expressions.ast import Expression, Literal
 from delta_core.expressions.literals import to_microseconds
+from delta_core.kernels import compute
 
 # pyarrow.compute has an is_valid of its own
 from delta_core.kernels.arrow_buffers import array_of, values_of
@@ -46,9 +47,7 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     # Not kept in this module's namespace: ``all``, ``any`` and ``sum`` would hide Python's own.
-    import pyarrow.compute
-
-    return getattr(pyarrow.compute, name)
+    return getattr(compute, name)
 
 
 def arrow_type(t: DataType) -> pa.DataType:
@@ -135,7 +134,7 @@ def by_value(function: Callable[..., Any], result: pa.DataType, name: str = "a f
         if len(columns) > 1:
             rows = zip(*on_list(values), strict=True)
             return collect(apply(*row) for row in rows)
-        coded = values[columns[0]].dictionary_encode()
+        coded = compute.dictionary_encode(values[columns[0]])
         constants = [v.as_py() if isinstance(v, pa.Scalar) else None for v in values]
 
         def each() -> Iterator[Any]:
@@ -157,7 +156,7 @@ def on_list(values: tuple[Any, ...]) -> list[list[Any]]:
 def to_numpy(array: pa.Array) -> tuple[Any, Any]:
     """Return an array's numbers (nulls as 0) and the mask of its nulls, None if there are none."""
     if pa.types.is_boolean(array.type):
-        array = array.cast(pa.int8())
+        array = compute.cast(array, pa.int8())
     if array.null_count == 0:
         return values_of(array), None
     valid = validity(array)

@@ -71,7 +71,7 @@ class _Batch(Struct, frozen=True):
     def select(self, mask: pa.Array) -> _Batch:
         rows = mask.true_count
         # constants as arrays: if no row is left, no value is looked at
-        columns = [pa.repeat(c, rows) if isinstance(c, pa.Scalar) else c.filter(mask) for c in self.columns]
+        columns = [pa.repeat(c, rows) if isinstance(c, pa.Scalar) else pc.filter(c, mask) for c in self.columns]
         return _Batch(columns, rows, self.careful)
 
 
@@ -353,8 +353,8 @@ def _where_needed(part: _Built, batch: _Batch, needed: Callable[[], Any]) -> Ste
     value = yield part.node(batch.select(mask))
     if isinstance(value, pa.Scalar):
         value = spread(value, mask.true_count)
-    places = pc.subtract(pc.cumulative_sum(mask.cast(pa.int64())), typed(1, pa.int64()))
-    return value.take(pc.if_else(mask, places, typed(None, pa.int64())))
+    places = pc.subtract(pc.cumulative_sum(pc.cast(mask, pa.int64())), typed(1, pa.int64()))
+    return pc.array_take(value, pc.if_else(mask, places, typed(None, pa.int64())))
 
 
 def _junction(kernel_name: str, decided: bool) -> Callable[[list[_Built]], Node]:

@@ -70,8 +70,8 @@ class _Many:
         hits = np.flatnonzero((self._hashes[places] == hashes) & is_valid(x))
         found = np.zeros(len(x), np.bool_)
         if len(hits):
-            asked = x.take(number_array(hits))
-            same = mask_of(_equal(asked, self._members.take(number_array(self._order[places[hits]]))))
+            asked = pc.array_take(x, number_array(hits))
+            same = mask_of(_equal(asked, pc.array_take(self._members, number_array(self._order[places[hits]]))))
             if not same.all():  # two values of one hash
                 same |= mask_of(pc.is_in(asked, value_set=self._members))
             found[hits] = same
@@ -100,7 +100,7 @@ def count_below(members: pa.Array, bounds: pa.Array, comparison: str, *, unknown
     for _ in range(len(members).bit_length()):
         middle = (low + high) // 2
         open_ = low < high
-        passed = mask_of(below(members.take(number_array(np.minimum(middle, last))), bounds)) & open_
+        passed = mask_of(below(pc.array_take(members, number_array(np.minimum(middle, last))), bounds)) & open_
         low = np.where(passed, middle + 1, low)
         high = np.where(open_ & ~passed, middle, high)
     return np.where(is_valid(bounds), low, unknown)

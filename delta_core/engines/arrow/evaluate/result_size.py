@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_core.errors import ExpressionError
+from delta_core.kernels import compute as pc
 
 __all__ = ["LARGEST_RESULT", "check_size", "choose", "limited", "spread", "take", "text_bytes", "too_large"]
 
@@ -48,8 +49,6 @@ def _is_text(t: pa.DataType) -> bool:
 
 def text_bytes(value: Any, rows: int) -> int:
     """Return how many bytes of text a value takes: an array as it is, a scalar once a row; 0 for other types."""
-    import pyarrow.compute as pc
-
     if not _is_text(value.type):
         return 0
     if isinstance(value, pa.Scalar):
@@ -65,20 +64,16 @@ def spread(value: pa.Scalar, rows: int, what: str = "a constant") -> pa.Array:
 
 def take(values: pa.Array, codes: Any, what: str) -> pa.Array:
     """Return the values that codes represent."""
-    import pyarrow.compute as pc
-
     if _is_text(values.type) and len(values):
         lengths = pc.binary_length(values)
         longest = pc.max(lengths).as_py() or 0
         if longest * len(codes) > LARGEST_RESULT:
-            check_size(pc.sum(lengths.take(codes)).as_py() or 0, what)
-    return values.take(codes)
+            check_size(pc.sum(pc.take(lengths, codes)).as_py() or 0, what)
+    return pc.take(values, codes)
 
 
 def choose(mask: Any, a: Any, b: Any, what: str) -> Any:
     """Return ``a`` if the mask is true, else ``b``; a scalar becomes an array if the mask is one."""
-    import pyarrow.compute as pc
-
     if isinstance(mask, pa.BooleanArray) and _is_text(a.type):
         chosen = mask.true_count
         sizes = ((v, n) for v, n in ((a, chosen), (b, len(mask) - chosen)) if isinstance(v, pa.Scalar))

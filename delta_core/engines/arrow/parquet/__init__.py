@@ -1,1 +1,14 @@
 """Data files: Parquet read and written, on threads, in bounded memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from delta_core.runtime.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from delta_core.engines.arrow.parquet.data_writer import write_parquet_files
+
+__all__ = ["write_parquet_files"]
+
+__getattr__, __dir__ = lazy_names(__name__, {"delta_core.engines.arrow.parquet.data_writer": "write_parquet_files"})

@@ -15,12 +15,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_core.engines.arrow import parquet
 from delta_core.engines.arrow.ordered import Task, run_ordered
 from delta_core.engines.arrow.parquet.columns import GroupReader
-from delta_core.engines.arrow.parquet.data_writer import write_parquet_files
 from delta_core.engines.arrow.parquet.filtered_groups import Batch, FilteredGroups
 from delta_core.engines.arrow.parquet.footer import read_footer
 from delta_core.engines.arrow.parquet.opened_file import DataFile, FileFooter
+from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.row_groups import kept_groups
 from delta_core.engines.arrow.parquet.small_files import SmallFiles
 from delta_core.engines.arrow.parquet.statistics import footer_statistics, leaves_of
@@ -75,12 +76,11 @@ class ArrowDataFiles:
 
     def row_counts(self, paths: Sequence[str], sizes: Sequence[int | None]) -> list[int]:
         """Return the number of physical rows of each file, from footers."""
-        import pyarrow.parquet as pq
 
         def one(path: str, size: int | None) -> int:
             with _naming(path):
                 source = self._storage.local_path(path) or self._storage.open(path, size)
-                return int(pq.read_metadata(source).num_rows)
+                return int(ParquetFile(source).metadata.num_rows)
 
         if len(paths) == 1:
             return [one(paths[0], sizes[0])]
@@ -89,7 +89,7 @@ class ArrowDataFiles:
 
     def write(self, write: FileWrite, source: pa.Table | pa.RecordBatchReader, apply: Split) -> list[WrittenFile]:
         """Write rows as data files, several at once, in bounded memory."""
-        return write_parquet_files(self._storage, write, source, apply)
+        return parquet.write_parquet_files(self._storage, write, source, apply)
 
     def describe(self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path]) -> list[WrittenFile]:
         """Return what the footers of files from elsewhere report, in the order given."""
@@ -97,12 +97,10 @@ class ArrowDataFiles:
             return list(pool.map(lambda path: self._describe(path, schema, statistics), paths))
 
     def _describe(self, path: str, schema: pa.Schema, statistics: Sequence[Path]) -> WrittenFile:
-        import pyarrow.parquet as pq
-
         with _naming(path):
             ((size, modified_ms),) = self._storage.stat([path])
             source = self._storage.local_path(path) or self._storage.open(path, size)
-            file = pq.ParquetFile(source, metadata=read_footer(source))
+            file = ParquetFile(source, read_footer(source))
         found = file.schema_arrow
         unknown = [n for n in found.names if schema.get_field_index(n) < 0]
         if unknown:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.kernels.footer_check import check_footer
 
 __all__ = ["footer_bytes", "parse_footer", "read_footer"]
@@ -25,22 +26,19 @@ def read_footer(source: str | pa.NativeFile) -> Any:
     pyarrow.ArrowInvalid
         If the footer is damaged.
     """
-    import pyarrow.parquet as pq
-
     tail = _read_tail(source)
     footer = _cut(tail)
     if footer is None:
         # torn or encrypted: PyArrow reports what it is
-        return pq.read_metadata(source if isinstance(source, str) else pa.BufferReader(tail))
+        return ParquetFile(source if isinstance(source, str) else pa.BufferReader(tail)).metadata
     return parse_footer(footer)
 
 
 def parse_footer(footer: bytes) -> Any:
     """Return the ``pyarrow.parquet.FileMetaData`` of a footer's bytes, which have neither its length nor the magic."""
-    import pyarrow.parquet as pq
-
     check_footer(footer)
-    return pq.read_metadata(pa.BufferReader(b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))))
+    tail = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
+    return ParquetFile(pa.BufferReader(tail)).metadata
 
 
 def footer_bytes(source: int | pa.NativeFile) -> bytes | None:

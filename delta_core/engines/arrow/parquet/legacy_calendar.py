@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
+from delta_core.kernels import compute as pc
+
 __all__ = ["Calendar", "read_calendar"]
 
 _VERSION = b"org.apache.spark.version"
@@ -58,8 +60,6 @@ class Calendar(Struct, frozen=True):
         return self._rebase_timestamps if legacy else None
 
     def _rebase_timestamps(self, a: pa.Array) -> pa.Array:
-        import pyarrow.compute as pc
-
         micros = a.view(pa.int64())
         low = pc.min(micros).as_py()
         if low is None or low >= _SAFE_US:
@@ -69,7 +69,7 @@ class Calendar(Struct, frozen=True):
                 f"the file has instants before 1900 in the hybrid Julian calendar of zone {self.zone or 'unknown'}; "
                 "rewrite it with a current Spark"
             )
-        values = np.asarray(micros.fill_null(0))
+        values = np.asarray(pc.fill_null(micros, 0))
         days, rest = np.divmod(values, _DAY_US)
         return pa.array(_gregorian(days) * _DAY_US + rest, mask=_mask(a)).view(a.type)
 
@@ -90,18 +90,17 @@ def read_calendar(metadata: Mapping[bytes, bytes] | None, int96: frozenset[int])
 
 
 def _mask(a: pa.Array) -> np.ndarray | None:
-    return np.asarray(a.is_null()) if a.null_count else None
+    return np.asarray(pc.is_null(a)) if a.null_count else None
 
 
 def _rebase_dates(a: pa.Array) -> pa.Array:
-    import pyarrow.compute as pc
 
-    days = a.cast(pa.date32()).view(pa.int32())
+    days = pc.cast(a, pa.date32()).view(pa.int32())
     low = pc.min(days).as_py()
     if low is None or low >= _FIRST_DAY:
         return a
-    values = np.asarray(days.fill_null(0)).astype(np.int64)
-    return pa.array(_gregorian(values).astype(np.int32), mask=_mask(a)).view(pa.date32()).cast(a.type)
+    values = np.asarray(pc.fill_null(days, 0)).astype(np.int64)
+    return pc.cast(pa.array(_gregorian(values).astype(np.int32), mask=_mask(a)).view(pa.date32()), a.type)
 
 
 def _gregorian(days: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from delta_core.engines.arrow.parquet.footer import footer_bytes, parse_footer, read_footer
 from delta_core.engines.arrow.parquet.legacy_calendar import Calendar, read_calendar
+from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.types import num_leaves
 from delta_core.kernels._parquet_footer import Footer as ParsedFooter
 
@@ -213,7 +214,7 @@ class DataFile:
 
     def __init__(self, source: str | pa.NativeFile, footer: FileFooter | None = None) -> None:
         self._source = source
-        self._arrow: Any = None
+        self._arrow: ParquetFile | None = None
         self._metadata: Any = None
         self.encoded: tuple[str, ...] = ()
         #: Of the open file, if it lies on a local disk.
@@ -233,17 +234,11 @@ class DataFile:
         return sum(self.footer.group_rows)
 
     @property
-    def arrow(self) -> Any:
-        """PyArrow's reader of the file, a ``pyarrow.parquet.ParquetFile``."""
+    def arrow(self) -> ParquetFile:
+        """PyArrow's reader of the file."""
         if self._arrow is None:
-            import pyarrow.parquet as pq
-
-            self._arrow = pq.ParquetFile(
-                self._source,
-                metadata=self._arrow_metadata(),
-                read_dictionary=list(self.encoded) or None,
-                pre_buffer=self.descriptor is None,
-                coerce_int96_timestamp_unit="us",
+            self._arrow = ParquetFile(
+                self._source, self._arrow_metadata(), dictionary=self.encoded, pre_buffer=self.descriptor is None
             )
         return self._arrow
 
@@ -256,7 +251,7 @@ class DataFile:
     def close(self) -> None:
         """Close what is open."""
         if self._arrow is not None:
-            self._arrow.close(force=True)
+            self._arrow.close()
         elif not isinstance(self._source, str):
             self._source.close()
         if self.descriptor is not None:

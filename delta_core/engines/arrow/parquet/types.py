@@ -14,6 +14,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.engines.arrow.parquet.legacy_calendar import Calendar
+from delta_core.kernels import compute as pc
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.nested import rebuild_list, rebuild_map, rebuild_struct, relabel
 from delta_core.protocol.schema import FIELD_ID, Path, format_path
@@ -334,7 +335,7 @@ class _Matcher:
             return None
 
         def convert(array: pa.Array) -> pa.Array:
-            a = array if plain else array.cast(pa.list_(array.type.value_field))
+            a = array if plain else pc.cast(array, pa.list_(array.type.value_field))
             return rebuild_list(a, a.values if inner is None else inner(a.values))
 
         return convert
@@ -446,7 +447,7 @@ def _timestamp_step(found: pa.DataType, wanted: pa.DataType) -> Convert | None:
     if pa.types.is_timestamp(found):
         if found.unit == wanted.unit:
             return lambda a: a.view(wanted)
-        return lambda a: a.view(pa.timestamp(found.unit)).cast(pa.timestamp(wanted.unit)).view(wanted)
+        return lambda a: pc.cast(a.view(pa.timestamp(found.unit)), pa.timestamp(wanted.unit)).view(wanted)
     if pa.types.is_date(found) and wanted.tz is None:
-        return lambda a: a.cast(wanted)
+        return lambda a: pc.cast(a, wanted)
     return None

@@ -12,6 +12,7 @@ import pyarrow as pa
 from delta_core.engines.arrow.parquet.columns import decode_chunks, find_chunk, has_codes
 from delta_core.engines.arrow.parquet.footer import read_footer
 from delta_core.engines.arrow.parquet.opened_file import ArrowFooter
+from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.row_groups import group_bounds
 from delta_core.engines.arrow.parquet.statistics import parquet_leaves
 from delta_core.engines.arrow.storage.log_writer import write_lines, write_parquet
@@ -135,16 +136,8 @@ class ParquetCheckpoint:
             # each call has a reader of its own, so that threads share nothing
             yield self._parquet(source, dictionary)
 
-    def _parquet(self, source: Any, dictionary: list[str] | None = None) -> Any:
-        import pyarrow.parquet as pq
-
-        return pq.ParquetFile(
-            source,
-            metadata=self._metadata,
-            read_dictionary=dictionary,
-            pre_buffer=self._file.local is None,
-            coerce_int96_timestamp_unit="us",
-        )
+    def _parquet(self, source: Any, dictionary: list[str] | None = None) -> ParquetFile:
+        return ParquetFile(source, self._metadata, dictionary=dictionary, pre_buffer=self._file.local is None)
 
     def _guard(self) -> _Guard:
         return _Guard(self.path)
@@ -211,7 +204,7 @@ class ParquetCheckpoint:
         if not stored:
             return {c: pa.nulls(rows, _default_type(c)) for c in columns}
         with self._guard(), self._reader([leaf for c in dictionary for leaf in self._coded(group, c)]) as file:
-            table = file.read_row_group(group, columns=stored, use_threads=False)
+            table = file.read_row_group(group, stored)
         return {c: self._extract(table, c) for c in columns}
 
     def _read_flat(self, group: int, columns: Sequence[Path]) -> dict[Path, pa.Array]:
@@ -249,7 +242,7 @@ class ParquetCheckpoint:
             yield self.read(group, columns)
             return
         with self._guard(), self._reader() as file:
-            for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=stored, use_threads=False):
+            for batch in file.iter_batches(BATCH_ROWS, group, stored):
                 if first < batch.num_rows:
                     yield [self._extract(batch.slice(first), c) for c in columns]
                 first = max(0, first - batch.num_rows)
