@@ -1,0 +1,1 @@
+"""The compiled Parquet reader under AddressSanitizer and UndefinedBehaviorSanitizer: see ``python -m tests.fuzz.native``."""

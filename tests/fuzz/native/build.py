@@ -1,0 +1,63 @@
+"""The program of `decoder.cpp`, and the files that it begins with."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+from itertools import product
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+__all__ = ["COMPILER", "build", "write_seeds"]
+
+COMPILER = shutil.which("g++") or shutil.which("c++")
+_ROOT = Path(__file__).resolve().parents[3]
+_CODECS = {"NONE": 0, "SNAPPY": 1}
+
+
+def build(folder: Path) -> Path:
+    """Compile the program; raises RuntimeError with what the compiler says."""
+    program = folder / "decoder"
+    sanitizers = "-fsanitize=address,undefined", "-fno-sanitize-recover=all"
+    source = Path(__file__).with_name("decoder.cpp")
+    command = [COMPILER or "g++", "-std=c++17", "-O1", "-g", *sanitizers, f"-I{_ROOT / 'ext'}", source, "-o", program]
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return program
+
+
+def write_seeds(folder: Path) -> list[Path]:
+    """Write footers and column chunks of small Parquet files, each in the form that the program takes."""
+    out: list[Path] = []
+    rows = 300
+    columns = {
+        "i": (pa.array([i // 3 if i % 7 else None for i in range(rows)], pa.int64()), 8),
+        "f": (pa.array([i * 0.5 for i in range(rows)], pa.float32()), 4),
+        "s": (pa.array([f"text {i % 11}" * (i % 4) if i % 5 else None for i in range(rows)]), 0),
+    }
+    table = pa.table({name: array for name, (array, _) in columns.items()})
+    for number, (codec, version, dictionary) in enumerate(product(_CODECS, ("1.0", "2.0"), (True, False))):
+        path = folder / f"{number}.parquet"
+        pq.write_table(
+            table, path, compression=codec, data_page_version=version, use_dictionary=dictionary, data_page_size=512
+        )
+        data = path.read_bytes()
+        (length,) = struct.unpack("<i", data[-8:-4])
+        out.append(_write(folder / f"{number}.footer", b"F" + data[-8 - length : -8]))
+        group = pq.read_metadata(path).row_group(0)
+        for i, (name, (_, width)) in enumerate(columns.items()):
+            chunk = group.column(i)
+            first = chunk.dictionary_page_offset or chunk.data_page_offset
+            head = struct.pack("<BBBBq", ord("C"), _CODECS[codec], width, 1, rows)
+            body = data[first : first + chunk.total_compressed_size]
+            out.append(_write(folder / f"{number}.{name}.chunk", head + body))
+    return out
+
+
+def _write(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
