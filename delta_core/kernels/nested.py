@@ -59,7 +59,7 @@ def rebuild_struct(array: pa.Array, names: Sequence[str], children: Sequence[pa.
 
 
 def struct_of(fields: Sequence[pa.Field], children: Sequence[pa.Array], validity: pa.Array) -> pa.Array:
-    """Return a struct array that is null where another array of that length is."""
+    """Return a struct array that is null if another array of that length is."""
     nulls = validity.null_count
     valid = None
     if nulls:

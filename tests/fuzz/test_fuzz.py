@@ -11,7 +11,7 @@ from tests.fuzz.tables import TABLES
 
 SECONDS = 15
 #: As many cases as a slow machine does in that time.
-LEAST = 20
+LEAST = 10
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ _CODECS = {"NONE": 0, "SNAPPY": 1}
 
 
 def build(folder: Path) -> Path:
-    """Compile the program; raises RuntimeError with what the compiler says."""
+    """Compile the program; raises RuntimeError with what the compiler reports."""
     program = folder / "decoder"
     sanitizers = "-fsanitize=address,undefined", "-fno-sanitize-recover=all"
     source = Path(__file__).with_name("decoder.cpp")

@@ -1,6 +1,6 @@
 // Damages footers and column chunks of Parquet files, and reads them with the compiled reader, under sanitizers.
 //
-// Arguments: seed, seconds, and the files to begin with. A file's first byte says what it holds: F a footer; C a column
+// Arguments: seed, seconds, and the files to begin with. A file's first byte specifies what it holds: F a footer; C a column
 // chunk, behind its codec, width and greatest level (a byte each) and its number of rows (8 bytes, little-endian).
 #include <chrono>
 #include <cstdint>
