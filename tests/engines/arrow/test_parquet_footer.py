@@ -97,7 +97,7 @@ def test_footer_with_an_unknown_codec_is_rejected() -> None:
 
 
 def test_damaged_footers_never_end_the_process() -> None:
-    code = f"from tests.engines.arrow.test_parquet_footer import damage_and_read\ndamage_and_ask(1, {CASES})"
+    code = f"from tests.engines.arrow.test_parquet_footer import damage_and_read\ndamage_and_read(1, {CASES})"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
