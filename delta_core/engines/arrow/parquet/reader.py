@@ -13,9 +13,6 @@ import pyarrow as pa
 
 __all__ = ["ParquetFile"]
 
-# earlier releases don't have the option, and never return extension types
-_OPTIONS = {"arrow_extensions_enabled": True} if int(pa.__version__.split(".")[0]) >= 21 else {}
-
 
 class ParquetFile:
     """A Parquet file that is open for reading: the part of ``pyarrow.parquet.ParquetFile`` that is used here.
@@ -49,7 +46,7 @@ class ParquetFile:
             read_dictionary=list(dictionary) if dictionary else None,
             pre_buffer=pre_buffer,
             coerce_int96_timestamp_unit="us",
-            **_OPTIONS,
+            arrow_extensions_enabled=True,
         )
 
     @property
