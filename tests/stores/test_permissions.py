@@ -25,7 +25,9 @@ from delta_core.errors import AccessDeniedError, CommitError
 import pyarrow as pa
 
 sound, path, work = sys.argv[1:]
-DeltaTable(sound).to_pyarrow_table()  # imports what a user without rights may not
+# imports what a user without rights may not
+DeltaTable(sound).to_pyarrow_table()
+write_deltalake(sound, pa.table({{"id": [0]}}), mode="append")
 if os.geteuid() == 0:
     os.setuid({nobody})
 try:
