@@ -12,7 +12,7 @@ import pyarrow as pa
 
 import delta_core
 from delta_core import operations
-from delta_core.cli.options import Target, as_json, table_command
+from delta_core.cli.options import Target, as_json, pairs, table_command
 from delta_core.cli.output import console, print_facts, print_json, print_note, quantity
 from delta_core.cli.sinks import FORMATS
 from delta_core.cli.sources import open_rows, read_schema
@@ -26,16 +26,6 @@ def _list(context: click.Context, parameter: click.Parameter, value: str | None)
     return [part.strip() for part in value.split(",") if part.strip()] if value else []
 
 
-def _pairs(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for value in values:
-        key, equals, text = value.partition("=")
-        if not equals or not key:
-            raise click.BadParameter(f"{value!r} is not KEY=VALUE.", context, parameter)
-        found[key] = text
-    return found
-
-
 def _definition(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option(
@@ -43,7 +33,7 @@ def _definition(command: Callable[..., Any]) -> Callable[..., Any]:
             "properties",
             multiple=True,
             metavar="KEY=VALUE",
-            callback=_pairs,
+            callback=pairs,
             help="A table property of a new table; repeatable.",
         ),
         click.option("--cluster-by", metavar="A,B", callback=_list, help="Clustering columns of a new table."),

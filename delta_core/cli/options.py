@@ -24,7 +24,7 @@ from delta_core.protocol.actions import Protocol
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.table import DeltaTable
 
-__all__ = ["KnownFeatures", "Target", "as_json", "opening_options", "selection", "table_command"]
+__all__ = ["KnownFeatures", "Target", "as_json", "opening_options", "pairs", "selection", "table_command"]
 
 Command = Callable[..., Any]
 
@@ -97,7 +97,8 @@ class KnownFeatures(PluginRegistry):
         return super().resolve(SupportedFeatures(known, features.all))
 
 
-def _pairs(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def pairs(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Return the values of a repeated option KEY=VALUE."""
     found = {}
     for value in values:
         key, equals, text = value.partition("=")
@@ -142,7 +143,7 @@ def opening_options(command: Command) -> Command:
         "storage_options",
         multiple=True,
         metavar="KEY=VALUE",
-        callback=_pairs,
+        callback=pairs,
         help="Pass an option to the file system (fsspec's names); repeatable. Credentials of the environment are used.",
     )(command)
     return click.option(

@@ -15,10 +15,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.errors import ExpressionError
-from delta_core.protocol.types import DataType
+from delta_core.protocol.types import DataType, PrimitiveType
 from delta_core.runtime.recursion import MOST_NESTED, Steps, each, run
 
-__all__ = [
+__all__ = ["NUM_RECORDS",
     "Call", "Cast", "Column", "Expression", "FileConstant", "FileStatistic", "Leaf", "Literal", "PartitionValue",
     "PhysicalColumn", "RowPosition", "TaskCount", "TaskIndex", "TaskRow", "Values", "all_of", "all_parts", "any_of",
     "check_depth", "column", "conjuncts", "flatten", "leaves",
@@ -108,6 +108,10 @@ class FileStatistic(Struct, frozen=True):
     kind: str
     path: tuple[str, ...]
     type: DataType
+
+
+#: How many rows a file has, deleted ones included.
+NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 
 
 class RowPosition(Struct, frozen=True):

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from delta_core.errors import ExpressionError
 from delta_core.expressions.ast import (
+    NUM_RECORDS,
     Call,
     Cast,
     Column,
@@ -51,7 +52,6 @@ from delta_core.runtime.recursion import Steps, each, run
 __all__ = ["SkippingPlan", "plan_skipping"]
 
 _LONG, _BOOLEAN = PrimitiveType("long"), PrimitiveType("boolean")
-_NUM_RECORDS = FileStatistic("numRecords", (), _LONG)
 _FALSE = Literal(False, _BOOLEAN)
 _INVERSE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _FLIPPED = {"=": "=", "!=": "!=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -222,7 +222,7 @@ class _Scope:
         """Return what is false only if the column is all null."""
         if self.is_partition(column):
             return Call("isnotnull", (self._partition_value(column),))
-        return Call("!=", (self.statistic("nullCount", column, _LONG), _NUM_RECORDS))
+        return Call("!=", (self.statistic("nullCount", column, _LONG), NUM_RECORDS))
 
     def _is_collated(self, column: Column) -> bool:
         ancestors: list[Field] = [find(self._schema, column.path[: i + 1])[1] for i in range(len(column.path))]

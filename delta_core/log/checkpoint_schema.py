@@ -13,7 +13,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core.errors import HookContractError
-from delta_core.expressions.ast import FileStatistic
+from delta_core.expressions.ast import NUM_RECORDS, FileStatistic
 from delta_core.log.group_tests import statistic_path
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.plugins.state import TableState
@@ -51,7 +51,7 @@ _BOUNDED = frozenset(
     }
 )
 _LONG, _BOOLEAN, _VOID = PrimitiveType("long"), PrimitiveType("boolean"), PrimitiveType("void")
-_NUM_RECORDS, _TIGHT = FileStatistic("numRecords", (), _LONG), FileStatistic("tightBounds", (), _BOOLEAN)
+_TIGHT = FileStatistic("tightBounds", (), _BOOLEAN)
 
 #: One action as the log has it: its kind and its decoded JSON value.
 Action = tuple[str, Mapping[str, Any]]
@@ -153,7 +153,7 @@ def _partition_fields(table: TableState) -> tuple[Field, ...]:
 
 def _statistics(table: TableState) -> Iterator[FileStatistic]:
     leaves = list(statistics_leaves(table))
-    yield _NUM_RECORDS
+    yield NUM_RECORDS
     for kind in ("min", "max"):
         for path, found in leaves:
             if isinstance(found, PrimitiveType) and (found.type in _BOUNDED or found.type.startswith("decimal")):

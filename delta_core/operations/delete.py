@@ -15,13 +15,18 @@ from delta_core.commit.intents import READ_FILE, REMOVED_FILE
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import Transaction
 from delta_core.expressions import to_expression
-from delta_core.expressions.ast import Call, Expression, FileStatistic
-from delta_core.expressions.ast import Literal as Constant
+from delta_core.expressions.ast import NUM_RECORDS, Expression
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.files import FileSet
-from delta_core.operations.rewrite import carried_columns, rewrite_rows, selects_partitions, write_change_rows
-from delta_core.operations.write import live_rows
+from delta_core.operations.rewrite import (
+    carried_columns,
+    not_selected,
+    rewrite_rows,
+    selects_partitions,
+    write_change_rows,
+)
+from delta_core.operations.write import has_transactions, live_rows
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.types import PrimitiveType
 from delta_core.scan.plan import ROW_INDEX
@@ -31,7 +36,6 @@ from delta_core.write.files import Written
 __all__ = ["DeleteOptions", "Deleted", "delete_rows"]
 
 _LONG = PrimitiveType("long")
-_NUM_RECORDS = FileStatistic("numRecords", (), _LONG)
 #: The column of a scan with the number of the file that a row is in.
 _FILE_NUMBER = "__file_number"
 
@@ -95,8 +99,7 @@ def delete_rows(base: Snapshot, options: DeleteOptions) -> Deleted:
     """
     latest = base.update()
     base.check_id_of(latest)
-    known = latest.transactions() if options.transactions else {}
-    if known and all(app in known and known[app].version >= v for app, v in options.transactions.items()):
+    if has_transactions(latest, options.transactions):
         return Deleted(latest, _Delete(latest, options).metrics())
     return _Delete(latest, options).run_or_clean_up()
 
@@ -120,7 +123,7 @@ class _Delete:
         self.deleted: int | None = 0
         self.copied = 0
         self.vectors = {"Added": 0, "Updated": 0, "Removed": 0}
-        self.removed = pa.table({"size": pa.array([], pa.int64())})
+        self.removed_sizes: list[int | None] = []
 
     def run_or_clean_up(self) -> Deleted:
         """Delete and commit; where that fails, delete what was written."""
@@ -163,10 +166,9 @@ class _Delete:
     def _stage_removed(self, table: pa.Table) -> None:
         if table.num_rows:
             names = [n for n in REMOVED_FILE.names if n in table.column_names and n != "dataChange"]
-            self.removed = table.select(names)
-            self.transaction.remove_files(
-                self.removed.append_column("dataChange", pa.repeat(pa.scalar(True), table.num_rows))
-            )
+            removed = table.select(names).append_column("dataChange", pa.repeat(pa.scalar(True), table.num_rows))
+            self.transaction.remove_files(removed)
+            self.removed_sizes += table.column("size").to_pylist()
 
     # --- rows ---
 
@@ -182,7 +184,7 @@ class _Delete:
             return False
         rows = [selected[number] for number in sorted(selected)]
         self.deleted = sum(len(r) for r in rows)
-        counts = FileSet.of(touched).statistics([_NUM_RECORDS]).column(0).combine_chunks()
+        counts = FileSet.of(touched).statistics([NUM_RECORDS]).column(0).combine_chunks()
         # a vector needs the file's number of rows beside it
         by_vector = np.zeros(len(rows), np.bool_)
         if self.transaction.plan.remove_rows is not None:
@@ -226,7 +228,7 @@ class _Delete:
         dropped = int(before["cardinality"].as_py() or 0) if before.is_valid else 0
         if len(rows) + dropped == count:
             self.vectors["Removed"] += dropped > 0
-            self.removed = pa.concat_tables([self.removed, file.select(["size"])], promote_options="default")
+            self.removed_sizes += file.column("size").to_pylist()
         else:
             self.vectors["Updated" if dropped else "Added"] += 1
 
@@ -237,15 +239,12 @@ class _Delete:
         assert self.predicate is not None
         plan = self.transaction.plan
         carried = carried_columns(plan)
-        others = Call("not", (Call("coalesce", (self.predicate, Constant(False, PrimitiveType("boolean")))),))
-        kept = self.base.scan(metadata=tuple(carried), predicate=others, files=FileSet.of(files))
+        kept = self.base.scan(metadata=tuple(carried), predicate=not_selected(self.predicate), files=FileSet.of(files))
         self.rewritten = rewrite_rows(self.engine, plan, kept, carried, self.options.writer_properties)
         self.copied = self.rewritten.num_rows
         self.transaction.add_files(self.rewritten.adds)
         self.transaction.intents.report(self.rewritten.reported)
-        before = self.removed
         self._stage_removed(files)
-        self.removed = pa.concat_tables([before, self.removed.select(["size"])], promote_options="default")
 
     # --- metrics ---
 
@@ -253,10 +252,9 @@ class _Delete:
         """Return what was done so far."""
         new, changes = self.rewritten, self.changes
         took = _ms_since(self.started)
-        sizes = self.removed.column("size")
         return {
-            "numRemovedFiles": self.removed.num_rows,
-            "numRemovedBytes": sum(s or 0 for s in sizes.to_pylist()),
+            "numRemovedFiles": len(self.removed_sizes),
+            "numRemovedBytes": sum(s or 0 for s in self.removed_sizes),
             "numAddedFiles": new.adds.num_rows if new else 0,
             "numAddedBytes": new.num_bytes if new else 0,
             "numCopiedRows": self.copied,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from delta_core.engines.interface import Engine, Relations
 from delta_core.errors import UnsupportedOperationError
-from delta_core.expressions.ast import Column, Expression, leaves
+from delta_core.expressions.ast import Call, Column, Expression, leaves
 from delta_core.expressions.ast import Literal as Constant
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.types import PrimitiveType
@@ -14,12 +14,17 @@ from delta_core.scan.scan import Scan
 from delta_core.write.files import Written, write_change_files, write_files
 from delta_core.write.plan import WritePlan
 
-__all__ = ["carried_columns", "rewrite_rows", "selects_partitions", "write_change_rows"]
+__all__ = ["carried_columns", "not_selected", "rewrite_rows", "selects_partitions", "write_change_rows"]
 
 
 def carried_columns(plan: WritePlan) -> dict[str, str]:
     """Return the hidden columns that a rewrite carries over: metadata column of a scan to the hidden column's name."""
     return {h.carries: h.name for h in plan.hidden if h.on_rewrite == "carry" and h.carries}
+
+
+def not_selected(predicate: Expression) -> Expression:
+    """Return the predicate of the rows that a predicate does not select: it is false or null for them."""
+    return Call("not", (Call("coalesce", (predicate, Constant(False, PrimitiveType("boolean")))),))
 
 
 def rewrite_rows(

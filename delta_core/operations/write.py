@@ -23,28 +23,33 @@ from delta_core.errors import (
     TableNotFoundError,
 )
 from delta_core.expressions import to_expression
-from delta_core.expressions.ast import Call, Column, Expression, FileStatistic, all_of, any_of
+from delta_core.expressions.ast import NUM_RECORDS, Call, Column, Expression, all_of, any_of
 from delta_core.expressions.ast import Literal as Constant
 from delta_core.kernels import compute as pc
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.operations.create import given_properties, partition_columns, stage_definition
-from delta_core.operations.rewrite import carried_columns, rewrite_rows, selects_partitions, write_change_rows
+from delta_core.operations.rewrite import (
+    carried_columns,
+    not_selected,
+    rewrite_rows,
+    selects_partitions,
+    write_change_rows,
+)
 from delta_core.plugins.rules import RowCheck
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.schema_merge import merge_schemas
-from delta_core.protocol.types import PrimitiveType, StructType
+from delta_core.protocol.types import StructType
 from delta_core.scan.scan import Scan
 from delta_core.snapshot import Snapshot, TableContext
 from delta_core.write.files import Written, write_files
 from delta_core.write.plan import WritePlan
 from delta_core.write.source import open_source
 
-__all__ = ["Replaced", "TableWrite", "WriteOptions", "live_rows", "run_write", "write_table"]
+__all__ = ["Replaced", "TableWrite", "WriteOptions", "has_transactions", "live_rows", "run_write", "write_table"]
 
 Mode = Literal["error", "append", "overwrite", "ignore"]
-_NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 #: Partitions that a conflict check names one by one; of more, all files count as read.
 _MAX_PARTITIONS_READ = 200
 
@@ -153,7 +158,7 @@ def run_write(
             "Use mode append, overwrite or ignore.",
             path=context.log.uri,
         )
-    if base is not None and (options.mode == "ignore" or _is_known(base, options.transactions)):
+    if base is not None and (options.mode == "ignore" or has_transactions(base, options.transactions)):
         return None
     write = begin(base)
     try:
@@ -178,7 +183,7 @@ def _created_meanwhile(context: TableContext) -> Snapshot | None:
 def _run_on(created: Snapshot, lost: TableWrite, options: WriteOptions) -> CommitResult[Snapshot] | None:
     """Write the rows of a write that was to create a table into the one that another writer created first."""
     try:
-        if options.mode == "ignore" or _is_known(created, options.transactions):
+        if options.mode == "ignore" or has_transactions(created, options.transactions):
             return None
         write = lost.moved_to(created)
         try:
@@ -219,7 +224,8 @@ def _check(options: WriteOptions) -> None:
         )
 
 
-def _is_known(base: Snapshot, transactions: Mapping[str, int]) -> bool:
+def has_transactions(base: Snapshot, transactions: Mapping[str, int]) -> bool:
+    """Return whether a table has these versions of applications, or later ones; False for none."""
     if not transactions:
         return False
     known = base.transactions()
@@ -423,8 +429,7 @@ class TableWrite:
         """Write the rows that the predicate does not select to files of their own; note the others as changes."""
         plan = self.transaction.plan
         carried = carried_columns(plan)
-        others = Call("not", (Call("coalesce", (predicate, Constant(False, PrimitiveType("boolean")))),))
-        kept = base.scan(metadata=tuple(carried), predicate=others, files=files)
+        kept = base.scan(metadata=tuple(carried), predicate=not_selected(predicate), files=files)
         self._stage_kept(self.write_kept(plan, kept, carried))
         if plan.capture is not None:
             new = FileSet.of(self.written[0].adds)
@@ -517,7 +522,7 @@ def live_rows(files: FileSet, table: pa.Table) -> int | None:
     table : pyarrow.Table
         The ``deletionVector`` of each of the files.
     """
-    records, vectors = files.statistics([_NUM_RECORDS]).column(0), table.column("deletionVector")
+    records, vectors = files.statistics([NUM_RECORDS]).column(0), table.column("deletionVector")
     if records.null_count:
         return None
     deleted = 0 if vectors.null_count == len(vectors) else pc.sum(pc.struct_field(vectors, "cardinality")).as_py()

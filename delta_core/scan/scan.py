@@ -23,7 +23,7 @@ from delta_core.errors import (
     UnsupportedOperationError,
     did_you_mean,
 )
-from delta_core.expressions.ast import Expression, FileConstant, FileStatistic, PartitionValue
+from delta_core.expressions.ast import NUM_RECORDS, Expression, FileConstant, PartitionValue
 from delta_core.expressions.filters import to_expression
 from delta_core.expressions.printing import format_sql
 from delta_core.expressions.skipping import SkippingPlan, plan_skipping
@@ -38,7 +38,7 @@ from delta_core.plugins.rules import MetadataColumn
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.protocol.schema import Path
-from delta_core.protocol.types import DataType, PrimitiveType
+from delta_core.protocol.types import DataType
 from delta_core.runtime.processes import cached_property
 from delta_core.scan.apply import CompiledPlan
 from delta_core.scan.file_context import FileContext
@@ -49,7 +49,6 @@ __all__ = ["Scan", "ScanSource"]
 
 _log = logging.getLogger(__name__)
 _PLANNED = [n for n in FILE_COLUMNS if n not in ("stats", "tags", "deletionTimestamp", "extendedFileMetadata")]
-_NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 #: Files whose statistics are queried first if a limit is given.
 _FIRST_FILES = 64
@@ -412,7 +411,7 @@ class _Inputs:
 
     def enough_for(self, limit: int) -> int:
         """Return how many of the files hold a number of rows, as far as statistics report: at least one, if any."""
-        counts = _filled(self._files.statistics([_NUM_RECORDS]).column(0))
+        counts = _filled(self._files.statistics([NUM_RECORDS]).column(0))
         dropped = np.zeros(len(counts), np.int64)
         for _, located in self.vectors.located:
             np.add.at(dropped, int64_values(located.column("file")), _filled(located.column("cardinality")))
@@ -420,7 +419,7 @@ class _Inputs:
 
     def num_physical_rows(self) -> int:
         """Return the rows of all files, from statistics, else from footers."""
-        counts = self._files.statistics([_NUM_RECORDS]).column(0)
+        counts = self._files.statistics([NUM_RECORDS]).column(0)
         known = int(_filled(counts).sum())
         if not counts.null_count:
             return known

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from delta_core.engines.interface import Storage
 from delta_core.errors import CorruptTableError, DataFileError, DataFileNotFoundError
-from delta_core.expressions.ast import FileConstant, FileStatistic, PartitionValue
+from delta_core.expressions.ast import NUM_RECORDS, FileConstant, PartitionValue
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, number_array, values_of
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.files import FileSet, Part
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.plugins.rules import RowSelector
-from delta_core.protocol.types import PrimitiveType
 from delta_core.runtime.processes import cached_property
 from delta_core.scan.plan import LOCATION
 from delta_core.scan.scan import Scan, decode_paths
@@ -26,7 +25,6 @@ from delta_core.scan.vectors import locate, read_row_sets
 
 __all__ = ["PlannedFiles", "Rows", "check_rows", "hadoop_path", "root_of"]
 
-_NUM_RECORDS = FileStatistic("numRecords", (), PrimitiveType("long"))
 #: Vectors decoded at a time.
 _WINDOW = 2048
 #: Hadoop's file systems by the schemes that other libraries use.
@@ -157,7 +155,7 @@ class PlannedFiles:
     def num_records(self) -> pa.Array:
         """Physical rows of the files that have a vector, in their order, by statistics, null if unknown."""
         chosen = _choose(self.files, self.with_vector)
-        return chosen.statistics([_NUM_RECORDS]).column(0).combine_chunks()
+        return chosen.statistics([NUM_RECORDS]).column(0).combine_chunks()
 
     @property
     def keeps(self) -> bool:
