@@ -58,8 +58,7 @@ def test_table_is_created_appended_to_overwritten_and_read_at_each_version(serve
     options = dict(server.options)
     with pytest.raises(TableNotFoundError, match="No Delta table at") as caught:
         DeltaTable(server.bucket, storage_options=options)
-    if server.bucket.startswith("s3"):
-        assert "The store has nothing at this place" in str(caught.value)
+    assert "The store has nothing at this place" in str(caught.value)
     write_deltalake(server.bucket, rows(0), partition_by=["kind"], storage_options=options)
     table = DeltaTable(server.bucket, storage_options=options)
     write_deltalake(table, rows(10), mode="append")
@@ -73,6 +72,14 @@ def test_table_is_created_appended_to_overwritten_and_read_at_each_version(serve
     stale = DeltaTable(server.bucket, version=1, storage_options=options)
     stale.update_incremental()
     assert stale.version() == 3
+
+
+def test_place_with_data_but_no_log_is_named_as_such(server: Server) -> None:
+    options = dict(server.options)
+    storage = open_storage(server.bucket, server.options)
+    storage.put("p=1/a.parquet", b"PAR1")
+    with pytest.raises(TableNotFoundError, match="has no _delta_log; 1 Parquet file is below it"):
+        DeltaTable(server.bucket, storage_options=options)
 
 
 def test_checkpoints_on_a_server_are_read_back(server: Server) -> None:

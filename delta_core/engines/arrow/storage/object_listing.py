@@ -29,11 +29,10 @@ def lister(filesystem: Any) -> Lister | None:
 
 def first_keys(filesystem: Any, key: str, limit: int) -> list[str] | None:
     """Return some files' paths below a directory, relative to it, at most ``limit``; None if that may cost many calls."""
-    if lister(filesystem) is _s3:
+    function = lister(filesystem)
+    if function is not None:
         bucket, prefix = _place(key)
-        extra = getattr(filesystem, "req_kw", {})
-        page = filesystem.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, MaxKeys=limit, **extra)
-        return [o["Key"][len(prefix) :] for o in page.get("Contents", ())]
+        return [name[len(prefix) :] for name in _FIRST[function](filesystem, bucket, prefix, limit)]
     if "memory" in filesystem.protocol:
         root = key.rstrip("/") + "/"
         return sorted(name[len(root) :] for name in filesystem.find(key))[:limit]
@@ -46,7 +45,7 @@ def _listing(found: list[Entry], start: str) -> Listing:
 
 
 def _place(key: str) -> tuple[str, str]:
-    """Return bucket and prefix of a directory on S3."""
+    """Return bucket (or container) and prefix of a directory."""
     bucket, _, directory = key.strip("/").partition("/")
     return bucket, f"{directory}/" if directory else ""
 
@@ -78,8 +77,7 @@ def _just_below(start: str) -> str:
 def _gcs(filesystem: Any, key: str, start: str) -> Listing:
     from fsspec.asyn import sync
 
-    bucket, _, directory = key.partition("/")
-    prefix = f"{directory}/" if directory else ""
+    bucket, prefix = _place(key)
 
     async def pages() -> list[Entry]:
         found: list[Entry] = []
@@ -110,8 +108,7 @@ def _gcs(filesystem: Any, key: str, start: str) -> Listing:
 def _azure(filesystem: Any, key: str, start: str) -> Listing:
     from fsspec.asyn import sync
 
-    container, _, directory = key.partition("/")
-    prefix = f"{directory}/" if directory else ""
+    container, prefix = _place(key)
 
     async def walk(client: Any, **asked: str) -> list[Entry]:
         blobs: AsyncIterator[Any] = client.walk_blobs(name_starts_with=prefix or None, delimiter="/", **asked)
@@ -132,6 +129,42 @@ def _azure(filesystem: Any, key: str, start: str) -> Listing:
             return await walk(client)
 
     return _listing(sync(filesystem.loop, found), start)
+
+
+def _first_of_s3(filesystem: Any, bucket: str, prefix: str, limit: int) -> list[str]:
+    extra = getattr(filesystem, "req_kw", {})
+    page = filesystem.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, MaxKeys=limit, **extra)
+    return [o["Key"] for o in page.get("Contents", ())]
+
+
+def _first_of_gcs(filesystem: Any, bucket: str, prefix: str, limit: int) -> list[str]:
+    from fsspec.asyn import sync
+
+    asked = {"prefix": prefix or None, "maxResults": limit, "json_out": True, "fields": "items(name)"}
+    page = sync(filesystem.loop, filesystem._call, "GET", "b/{}/o", bucket, **asked)
+    return [o["name"] for o in page.get("items", ())]
+
+
+def _first_of_azure(filesystem: Any, container: str, prefix: str, limit: int) -> list[str]:
+    from fsspec.asyn import sync
+
+    async def names() -> list[str]:
+        async with filesystem.service_client.get_container_client(container=container) as client:
+            pages = client.list_blob_names(name_starts_with=prefix or None, results_per_page=limit).by_page()
+            async for page in pages:
+                return [name async for name in page]
+            return []
+
+    found: list[str] = sync(filesystem.loop, names)
+    return found
+
+
+#: What returns the first keys below a prefix in one call, by the function that lists the store.
+_FIRST: dict[Lister, Callable[[Any, str, str, int], list[str]]] = {
+    _s3: _first_of_s3,
+    _gcs: _first_of_gcs,
+    _azure: _first_of_azure,
+}
 
 
 def _tag(found: object) -> str:
