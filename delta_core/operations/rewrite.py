@@ -12,14 +12,14 @@ from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.types import PrimitiveType
 from delta_core.scan.scan import Scan
 from delta_core.write.files import Written, write_change_files, write_files
-from delta_core.write.plan import WritePlan
+from delta_core.write.plan import Origin, WritePlan
 
-__all__ = ["carried_columns", "not_selected", "rewrite_rows", "selects_partitions", "write_change_rows"]
+__all__ = ["carried_columns", "not_selected", "relations_of", "rewrite_rows", "selects_partitions", "write_change_rows"]
 
 
-def carried_columns(plan: WritePlan) -> dict[str, str]:
-    """Return the hidden columns that a rewrite carries over: metadata column of a scan to the hidden column's name."""
-    return {h.carries: h.name for h in plan.hidden if h.on_rewrite == "carry" and h.carries}
+def carried_columns(plan: WritePlan, origin: Origin = "moved") -> dict[str, str]:
+    """Return the hidden columns that rows carry along: metadata column of a scan to the hidden column's name."""
+    return {h.carries: h.name for h in plan.carried(origin)}
 
 
 def not_selected(predicate: Expression) -> Expression:
@@ -44,11 +44,11 @@ def rewrite_rows(
     UnsupportedOperationError
         If the engine has no relations.
     """
-    relations = _relations(engine)
+    relations = relations_of(engine)
     kept = relations.scan(rows)
     names: list[tuple[str, Expression]] = [(carried.get(n, n), Column((n,))) for n in kept.schema.names]
     reader = relations.stream(relations.select(kept, names))
-    return write_files(engine, plan, reader, moved=True, properties=properties)
+    return write_files(engine, plan, reader, origin="moved", properties=properties)
 
 
 def write_change_rows(engine: Engine, plan: WritePlan, changes: Sequence[tuple[Scan, str]]) -> Written:
@@ -60,7 +60,7 @@ def write_change_rows(engine: Engine, plan: WritePlan, changes: Sequence[tuple[S
         If the engine has no relations.
     """
     assert plan.capture is not None
-    relations, name = _relations(engine), plan.capture.change_column
+    relations, name = relations_of(engine), plan.capture.change_column
     parts = []
     for scan, kind in changes:
         rows = relations.scan(scan)
@@ -75,7 +75,8 @@ def selects_partitions(predicate: Expression, partition_columns: Sequence[str]) 
     return all(isinstance(leaf, Column) and leaf.path[0].lower() in names for leaf in leaves(predicate))
 
 
-def _relations(engine: Engine) -> Relations:
+def relations_of(engine: Engine) -> Relations:
+    """Return the engine's relations; UnsupportedOperationError if it has none."""
     if engine.relations is None:
         raise UnsupportedOperationError(
             f"Engine {engine.name} can't rewrite rows: it has no relations. Open the table with engine='arrow'."

@@ -135,6 +135,9 @@ class HiddenColumn(Struct, frozen=True):
         Of rows that are moved to another file: ``carry`` their values along, or ``recompute`` them.
     carries : str
         With ``carry``: the metadata column that returns the values; rows that are moved without it are rejected.
+    on_update : str
+        Of carried values, for rows that get new values in some columns: ``carry`` them along too, or ``clear`` them, so
+        that these rows have what new rows have. Values that are recomputed are computed from the new values.
     """
 
     feature: str
@@ -144,6 +147,7 @@ class HiddenColumn(Struct, frozen=True):
     on_rewrite: Literal["carry", "recompute"] = "carry"
     field_id: int | None = None
     carries: str = ""
+    on_update: Literal["carry", "clear"] = "carry"
 
 
 class RowCheck(Struct, frozen=True):

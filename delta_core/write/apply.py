@@ -45,7 +45,7 @@ from delta_core.write.convert import Convert, conversion
 from delta_core.write.layout import FileColumn, arrow_type, file_columns
 from delta_core.write.partition_text import empty_is_null
 from delta_core.write.partitions import Partitions
-from delta_core.write.plan import WritePlan
+from delta_core.write.plan import Origin, WritePlan
 from delta_core.write.schema_checks import schema_checks
 
 __all__ = ["PrepareRows"]
@@ -61,11 +61,9 @@ class PrepareRows:
     ----------
     schema : pyarrow.Schema
         Of the rows that will come; columns are matched by name, ignoring case.
-    changes : bool
-        Whether these are change rows: they were filled and checked when they were written, and the column of the
-        table's `ChangeCapture` goes into the files.
-    moved : bool
-        Whether these are rows of the table, moved to other files: they were filled and checked when they came.
+    origin : str
+        Where the rows come from. Change rows bring the column of the table's `ChangeCapture`, moved and updated ones the
+        hidden columns of `WritePlan.carried`.
     task : (int, int)
         What `TaskIndex` and `TaskCount` are; `TaskRow` counts the rows of the whole write.
 
@@ -92,11 +90,10 @@ class PrepareRows:
         schema: pa.Schema,
         evaluator: Evaluator,
         *,
-        changes: bool = False,
-        moved: bool = False,
+        origin: Origin = "new",
         task: tuple[int, int] = (0, 1),
     ) -> None:
-        self._compiled = compiled = _compiled_rows(plan, schema, evaluator, changes, moved)
+        self._compiled = compiled = _compiled_rows(plan, schema, evaluator, origin)
         self._task = pa.scalar(task[0], pa.int64()), pa.scalar(task[1], pa.int64())
         self.schema = compiled.schema
         self.partitions = Partitions(compiled.partition_columns)
@@ -178,13 +175,14 @@ class _CompiledRows:
     The arguments are those of `PrepareRows`.
     """
 
-    def __init__(self, plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, changes: bool, moved: bool) -> None:
+    def __init__(self, plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, origin: Origin) -> None:
         self.plan = plan
         self.given_schema = schema
         self.evaluator = evaluator
         table = plan.table
         self.types = {f.name: arrow_type(f.type, table.types) for f in table.schema}
-        extra = {r.name: arrow_type(r.type, table.types) for r in plan.hidden if r.on_rewrite == "carry"}
+        changes = origin == "changes"
+        extra = {r.name: arrow_type(r.type, table.types) for r in plan.carried(origin)}
         if changes and plan.capture is not None:
             extra[plan.capture.change_column] = pa.string()
         given = _match(schema, {**self.types, **extra})
@@ -195,7 +193,7 @@ class _CompiledRows:
         # no file holds them, but values that are lost with them are rejected all the same
         self.void = [n for n, t in self.types.items() if n in given and pa.types.is_null(t)]
         build = partial(_compile, plan, evaluator, {**self.types, **{n: extra[n] for n in self._carried}})
-        old = changes or moved
+        old = origin in ("changes", "moved")
         fills = () if old else [r for r in plan.fills if r.when != "absent" or r.column[0] not in given]
         self.fills = []
         for r in fills:
@@ -204,19 +202,20 @@ class _CompiledRows:
                 self.fills.append((r, build(r.expression)))
         self.schema_checks = {} if old else schema_checks(table.schema)
         if not old:
-            self._check_given(given)
+            self._check_given(given, origin)
         checks = () if old else [c for c in plan.checks if c.given is None or c.given[0] in given]
         self.checks = [(c, build(c.expression)) for c in checks]
-        self._left_out = frozenset(r.name for r in plan.hidden if changes or self._is_empty(r, moved))
+        self._left_out = frozenset(r.name for r in plan.hidden if changes or self._is_empty(r, origin))
         made = [r for r in plan.hidden if r.name not in self._left_out | self._carried]
         self.hidden = {r.name: build(r.expression) for r in made}
         self.columns = self._file_columns(changes)
         self.schema = pa.schema([c.field for c in self.columns])
         self.partition_columns = _partition_columns(plan)
 
-    def _check_given(self, given: Mapping[str, int]) -> None:
+    def _check_given(self, given: Mapping[str, int], origin: Origin) -> None:
         """Reject rows that contain what only the table may fill, or lack what nothing fills."""
-        refused = next((r for r in self.plan.fills if r.exclusive and r.column[0] in given), None)
+        exclusive = [r for r in self.plan.fills if r.exclusive and origin == "new"]
+        refused = next((r for r in exclusive if r.column[0] in given), None)
         if refused is not None:
             raise SchemaMismatchError(
                 f"The rows have a column {refused.column[0]}, whose values come from the table alone ({refused.feature}). "
@@ -233,13 +232,13 @@ class _CompiledRows:
                 column=missing[0],
             )
 
-    def _is_empty(self, rule: HiddenColumn, moved: bool) -> bool:
+    def _is_empty(self, rule: HiddenColumn, origin: Origin) -> bool:
         """Whether a hidden column would hold nulls only: nothing is carried and nothing computed."""
         if rule.name in self._carried or rule.expression != Literal(None, rule.type):
             return False
-        if moved and rule.carries:
+        if origin in ("moved", "updated") and rule in self.plan.carried(origin):
             raise InvalidArgumentError(
-                f"Rows of the table are moved without {rule.carries}, which {rule.feature} keeps. Read them with that "
+                f"Rows of the table are {origin} without {rule.carries}, which {rule.feature} keeps. Read them with that "
                 f"metadata column and name it {rule.name!r}.",
                 feature=rule.feature,
                 column=rule.carries,
@@ -254,16 +253,13 @@ class _CompiledRows:
         return (*columns, FileColumn(name, pa.field(name, pa.string()), pa.string()))
 
 
-def _compiled_rows(
-    plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, changes: bool, moved: bool
-) -> _CompiledRows:
+def _compiled_rows(plan: WritePlan, schema: pa.Schema, evaluator: Evaluator, origin: Origin) -> _CompiledRows:
     """Return the plan compiled for rows of a schema; what an earlier write of such rows compiled serves again."""
-    how = (changes, moved)
-    known: _CompiledRows | None = plan.compiled.get(how)
+    known: _CompiledRows | None = plan.compiled.get(origin)
     if known is not None and known.evaluator is evaluator and known.given_schema.equals(schema, check_metadata=True):
         return known
-    made = _CompiledRows(plan, schema, evaluator, changes, moved)
-    plan.compiled[how] = made
+    made = _CompiledRows(plan, schema, evaluator, origin)
+    plan.compiled[origin] = made
     return made
 
 

@@ -23,7 +23,7 @@ from delta_core.write.layout import file_columns
 from delta_core.write.names import CHANGE_DIRECTORY, encode_path, file_name, partition_directory, random_prefix
 from delta_core.write.partition_text import format_partition_values
 from delta_core.write.partitions import Key
-from delta_core.write.plan import WritePlan
+from delta_core.write.plan import Origin, WritePlan
 from delta_core.write.properties import target_file_size, writer_properties
 from delta_core.write.source import open_source
 from delta_core.write.stats import statistics_json
@@ -75,7 +75,7 @@ def write_files(
     properties: WriterProperties | None = None,
     target_size: int | None = None,
     data_change: bool = True,
-    moved: bool = False,
+    origin: Origin = "new",
     task_index: int = 0,
     num_tasks: int = 1,
 ) -> Written:
@@ -91,9 +91,8 @@ def write_files(
         Bytes of a file; else ``delta.targetFileSize``.
     data_change : bool
         False for files that hold rows which the table has already.
-    moved : bool
-        Whether the rows are the table's own, moved to other files by a change of their neighbours: nothing is filled or
-        checked again. Files that change no data hold such rows only.
+    origin : str
+        Where the rows come from. Files that change no data hold ``moved`` rows only.
     task_index, num_tasks : int
         Which of how many writes of one transaction this is, for expressions over `TaskIndex` and `TaskCount`.
 
@@ -109,8 +108,8 @@ def write_files(
             f"Found task_index={task_index} of num_tasks={num_tasks}, expected 0 to {num_tasks - 1}."
         )
     source = open_source(data)
-    old = moved or not data_change
-    prepare = PrepareRows(plan, source.schema, engine.evaluator, moved=old, task=(task_index, num_tasks))
+    own: Origin = origin if data_change else "moved"
+    prepare = PrepareRows(plan, source.schema, engine.evaluator, origin=own, task=(task_index, num_tasks))
     chosen = _physical_properties(plan, writer_properties(plan.table, properties))
     size = target_file_size(plan.table, target_size)
     found = _write(engine, plan, prepare, source, chosen, size, plan.statistics, "")
@@ -142,7 +141,7 @@ def write_change_files(
     if plan.capture is None:
         raise InvalidArgumentError("The table has no feature active that keeps change files.")
     source = open_source(data)
-    prepare = PrepareRows(plan, source.schema, engine.evaluator, changes=True)
+    prepare = PrepareRows(plan, source.schema, engine.evaluator, origin="changes")
     chosen = _physical_properties(plan, writer_properties(plan.table, properties))
     size = target_file_size(plan.table, target_size)
     found = _write(engine, plan, prepare, source, chosen, size, (), CHANGE_DIRECTORY)

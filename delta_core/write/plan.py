@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.errors import ColumnNotFoundError, HookContractError, PluginConflictError
+from delta_core.errors import ColumnNotFoundError, HookContractError, PluginConflictError, SchemaMismatchError
 from delta_core.expressions.ast import Cast, Column, Expression, PhysicalColumn, leaves
 from delta_core.expressions.binding import bind_rule, bind_typed
 from delta_core.expressions.coercion import same_type, spark_name
@@ -34,7 +34,13 @@ from delta_core.protocol.schema import Path, find, format_path
 from delta_core.protocol.types import DataType, PrimitiveType
 from delta_core.runtime.processes import cached_property
 
-__all__ = ["WritePlan", "plan_write"]
+__all__ = ["Origin", "WritePlan", "plan_write"]
+
+#: Where written rows come from. ``new``: from the user, so that columns are filled and rows checked. ``moved``: rows of
+#: the table for other files, neither filled nor checked again. ``updated``: rows of the table with new values in some
+#: columns; checked like new ones, but the table's own values are accepted in columns that only the table may fill.
+#: ``changes``: rows for change files, which were filled and checked when they were written.
+Origin = Literal["new", "moved", "updated", "changes"]
 
 _NOTHING = FileRequirement("")
 R = TypeVar("R")
@@ -76,6 +82,34 @@ class WritePlan(Struct, frozen=True, dict=True):
     def compiled(self) -> dict[Any, Any]:
         """What writes compiled of the plan, for those after them; no other plan has it, nor does a pickled one."""
         return {}
+
+    @cached_property
+    def computed(self) -> tuple[str, ...]:
+        """The columns that are computed from others: updated rows leave them out unless they are assigned."""
+        return tuple(r.column[0] for r in self.fills if any(isinstance(leaf, Column) for leaf in leaves(r.expression)))
+
+    def check_assigned(self, columns: Iterable[str]) -> None:
+        """Reject new values for columns that only the table may fill.
+
+        Raises
+        ------
+        SchemaMismatchError
+            The message names the column and the feature.
+        """
+        exclusive = {r.column[0]: r.feature for r in self.fills if r.exclusive}
+        for name in columns:
+            if name in exclusive:
+                raise SchemaMismatchError(
+                    f"Column {name} can't be assigned: its values come from the table alone ({exclusive[name]}). Leave it "
+                    "out of the assignments.",
+                    column=name,
+                    feature=exclusive[name],
+                )
+
+    def carried(self, origin: Origin) -> tuple[HiddenColumn, ...]:
+        """Return the hidden columns that rows of an origin bring along."""
+        on_move = tuple(r for r in self.hidden if r.on_rewrite == "carry")
+        return tuple(r for r in on_move if r.on_update == "carry") if origin == "updated" else on_move
 
     def serves(self, table: TableState, operation: str, rules: Sequence[WriteRule]) -> bool:
         """Whether this is the plan of a later version too: nothing changed that it is made of.
@@ -218,6 +252,8 @@ def _check_carried(rule: HiddenColumn, readers: Sequence[ReadRule]) -> None:
     """Reject a rule under which rows that only move would lose their values."""
     if rule.on_rewrite not in ("carry", "recompute"):
         raise _broken(rule, f"has on_rewrite={rule.on_rewrite!r}, expected 'carry' or 'recompute'")
+    if rule.on_update not in ("carry", "clear"):
+        raise _broken(rule, f"has on_update={rule.on_update!r}, expected 'carry' or 'clear'")
     if (rule.on_rewrite == "carry") != bool(rule.carries):
         raise _broken(
             rule,

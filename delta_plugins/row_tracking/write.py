@@ -126,12 +126,20 @@ def _mark(table: TableState) -> int:
 def hidden_columns(table: TableState) -> Iterable[HiddenColumn]:
     """Return the columns that hold ids and versions of rows which were moved here."""
     numbers = _FIELD_IDS if table.is_active("icebergCompatV3") else {}
-    carried = {ROW_ID_COLUMN: "_row_id", COMMIT_VERSION_COLUMN: "_row_commit_version"}
-    for key, source in carried.items():
-        name = table.property(key)
-        if name:
-            nothing = Literal(None, _LONG)
-            yield HiddenColumn(NAME, name, _LONG, nothing, field_id=numbers.get(key), carries=source)
+    nothing = Literal(None, _LONG)
+    if name := table.property(ROW_ID_COLUMN):
+        yield HiddenColumn(NAME, name, _LONG, nothing, field_id=numbers.get(ROW_ID_COLUMN), carries="_row_id")
+    if name := table.property(COMMIT_VERSION_COLUMN):
+        # a row that changes gets the version of the commit that changes it
+        yield HiddenColumn(
+            NAME,
+            name,
+            _LONG,
+            nothing,
+            field_id=numbers.get(COMMIT_VERSION_COLUMN),
+            carries="_row_commit_version",
+            on_update="clear",
+        )
 
 
 def with_column_names(metadata: Metadata, previous: TableState | None) -> Metadata:

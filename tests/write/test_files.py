@@ -411,9 +411,56 @@ def test_hidden_column_lies_in_files_that_hold_values_of_it_and_not_in_rows(make
 def test_moved_rows_without_what_is_carried_are_rejected(make: Make) -> None:
     carried = HiddenColumn("asking", "_hidden-1", LONG, Literal(None, LONG), carries="_mark")
     table = make({"id": "long"}, carried, MARK)
-    snapshot, _ = append(table, pa.table({"id": [1], "_hidden-1": [10]}), moved=True)
+    snapshot, _ = append(table, pa.table({"id": [1], "_hidden-1": [10]}), origin="moved")
     with pytest.raises(InvalidArgumentError, match="without _mark"):
-        append(snapshot, pa.table({"id": [1]}), moved=True)
+        append(snapshot, pa.table({"id": [1]}), origin="moved")
+
+
+def test_updated_rows_carry_hidden_columns_unless_updates_clear_them(make: Make) -> None:
+    kept = HiddenColumn("asking", "_hidden-1", LONG, Literal(None, LONG), carries="_mark")
+    cleared = HiddenColumn("asking", "_hidden-2", LONG, Literal(None, LONG), carries="_since", on_update="clear")
+    since = MetadataColumn("asking", "_since", LONG, PhysicalColumn("_hidden-2", LONG))
+    table = make({"id": "long"}, kept, cleared, MARK, since)
+    snapshot, written = append(table, pa.table({"id": [1], "_hidden-1": [10]}), origin="updated")
+    assert parquet(snapshot, written).read().to_pydict() == {"id": [1], "_hidden-1": [10]}
+    with pytest.raises(InvalidArgumentError, match="updated without _mark"):
+        append(snapshot, pa.table({"id": [1]}), origin="updated")
+    with pytest.raises(SchemaMismatchError, match="_hidden-2"):
+        append(snapshot, pa.table({"id": [1], "_hidden-1": [10], "_hidden-2": [3]}), origin="updated")
+
+
+def test_updated_rows_are_checked_and_their_computed_columns_computed_again(make: Make) -> None:
+    schema = {
+        "type": "struct",
+        "fields": [
+            {"name": "id", "type": "long", "nullable": False, "metadata": {}},
+            {"name": "twice", "type": "long", **NULLABLE},
+            {"name": "own", "type": "long", **NULLABLE},
+        ],
+    }
+    twice = Call("*", (column("id"), Literal(2, LONG)))
+    fills = (
+        FillColumn("asking", ("twice",), twice),
+        FillColumn("asking", ("own",), TaskRow(), exclusive=True, report_bounds=True),
+    )
+    positive = RowCheck("asking", "positive", Call(">", (column("id"), Literal(0, LONG))))
+    same = RowCheck("asking", "same", Call("<=>", (column("twice"), twice)), given=("twice",))
+    table = make(schema, *fills, positive, same)
+    plan = plan_write(table.state, table.plugins, "UPDATE")
+    assert plan.computed == ("twice",)
+    with pytest.raises(SchemaMismatchError, match="own can't be assigned"):
+        plan.check_assigned(["id", "own"])
+    snapshot, written = append(table, pa.table({"id": [4], "own": [7]}), origin="updated")
+    assert (rows(snapshot), written.reported) == ([{"id": 4, "twice": 8, "own": 7}], {})
+    for wrong, name in (
+        ({"id": [-1], "own": [7]}, "positive"),
+        ({"id": [4], "twice": [9], "own": [7]}, "same"),
+        ({"id": pa.array([None], pa.int64()), "own": [7]}, "NOT NULL id"),
+    ):
+        with pytest.raises(ConstraintViolationError, match=name):
+            append(snapshot, pa.table(wrong), origin="updated")
+    moved = pa.table({"id": [-1], "twice": [0], "own": [7]})
+    assert append(snapshot, moved, origin="moved")[1].num_rows == 1
 
 
 def test_hidden_column_is_recomputed_from_others(make: Make) -> None:

@@ -88,6 +88,7 @@ def test_hidden_column_that_is_carried_by_a_metadata_column_of_its_type_is_taken
         (replace(HIDDEN, carries=""), MARK, "'carry' needs the metadata column"),
         (replace(HIDDEN, on_rewrite="recompute"), MARK, "'recompute' takes none"),
         (replace(HIDDEN, on_rewrite="keep"), MARK, "expected 'carry' or 'recompute'"),
+        (replace(HIDDEN, on_update="keep"), MARK, "expected 'carry' or 'clear'"),
         (replace(HIDDEN, carries="_other"), MARK, "no read rule returns as a metadata column; there are: _mark"),
         (HIDDEN, replace(MARK, type=PrimitiveType("string")), "which is of type STRING"),
         (replace(HIDDEN, type=PrimitiveType("integer")), MARK, "which is of type BIGINT"),

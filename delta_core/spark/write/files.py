@@ -26,7 +26,7 @@ from delta_core.write.files import Written, describe_files
 from delta_core.write.layout import file_columns
 from delta_core.write.names import CHANGE_DIRECTORY, HIVE_NULL, encode_path, random_prefix
 from delta_core.write.partition_text import format_partition_values
-from delta_core.write.plan import WritePlan
+from delta_core.write.plan import Origin, WritePlan
 from delta_core.write.properties import writer_properties
 
 __all__ = ["FrameOptions", "FrameWritten", "write_frame"]
@@ -71,14 +71,13 @@ def write_frame(
     options: FrameOptions,
     *,
     data_change: bool = True,
-    moved: bool = False,
-    changes: bool = False,
+    origin: Origin = "new",
 ) -> Written:
     """Write rows as data files (or change files) of a table, in one Spark job; no rows make no file.
 
     Parameters
     ----------
-    kept, changes : bool
+    origin : str
         As of `write.apply.PrepareRows`.
 
     Raises
@@ -89,7 +88,8 @@ def write_frame(
         The job failed otherwise. Whatever was written is deleted.
     """
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
-    prepared = physical_rows(engine, plan, rows, zone, moved=moved, changes=changes, plain=options.plain)
+    prepared = physical_rows(engine, plan, rows, zone, origin=origin, plain=options.plain)
+    changes = origin == "changes"
     job = Job(spark, engine.storage, _directory(plan, changes), _parquet_options(plan, options), options.plain)
     optimize = plan.table.flag("delta.autoOptimize.optimizeWrite") if options.optimize is None else options.optimize
     frame = _balanced(prepared) if optimize or prepared.is_scattered else prepared.frame

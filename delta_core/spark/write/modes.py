@@ -16,6 +16,7 @@ from delta_core.errors import DeltaError, InvalidArgumentError, SchemaMismatchEr
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.printing import quote_name
 from delta_core.log.files import FileSet
+from delta_core.operations.rewrite import carried_columns
 from delta_core.operations.write import Replaced, TableWrite, WriteOptions, live_rows, run_write
 from delta_core.protocol.types import StructType
 from delta_core.scan.scan import Scan, decode_paths
@@ -26,7 +27,7 @@ from delta_core.spark.types import spark_schema
 from delta_core.spark.write.files import FrameOptions, write_frame
 from delta_core.spark.write.rows import given_schema
 from delta_core.write.files import Written
-from delta_core.write.plan import WritePlan
+from delta_core.write.plan import Origin, WritePlan
 
 __all__ = ["FrameWriteOptions", "write_rows"]
 
@@ -122,7 +123,7 @@ class _FrameWrite(TableWrite):
     def write_kept(self, plan: WritePlan, rows: Scan, carried: Mapping[str, str]) -> Written:
         """Write rows of the table again, read and written by Spark."""
         found = frame(self.spark, rows)
-        return self._write(plan, _renamed(found, carried), moved=True)
+        return self._write(plan, _renamed(found, carried), origin="moved")
 
     def write_changes(self, plan: WritePlan, changes: Sequence[tuple[Scan, str]]) -> Written:
         """Write change files."""
@@ -135,10 +136,10 @@ class _FrameWrite(TableWrite):
         rows = parts[0]
         for part in parts[1:]:
             rows = rows.unionByName(part)
-        return self._write(plan, rows, changes=True)
+        return self._write(plan, rows, origin="changes")
 
-    def _write(self, plan: WritePlan, rows: DataFrame, **how: bool) -> Written:
-        return write_frame(self.spark, self.engine, plan, rows, self.own.files, **how)
+    def _write(self, plan: WritePlan, rows: DataFrame, origin: Origin = "new", data_change: bool = True) -> Written:
+        return write_frame(self.spark, self.engine, plan, rows, self.own.files, data_change=data_change, origin=origin)
 
     # --- what new rows replace ---
 
@@ -187,10 +188,10 @@ class _FrameWrite(TableWrite):
         removed = self._of_places(base, places)
         touched = FileSet.of(removed)
         self.replaced = Replaced(live_rows(touched, removed))
-        carried = {h.carries: h.name for h in plan.hidden if h.on_rewrite == "carry" and h.carries}
+        carried = carried_columns(plan)
         old = frame(self.spark, base.scan(metadata=tuple(carried), files=touched)).alias("t")
         kept = old.join(source, self._condition(base.schema), "left_anti")
-        self._stage_kept(self._write(plan, _renamed(kept, carried), moved=True))
+        self._stage_kept(self._write(plan, _renamed(kept, carried), origin="moved"))
         if plan.capture is not None:
             every = frame(self.spark, base.scan(files=touched)).alias("t")
             gone = every.join(source, self._condition(base.schema), "left_semi")

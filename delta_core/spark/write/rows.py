@@ -33,7 +33,7 @@ from delta_core.write.apply import PrepareRows
 from delta_core.write.layout import arrow_type
 from delta_core.write.names import HIVE_NULL
 from delta_core.write.partition_text import empty_is_null
-from delta_core.write.plan import WritePlan
+from delta_core.write.plan import Origin, WritePlan
 
 __all__ = ["PhysicalRows", "given_schema", "physical_rows"]
 
@@ -92,14 +92,7 @@ def _given_type(t: DataType) -> DataType:
 
 
 def physical_rows(
-    engine: Engine,
-    plan: WritePlan,
-    rows: DataFrame,
-    zone: str,
-    *,
-    moved: bool = False,
-    changes: bool = False,
-    plain: bool = False,
+    engine: Engine, plan: WritePlan, rows: DataFrame, zone: str, *, origin: Origin = "new", plain: bool = False
 ) -> PhysicalRows:
     """Return rows as a table's files hold them.
 
@@ -107,7 +100,7 @@ def physical_rows(
     ----------
     zone : str
         The session's time zone.
-    kept, changes : bool
+    origin : str
         As of `write.apply.PrepareRows`.
     plain : bool
         Whether to go without Spark's private interfaces.
@@ -119,27 +112,28 @@ def physical_rows(
     UnsupportedExpressionError
         A rule reads timestamps by the session's zone, which is not UTC.
     """
-    return _Preparation(engine, plan, rows, zone, moved, changes, plain).build()
+    return _Preparation(engine, plan, rows, zone, origin, plain).build()
 
 
 class _Preparation:
     def __init__(
-        self, engine: Engine, plan: WritePlan, rows: DataFrame, zone: str, moved: bool, changes: bool, plain: bool
+        self, engine: Engine, plan: WritePlan, rows: DataFrame, zone: str, origin: Origin, plain: bool
     ) -> None:
         table = plan.table
         self._is_plain = plain or not private.is_available(rows.sparkSession)
         self._is_scattered = False
+        changes = origin == "changes"
         self._plan, self._rows, self._zone, self._changes = plan, rows, zone, changes
         self._types = table.types
-        self._old = moved or changes
+        self._old = origin in ("moved", "changes")
         self._fields = {f.name: f for f in table.schema.fields}
         self._empty_is_null = frozenset(empty_is_null(table))
-        self._extra = {r.name: r.type for r in plan.hidden if r.on_rewrite == "carry"}
+        self._extra = {r.name: r.type for r in plan.carried(origin)}
         if changes and plan.capture is not None:
             self._extra[plan.capture.change_column] = PrimitiveType("string")
         found = given_schema(rows)
         # the same rows are taken and rejected as by the Arrow engine
-        self._prepared = PrepareRows(plan, self._arrow_schema(found), engine.evaluator, moved=moved, changes=changes)
+        self._prepared = PrepareRows(plan, self._arrow_schema(found), engine.evaluator, origin=origin)
         lower = {n.lower(): n for n in (*self._fields, *self._extra)}
         self._given = {lower[f.name.lower()]: f for f in found.fields}
 
