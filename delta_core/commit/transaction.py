@@ -46,7 +46,7 @@ from delta_core.errors import (
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.skipping import plan_skipping
 from delta_core.handles.secrets import shown_uri
-from delta_core.kernels.row_set import RowSet
+from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.log.files import FileSet
 from delta_core.log.names import commit_name
 from delta_core.log.timestamps import parse_version
@@ -241,34 +241,37 @@ class Transaction(Generic[Base]):
         """Stage the removal of files as they were read: columns of `intents.REMOVED_FILE`, with ``dvId``."""
         self.intents.removes.append(files)
 
-    def remove_rows(self, file: str | pa.Table, rows: RowSet) -> None:
-        """Stage the removal of rows of one live file.
+    def remove_rows(self, files: str | pa.Table, rows: RowSet | RowSets) -> None:
+        """Stage the removal of rows of live files.
 
         Parameters
         ----------
-        file : str or pyarrow.Table
-            Its path as the log spells it, or its add as it was read: one row with every column of `intents.READ_FILE`.
-        rows : RowSet
-            Physical positions.
+        files : str or pyarrow.Table
+            A file's path as the log spells it, or adds as they were read: rows with every column of `intents.READ_FILE`.
+        rows : RowSet or RowSets
+            Physical positions: a RowSet of one file, RowSets of as many as ``files`` has rows.
 
         Raises
         ------
         InvalidArgumentError
             If the table drops no rows without rewriting files, or has no such file.
         """
-        if not isinstance(rows, RowSet) or not isinstance(file, (str, pa.Table)):
+        sets = RowSets([rows]) if isinstance(rows, RowSet) else rows
+        count = files.num_rows if isinstance(files, pa.Table) else 1
+        if not isinstance(sets, RowSets) or not isinstance(files, (str, pa.Table)) or len(sets) != count:
             raise InvalidArgumentError(
-                f"Found a file as {type(file).__name__} and rows as {type(rows).__name__}; expected a path or the file's row, and "
-                "a RowSet, as delta_core.kernels.row_set.RowSet.from_positions makes it."
+                f"Found files as {type(files).__name__} and rows as {type(rows).__name__}; expected a path and a RowSet, as "
+                "delta_core.kernels.row_set.RowSet.from_positions makes it, or the files' rows and as many RowSets."
             )
         if self.plan.remove_rows is None:
             raise InvalidArgumentError(
                 "The table has no feature active that drops rows without rewriting files: overwrite the rows that stay"
                 f"{self.context.registry.remedies('row_removal')}."
             )
-        if isinstance(file, str) or not set(READ_FILE) <= set(file.column_names):
-            file = self._live_file(file if isinstance(file, str) else file.column("path")[0].as_py())
-        self.intents.row_removals.append(RowRemoval(file, rows))
+        if isinstance(files, str) or not set(READ_FILE) <= set(files.column_names):
+            paths = [files] if isinstance(files, str) else files.column("path").to_pylist()
+            files = pa.concat_tables([self._live_file(path) for path in paths])
+        self.intents.row_removals += [RowRemoval(files.slice(i, 1), own) for i, own in enumerate(sets)]
 
     def _live_file(self, path: str) -> pa.Table:
         if self._live is None:

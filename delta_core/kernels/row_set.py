@@ -7,8 +7,8 @@ held as roaring containers of 65,536 positions each, so memory follows the numbe
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,7 @@ from delta_core.kernels._roaring import Rows
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["RowSet"]
+__all__ = ["RowSet", "RowSets"]
 
 
 class RowSet:
@@ -278,6 +278,70 @@ class RowSet:
             Bit ``i``, least significant first within each word, = row ``c * num_rows + i`` is in the set.
         """
         return self._rows.chunks(num_rows)
+
+
+class RowSets(Sequence[RowSet]):
+    """One set of row positions for each of several files. Immutable.
+
+    Parameters
+    ----------
+    sets : iterable of RowSet
+        In the order of the files.
+    """
+
+    __slots__ = ("_sets",)
+
+    def __init__(self, sets: Iterable[RowSet] = ()) -> None:
+        self._sets = tuple(sets)
+
+    @classmethod
+    def from_positions(cls, count: int, files: ArrayLike, positions: ArrayLike) -> RowSets:
+        """Build the sets of ``count`` files from pairs of a file's number and a position, in any order.
+
+        Parameters
+        ----------
+        files, positions : integer arrays, **shape (n,)**
+            Repeated pairs count once.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For a number that is not below ``count``, and for what `RowSet.from_positions` rejects.
+        """
+        numbers, places = np.asarray(files), np.asarray(positions)
+        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < count:
+            raise InvalidArgumentError(f"found file {numbers.min()} to {numbers.max()} of {count} files")
+        if (numbers[1:] < numbers[:-1]).any():
+            order = np.argsort(numbers, kind="stable")
+            numbers, places = numbers[order], places[order]
+        ends = np.searchsorted(numbers, np.arange(count), side="right")
+        starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])[:count]
+        empty = RowSet.empty()
+        return cls(
+            RowSet.from_positions(places[a:b]) if b > a else empty
+            for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
+        )
+
+    def __len__(self) -> int:
+        return len(self._sets)
+
+    @overload
+    def __getitem__(self, index: int) -> RowSet: ...
+    @overload
+    def __getitem__(self, index: slice) -> RowSets: ...
+    def __getitem__(self, index: int | slice) -> RowSet | RowSets:
+        return RowSets(self._sets[index]) if isinstance(index, slice) else self._sets[index]
+
+    def __or__(self, other: RowSets) -> RowSets:
+        return RowSets(mine | theirs for mine, theirs in zip(self._sets, other._sets, strict=True))
+
+    def cardinalities(self) -> NDArray[np.int64]:
+        """Return the number of positions of each set, int64 of **shape (len,)**."""
+        return np.fromiter(map(len, self._sets), np.int64, len(self._sets))
+
+    def take(self, indices: NDArray[np.integer[Any]]) -> RowSets:
+        """Return the sets of some of the files, in the given order."""
+        return RowSets(self._sets[i] for i in indices.tolist())
 
 
 def _position(value: int) -> int:

@@ -1,0 +1,301 @@
+"""The part that DELETE, UPDATE and MERGE share: rows found, dropped, written again and recorded, in one transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from delta_core.commit.intents import READ_FILE, REMOVED_FILE
+from delta_core.commit.transaction import Transaction
+from delta_core.engines.interface import Relation, Relations
+from delta_core.expressions.ast import NUM_RECORDS, Expression
+from delta_core.expressions.printing import format_sql
+from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import int64_values, is_valid
+from delta_core.kernels.row_set import RowSet, RowSets
+from delta_core.log.files import FileSet
+from delta_core.operations.rewrite import carried_columns, relations_of, rewrite_rows, write_change_rows
+from delta_core.protocol.properties import WriterProperties
+from delta_core.protocol.types import PrimitiveType
+from delta_core.scan.plan import ROW_INDEX
+from delta_core.scan.scan import Scan, decode_paths
+from delta_core.snapshot import Snapshot
+from delta_core.write.files import Written, write_files
+from delta_core.write.plan import Origin
+
+__all__ = ["FILE_NUMBER", "RowChanges", "elapsed_ms", "numbered", "predicate_text"]
+
+#: The column of a scan with the number of the file that a row is in.
+FILE_NUMBER = "__file_number"
+_LONG = PrimitiveType("long")
+#: Positions that are collected before they become row sets, which take less memory.
+_RUN = 4_000_000
+
+
+class RowChanges:
+    """Changes of rows in one transaction.
+
+    First `files` and `positions`, or reads of the caller's own, find rows. Then `drop` (or `drop_files`) removes them from
+    their files, `write_updated` and `write_inserted` write rows, and `write_changes` records all of it if the table keeps
+    change files. `cleanup` deletes what was written if no commit names it.
+
+    Parameters
+    ----------
+    base : Snapshot
+        What is read, in the schema of the transaction's target.
+    properties : WriterProperties, optional
+        Of the files that are written.
+
+    Attributes
+    ----------
+    num_copied, num_updated, num_inserted : int
+        Rows written so far: those of rewritten files that did not change, updated and inserted ones.
+    """
+
+    def __init__(self, base: Snapshot, transaction: Transaction[Snapshot], properties: WriterProperties | None) -> None:
+        self.base = base
+        self.transaction = transaction
+        self.num_copied = self.num_updated = self.num_inserted = 0
+        self._properties = properties
+        self._written: list[Written] = []
+        self._recorded: Written | None = None
+        self._changes: list[tuple[Scan, str]] = []
+        self._removed: list[pa.Table] = []
+        self._vectors = {"Added": 0, "Updated": 0, "Removed": 0}
+
+    @property
+    def relations(self) -> Relations:
+        """The engine's relations.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If the engine has none.
+        """
+        return relations_of(self.base.engine)
+
+    @property
+    def carried(self) -> dict[str, str]:
+        """What updated rows carry along: metadata column of a scan to the column of the rows that are written."""
+        return carried_columns(self.transaction.plan, "updated")
+
+    # --- finding rows ---
+
+    def find(self, predicate: Expression | None) -> tuple[pa.Table, RowSets]:
+        """Return the files with rows for which a predicate is true, and these rows; both count as read."""
+        files = self.files(predicate)
+        rows = self.positions(files, predicate)
+        touched = np.flatnonzero(rows.cardinalities())
+        files, rows = files.take(pa.array(touched)), rows.take(touched)
+        self.transaction.read(predicate, files)
+        return files, rows
+
+    def files(self, predicate: Expression | None) -> pa.Table:
+        """Return the files that may hold rows for which a predicate is true, with all columns that changes need."""
+        fields = [f.name for f in self.base.action_fields if f.action == "add"]
+        return self.base.scan(predicate=predicate).file_set.columns([*READ_FILE, *fields])
+
+    def positions(self, files: pa.Table, predicate: Expression | None) -> RowSets:
+        """Return the physical positions, in each of some files, of the rows for which a predicate is true.
+
+        Only the columns that the predicate uses are read.
+        """
+        found = RowSets.from_positions(files.num_rows, np.empty(0, np.int64), np.empty(0, np.int64))
+        if not files.num_rows:
+            return found
+        scan = self.base.scan(
+            columns=[],
+            metadata=(ROW_INDEX,),
+            predicate=predicate,
+            files=numbered(files),
+            constants={FILE_NUMBER: (FILE_NUMBER, _LONG)},
+        )
+        run: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        held = 0
+        for batch in scan.batches():
+            run.append((int64_values(batch.column(FILE_NUMBER)), int64_values(batch.column(ROW_INDEX))))
+            held += batch.num_rows
+            if held > _RUN:
+                found, run, held = found | _row_sets(files.num_rows, run), [], 0
+        return found | _row_sets(files.num_rows, run) if run else found
+
+    def rows(self, files: pa.Table, rows: RowSets | None, columns: Sequence[str] | None = None) -> Scan:
+        """Return a scan of rows by position (None: of all rows), with the metadata columns of `carried`."""
+        return self.base.scan(columns, metadata=tuple(self.carried), files=_only(files, rows))
+
+    # --- dropping rows ---
+
+    def drop(self, files: pa.Table, deleted: RowSets | None = None, updated: RowSets | None = None) -> None:
+        """Drop rows of files: by deletion vectors, or by writing the other rows again.
+
+        Parameters
+        ----------
+        files : pyarrow.Table
+            As `files` returns them.
+        deleted, updated : RowSets, optional
+            Positions in each of the files. Updated rows are written again by `write_updated`.
+
+        Notes
+        -----
+        Files without rows to drop stay as they are; those without further rows are removed.
+        """
+        rows = deleted if updated is None else updated if deleted is None else deleted | updated
+        if rows is None:
+            return
+        for some, kind in ((deleted, "delete"), (updated, "update_preimage")):
+            if some is not None:
+                self._record(files, some, kind)
+        touched = np.flatnonzero(rows.cardinalities())
+        if len(touched) < files.num_rows:
+            files, rows = files.take(pa.array(touched)), rows.take(touched)
+        counts = FileSet.of(files).statistics([NUM_RECORDS]).column(0).combine_chunks()
+        # a vector needs the file's number of rows beside it
+        by_vector = is_valid(counts) & (self.transaction.plan.remove_rows is not None)
+        chosen, others = np.flatnonzero(by_vector), np.flatnonzero(~by_vector)
+        if len(chosen):
+            self._drop_by_vector(files.take(pa.array(chosen)), rows.take(chosen), int64_values(counts)[chosen])
+        if len(others):
+            self._rewrite(files.take(pa.array(others)), rows.take(others))
+
+    def drop_files(self, files: pa.Table, updated: bool = False) -> None:
+        """Remove whole files; ``updated``: their rows are written again by `write_updated`."""
+        if updated:
+            self._record(files, None, "update_preimage")
+        self._remove(files)
+
+    def _drop_by_vector(self, files: pa.Table, rows: RowSets, counts: NDArray[np.int64]) -> None:
+        self.transaction.remove_rows(files, rows)
+        vectors = files.column("deletionVector").combine_chunks()
+        dropped = int64_values(pc.fill_null(pc.struct_field(vectors, "cardinality").cast(pa.int64()), 0))
+        whole = rows.cardinalities() + dropped == counts
+        self._vectors["Removed"] += int((whole & (dropped > 0)).sum())
+        self._vectors["Updated"] += int((~whole & (dropped > 0)).sum())
+        self._vectors["Added"] += int((~whole & (dropped == 0)).sum())
+        self._removed.append(files.filter(pa.array(whole)).select(["size"]))
+
+    def _rewrite(self, files: pa.Table, rows: RowSets) -> None:
+        """Write the rows that stay of files to new ones."""
+        # a wrong number of rows in the log would lose rows: the files themselves are asked
+        sizes = files.column("size").to_pylist()
+        counts = self.base.engine.data.row_counts(decode_paths(files.column("path")), sizes)
+        kept = RowSets(RowSet.from_range(0, n) - own for n, own in zip(counts, rows, strict=True))
+        carried = carried_columns(self.transaction.plan)
+        scan = self.base.scan(metadata=tuple(carried), files=_only(files, kept))
+        written = rewrite_rows(self.base.engine, self.transaction.plan, scan, carried, self._properties)
+        self._stage(written)
+        self.num_copied += written.num_rows
+        self._remove(files)
+
+    def _remove(self, files: pa.Table) -> None:
+        if files.num_rows:
+            names = [n for n in REMOVED_FILE.names if n in files.column_names and n != "dataChange"]
+            removed = files.select(names).append_column("dataChange", pa.repeat(pa.scalar(True), files.num_rows))
+            self.transaction.remove_files(removed)
+            self._removed.append(files.select(["size"]))
+
+    # --- writing rows ---
+
+    def write_updated(self, rows: Relation) -> None:
+        """Write rows of the table with new values.
+
+        Parameters
+        ----------
+        rows : Relation
+            The table's columns and the values of `carried`. Columns of `WritePlan.computed` that have no new value are
+            left out, and computed again.
+
+        Raises
+        ------
+        SchemaMismatchError, ConstraintViolationError
+            The new values don't fit the table.
+        """
+        written = self._write(rows, "updated")
+        self.num_updated += written.num_rows
+        self._record(written.adds, None, "update_postimage")
+
+    def write_inserted(self, rows: Relation) -> None:
+        """Write new rows, as `write_files` does; at most once, since identity columns number the rows of one call."""
+        assert not self.num_inserted
+        written = self._write(rows, "new")
+        self.num_inserted += written.num_rows
+        self._record(written.adds, None, "insert")
+
+    def _write(self, rows: Relation, origin: Origin) -> Written:
+        stream = self.relations.stream(rows)
+        written = write_files(
+            self.base.engine, self.transaction.plan, stream, properties=self._properties, origin=origin
+        )
+        self._stage(written)
+        return written
+
+    def _stage(self, written: Written) -> None:
+        self._written.append(written)
+        self.transaction.add_files(written.adds)
+        self.transaction.intents.report(written.reported)
+
+    # --- recording changes ---
+
+    def write_changes(self) -> None:
+        """Write change files if the table keeps them: once a commit has one, its adds and removes are no changes."""
+        if self.transaction.plan.capture is not None and self._changes:
+            self._recorded = write_change_rows(self.base.engine, self.transaction.plan, self._changes)
+            self.transaction.add_change_files(self._recorded.files)
+
+    def _record(self, files: pa.Table, rows: RowSets | None, kind: str) -> None:
+        if self.transaction.plan.capture is not None and files.num_rows:
+            self._changes.append((self.base.scan(files=_only(files, rows)), kind))
+
+    # --- the end ---
+
+    def metrics(self) -> dict[str, int]:
+        """Return the files and vectors of what was done so far, named as delta-spark's operation metrics."""
+        sizes = pa.concat_tables(self._removed).column("size") if self._removed else pa.nulls(0, pa.int64())
+        recorded = self._recorded
+        return {
+            "numRemovedFiles": len(sizes),
+            "numRemovedBytes": int(pc.sum(sizes).as_py() or 0),
+            "numAddedFiles": sum(w.adds.num_rows for w in self._written),
+            "numAddedBytes": sum(w.num_bytes for w in self._written),
+            "numCopiedRows": self.num_copied,
+            **{f"numDeletionVectors{what}": count for what, count in self._vectors.items()},
+            "numAddedChangeFiles": recorded.files.num_rows if recorded else 0,
+        }
+
+    def cleanup(self) -> None:
+        """Delete what did not become part of the table; what may have become part of it stays."""
+        if not self.transaction.in_doubt:
+            for files in (*self._written, *([self._recorded] if self._recorded else [])):
+                files.cleanup()
+
+
+def numbered(files: pa.Table) -> FileSet:
+    """Return files with a constant `FILE_NUMBER`: the row of the table that each is."""
+    return FileSet.of(files.append_column(FILE_NUMBER, pa.array(np.arange(files.num_rows))))
+
+
+def predicate_text(given: Any, predicate: Expression) -> str:
+    """Return a predicate for a commit's parameters: as the user wrote it, else as SQL."""
+    return given if isinstance(given, str) else format_sql(predicate)
+
+
+def elapsed_ms(start: float) -> int:
+    """Return the milliseconds since a value of `time.perf_counter`."""
+    return int((time.perf_counter() - start) * 1000)
+
+
+def _only(files: pa.Table, rows: RowSets | None) -> FileSet:
+    """Return files of which only some rows are read."""
+    if rows is None:
+        return FileSet.of(files)
+    touched = np.flatnonzero(rows.cardinalities())
+    return FileSet.of(files.take(pa.array(touched)), keep=dict(enumerate(rows.take(touched))))
+
+
+def _row_sets(count: int, run: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> RowSets:
+    numbers, positions = (np.concatenate(arrays) for arrays in zip(*run, strict=True))
+    return RowSets.from_positions(count, numbers, positions)
