@@ -76,7 +76,13 @@ def selects_partitions(predicate: Expression, partition_columns: Sequence[str]) 
 
 
 def relations_of(engine: Engine) -> Relations:
-    """Return the engine's relations; UnsupportedOperationError if it has none."""
+    """Return the engine's relations.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If the engine has none.
+    """
     if engine.relations is None:
         raise UnsupportedOperationError(
             f"Engine {engine.name} can't rewrite rows: it has no relations. Open the table with engine='arrow'."
