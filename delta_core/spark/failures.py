@@ -56,6 +56,8 @@ _CONDITION = re.compile(r"\s*\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
 _END = re.compile(
     r"\n\s+at |\n\s*at |\n== |;\n|\n['+:!]|\nDriver stacktrace|\n\nJVM stacktrace|\s*SQLSTATE: ", re.DOTALL
 )
+#: Where Spark's Parquet library runs into a null pointer if a footer has a logical type that it does not know.
+_LOGICAL_TYPES = "getLogicalTypeAnnotation"
 #: A task that failed, in the words of a job that failed for it.
 _LOST_TASK = re.compile(r"most recent failure: .*?\((?:TID \d+)\).*?\): ", re.DOTALL)
 _PYTHON = "Traceback (most recent call last):"
@@ -263,7 +265,18 @@ def _data_file(exception: Any, causes: list[Any]) -> DeltaError | None:
     why = (_telling(causes) if causes else _sentence(_text(exception))).replace(f"{facts['path']} ", "it ")
     if any("Permission denied" in _text(e) or "AccessControl" in _class_name(e) for e in causes):
         return AccessDeniedError.of(path, why)
+    if any(_fails_in(e, _LOGICAL_TYPES) for e in causes):
+        return DataFileError(
+            f"Data file {path!r} can't be read: this version of Spark does not know the Parquet type of one of its columns. "
+            "Columns marked as variants need PySpark 4.1 or newer.",
+            path=path,
+        )
     return DataFileError(f"Data file {path!r} can't be read: it is no sound Parquet file ({why}).", path=path)
+
+
+def _fails_in(exception: Any, method: str) -> bool:
+    frames = exception.getStackTrace()  # none where the JVM leaves them out, of an exception that it throws often
+    return len(frames) > 0 and frames[0].getMethodName() == method
 
 
 def _path_of(place: str) -> str | None:

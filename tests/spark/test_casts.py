@@ -87,6 +87,8 @@ def test_cast_to_decimal_equals_spark(spark: Any) -> None:
     from pyspark.sql import functions as F
 
     for source, array in cases().items():
+        if source == "timestamp" and spark.version.startswith("4.0."):
+            continue  # Spark 4.0 casts them by way of a double, and loses microseconds
         frame = spark.createDataFrame(pa.table({"x": array})).coalesce(1)
         texts = [F.expr(f"cast(try_cast(x as decimal({p},{s})) as string)").alias(f"{p}_{s}") for p, s in TARGETS]
         spark_values = frame.select(*texts).toArrow()

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-import pyspark
 import pytest
 
 from delta_core.errors import CorruptTableError
@@ -19,7 +18,7 @@ from delta_core.spark import read
 from delta_core.testing.comparison import assert_same_rows
 from delta_plugins.variant_type.logic import variant_to_json
 from tests.corpus.records import path_of, records
-from tests.spark.conftest import plain
+from tests.spark.conftest import plain, skip_variants_that_this_spark_rejects
 
 pytestmark = [pytest.mark.spark, pytest.mark.golden, pytest.mark.slow]
 
@@ -28,13 +27,9 @@ VARIANT = PrimitiveType("variant")
 MANY = 100_000
 #: What Spark specifies for a file that is missing or is no Parquet, and ours of a vector that is.
 IN_A_JOB = r"FILE_NOT_EXIST|FileNotFoundException|is not a Parquet file|holds deleted rows"
+
+
 #: Tables whose files mark their variants with Parquet's own type.
-MARKED_VARIANTS = (
-    "delta/spark__variant-stats-state-reconstruction",
-    "delta/spark__variant-stats-with-struct-no-checkpoint",
-)
-
-
 def cases(*reads: str) -> list[Any]:
     return [pytest.param(r, id=r["id"]) for r in records() if r["expect"]["read"] in reads]
 
@@ -49,8 +44,7 @@ def latest(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def skip_what_this_spark_cannot_read(record: dict[str, Any]) -> None:
-    if pyspark.__version__.startswith("4.0.") and record["id"] in MARKED_VARIANTS:
-        pytest.skip("the Parquet library of Spark 4.0 rejects files with columns marked as variants")
+    skip_variants_that_this_spark_rejects(record["id"])
     if record["id"] == "deltalake/compression_brotli":
         pytest.skip("Spark comes without the codec")
 
