@@ -56,7 +56,7 @@ _CONDITION = re.compile(r"\s*\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
 _END = re.compile(
     r"\n\s+at |\n\s*at |\n== |;\n|\n['+:!]|\nDriver stacktrace|\n\nJVM stacktrace|\s*SQLSTATE: ", re.DOTALL
 )
-#: Where Spark's Parquet library runs into a null pointer if a footer has a logical type that it does not know.
+#: Where Spark's Parquet library runs into a null pointer if a footer has a logical type that it does not support.
 _LOGICAL_TYPES = "getLogicalTypeAnnotation"
 #: A task that failed, in the words of a job that failed for it.
 _LOST_TASK = re.compile(r"most recent failure: .*?\((?:TID \d+)\).*?\): ", re.DOTALL)
@@ -267,7 +267,7 @@ def _data_file(exception: Any, causes: list[Any]) -> DeltaError | None:
         return AccessDeniedError.of(path, why)
     if any(_fails_in(e, _LOGICAL_TYPES) for e in causes):
         return DataFileError(
-            f"Data file {path!r} can't be read: this version of Spark does not know the Parquet type of one of its columns. "
+            f"Data file {path!r} can't be read: this version of Spark does not support the Parquet type of one of its columns. "
             "Columns marked as variants need PySpark 4.1 or newer.",
             path=path,
         )

@@ -23,7 +23,7 @@ _MARKED_VARIANTS = (
 
 
 def skip_variants_that_this_spark_rejects(name: str) -> None:
-    """Skip a test that reads a table of the corpora whose files the Parquet library of this Spark does not know."""
+    """Skip a test that reads a table of the corpora whose files the Parquet library of this Spark rejects."""
     marked = name in _MARKED_VARIANTS or name.startswith("spark/variants")
     if marked and importlib.metadata.version("pyspark").startswith("4.0."):
         pytest.skip("the Parquet library of Spark 4.0 rejects files with columns marked as variants")

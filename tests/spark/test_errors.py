@@ -222,9 +222,9 @@ USES = pytest.mark.parametrize(
 )
 
 
-def test_variants_are_named_where_spark_does_not_know_them(spark: Any) -> None:
+def test_variants_are_named_where_spark_does_not_support_them(spark: Any) -> None:
     if not spark.version.startswith("4.0."):
-        pytest.skip("only Spark 4.0 does not know columns marked as variants")
+        pytest.skip("only Spark 4.0 does not support columns marked as variants")
     uri = str(path_of("spark/variants"))
     failing(lambda: ds.read(spark, uri).collect(), DataFileError, "variants need PySpark 4.1")
 
