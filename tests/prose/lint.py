@@ -20,6 +20,10 @@ __all__ = ["ROOT", "Finding", "Words", "check_page", "check_python", "check_sour
 ROOT = Path(__file__).resolve().parents[2]
 #: Folders of the project with text; a folder's tests, examples and build files included.
 FOLDERS = ("benchmarks", "delta_core", "delta_plugins", "docs", "examples", "ext", "tests")
+#: Of texts and of sources.
+SUFFIXES = (".md", ".py", ".pyx", ".pyi", ".hpp", ".h", ".cpp", ".java")
+#: Folders that builds leave behind: copies of files that are checked already.
+MADE = frozenset({"build", "dist", "__pycache__"})
 #: The list of this project.
 WORDS = Path(__file__).with_name("words.toml")
 _CODE = re.compile(r"``.+?``|`[^`]*`|\]\([^)]*\)|<!--.*?-->|https?://\S+|\"[^\"]*\"", re.DOTALL)
@@ -73,11 +77,8 @@ def read_words(path: Path = WORDS) -> Words:
 def check_tree(words: Words, root: Path = ROOT) -> list[Finding]:
     """Check every page and source file of a project."""
     found: list[Finding] = []
-    pages = [*root.glob("*.md"), *(path for folder in FOLDERS for path in root.glob(f"{folder}/**/*.md"))]
-    sources = [path for folder in FOLDERS for path in root.glob(f"{folder}/**/*")]
-    for path in sorted(
-        [*pages, *(p for p in sources if p.suffix in (".py", ".pyx", ".pyi", ".hpp", ".h", ".cpp", ".java"))]
-    ):
+    places = [*root.glob("*.md"), *(path for folder in FOLDERS for path in root.glob(f"{folder}/**/*"))]
+    for path in sorted(p for p in places if p.suffix in SUFFIXES and not MADE.intersection(p.relative_to(root).parts)):
         name, text = str(path.relative_to(root)), path.read_text(encoding="utf-8")
         check = {".md": check_page, ".py": check_python}.get(path.suffix, check_source)
         found += check(name, text, words)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.prose.lint import Words, check_page, check_python, check_source, read_words
+from tests.prose.lint import Words, check_page, check_python, check_source, check_tree, read_words
 
 WORDS = Words({"refus(e|ed)": "reject", "of which": "a relative clause"}, {"door": "plugin_api"}, ("each of which",))
 
@@ -52,3 +54,10 @@ def test_comments_of_other_languages_are_checked() -> None:
 def test_word_list_names_a_replacement_for_each_pattern() -> None:
     words = read_words()
     assert all([*words.text.values(), *words.names.values()])
+
+
+def test_folders_that_builds_leave_behind_are_not_checked(tmp_path: Path) -> None:
+    for folder in ("examples/plugin/build/lib", "delta_core/dist", "docs"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "page.md").write_text("A row is refused.\n")
+    assert [f.path for f in check_tree(WORDS, tmp_path)] == ["docs/page.md"]
