@@ -33,7 +33,13 @@ from delta_core.commit.post import run_post_commit
 from delta_core.commit.property_requests import parse_property_requests
 from delta_core.commit.row_removal import Resolved, rebase, resolve
 from delta_core.commit.type_changes import check_type_changes
-from delta_core.commit.upgrade import NEW_TABLE, check_writable, features_that_permit, upgrade_protocol
+from delta_core.commit.upgrade import (
+    NEW_TABLE,
+    check_requirements,
+    check_writable,
+    features_that_permit,
+    upgrade_protocol,
+)
 from delta_core.errors import (
     CommitError,
     CommitStateUnknownError,
@@ -227,6 +233,7 @@ class Transaction(Generic[Base]):
     def plan(self) -> WritePlan:
         """How rows become files of the target state; made once."""
         if self._plan is None:
+            check_requirements(self.table, self.plugins)
             known = None if self.base is None else self.base.write_plan
             self._plan = plan_write(self.table, self.plugins, self.operation, known)
         return self._plan
@@ -359,9 +366,13 @@ class Transaction(Generic[Base]):
             The store did not specify whether the commit landed, and looking for it did not report.
         InvalidArgumentError
             The transaction was committed already, or may have been.
+        FeatureRequirementError
+            The table supports a feature without another one that it requires.
         """
         if self.in_doubt:
             raise InvalidArgumentError("This transaction was committed already, or may have been; begin another one.")
+        if self._target is not None:
+            check_requirements(*self._target)
         start = time.perf_counter()
         now = clock or _now_ms
         committer = self._choose_committer()

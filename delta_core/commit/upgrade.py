@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from delta_core.errors import FeatureRequirementError, UnsupportedFeatureError, UnsupportedVersionError, did_you_mean
 from delta_core.plugins.features import TableFeature, supported_features
-from delta_core.plugins.registry import PluginRegistry
+from delta_core.plugins.registry import PluginRegistry, PluginSet
+from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import Protocol
 
-__all__ = ["NEW_TABLE", "check_writable", "features_that_permit", "upgrade_protocol"]
+__all__ = ["NEW_TABLE", "check_requirements", "check_writable", "features_that_permit", "upgrade_protocol"]
 
 #: What a table is created with when nothing requires more.
 NEW_TABLE = Protocol(1, 2)
@@ -132,3 +133,25 @@ def check_writable(protocol: Protocol, registry: PluginRegistry) -> None:
             feature=unknown[0],
             features=tuple(unknown),
         )
+
+
+def check_requirements(table: TableState, plugins: PluginSet) -> None:
+    """Reject to write a table that supports a feature without those that it requires.
+
+    Reading stays allowed: requirements bind writers, and other readers do not check them.
+
+    Raises
+    ------
+    FeatureRequirementError
+        The message names the features that are missing.
+    """
+    for feature in plugins.features.values():
+        missing = [name for name in feature.requires if name not in table.features]
+        if missing:
+            raise FeatureRequirementError(
+                f"The table supports the feature {feature.name} without {', '.join(missing)}, which it requires: it can be "
+                f"read, not written. Add what is missing first: begin('UPGRADE PROTOCOL') on the snapshot, then "
+                f"set_metadata(snapshot.metadata, features={missing}), then commit().",
+                feature=feature.name,
+                missing=tuple(missing),
+            )
