@@ -24,11 +24,11 @@ from delta_core.interop.file_tables import typed_partitions
 from delta_core.interop.predicates import plan_files
 from delta_core.kernels import compute as pc
 from delta_core.log.files import FileSet
+from delta_core.log.paths import decode_paths
 from delta_core.plugins.plans import ReadRequest
 from delta_core.plugins.rules import MetadataColumn, RowSelector
 from delta_core.protocol.schema import walk
 from delta_core.protocol.types import BASE_TYPES, Field, PrimitiveType, parse_decimal
-from delta_core.scan.scan import decode_paths
 from delta_core.snapshot import Snapshot
 
 __all__ = ["parquet_dataset"]

@@ -12,21 +12,13 @@ import pyarrow as pa
 from delta_core.expressions.ast import FileStatistic
 from delta_core.interop.predicates import plan_files
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import (
-    array_of,
-    bool_array,
-    first_bytes,
-    holds_bytes,
-    int64_values,
-    is_valid,
-    scalar_of,
-)
+from delta_core.kernels.arrow_buffers import array_of, bool_array, int64_values, is_valid, scalar_of
 from delta_core.log.files import FileSet
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.partition_values import parse_partition_values
+from delta_core.log.paths import decode_paths, join_paths
 from delta_core.protocol.schema import Path, format_path, leaf_fields
 from delta_core.protocol.types import Field, PrimitiveType
-from delta_core.scan.scan import decode_paths
 from delta_core.snapshot import Snapshot
 
 __all__ = [
@@ -75,14 +67,16 @@ def file_uris(snapshot: Snapshot, predicate: Any = None) -> list[str]:
     """Return where the data files are, of those that may hold rows for a predicate."""
     paths = plan_files(snapshot, predicate).columns(["path"]).column("path")
     uri = snapshot.engine.storage.uri
-    root, rest, nothing = (scalar_of(text, pa.string()) for text in (*_around_paths(snapshot), ""))
+    before, behind = _around_paths(snapshot)
+    # some stores resolve escapes of their own
+    marks = (":", "..") if uri("\1%41") == f"{before}\1%41{behind}" else (":", "..", "%")
     found: list[str] = []
-    for chunk in paths.chunks:
+    for joined, part in join_paths(paths):
         # a path with a colon may be a URI, one with a leading slash is absolute, one with dots may climb: the storage resolves it
-        if holds_bytes(chunk, b"%", b":", b"..", b"\0") or (first_bytes(chunk) == ord("/")).any():
-            found += map(uri, decode_paths(pa.chunked_array([chunk])))
+        if joined is None or joined[0] == "/" or "\0/" in joined or any(mark in joined for mark in marks):
+            found += map(uri, decode_paths(pa.chunked_array([part])))
         else:
-            found += pc.binary_join_element_wise(root, chunk, rest, nothing).to_pylist()
+            found += (before + joined.replace("\0", f"{behind}\0{before}") + behind).split("\0")
     return found
 
 

@@ -24,7 +24,6 @@ __all__ = [
     "StringBuffers",
     "array_of",
     "bool_array",
-    "first_bytes",
     "holds_bytes",
     "int64_values",
     "is_valid",
@@ -34,6 +33,7 @@ __all__ = [
     "scalar_of",
     "string_array",
     "string_buffers",
+    "string_bytes",
     "strings_of",
     "utf8_of",
     "values_of",
@@ -114,11 +114,10 @@ def holds_bytes(array: pa.Array[Any], *parts: bytes) -> bool:
     return any(re.search(re.escape(part), inside) is not None for part in parts)
 
 
-def first_bytes(array: pa.Array[Any]) -> NDArray[np.uint8]:
-    """Return the first byte of each string that has one."""
+def string_bytes(array: pa.Array[Any]) -> bytes:
+    """Return the strings of an array as bytes, one behind the other."""
     ends, text = _ends_and_text(array)
-    starts = ends[:-1][ends[:-1] < ends[1:]]
-    return np.frombuffer(text, np.uint8)[starts]
+    return bytes(memoryview(text)[int(ends[0]) : int(ends[-1])]) if len(ends) else b""
 
 
 def _ends_and_text(array: pa.Array[Any]) -> tuple[NDArray[np.int64], pa.Buffer | bytes]:

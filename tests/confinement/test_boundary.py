@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from delta_core.engines.arrow.storage.boundary import Boundary
 from delta_core.engines.arrow.storage.stores import open_storage
 from delta_core.errors import EngineError, ExternalPathError
-from delta_core.scan.scan import decode_paths
+from delta_core.log.paths import decode_paths
 
 ROOTS = ("/lake/t", "memory://own/t", "s3://own/t", "latency:///own/t", "abfss://own@mine.dfs.core.windows.net/t")
 PIECES = st.sampled_from([

@@ -17,10 +17,11 @@ from delta_core.kernels.arrow_buffers import int64_values, number_array, values_
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.files import FileSet, Part
 from delta_core.log.partition_values import parse_partition_values
+from delta_core.log.paths import decode_paths
 from delta_core.plugins.rules import RowSelector
 from delta_core.runtime.processes import cached_property
 from delta_core.scan.plan import LOCATION
-from delta_core.scan.scan import Scan, decode_paths
+from delta_core.scan.scan import Scan
 from delta_core.scan.vectors import locate, read_row_sets
 
 __all__ = ["PlannedFiles", "Rows", "check_rows", "hadoop_path", "root_of"]

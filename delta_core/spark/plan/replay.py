@@ -33,11 +33,12 @@ from delta_core.expressions.ast import Column as ColumnLeaf
 from delta_core.expressions.skipping import SkippingPlan
 from delta_core.log.files import MOST_CHANGES, FileSet
 from delta_core.log.partition_values import parse_partition_values
+from delta_core.log.paths import decode_paths
 from delta_core.protocol.actions import DELETION_VECTOR
 from delta_core.protocol.types import PrimitiveType, parse_decimal
 from delta_core.runtime.processes import cached_property
 from delta_core.scan.plan import LOCATION
-from delta_core.scan.scan import Scan, decode_paths
+from delta_core.scan.scan import Scan
 from delta_core.scan.vectors import read_row_sets
 from delta_core.spark.expressions import to_sql
 from delta_core.spark.failures import cause_of, reason

@@ -16,10 +16,11 @@ from delta_core.errors import DeltaError, InvalidArgumentError, SchemaMismatchEr
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.printing import quote_name
 from delta_core.log.files import FileSet
+from delta_core.log.paths import decode_paths
 from delta_core.operations.rewrite import carried_columns
 from delta_core.operations.write import Replaced, TableWrite, WriteOptions, live_rows, run_write
 from delta_core.protocol.types import StructType
-from delta_core.scan.scan import Scan, decode_paths
+from delta_core.scan.scan import Scan
 from delta_core.snapshot import Snapshot, TableContext
 from delta_core.spark.failures import failing_as, reason
 from delta_core.spark.plan.frame import frame
