@@ -31,6 +31,7 @@ COMMANDS = {
     "head": "Show some rows.",
     "cat": "Write rows as CSV, JSON lines, Parquet or Arrow, streaming.",
     "count": "Count the rows, exactly.",
+    "explain": "Show which files and rows a read would touch, and why.",
     "sql": "Run a SQL query over tables, with DataFusion or DuckDB.",
     "changes": "Show or write the rows that changed, commit by commit.",
     "log": "Show which log files a version is built from, and why these.",

@@ -9,7 +9,7 @@ from delta_core.runtime.lazy import lazy_names
 if TYPE_CHECKING:
     from delta_core.cli.change import checkpoint, create, delete, write
     from delta_core.cli.inspect import features, files, history, info, log, schema
-    from delta_core.cli.rows import cat, changes, count, head, sql
+    from delta_core.cli.rows import cat, changes, count, explain, head, sql
 
 __all__ = [
     "cat",
@@ -18,6 +18,7 @@ __all__ = [
     "count",
     "create",
     "delete",
+    "explain",
     "features",
     "files",
     "head",
@@ -34,6 +35,6 @@ __getattr__, __dir__ = lazy_names(
     {
         "delta_core.cli.change": "checkpoint create delete write",
         "delta_core.cli.inspect": "features files history info log schema",
-        "delta_core.cli.rows": "cat changes count head sql",
+        "delta_core.cli.rows": "cat changes count explain head sql",
     },
 )

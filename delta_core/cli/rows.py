@@ -1,4 +1,4 @@
-"""Commands that print or export rows: head, cat, count, changes, sql."""
+"""Commands that print, export or explain rows: head, cat, explain, count, changes, sql."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from delta_core.protocol.schema import Schema, arrow_schema
 from delta_core.protocol.types import Field, TypeDef
 from delta_core.query import QueryBuilder
 
-__all__ = ["cat", "changes", "count", "head", "sql"]
+__all__ = ["cat", "changes", "count", "explain", "head", "sql"]
 
 #: Turns values into JSON, of types that people and text formats get so.
 _Texts = Callable[[pa.RecordBatchReader], pa.RecordBatchReader]
@@ -114,6 +114,36 @@ def cat(
     snapshot = target.snapshot()
     scan = snapshot.scan(columns, metadata, where, limit)
     _export(scan.to_reader(), format_of(output, kind, "csv"), output, _texts_of(snapshot.state))
+
+
+@click.command()
+@table_command()
+@click.option("--limit", "-n", type=click.IntRange(min=0), help="How many rows.")
+@selection
+@_METADATA
+@click.option("--run", is_flag=True, help="Read the rows too, and show counts and times.")
+@as_json
+def explain(
+    target: Target,
+    limit: int | None,
+    columns: list[str] | None,
+    where: str | None,
+    metadata: tuple[str, ...],
+    run: bool,
+    json_output: bool,
+) -> None:
+    """Show which files and rows a read would touch, and why.
+
+    \b
+    Examples:
+      delta-core explain sales --where "day = '2024-05-01' and amount > 100"
+      delta-core explain sales --columns id --run
+    """
+    report = target.snapshot().scan(columns, metadata, where, limit).explain(run)
+    if json_output:
+        print_json(report.to_dict())
+    else:
+        click.echo(str(report))
 
 
 @click.command()

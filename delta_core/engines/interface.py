@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ActionQuery", "CheckpointHandle", "ColumnStatistics", "Compiled", "DataFiles", "Engine", "Evaluator", "FileIdentity",
-    "FileRead", "FileWrite", "Listing", "LogFiles", "ParquetForm", "ParsedActions", "PutResult", "RangeRequest", "Relation",
-    "Relations", "RowTest", "Split",
-    "Storage", "WrittenFile",
+    "FileRead", "FileWrite", "Listing", "LogFiles", "ParquetForm", "ParsedActions", "PutResult", "RangeRequest", "ReadObserver",
+    "Relation", "Relations", "RowTest", "Split", "Storage", "WrittenFile",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -411,6 +410,14 @@ class RowTest(Struct, frozen=True):
     select: Callable[[int, int, Mapping[int, pa.Array], int, SelectionVector | None], SelectionVector | None]
 
 
+class ReadObserver(Protocol):
+    """Receives the facts of a read while it runs, on the threads of the engine; used by explanations only."""
+
+    def row_groups(self, file: int, total: int, left: int, size_bytes: int) -> None:
+        """Note the row groups of a file, or of a part of it: all, those not pruned, and the stored bytes of their columns."""
+        ...
+
+
 class FileRead(Struct, frozen=True):
     """One read of many data files.
 
@@ -453,6 +460,8 @@ class FileRead(Struct, frozen=True):
         of each of them end in the batch, and a batch of all their rows. It makes ``opened`` needless for these files.
     most_rows : int, optional
         How many of a file's requested rows are needed at most, the first ones; an engine may return all. Never with ``tests``.
+    observer : ReadObserver, optional
+        Called with the facts of each file that is opened; an engine may ignore it.
     """
 
     paths: list[str]
@@ -470,6 +479,7 @@ class FileRead(Struct, frozen=True):
     tested_only: frozenset[int] = frozenset()
     apply_files: Callable[[int, NDArray[np.int64], pa.RecordBatch], pa.RecordBatch | None] | None = None
     most_rows: int | None = None
+    observer: ReadObserver | None = None
 
 
 #: Called by the engine, on its worker threads, with the number of the batch's first row in the whole write and a batch

@@ -10,7 +10,7 @@ import pyarrow as pa
 from delta_core.expressions.coercion import spark_name
 from delta_core.protocol.schema import Schema
 
-__all__ = ["page", "schema_table"]
+__all__ = ["grid", "page", "schema_table"]
 
 #: Rows of a list, beyond which the rest is counted.
 MOST_ROWS = 100
@@ -42,11 +42,16 @@ def schema_table(schema: Schema | pa.Schema, partitions: Iterable[str] = ()) -> 
         rows.append(
             (field.name, kind if len(kind) <= MOST_TEXT else f"{kind[:MOST_TEXT]} ...", ", ".join(notes), comment)
         )
-    head = "".join(f"<th {_CELL}>{name}</th>" for name in ("column", "type", "", "comment"))
-    body = "".join("<tr>" + "".join(f"<td {_CELL}>{_text(v)}</td>" for v in row) + "</tr>" for row in rows)
     left = len(fields) - len(rows)
     more = f'<tr><td {_CELL} colspan="4">and {left:,} more</td></tr>' if left else ""
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}{more}</tbody></table>"
+    return grid(("column", "type", "", "comment"), rows, more)
+
+
+def grid(head: Iterable[str], rows: Iterable[Iterable[str]], more: str = "") -> str:
+    """Return a table of texts; ``more`` is HTML of further rows."""
+    top = "".join(f"<th {_CELL}>{_text(name)}</th>" for name in head)
+    body = "".join("<tr>" + "".join(f"<td {_CELL}>{_text(v)}</td>" for v in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}{more}</tbody></table>"
 
 
 def _text(value: Any) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Literal, Protocol
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +17,6 @@ from delta_core.errors import (
     CorruptTableError,
     DataFileError,
     InvalidArgumentError,
-    LogError,
     UnsupportedOperationError,
     did_you_mean,
 )
@@ -29,9 +26,10 @@ from delta_core.expressions.printing import format_sql
 from delta_core.expressions.skipping import SkippingPlan, plan_skipping
 from delta_core.handles.notebooks import page, schema_table
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import array_of, holds_bytes, int64_values, is_valid
+from delta_core.kernels.arrow_buffers import array_of, int64_values, is_valid
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
+from delta_core.log.paths import decode_paths
 from delta_core.plugins.plans import ReadRequest
 from delta_core.plugins.registry import PluginSet
 from delta_core.plugins.rules import MetadataColumn
@@ -41,6 +39,7 @@ from delta_core.protocol.schema import Path
 from delta_core.protocol.types import DataType
 from delta_core.runtime.processes import cached_property
 from delta_core.scan.apply import CompiledPlan
+from delta_core.scan.explain import RunCounters, ScanReport, describe_effects, describe_predicate, prune_in_steps
 from delta_core.scan.file_context import FileContext
 from delta_core.scan.plan import FILE_PATH, LOCATION, ROW_INDEX, ReadPlan, plan_scan, resolve_columns
 from delta_core.scan.vectors import Vectors
@@ -49,7 +48,6 @@ __all__ = ["Scan", "ScanSource"]
 
 _log = logging.getLogger(__name__)
 _PLANNED = [n for n in FILE_COLUMNS if n not in ("stats", "tags", "deletionTimestamp", "extendedFileMetadata")]
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 #: Files whose statistics are queried first if a limit is given.
 _FIRST_FILES = 64
 
@@ -134,7 +132,7 @@ class Scan:
             purpose,
             tuple(constants or ()),
         )
-        rules = plugins.collect("read_rules", table=state, request=request)
+        rules = self._rules = plugins.collect("read_rules", table=state, request=request)
         # file sets that carry row sets can't be filtered: their rows are
         prunes = files is None or files.keep is None
         self.plan: ReadPlan = plan_scan(
@@ -268,13 +266,13 @@ class Scan:
             took = (perf_counter() - start) * 1000
             _log.debug("Read %d rows, %d bytes, of %r (%.1f ms)", rows, size, self._source, took)
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def _batches(self, counters: RunCounters | None = None) -> Iterator[pa.RecordBatch]:
         left = self.plan.limit
         if left is None:
-            yield from self._read(_Inputs(self, self._files))
+            yield from self._read(_Inputs(self, self._files), counters)
             return
         for inputs in self._in_parts(left):
-            for batch in self._read(inputs):
+            for batch in self._read(inputs, counters):
                 yield batch.slice(0, left)
                 left -= batch.num_rows
                 if left <= 0:
@@ -293,6 +291,41 @@ class Scan:
         rest = _Inputs(self, self._files).without(done)
         if rest.paths:
             yield rest
+
+    def explain(self, run: bool = False) -> ScanReport:
+        """Return how the scan reads: the files that each step leaves, and where the parts of the predicate are tested.
+
+        Parameters
+        ----------
+        run : bool
+            Read the rows too, drop them, and report counts and times. Data files are opened only then.
+
+        Notes
+        -----
+        The files are listed and pruned once more for it. A scan that is not explained counts nothing.
+        """
+        source, plan = self._source, self.plan
+        files, steps = prune_in_steps(
+            lambda: source.files if self._given is None else self._given,
+            self._skipping,
+            source.engine.evaluator,
+            source.timezone,
+        )
+        report = None
+        if run:
+            counters, start, rows = RunCounters(), perf_counter(), 0
+            for batch in self._batches(counters):
+                rows += batch.num_rows
+            report = counters.finished(rows, (perf_counter() - start) * 1000)
+        return ScanReport(
+            repr(source),
+            tuple(self.schema.names),
+            plan.limit,
+            steps,
+            describe_predicate(self._predicate, plan, self._rules, source.state, files.keep is None),
+            describe_effects(plan, self._rules, self._arguments[1], source.state, files),
+            report,
+        )
 
     def count(self) -> int:
         """Return the number of rows; from statistics and footers if these report, else by reading.
@@ -321,7 +354,7 @@ class Scan:
         dropped = inputs.vectors.num_dropped()
         return None if dropped is None else inputs.num_physical_rows() - dropped
 
-    def _read(self, inputs: _Inputs) -> Iterator[pa.RecordBatch]:
+    def _read(self, inputs: _Inputs, counters: RunCounters | None = None) -> Iterator[pa.RecordBatch]:
         plan, engine = self.plan, self._source.engine
         context = inputs.context()
         apply = CompiledPlan(plan, context, engine.evaluator, self._source.plugins.functions)
@@ -343,9 +376,10 @@ class Scan:
             apply_files=apply.whole_files,
             most_rows=None if plan.filter is not None or plan.checks else plan.limit,
         )
+        read, called = (read, apply) if counters is None else counters.observed(read, apply)
         inputs.vectors.start()
         try:
-            yield from engine.data.read(read, apply)
+            yield from engine.data.read(read, called)
         finally:
             inputs.vectors.close()
 
@@ -462,22 +496,3 @@ class _Inputs:
 def _filled(counts: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return counts, unknown ones as 0."""
     return np.where(is_valid(counts), int64_values(counts), 0)
-
-
-def decode_paths(paths: pa.ChunkedArray) -> list[str]:
-    """Return the log's paths percent-decoded, once. Protocol: Add File (paths are URIs by RFC 2396)."""
-    found: list[str] = paths.to_pylist()
-    if any(holds_bytes(chunk, b"%") for chunk in paths.chunks):
-        return [_decoded(p) if "%" in p else p for p in found]
-    return found
-
-
-def _decoded(path: str) -> str:
-    try:
-        out = unquote(path, errors="strict")
-    except UnicodeDecodeError as e:
-        raise LogError(
-            f"The log names the data file {path!r}, whose percent-encoded bytes are no UTF-8.", path=path
-        ) from e
-    # a colon that was encoded is part of a name and ends no scheme
-    return f"./{out}" if _SCHEME.match(out) and ":" not in path else out

@@ -244,13 +244,33 @@ class _Job:
                 self._read.opened(index, file.num_rows)
             groups_of = FilteredGroups(GroupReader(file, plan.leaves), plan, self._read, index)
             is_tested = bool(self._read.tests)
-            for first, run in self._runs(file.footer, plan, groups):
+            runs = self._runs(file.footer, plan, groups)
+            if self._read.observer is not None:
+                runs = self._observed(index, file.footer, plan, groups, runs)
+            for first, run in runs:
                 for position, batch, picked in self._batches(path, groups_of.batches(run, first)):
                     out = self._apply(index, position, batch, picked, is_tested)
                     if out is not None and out.num_rows:
                         yield out
         finally:
             file.close()
+
+    def _observed(
+        self,
+        index: int,
+        footer: FileFooter,
+        plan: FilePlan,
+        groups: list[int] | None,
+        runs: Iterator[tuple[int, list[int]]],
+    ) -> Iterator[tuple[int, list[int]]]:
+        """Report which row groups are left before they are read."""
+        found = list(runs)
+        left = [group for _, run in found for group in run]
+        chunks = (footer.chunk(group, leaf) for group in left for leaf in plan.leaves)
+        assert self._read.observer is not None
+        total = len(footer.group_rows if groups is None else groups)
+        self._read.observer.row_groups(index, total, len(left), sum(c.compressed for c in chunks if c is not None))
+        yield from found
 
     def _batches(self, path: str, stream: Iterator[Batch]) -> Iterator[Batch]:
         while True:
