@@ -19,11 +19,12 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, is_valid
 from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.log.files import FileSet
+from delta_core.log.paths import decode_paths
 from delta_core.operations.rewrite import carried_columns, relations_of, rewrite_rows, write_change_rows
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.types import PrimitiveType
 from delta_core.scan.plan import ROW_INDEX
-from delta_core.scan.scan import Scan, decode_paths
+from delta_core.scan.scan import Scan
 from delta_core.snapshot import Snapshot
 from delta_core.write.files import Written, write_files
 from delta_core.write.plan import Origin
