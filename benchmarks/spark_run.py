@@ -124,7 +124,7 @@ class SparkRun:
                     last = [line for line in e.stderr.strip().splitlines() if "Error" in line or "Exception" in line]
                     return SparkResult(case, error=f"{side}: {(last or ['no message'])[-1][:200]}")
         measured = {s: _median(runs) for s, runs in found.items()}
-        answers = {m.answer for s, m in measured.items()}
+        answers = {m.answer for m in measured.values()}
         told = ", ".join(f"{s} {m.answer}" for s, m in measured.items())
         return SparkResult(case, measured, f"answers differ: {told}" if len(answers) > 1 else None)
 

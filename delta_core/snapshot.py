@@ -94,8 +94,12 @@ def open_snapshot(
 
     Parameters
     ----------
+    uri : str or path
+        A local path or the URI of any file system that fsspec supports.
     version, timestamp : optional
         Which version, or the last one at a time (ISO 8601 text or datetime); the latest if neither is given.
+    storage_options : Mapping, optional
+        What the file system takes: credentials, endpoints.
     engine : str or Engine
         The name of an entry point of the group ``delta_core.engines``, or an engine.
     commits : CommitSource, optional
@@ -144,7 +148,13 @@ def open_snapshot(
 
 
 def reopen_snapshot(pickled: Pickled) -> Snapshot:
-    """Open the version that a pickle describes; reads what `open_snapshot` reads."""
+    """Open the version that a pickle describes; reads what `open_snapshot` reads.
+
+    Raises
+    ------
+    EngineError
+        If the table can't be opened here; the message names the secrets that the pickle was made without.
+    """
     try:
         return open_snapshot(version=pickled.version, **pickled.arguments)
     except EngineError as e:
@@ -799,6 +809,8 @@ class Snapshot:
 
         Parameters
         ----------
+        newer : sequence of LogFile
+            The commits, oldest first.
         timestamp_ms : int, optional
             The last one's commit time, if the caller has it.
         actions : ParsedActions, optional

@@ -222,12 +222,27 @@ class DeltaTable(UnavailableCalls):
 
         Parameters
         ----------
+        table_uri : str or path
+            A local path or the URI of any file system that fsspec supports.
         schema : Schema or anything with ``__arrow_c_schema__``
+            The table's columns.
         mode : str
             Of a table that exists: ``error`` and ``append`` raise, ``ignore`` opens it, ``overwrite`` empties it and takes
             the new definition.
+        partition_by : str or list of str, optional
+            The columns that partition the table.
+        name, description : str, optional
+            Texts of the table's metadata.
         configuration : Mapping, optional
             Table properties; known ones are validated, custom ones kept. ``raise_if_key_not_exists`` is without effect.
+        storage_options : Mapping, optional
+            What the file system takes: credentials, endpoints.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+        raise_if_key_not_exists : bool
+            Accepted for scripts written for `deltalake`; without effect.
         cluster_by, features : sequence of str
             Clustering columns; further table features.
         **options
@@ -294,6 +309,14 @@ class DeltaTable(UnavailableCalls):
             ``append``, or ``overwrite``: every file, or those of ``partition_filters``, is replaced.
         schema : Schema or anything with ``__arrow_c_schema__``
             Of the files; it must be the table's.
+        partition_by : str or list of str, optional
+            Accepted for scripts written for `deltalake`; without effect.
+        partition_filters : filters, optional
+            On partition columns, with ``overwrite``.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
 
         Raises
         ------
@@ -599,6 +622,14 @@ class DeltaTable(UnavailableCalls):
         ----------
         predicate : str, filters or Expression, optional
             Spark SQL, for example ``"amount < 10"``; None deletes all rows.
+        writer_properties : WriterProperties, optional
+            Of the Parquet files that are rewritten.
+        *args
+            None: it makes the arguments that follow be passed by name.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
 
         Returns
         -------

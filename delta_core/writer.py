@@ -49,6 +49,8 @@ def write_deltalake(
         A table that is given moves to the version that was written.
     data : object
         Anything with the Arrow PyCapsule interface: PyArrow, Polars, pandas and DuckDB results, a scan, a stream.
+    partition_by : str or list of str, optional
+        The partition columns of a table that is created; of one that exists, they must be its own.
     mode : str
         ``error``, ``append``, ``overwrite`` or ``ignore``, by what to do with a table that exists.
     schema_mode : str, optional
@@ -59,12 +61,20 @@ def write_deltalake(
         ``dynamic``, with overwrite: replace only the partitions that the new rows are in.
     configuration, name, description
         Properties and texts of a table that is created, or whose schema is overwritten: what is not given stays there.
+    storage_options : dict, optional
+        What the file system takes, if a path or URI is given: credentials, endpoints.
+    target_file_size : int, optional
+        Bytes of a file; ``delta.targetFileSize`` unless given.
+    writer_properties : WriterProperties, optional
+        Of the Parquet files; goes before the table's properties.
+    commit_properties : CommitProperties, optional
+        Custom metadata of the commit, application versions, and how often it is tried again.
+    post_commithook_properties : PostCommitHookProperties, optional
+        What follows the commit.
     cluster_by : sequence of str
         Clustering columns of a table that is created, or whose schema is overwritten.
     allow_external
         As of `DeltaTable`, if a path or URI is given.
-
-    Nothing that was written is left behind by a write that failed.
 
     Raises
     ------
@@ -73,6 +83,10 @@ def write_deltalake(
         opening a table.
     InvalidArgumentError
         For an argument of another type, or with a value that it can't have.
+
+    Notes
+    -----
+    A write that fails leaves nothing behind that it wrote.
     """
     commit, post = check_properties(commit_properties, writer_properties, post_commithook_properties)
     if isinstance(table_or_uri, (str, os.PathLike)):

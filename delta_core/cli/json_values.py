@@ -21,6 +21,8 @@ def values_as_json(
 
     Parameters
     ----------
+    reader : pyarrow.RecordBatchReader
+        The rows; the result reads from it.
     schema : StructType
         The columns as the table has them.
     types : Mapping

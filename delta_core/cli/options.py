@@ -98,7 +98,13 @@ class KnownFeatures(PluginRegistry):
 
 
 def pairs(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """Return the values of a repeated option KEY=VALUE."""
+    """Return the values of a repeated option KEY=VALUE.
+
+    Raises
+    ------
+    click.BadParameter
+        If a value has no ``=``, or no key before it.
+    """
     found = {}
     for value in values:
         key, equals, text = value.partition("=")

@@ -53,7 +53,13 @@ STDOUT = "-"
 
 
 def format_of(output: str | None, given: str | None, default: str) -> str:
-    """Return the format that an option names, else the one of the file's ending, else the default."""
+    """Return the format that an option names, else the one of the file's ending, else the default.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the file's ending specifies no format.
+    """
     if given is not None:
         return given
     if output in (None, STDOUT):

@@ -33,6 +33,8 @@ def open_rows(
 
     Parameters
     ----------
+    sources : sequence of str
+        Paths of files, ``-`` for standard input; all must have the columns of the first.
     kind : str, optional
         The format of every source; otherwise the ending of its name specifies it, and standard input is Arrow.
     columns : pyarrow.Schema, optional

@@ -26,8 +26,14 @@ def rebase_files(intents: Intents, winner: pa.Table, table: TableState, plugins:
 
     Parameters
     ----------
+    intents : Intents
+        What the transaction stages; its tables of files are replaced.
     winner : pyarrow.Table
         The adds of the commit.
+    table : TableState
+        The latest version, which has the commit.
+    plugins : PluginSet
+        The features of the table.
     """
     adds = intents.table(intents.adds, ADDED_FILE, declared_fields(plugins, "add"))
     removes = intents.table(intents.removes, REMOVED_FILE, declared_fields(plugins, "remove"))

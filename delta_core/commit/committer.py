@@ -44,6 +44,13 @@ class StoreCommitter:
 
         A put that failed is put again: it is the same commit, and the store takes it once, so that it does not matter
         whether the first put was lost, landed, or lands later.
+
+        Raises
+        ------
+        CommitError
+            If the store rejects the first put: nothing was committed.
+        CommitStateUnknownError
+            If the store does not report the outcome of any put.
         """
         prove_exclusive(self._storage)
         name = commit_name(proposal.version)

@@ -81,6 +81,12 @@ def as_parsed(
 
     Parameters
     ----------
+    version : int
+        The version of the commit.
+    small : sequence of SmallAction
+        The actions other than those of files, in the order of their lines.
+    removes, adds : pyarrow.Table
+        The file actions of the commit; the removes come first.
     skip : frozenset of str
         Kinds of small actions to pass over.
 

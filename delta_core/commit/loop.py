@@ -49,6 +49,8 @@ def commit_loop(
 
     Parameters
     ----------
+    base : Base
+        The version to begin with; None for a table that does not exist yet.
     build : function(base, lost attempts)
         Makes an attempt on a base.
     publish : function(attempt)
@@ -57,6 +59,8 @@ def commit_loop(
         Returns the base with the winners on top; raises if they contradict.
     max_attempts : int
         How often to try.
+    sleep : function(seconds)
+        Waits between two attempts.
 
     Raises
     ------

@@ -19,27 +19,37 @@ _log = logging.getLogger(__name__)
 
 
 def run_post_commit(
-    snapshot: Base, commit: CommitContent | None, before: Base | None, wanted: PostCommit, catalog: CommitSource | None
+    snapshot: Base,
+    commit: CommitContent | None,
+    before: Base | None,
+    requested: PostCommit,
+    catalog: CommitSource | None,
 ) -> Base:
     """Write what the table's properties require after a commit; never raises what a store or the table raises.
 
     Parameters
     ----------
+    snapshot : Snapshot
+        The version that was committed.
     commit : CommitContent or None
         What the commit specifies; read from the log if it is None.
+    before : Snapshot or None
+        The version before, whose checksum saves reading the log; None if it is not at hand.
+    requested : PostCommit
+        Which files the caller allows to be written.
     catalog : CommitSource or None
         The table's catalog, which may forbid either.
 
     Returns the snapshot, built from the checkpoint if one was written.
     """
-    checksum = wanted.write_checksum and allows(catalog, "checksum")
+    checksum = requested.write_checksum and allows(catalog, "checksum")
     if checksum:
         previous = None if before is None else before.checksum
         snapshot = snapshot.with_checksum(write_checksum(snapshot, previous, commit=commit))
     try:
         interval: int = read_property(snapshot.state.configuration, "delta.checkpointInterval")
         due = snapshot.version > 0 and snapshot.version % interval == 0
-        if not wanted.create_checkpoint or not due or not allows(catalog, "checkpoint"):
+        if not requested.create_checkpoint or not due or not allows(catalog, "checkpoint"):
             return snapshot
         written = write_checkpoint(snapshot, checksum=checksum)
     except (DeltaError, OSError) as e:

@@ -38,6 +38,8 @@ def parse_property_requests(
         The table's properties as they are to be.
     known : iterable of Mapping
         Properties that the table has, before or in this transaction: they stay as they are, whatever they hold.
+    registry : PluginRegistry
+        The features that are installed, which declare properties.
 
     Raises
     ------

@@ -165,6 +165,10 @@ class Transaction(Generic[Base]):
 
         Parameters
         ----------
+        metadata : Metadata
+            The whole metadata as it is to be.
+        features : iterable of str
+            Further features that the table is to support.
         replaces : bool
             Whether every file of the table is removed: columns may then take any type, and be NOT NULL.
         requests : Mapping of str to str, optional
@@ -353,6 +357,14 @@ class Transaction(Generic[Base]):
 
         Parameters
         ----------
+        user_metadata : str, optional
+            ``userMetadata`` of the commit's ``commitInfo``.
+        custom_metadata : Mapping, optional
+            Further fields of ``commitInfo``.
+        max_retries : int
+            How often to try again after a race is lost.
+        clock : function() -> int, optional
+            Returns the time of the commit in ms since epoch UTC; the system's clock unless given.
         post : PostCommit, optional
             Which checkpoints and checksums follow; what the table's properties specify unless given.
 

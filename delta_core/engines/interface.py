@@ -385,6 +385,8 @@ class Apply(Protocol):
             The file's number in the read.
         first : int
             The physical position of the batch's first row.
+        batch : pyarrow.RecordBatch
+            The rows, with the columns of the read.
         picked : SelectionVector, optional
             From an engine that left rows out, as `FileRead.selection` specifies: which of the rows from ``first`` on the batch has.
         is_tested : bool

@@ -307,7 +307,13 @@ def all_parts(expression: Expression) -> Iterator[Expression]:
 
 
 def check_depth(expression: Expression) -> None:
-    """Raise ExpressionError for an expression of more levels than are supported."""
+    """Reject an expression of more levels than are supported.
+
+    Raises
+    ------
+    ExpressionError
+        If it has `MOST_NESTED` levels or more.
+    """
     level, levels = [expression], 0
     while level := [p for e in level for p in _parts(e)]:
         levels += 1

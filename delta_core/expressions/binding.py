@@ -65,6 +65,10 @@ def bind(
 
     Parameters
     ----------
+    expression : Expression
+        As it was parsed or built.
+    schema : StructType
+        The columns by their logical names.
     functions : mapping of str to Function
         Plugins' functions, by lower-case name.
     now : datetime.datetime
@@ -89,16 +93,26 @@ def bind_rule(
     expression: Expression,
     schema: StructType,
     functions: Mapping[str, ResultOf] | None = None,
-    wanted: DataType | None = None,
+    expected: DataType | None = None,
 ) -> Expression:
     """Bind the expression of a plugin's rule, and report what does not fit with plugin and hook.
 
     Parameters
     ----------
+    feature : str
+        The feature whose plugin returned the rule, for messages.
+    hook : str
+        The hook that returned it, for messages.
     what : str
         The rule, for messages.
-    requested : DataType, optional
-        The type that the expression must have.
+    expression : Expression
+        The rule's expression.
+    schema : StructType
+        The columns by their logical names.
+    functions : mapping of str to Function
+        Plugins' functions, by lower-case name.
+    expected : DataType, optional
+        The type that the expression must have; any unless given.
 
     Raises
     ------
@@ -114,10 +128,10 @@ def bind_rule(
         raise type(e)(
             f"{what} of hook {hook} of plugin {feature!r} does not fit the table: {e.message}", **facts
         ) from e
-    if wanted is not None and not same_type(bound.type, wanted):
+    if expected is not None and not same_type(bound.type, expected):
         raise HookContractError(
             f"{what} of hook {hook} of plugin {feature!r} has an expression of type {spark_name(bound.type)}; expected "
-            f"{spark_name(wanted)}.",
+            f"{spark_name(expected)}.",
             plugin=feature,
             hook=hook,
         )

@@ -36,6 +36,12 @@ def to_expression(
     predicate : str, filters, Expression, pyarrow.compute.Expression or None
         Spark SQL text; ``[("x", ">", 5), ...]`` (all must hold) or a list of such lists (one of them must
         hold); an expression of our own; a pyarrow expression.
+    schema : StructType
+        The columns by their logical names.
+    functions : mapping of str to Function
+        Plugins' functions, by lower-case name.
+    now : datetime.datetime
+        What ``current_timestamp()`` and ``current_date()`` are; by default the time of the call.
 
     Raises
     ------

@@ -202,7 +202,13 @@ def _invalid(text: str, target: str) -> ExpressionError:
 
 
 def parse_integer(text: str, target: DataType) -> int:
-    """Read an integer as ANSI casts do: blanks around it, a sign, digits."""
+    """Read an integer as ANSI casts do: blanks around it, a sign, digits.
+
+    Raises
+    ------
+    ExpressionError
+        If the text is no integer, or one that the type can't hold.
+    """
     trimmed = text.strip(TRIMMED)
     if not re.fullmatch(r"[+-]?[0-9]+", trimmed):
         raise _invalid(text, spark_name(target))
@@ -210,7 +216,13 @@ def parse_integer(text: str, target: DataType) -> int:
 
 
 def parse_double(text: str, target: DataType) -> float:
-    """Read a double: a number with optional exponent and d or f at its end, ``inf``, ``infinity`` or ``nan``."""
+    """Read a double: a number with optional exponent and d or f at its end, ``inf``, ``infinity`` or ``nan``.
+
+    Raises
+    ------
+    ExpressionError
+        If the text is no number.
+    """
     trimmed = text.strip(TRIMMED)
     named = _NAMED_DOUBLES.get(trimmed.lower())
     if named is not None:
@@ -222,7 +234,13 @@ def parse_double(text: str, target: DataType) -> float:
 
 
 def parse_decimal_text(text: str, target: DataType) -> decimal.Decimal:
-    """Read a decimal and round it half up to the target's scale."""
+    """Read a decimal and round it half up to the target's scale.
+
+    Raises
+    ------
+    ExpressionError
+        If the text is no number, or one with more digits than the type has.
+    """
     trimmed = text.strip(TRIMMED)
     if not _NUMBER.fullmatch(trimmed):
         raise _invalid(text, spark_name(target))
@@ -235,7 +253,13 @@ def parse_decimal_text(text: str, target: DataType) -> decimal.Decimal:
 
 
 def parse_boolean(text: str, target: DataType) -> bool:
-    """Read t, true, y, yes, 1 or f, false, n, no, 0, in any case."""
+    """Read t, true, y, yes, 1 or f, false, n, no, 0, in any case.
+
+    Raises
+    ------
+    ExpressionError
+        For any other text.
+    """
     trimmed = text.strip(TRIMMED).lower()
     if trimmed in _TRUE or trimmed in _FALSE:
         return trimmed in _TRUE
@@ -243,7 +267,13 @@ def parse_boolean(text: str, target: DataType) -> bool:
 
 
 def parse_date(text: str, target: DataType) -> dt.date:
-    """Read ``yyyy[-m[m][-d[d]]]``, what follows a blank or T ignored; years 1 to 9999."""
+    """Read ``yyyy[-m[m][-d[d]]]``, what follows a blank or T ignored; years 1 to 9999.
+
+    Raises
+    ------
+    ExpressionError
+        If the text is no date of these years.
+    """
     match = _DATE.fullmatch(text.strip(TRIMMED))
     try:
         if match is None:
@@ -257,6 +287,11 @@ def parse_timestamp(text: str, target: DataType) -> dt.datetime:
     """Read ``yyyy[-m[m][-d[d][( |T)h[h][:m[m][:s[s][.fraction]]][zone]]]]``; digits below microseconds are cut.
 
     Without a zone the time is UTC's. For TIMESTAMP_NTZ the zone is passed over and the result has none.
+
+    Raises
+    ------
+    ExpressionError
+        If the text is no timestamp of the years 1 to 9999, or its zone does not exist.
     """
     match = _TIMESTAMP.fullmatch(text.strip(TRIMMED))
     try:

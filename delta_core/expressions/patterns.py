@@ -53,8 +53,15 @@ def java_regex(pattern: str, *, anchored_end: bool = True) -> str:
 
     Parameters
     ----------
+    pattern : str
+        A pattern of ``java.util.regex``, as Spark takes it.
     anchored_end : bool
         Whether ``$`` may be: only if the matched text itself does not matter.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        If RE2 has no pattern that matches the same texts.
     """
     out: list[str] = []
     i, in_class = 0, False
@@ -102,7 +109,13 @@ def _is_special(part: str) -> bool:
 
 
 def java_replacement(text: str) -> str:
-    r"""Translate a Java replacement (``$1``, ``\$``) to RE2's (``\1``)."""
+    r"""Translate a Java replacement (``$1``, ``\$``) to RE2's (``\1``).
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        If ``$`` has no group number behind it, or ``\\`` nothing.
+    """
     out: list[str] = []
     rest = iter(text)
     for c in rest:

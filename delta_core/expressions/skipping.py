@@ -100,6 +100,10 @@ def plan_skipping(
     ----------
     predicate : Expression
         Bound to ``schema``: logical columns, typed constants. Parts over other leaves prune nothing.
+    schema : StructType
+        The table's columns by their logical names.
+    column_map : ColumnMap
+        Their physical names, by which statistics and partition values are found.
     partition_columns : sequence of str
         Logical names, as in ``metaData.partitionColumns``.
     """

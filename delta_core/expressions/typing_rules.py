@@ -88,7 +88,13 @@ def _unify(name: str, args: Sequence[Typed]) -> DataType:
 
 
 def logic(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
-    """Take booleans (text is cast)."""
+    """Take booleans (text is cast).
+
+    Raises
+    ------
+    ExpressionError
+        If an argument is of another type.
+    """
     for a in args:
         if a.type not in (BOOLEAN, VOID, STRING):
             raise misfit(name, args, "BOOLEAN")
@@ -198,7 +204,13 @@ def conditional(name: str, args: list[Typed]) -> tuple[list[Expression], DataTyp
 
 
 def arithmetic(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
-    """Take numbers, by Spark's promotion and decimal precision."""
+    """Take numbers, by Spark's promotion and decimal precision.
+
+    Raises
+    ------
+    ExpressionError
+        If an argument is no number, or one with a fraction that ``div`` can't take.
+    """
     if all(a.type == VOID for a in args):
         return [cast_to(a, DOUBLE) for a in args], DOUBLE
     args = _fill_void(args)
@@ -223,7 +235,13 @@ def arithmetic(name: str, args: list[Typed]) -> tuple[list[Expression], DataType
 
 
 def number(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
-    """Take one number."""
+    """Take one number.
+
+    Raises
+    ------
+    ExpressionError
+        If the argument is no number.
+    """
     target = DOUBLE if args[0].type in (STRING, VOID) else args[0].type
     if not is_numeric(target):
         raise misfit(name, args, "a number")
@@ -263,7 +281,13 @@ def whole(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
 
 
 def bits(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
-    """Take whole numbers."""
+    """Take whole numbers.
+
+    Raises
+    ------
+    ExpressionError
+        If an argument is no whole number.
+    """
     target = _unify(name, args)
     if not is_integral(target):
         raise misfit(name, args, "whole numbers")
@@ -277,7 +301,13 @@ def nan_test(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
 
 
 def item(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
-    """Take an array and an index, or a map and a key."""
+    """Take an array and an index, or a map and a key.
+
+    Raises
+    ------
+    ExpressionError
+        If the first argument is neither an array nor a map, or the second does not fit it.
+    """
     holder, key = args
     if isinstance(holder.type, MapType):
         return [holder.expression, implicit(name, key, holder.type.key_type)], holder.type.value_type
@@ -306,14 +336,26 @@ def struct_field(name: str, args: list[Typed]) -> tuple[list[Expression], DataTy
 
 
 def size(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
-    """Take an array or map."""
+    """Take an array or map.
+
+    Raises
+    ------
+    ExpressionError
+        If the argument is neither an array nor a map.
+    """
     if not isinstance(args[0].type, (ArrayType, MapType)):
         raise misfit(name, args, "an ARRAY or MAP")
     return [args[0].expression], INTEGER
 
 
 def array_contains(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
-    """Take an array and a value like its elements."""
+    """Take an array and a value like its elements.
+
+    Raises
+    ------
+    ExpressionError
+        If the first argument is no array, or the value is of another type than its elements.
+    """
     array = args[0].type
     if not isinstance(array, ArrayType) or common_type(array.element_type, args[1].type) != array.element_type:
         raise misfit(name, args, "an ARRAY and a value of its elements' type")
@@ -321,7 +363,13 @@ def array_contains(name: str, args: list[Typed]) -> tuple[list[Expression], Data
 
 
 def map_part(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
-    """Take a map, return its keys or values."""
+    """Take a map, return its keys or values.
+
+    Raises
+    ------
+    ExpressionError
+        If the argument is no map.
+    """
     source = args[0].type
     if not isinstance(source, MapType):
         raise misfit(name, args, "a MAP")
@@ -359,7 +407,13 @@ _UPCASTS = {"integer": ("byte", "short", "integer"), "long": ("byte", "short", "
 
 
 def implicit(name: str, arg: Typed, target: DataType) -> Expression:
-    """Cast an argument to a parameter's type as Spark does on its own, or raise ExpressionError."""
+    """Cast an argument to a parameter's type as Spark does on its own.
+
+    Raises
+    ------
+    ExpressionError
+        If Spark would not cast the argument on its own.
+    """
     source, wanted = name_of(arg.type), name_of(target)
     allowed = (
         same_type(arg.type, target)

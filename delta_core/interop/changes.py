@@ -25,10 +25,16 @@ def read_changes(
 
     Parameters
     ----------
+    changes : function
+        The table's operation ``changes``.
+    snapshot : Snapshot
+        The table's latest version.
     columns : sequence of str, optional
         Names of the table's columns and of the feed's own; all if not given.
     predicate : optional
         What it specifies for the table's columns alone is pushed into the scans.
+    **versions
+        The range, as ``changes`` takes it.
     """
     rules = snapshot.plugins.collect("read_rules", table=snapshot.state, request=ReadRequest(purpose="changes"))
     own = [Field(r.name, r.type) for r in rules if isinstance(r, MetadataColumn)]

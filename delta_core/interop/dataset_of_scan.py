@@ -128,11 +128,23 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return int(self.scanner([], filter).count_rows())
 
     def filter(self, expression: ds.Expression) -> ds.Dataset:
-        """Reject: pass the filter to `scanner`."""
+        """Reject: pass the filter to `scanner`.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            Always; the message names what takes a filter.
+        """
         raise self._refusal("filter", "scanner(filter=...)")
 
     def replace_schema(self, schema: pa.Schema) -> ds.Dataset:
-        """Reject: the schema is the table's."""
+        """Reject: the schema is the table's.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            Always; the message names what casts.
+        """
         raise self._refusal("replace_schema", "to_table().cast(...)")
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.Dataset:

@@ -188,7 +188,8 @@ def number_array(
 
     Parameters
     ----------
-    values : contiguous numbers, **shape (n,)**
+    values : NumPy numbers, **shape (n,)**
+        The array shares their memory if they are contiguous.
     type : pyarrow.DataType, optional
         One that is stored in as many bytes; by default the numbers' own.
     valid : bool, **shape (n,)**, optional
@@ -266,7 +267,7 @@ def array_of(values: Sequence[Any], type: pa.DataType) -> pa.Array[Any]:
     stored = [_stored(0 if v is None else v, type) for v in values]
     if any(s is None for s in stored):
         return pa.array(values, type)
-    # type: no value is None, by the lines above
+    # no value is None, by the lines above
     return pa.Array.from_buffers(type, len(values), [_bits(valid), pa.py_buffer(b"".join(stored))])  # type: ignore[arg-type]
 
 

@@ -20,47 +20,49 @@ __all__ = ["checked_cast", "read_decimals", "round_half_up"]
 _DIGITS, _WIDE_DIGITS = 38, 76
 
 
-def checked_cast(x: Any, wanted: pa.DataType) -> Any:
+def checked_cast(x: Any, target: pa.DataType) -> Any:
     """Cast an array or scalar as its own ``cast`` does, but so that no decimal wraps around.
 
     Parameters
     ----------
     x : pyarrow.Array, ChunkedArray or Scalar
         Of any type; integers become decimals of any precision that holds the values.
+    target : pyarrow.DataType
+        The type of the result.
 
     Raises
     ------
     pyarrow.ArrowInvalid
         A value does not fit.
     """
-    if not pa.types.is_decimal(wanted):
-        return pc.cast(x, wanted)
+    if not pa.types.is_decimal(target):
+        return pc.cast(x, target)
     if pa.types.is_integer(x.type):
         x = pc.cast(x, pa.decimal128(20, 0))
     elif not pa.types.is_decimal(x.type):
-        return pc.cast(x, wanted)
-    added = wanted.scale - x.type.scale
+        return pc.cast(x, target)
+    added = target.scale - x.type.scale
     if added > 0 and x.type.precision + added > _DIGITS:
         # a value of more digits fits no type of the requested scale
         x = pc.cast(x, pa.decimal256(_WIDE_DIGITS - added, x.type.scale))
-    return pc.cast(x, wanted)
+    return pc.cast(x, target)
 
 
-def round_half_up(x: Any, wanted: pa.DataType) -> Any:
+def round_half_up(x: Any, target: pa.DataType) -> Any:
     """Round decimals half away from zero to the scale of a decimal type; ArrowInvalid if the digits don't fit."""
-    if x.type.scale > wanted.scale:
+    if x.type.scale > target.scale:
         if x.type.precision < _WIDE_DIGITS:  # rounding may add a digit
             x = pc.cast(x, pa.decimal256(_WIDE_DIGITS, x.type.scale))
-        x = pc.round(x, ndigits=wanted.scale, round_mode="half_towards_infinity")
-    return checked_cast(x, wanted)
+        x = pc.round(x, ndigits=target.scale, round_mode="half_towards_infinity")
+    return checked_cast(x, target)
 
 
-def read_decimals(text: pa.Array, wanted: pa.DataType) -> pa.Array:
+def read_decimals(text: pa.Array, target: pa.DataType) -> pa.Array:
     """Read an array of texts as a decimal type, exactly; ArrowInvalid for a text that is no such value."""
     longest = pc.max(pc.binary_length(text)).as_py() or 0
     if longest <= _DIGITS and not pc.any(pc.match_substring(text, "e", ignore_case=True)).as_py():
-        return pc.cast(pc.cast(text, pa.decimal256(_WIDE_DIGITS, wanted.scale)), wanted)
-    return array_of([None if v is None else _decimal(v) for v in text.to_pylist()], wanted)
+        return pc.cast(pc.cast(text, pa.decimal256(_WIDE_DIGITS, target.scale)), target)
+    return array_of([None if v is None else _decimal(v) for v in text.to_pylist()], target)
 
 
 def _decimal(text: str) -> Decimal:

@@ -85,9 +85,14 @@ def dv_unique_ids(
     Parameters
     ----------
     storage_types, paths_or_inline : string arrays, **shape (n,)**
-        Null = the file has no vector, which returns null.
+        Null = the file has no vector.
     offsets : int32 or int64 array, **shape (n,)**
         Null = the descriptor has none, and the id none either.
+
+    Returns
+    -------
+    string array, **shape (n,)**
+        Null = the file has no vector.
 
     Protocol
     --------

@@ -27,12 +27,17 @@ _PROBLEMS = (
 
 
 def check_footer(footer: bytes | memoryview) -> None:
-    """Raise ArrowInvalid, as PyArrow does for damage that it sees, if a footer's column metadata can't be requested.
+    """Reject a footer whose column metadata can't be read.
 
     Parameters
     ----------
     footer : bytes
         The file's ``FileMetaData`` in Thrift's compact protocol, as it is stored.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If a column chunk's metadata is damaged, as PyArrow raises for the damage that it sees.
     """
     problem, group, column = find_problem(footer)
     if problem:

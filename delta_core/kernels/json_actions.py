@@ -211,6 +211,7 @@ class ActionParser:
         paths : sequence of str or bytes
             Files of the local file system.
         versions : int64[n_files]
+            The version of each file.
         threads : int
             How many files are read at once; the order of the actions does not depend on it.
 

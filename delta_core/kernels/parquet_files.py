@@ -63,6 +63,7 @@ def read_files(
     Parameters
     ----------
     layout : FileLayout
+        The columns, and the footer that the files must have.
     paths : list of bytes
         On a local disk.
     sizes : int64, **shape (n_files,)**, bytes

@@ -80,6 +80,8 @@ def read_chunk(
     ----------
     source : int or bytes-like
         A descriptor of the file, or its bytes.
+    chunk : ColumnChunk
+        Where the chunk lies, and its type.
     coded : bool
         Return strings as ``dictionary<int32, string>``.
     keep : uint64, **shape (n,)**, optional

@@ -60,6 +60,8 @@ def decode_bits(
     out : uint8[n_bytes], optional
         A contiguous buffer to reuse, with room for `num_rows` bits rounded up to 8 bytes; what lies behind these is
         left as it is. Left undefined if an error is raised.
+    bits : int
+        64 for the format of deletion vectors, 32 for one roaring bitmap.
     keep : bool
         False: 1 = the row is in the set. True: 1 = the row is not.
 

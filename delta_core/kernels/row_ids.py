@@ -65,21 +65,23 @@ def assign_base_row_ids(
     return base, mark
 
 
-def take_values(files: pa.Table, others: pa.Table, fields: Sequence[str]) -> list[pa.Array]:
+def take_values(files: pa.Table, newer: pa.Table, fields: Sequence[str]) -> list[pa.Array]:
     """Return fields of files, with the values of other files of the same path if these have a value in the first field.
 
     Parameters
     ----------
-    files, others : table
+    files, newer : table
         With a column ``path``, and the fields as int64.
+    fields : sequence of str
+        The fields, in the order of the result.
 
     Returns
     -------
     list of int64 array, shape (n_files,)
         One a field; empty if no value is taken.
     """
-    first = is_valid(others.column(fields[0]).combine_chunks())
-    known = {p: i for i, p in enumerate(others.column("path").to_pylist()) if first[i]}
+    first = is_valid(newer.column(fields[0]).combine_chunks())
+    known = {p: i for i, p in enumerate(newer.column("path").to_pylist()) if first[i]}
     rows = [known.get(p) for p in files.column("path").to_pylist()]
     taken = np.array([r is not None for r in rows], np.bool_)
     if not taken.any():
@@ -87,7 +89,7 @@ def take_values(files: pa.Table, others: pa.Table, fields: Sequence[str]) -> lis
     index = pa.array(rows, pa.int64())
     out = []
     for name in fields:
-        mine, theirs = (t.column(name).combine_chunks() for t in (files, others))
+        mine, theirs = (t.column(name).combine_chunks() for t in (files, newer))
         found = theirs.take(index).to_pylist()
         values = [f if t else m for f, m, t in zip(found, mine.to_pylist(), taken.tolist(), strict=True)]
         out.append(pa.array(values, pa.int64()))

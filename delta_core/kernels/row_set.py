@@ -255,6 +255,10 @@ class RowSet:
         ----------
         out : uint8[n_bytes], contiguous
             At least ``num_rows`` bits rounded up to 8 bytes; what lies behind is left as it is.
+        num_rows : int
+            How many bits are written.
+        start : int
+            The row of the first bit.
         """
         self._rows.fill_bits(out, _position(start), _position(num_rows), False)
 
@@ -300,6 +304,8 @@ class RowSets(Sequence[RowSet]):
 
         Parameters
         ----------
+        count : int
+            How many files there are; a file without a pair gets an empty set.
         files, positions : integer arrays, **shape (n,)**
             Repeated pairs count once.
 

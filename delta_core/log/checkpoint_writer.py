@@ -149,6 +149,8 @@ def write_checkpoint(
 
     Parameters
     ----------
+    snapshot : CheckpointSource
+        The version.
     now_ms : int, optional
         The clock, by which tombstones and transactions expire; ms since the epoch.
     plan : CheckpointPlan, optional

@@ -134,6 +134,8 @@ def write_checksum(
 
     Parameters
     ----------
+    snapshot : ChecksumSource
+        The version.
     previous : Mapping, optional
         What this returned for the version before; read from the log if it is not given.
     commit : CommitContent, optional

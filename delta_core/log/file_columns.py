@@ -186,6 +186,8 @@ def partition_text(values: Any, key: str) -> pa.DictionaryArray:
     ----------
     values : pyarrow.MapArray
         Keys and values may be dictionary-encoded.
+    key : str
+        The partition column's physical name.
     """
     keys, items = _dictionary(values.keys), _dictionary(values.items)
     names = keys.dictionary.to_pylist()

@@ -93,8 +93,8 @@ class Part:
         """Return columns of all rows, and which rows are live files; one read serves both."""
         if self.alive is not None:
             return self.chunk.load(names), self.alive
-        wanted = list(dict.fromkeys([*names, *_KEY]))
-        found = dict(zip(wanted, self.chunk.load(wanted), strict=True))
+        columns = list(dict.fromkeys([*names, *_KEY]))
+        found = dict(zip(columns, self.chunk.load(columns), strict=True))
         alive = self._resolve(found["path"], found["dvId"])
         return [found[n] for n in names], alive
 
@@ -111,8 +111,8 @@ class Part:
 
     def _load_candidates(self, candidates: Mask, names: Sequence[str]) -> list[pa.Array]:
         """Find out which candidates are live files, and return columns of those."""
-        wanted = list(dict.fromkeys([*names, *_KEY]))
-        found = dict(zip(wanted, self.chunk.pick(wanted, candidates), strict=True))
+        columns = list(dict.fromkeys([*names, *_KEY]))
+        found = dict(zip(columns, self.chunk.pick(columns, candidates), strict=True))
         unhidden = self._unhidden(found["path"], found["dvId"])
         self.alive = candidates.copy()
         self.alive[candidates] = unhidden
@@ -202,6 +202,8 @@ class FileSet:
 
         Parameters
         ----------
+        renew : function() -> FileSet
+            Lists the log again, for a file of it that was replaced or deleted while it was read.
         touched : pyarrow.Table
             ``path`` and ``dvId`` of what the commits above the checkpoint touch.
         """
@@ -285,11 +287,13 @@ class FileSet:
         chunks = sum(part.chunk.nbytes for part in self._rows.parts)
         return chunks + sum(int(column.nbytes) for column in list(self._loaded.values()))
 
-    def statistics(self, wanted: Sequence[FileStatistic], beside: Sequence[str] = ()) -> pa.Table:
+    def statistics(self, leaves: Sequence[FileStatistic], beside: Sequence[str] = ()) -> pa.Table:
         """Return statistics of the live files, a column per leaf in the order requested, null if not known.
 
         Parameters
         ----------
+        leaves : sequence of FileStatistic
+            The statistics, in the order of the columns.
         beside : sequence of str
             Columns that will be requested next: one pass over the commits serves both.
         """
@@ -297,17 +301,17 @@ class FileSet:
         def load(part: Part) -> list[pa.Array]:
             mask = part.mask()
             # one is requested again and again: the number of rows
-            return part.chunk.statistics(wanted, None if mask.all() else mask, keep=len(wanted) == 1, beside=beside)
+            return part.chunk.statistics(leaves, None if mask.all() else mask, keep=len(leaves) == 1, beside=beside)
 
         def read(rows: _Rows) -> list[pa.ChunkedArray]:
             loaded = self._run(load, rows.parts)
             return [
-                rows.ordered(_joined([part[i] for part in loaded], statistic_type(w))) for i, w in enumerate(wanted)
+                rows.ordered(_joined([part[i] for part in loaded], statistic_type(w))) for i, w in enumerate(leaves)
             ]
 
         columns = self._reading(read)
         self._is_ordered = True
-        return pa.Table.from_arrays(columns, [f"{w.kind}:{'.'.join(w.path)}" for w in wanted])
+        return pa.Table.from_arrays(columns, [f"{w.kind}:{'.'.join(w.path)}" for w in leaves])
 
     def where(
         self, expression: Expression | None, evaluator: Evaluator, zone: str = "UTC", exact: bool = False
@@ -318,6 +322,10 @@ class FileSet:
         ----------
         expression : Expression
             Over PartitionValue, FileStatistic and FileConstant leaves.
+        evaluator : Evaluator
+            The engine's, which evaluates the expression over columns of files.
+        zone : str
+            The zone of partition timestamps that name none.
         exact : bool
             Drop files for which it is null too: right if it decides about rows, as over partition values alone.
 

@@ -88,6 +88,8 @@ def plan_group_test(expression: Expression, evaluator: Evaluator, exact: bool) -
     ----------
     expression : Expression
         Over PartitionValue and FileStatistic leaves.
+    evaluator : Evaluator
+        The engine's, which compiles the test.
     exact : bool
         Whether files are dropped for which it is null.
     """

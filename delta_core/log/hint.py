@@ -111,6 +111,8 @@ def canonical_checksum(value: dict[str, Any], sort_pairs: bool) -> str:
 
     Parameters
     ----------
+    value : dict
+        The object as it was decoded from JSON.
     sort_pairs : bool
         Sort whole ``path=value`` texts, as Spark does, and not paths alone, as the protocol specifies. They differ for
         arrays of more than ten scalars.

@@ -60,6 +60,8 @@ def parse_partition_values(
         The zone of timestamps without one: the zone of whoever wrote them.
     column : str
         For the message only.
+    types : Mapping of str to TypeDef
+        The primitive types of the table, by name.
 
     Returns
     -------
@@ -91,6 +93,10 @@ def parse_dictionary(
 
     Parameters
     ----------
+    coded : pyarrow.DictionaryArray
+        The column's texts.
+    type, zone, column, types
+        As of `parse_partition_values`.
     rows : bool[n], optional
         The rows that count: a removed file may have a value that the column's type of today can't hold.
 
@@ -98,6 +104,13 @@ def parse_dictionary(
     -------
     pyarrow.Array, **as long as the dictionary**
         Null if no row that counts has the value: a dictionary may hold another column's texts.
+
+    Raises
+    ------
+    LogError
+        If a text is no value of the type; ``column`` and ``value`` return which.
+    SchemaError
+        If the type can't partition a table.
     """
     if not isinstance(type, PrimitiveType):
         raise _not_partitioning(type, column)

@@ -44,6 +44,8 @@ def reconcile(actions: ParsedActions, compacted: Collection[int] = ()) -> Reconc
 
     Parameters
     ----------
+    actions : ParsedActions
+        The file actions of the commits, with their version and line; in any order.
     compacted : collection of int
         End versions of compacted files. Such a file should hold each key once; if one does not, its writer put
         the newest first.

@@ -31,6 +31,10 @@ def choose_segment(
         The listing in name order; staged or inline commits already replace published ones.
     target : int or None
         The version requested; None for the latest.
+    hint : Hint, optional
+        The content of ``_last_checkpoint``, which the notes compare with the choice.
+    where : str
+        The table's location, for messages.
     rejected : names
         Checkpoint files that turned out to be unreadable.
 

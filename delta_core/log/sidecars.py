@@ -61,6 +61,8 @@ def reusable_sidecars(snapshot: _Source, columns: CheckpointColumns, oldest_ms: 
 
     Parameters
     ----------
+    snapshot : Snapshot
+        The version, with the sidecars of the checkpoint that it was built from.
     columns : CheckpointColumns
         What a sidecar written now would have: one of another form is written again.
     oldest_ms : int

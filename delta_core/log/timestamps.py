@@ -36,6 +36,8 @@ def parse_ms(value: str | datetime, timezone: str = "UTC") -> int:
 
     Parameters
     ----------
+    value : str or datetime
+        The point in time.
     timezone : str
         The zone of a value that names none.
 

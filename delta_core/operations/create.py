@@ -163,10 +163,14 @@ def create_table(
 
     Parameters
     ----------
+    context : TableContext
+        Where the table is to be, and how it is reached.
     schema : StructType
         Its columns; a ``pyarrow.Schema`` goes through `Schema.from_arrow`.
     partition_by, cluster_by : sequence of str
         Columns that partition it, or by which its files are clustered.
+    name, description : str, optional
+        Texts of the table's metadata.
     properties : Mapping
         Table properties: known ones are validated, custom ones kept. ``delta.feature.X`` = ``supported`` requires a
         feature.
@@ -174,6 +178,14 @@ def create_table(
         Further features.
     base : Snapshot, optional
         The table to replace: its files are removed, its id, history and features stay.
+    user_metadata : str, optional
+        ``userMetadata`` of the commit.
+    custom_metadata : Mapping, optional
+        Further fields of ``commitInfo``.
+    max_commit_retries : int
+        How often to try again after a race is lost.
+    post : PostCommit, optional
+        Which checkpoints and checksums follow; what the table's properties specify unless given.
 
     Raises
     ------

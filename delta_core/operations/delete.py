@@ -70,6 +70,8 @@ def delete_rows(base: Snapshot, options: DeleteOptions) -> Deleted:
     ----------
     base : Snapshot
         The latest version that the caller has; a newer one is looked for.
+    options : DeleteOptions
+        Which rows, and how they are deleted.
 
     Raises
     ------

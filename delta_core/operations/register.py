@@ -46,9 +46,29 @@ def register_files(
 
     Parameters
     ----------
+    context : TableContext
+        Where the table is, and how it is reached.
+    base : Snapshot or None
+        The version that the removes were found in; None for a table that the transaction creates.
+    adds : sequence of AddAction
+        The files; statistics that they lack are read from their footers.
+    removes : sequence of RemoveAction
+        Live files; none with mode ``overwrite``.
     mode : str
         ``append``; or ``overwrite``, which removes every live file, or those of the partitions that ``replace_filters``
         names.
+    replace_filters : filters, optional
+        On partition columns, with mode ``overwrite``; all files are replaced unless given.
+    operation : str
+        The operation that the commit names.
+    custom_metadata : Mapping, optional
+        Further fields of ``commitInfo``.
+    max_commit_retries : int
+        How often to try again after a race is lost.
+    transactions : Mapping of str to int, optional
+        Application ids and versions that the commit records.
+    post : PostCommit, optional
+        Which checkpoints and checksums follow; what the table's properties specify unless given.
     transaction : Transaction, optional
         One that stages more, such as the creation of the table.
 

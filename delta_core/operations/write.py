@@ -102,8 +102,12 @@ def write_table(
 
     Parameters
     ----------
+    context : TableContext
+        Where the table is or is to be, and how it is reached.
     data : object
         What `write.source.open_source` takes.
+    options : WriteOptions
+        How the rows are written.
     known : Snapshot, optional
         The table as it is open already: only what is newer is read.
 
@@ -135,9 +139,15 @@ def run_write(
 
     Parameters
     ----------
+    context : TableContext
+        Where the table is or is to be, and how it is reached.
+    options : WriteOptions
+        How the rows are written.
     begin : function(Snapshot or None) -> TableWrite
         From the latest version, None if there is no table. If another writer creates the table meanwhile, the rows
         are written into that one.
+    known : Snapshot, optional
+        The table as it is open already: only what is newer is read.
 
     Raises
     ------
@@ -519,6 +529,8 @@ def live_rows(files: FileSet, table: pa.Table) -> int | None:
 
     Parameters
     ----------
+    files : FileSet
+        The files, whose statistics are read.
     table : pyarrow.Table
         The ``deletionVector`` of each of the files.
     """

@@ -44,6 +44,12 @@ def define_table(
 
     Parameters
     ----------
+    protocol : Protocol
+        The table's protocol.
+    metadata : Metadata
+        The table's metadata.
+    version : int
+        The version that the state is of.
     supported : SupportedFeatures
         Those of the protocol.
     plugins : PluginSet

@@ -119,6 +119,8 @@ def supported_features(protocol: Protocol, legacy: Callable[[str], Iterable[str]
 
     Parameters
     ----------
+    protocol : Protocol
+        The versions and, from reader version 3 or writer version 7 on, the lists of features.
     legacy : function(str) -> names
         What ``reader_2`` or ``writer_2`` ... ``writer_6`` implies; called for each version up to the table's.
 

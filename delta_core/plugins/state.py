@@ -90,6 +90,10 @@ def advance(state: TableState, version: int, domains: Mapping[str, str]) -> Tabl
 
     Parameters
     ----------
+    state : TableState
+        The state of the earlier version.
+    version : int
+        The later version.
     domains : Mapping
         The domains that the features declare, as the later version has them.
     """

@@ -66,15 +66,19 @@ def normalize_properties(configuration: Mapping[str, str], declared: Iterable[st
 
     Parameters
     ----------
+    configuration : Mapping of str to str
+        The properties as they were passed.
     declared : iterable of str
         Names that plugins declare; they are spelled so too.
-
-    Names that are unknown are kept: they are the user's own.
 
     Raises
     ------
     InvalidArgumentError
         For a property that is given twice in different spellings.
+
+    Notes
+    -----
+    Names that are unknown stay as they are: they are the user's own.
     """
     spelled = {name.lower(): name for name in (*declared, *PROPERTIES)}
     found: dict[str, str] = {}

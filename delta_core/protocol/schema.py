@@ -120,7 +120,13 @@ class ColumnMap(Struct, frozen=True):
         return ColumnMap("name", schema)
 
     def physical_path(self, schema: StructType, path: Path) -> Path:
-        """Return the physical path of a logical one (``element``, ``key``, ``value`` stay)."""
+        """Return the physical path of a logical one (``element``, ``key``, ``value`` stay).
+
+        Raises
+        ------
+        ColumnNotFoundError
+            If the schema lacks the path.
+        """
         names: list[str] = []
         logical: DataType = schema
         physical: DataType = self.physical

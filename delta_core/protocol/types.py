@@ -455,6 +455,8 @@ def check_nesting(
 
     Parameters
     ----------
+    whole : DataType
+        The type, or an object that ``parts`` can take apart.
     parts : function(type) -> (int, types), optional
         The levels that a type takes, and the types right below it; by default those of a `DataType`.
     most : int

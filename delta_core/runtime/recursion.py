@@ -52,5 +52,5 @@ def run(step: Steps[R]) -> R:
                 value = found
     if error is not None:
         raise error
-    # type: of the last generator, which is the first one called
+    # the value of the last generator, which is the first one called
     return value  # type: ignore[no-any-return]

@@ -168,12 +168,18 @@ def plan_scan(
 
     Parameters
     ----------
+    table : TableState
+        The table's schema and features.
     request : ReadRequest
         With paths as the schema spells them (`resolve_columns`) and a bound predicate.
     rules : sequence of ReadRule
         What the hook ``read_rules`` answered.
+    functions : Mapping, optional
+        Functions of plugins by lower-case name.
     constants : Mapping, optional
         Further output columns: name to (column of the file table or expression, type).
+    limit : int, optional
+        The most rows that are returned; all unless given.
     prunes_files : bool
         Whether the files are chosen by ``pruning`` before they are read, so that what partition values alone decide
         need not be evaluated for rows again.

@@ -27,6 +27,8 @@ def to_sql(expression: Expression, place: Callable[[Leaf], Expression], function
 
     Parameters
     ----------
+    expression : Expression
+        Bound to the table's schema.
     place : function(Leaf) -> Expression
         A leaf as a column of the DataFrame, or as a constant.
     functions : Mapping

@@ -163,6 +163,7 @@ def converted(exception: Any) -> DeltaError | None:
     Parameters
     ----------
     exception : py4j.java_gateway.JavaObject
+        A ``Throwable``; its causes are searched too.
     """
     chain = _chain(exception)
     for at in chain:
@@ -316,7 +317,13 @@ class SparkError(Exception):
 
 @contextmanager
 def failing_as(text: str, **facts: Any) -> Iterator[None]:
-    """Raise what Spark raises within as an EngineError whose message is a sentence or two; other errors pass."""
+    """Raise what Spark raises within as an error of ours, whose message is a sentence or two; other errors pass.
+
+    Raises
+    ------
+    EngineError
+        If Spark raises.
+    """
     try:
         yield
     except DeltaError:

@@ -42,6 +42,10 @@ def read(
 
     Parameters
     ----------
+    spark : SparkSession
+        A classic session, or one of Spark Connect.
+    uri : str or path
+        A local path or the URI of any file system that fsspec and Hadoop support.
     version, timestamp : optional
         Which version, or the last one at a time; the latest if neither is given.
     columns : sequence of str, optional
@@ -54,6 +58,10 @@ def read(
         Files are skipped for any ``.where`` and join, with or without it.
     storage_options : Mapping, optional
         For the log and the vectors, which Python reads; data files are read with what Hadoop is configured for.
+    commits : CommitSource, optional
+        The catalog of a catalog-managed table.
+    plugins : PluginRegistry, optional
+        Which table features there are; by default those installed.
     timezone : str, optional
         The zone of partition timestamps that name none; the session's unless given.
     route : "auto", "index" or "join"

@@ -53,8 +53,16 @@ def write(
 
     Parameters
     ----------
+    df : DataFrame
+        The rows; columns are matched by name, ignoring case.
+    uri : str or path
+        A local path or the URI of any file system that fsspec and Hadoop support.
     mode : str
         ``error``, ``append``, ``overwrite`` or ``ignore``, by what to do with a table that exists.
+    partition_by : str or sequence of str, optional
+        The partition columns of a table that is created; of one that exists, they must be its own.
+    cluster_by : sequence of str
+        Clustering columns of a table that is created, or whose schema is overwritten.
     schema_mode : str, optional
         ``merge`` adds columns that only the rows have; ``overwrite``, with mode overwrite, takes the rows' schema.
     replace_where : str or Expression, optional
@@ -68,16 +76,30 @@ def write(
         ``dynamic``, with overwrite: replace only the partitions that the new rows are in.
     properties : Mapping, optional
         Of a table that is created.
+    name, description : str, optional
+        Texts of a table that is created, or whose schema is overwritten.
     txn : (str, int), optional
         An application's id and version: rows of a version that the table has already are not written again.
+    user_metadata : str, optional
+        ``userMetadata`` of the commit.
+    custom_metadata : Mapping, optional
+        Further fields of ``commitInfo``.
     data_change : bool
         False, with overwrite: the rows are those that they replace, arranged otherwise.
+    max_records_per_file : int, optional
+        A file ends with so many rows; without limit unless given.
     optimize_write : bool, optional
         Shuffle rows into tasks of the size of a file first; ``delta.autoOptimize.optimizeWrite`` unless given.
     parquet_options : Mapping, optional
         Of Spark's Parquet writer, as ``parquet.block.size``.
+    max_commit_retries : int
+        How often to try again after another writer's commit came first.
     storage_options : Mapping, optional
         For the log, which Python writes; data files are written with what Hadoop is configured for.
+    commits : CommitSource, optional
+        The catalog of a catalog-managed table.
+    plugins : PluginRegistry, optional
+        Which table features there are; by default those installed.
     route : "auto" or "plain"
         ``plain`` goes without Spark's private interfaces, as Spark Connect always does.
     allow_external : sequence of str or False, optional

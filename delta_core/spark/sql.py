@@ -101,6 +101,10 @@ def sql(spark: SparkSession, text: str, args: Any = None, **options: Any) -> Dat
 
     Parameters
     ----------
+    spark : SparkSession
+        A classic session, or one of Spark Connect.
+    text : str
+        A query in Spark SQL.
     args : dict or list, optional
         As for ``spark.sql``.
     options

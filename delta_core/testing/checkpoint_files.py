@@ -81,10 +81,20 @@ def parquet_bytes_of(
 
     Parameters
     ----------
+    rows : sequence of Mapping
+        The actions as JSON has them: each the kind and its fields.
+    schema : Schema
+        The table's schema.
+    partition : tuple of str
+        The partition columns' logical names.
+    form : str
+        The form of statistics, as of `TableBuilder.checkpoint`.
     extra : Mapping
         Further kinds of action, or other structs for known ones.
     values : Mapping
         Path of a file to its typed partition values by physical name.
+    **options
+        As of `pyarrow.parquet.write_table`.
     """
     types = {**COLUMNS, "add": _add_type(schema, partition, form), **extra}
     present = {kind for row in rows for kind in row}

@@ -164,6 +164,10 @@ def logical_rows(table: pa.Table, schema: StructType, partition: Mapping[str, An
 
     Parameters
     ----------
+    table : pyarrow.Table
+        The rows as files hold them.
+    schema : StructType
+        The columns of the result.
     partition : Mapping
         Physical name to the typed value that all rows have.
     """

@@ -61,8 +61,16 @@ def table_state(
 
     Parameters
     ----------
+    features : iterable of str
+        The features of the protocol, for readers and writers.
     fields : iterable of mapping
         The schema's fields, as JSON.
+    properties : Mapping, optional
+        Table properties.
+    domains : Mapping, optional
+        Configurations of domains, by name.
+    partition_by : iterable of str
+        The partition columns.
     registry : PluginRegistry, optional
         Whose plugins specify which features are active; what is installed unless given.
     """

@@ -124,10 +124,16 @@ class LogBuilder:
 
         Parameters
         ----------
+        *actions : dict
+            As JSON has them: each the kind and its fields.
+        operation : str
+            The operation of ``commitInfo``.
         info : Mapping, optional
             Further fields of ``commitInfo``.
         version : int, optional
             Another version than the next, to make gaps.
+        mtime_ms : int, optional
+            The file's modification time, in ms since epoch UTC; the commit's timestamp unless given.
         text : str, optional
             The commit's text instead of what the actions return; the builder still believes the actions.
         publish : str
@@ -172,12 +178,18 @@ class LogBuilder:
 
         Parameters
         ----------
+        kind : str
+            ``v1``, ``v1-multipart``, ``v2-json``, ``v2-parquet``, or ``v2-classic`` for a V2 one with the name of a V1.
+        version : int, optional
+            The version; the latest unless given.
         parts, sidecars : int
             Number of files of a multi-part checkpoint; of sidecars of a V2 one, 0 for file actions inline.
         statistics : str
             ``json``, ``struct`` (with parsed partition values), ``both`` or ``none``.
         hint : bool or dict
             Whether to write ``_last_checkpoint``; a dict replaces entries of it.
+        checksum : bool
+            Whether the hint has a checksum of its own content.
         embed : bool
             Whether the hint embeds the V2 checkpoint's actions.
         extra : Mapping, optional

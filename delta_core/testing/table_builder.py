@@ -116,10 +116,20 @@ class TableBuilder(LogBuilder):
         ----------
         schema : pyarrow.Schema, delta_core.protocol.schema.Schema or dict
             Or decoded JSON, or ``{"id": "long"}``.
+        partition_by : sequence of str
+            The partition columns.
+        features : sequence of str
+            The features of the protocol.
+        properties : Mapping, optional
+            Table properties.
         column_mapping : str, optional
             Assign every field an id and a physical name.
         protocol : (reader, writer) or dict, optional
             Instead of what the features request.
+        actions : sequence of dict
+            Further actions of the commit.
+        **commit
+            As of `commit`.
         """
         fields = as_schema(schema)
         configuration = dict(properties or {})
@@ -192,10 +202,14 @@ class TableBuilder(LogBuilder):
 
         Parameters
         ----------
+        rows : pyarrow.Table, or sequence of dict
+            The rows; there is a file for each partition.
         path : str, optional
             The file's path below the root, not yet percent-encoded.
         statistics : bool, dict or str
             Computed ones or none; a dict replaces entries of the computed ones; a str is taken as it is.
+        materialize_partitions : bool
+            Whether files hold the partition columns too.
         parquet : Mapping, optional
             Options of `pyarrow.parquet.write_table`: ``row_group_size``, ``use_deprecated_int96_timestamps`` ...
         fields
@@ -297,6 +311,16 @@ class TableBuilder(LogBuilder):
         ----------
         where : function or Mapping
             Over a row's dict; or positions by path.
+        storage : str
+            ``u`` and ``p`` for a vector file by a relative or an absolute path, ``i`` for vectors within the log.
+        prefix : str
+            The directory of the vector file below the root, for ``u``.
+        runs : bool
+            Whether vectors may have run containers.
+        more : sequence of dict
+            Further actions of the commit.
+        **commit
+            As of `commit`.
         """
         hits = where if isinstance(where, Mapping) else self._matching(where)
         dropped: dict[str, frozenset[int]] = {}

@@ -25,13 +25,18 @@ Convert = Callable[[pa.Array], pa.Array]
 _T = pa.types
 
 
-def conversion(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert | None:
+def conversion(found: pa.DataType, target: pa.DataType, path: Path) -> Convert | None:
     """Return the function that turns one type into another; None if arrays can stay as they are.
 
     Parameters
     ----------
-    requested : pyarrow.DataType
-        Fields of structs are found by name, ignoring case; those that ``found`` lacks become null.
+    found : pyarrow.DataType
+        The type of the rows.
+    target : pyarrow.DataType
+        The type of the files. Fields of structs are found by name, ignoring case; those that ``found`` lacks become
+        null.
+    path : Path
+        The column, for messages.
 
     Raises
     ------
@@ -39,25 +44,25 @@ def conversion(found: pa.DataType, wanted: pa.DataType, path: Path) -> Convert |
         The types don't fit. The function itself raises it for a value that does not fit.
     """
     if isinstance(found, pa.BaseExtensionType):
-        return _then(lambda x: x.storage, conversion(found.storage_type, wanted, path))
+        return _then(lambda x: x.storage, conversion(found.storage_type, target, path))
     if _T.is_dictionary(found):
-        return _dictionary(found.value_type, wanted, path)
+        return _dictionary(found.value_type, target, path)
     if _T.is_run_end_encoded(found):
-        return _then(pc.run_end_decode, conversion(found.value_type, wanted, path))
+        return _then(pc.run_end_decode, conversion(found.value_type, target, path))
     if _T.is_null(found):
-        return None if _T.is_null(wanted) else lambda x: null_rows(len(x), wanted)
-    if _T.is_struct(wanted) and _T.is_struct(found):
-        return _struct(found, wanted, path)
-    if _T.is_map(wanted):
-        return _map(found, wanted, path)
-    if _T.is_list(wanted):
-        return _list(found, wanted, path)
-    if found.equals(wanted):
+        return None if _T.is_null(target) else lambda x: null_rows(len(x), target)
+    if _T.is_struct(target) and _T.is_struct(found):
+        return _struct(found, target, path)
+    if _T.is_map(target):
+        return _map(found, target, path)
+    if _T.is_list(target):
+        return _list(found, target, path)
+    if found.equals(target):
         return None
-    kernel = _primitive(found, wanted)
+    kernel = _primitive(found, target)
     if kernel is None:
-        raise _mismatch(path, found, wanted)
-    return _guarded(kernel, path, wanted)
+        raise _mismatch(path, found, target)
+    return _guarded(kernel, path, target)
 
 
 def _mismatch(path: Path, found: pa.DataType, wanted: pa.DataType, why: str = "") -> SchemaMismatchError:

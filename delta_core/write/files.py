@@ -83,6 +83,10 @@ def write_files(
 
     Parameters
     ----------
+    engine : Engine
+        What writes the files.
+    plan : WritePlan
+        The plan of the table's writes.
     data : object
         What `source.open_source` takes.
     properties : WriterProperties, optional
@@ -162,10 +166,16 @@ def describe_files(
 
     Parameters
     ----------
+    engine : Engine
+        What reads the footers.
+    plan : WritePlan
+        The plan of the table's writes.
     paths : sequence of str
         Relative to the table's root, or absolute; not encoded.
     partitions : sequence of Mapping, optional
         Each file's partition values by logical name, typed; one a file if the table is partitioned.
+    data_change : bool
+        False for files that hold rows which the table has already.
     """
     table = plan.table
     columns = file_columns(plan)

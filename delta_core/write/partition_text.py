@@ -33,6 +33,10 @@ def format_partition_values(values: pa.Array, type: DataType, column: str = "") 
     ----------
     values : pyarrow.Array
         Of the type's Arrow type; timestamps are instants and become UTC.
+    type : DataType
+        The column's type.
+    column : str
+        For the message only.
 
     Returns
     -------

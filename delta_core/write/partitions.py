@@ -48,6 +48,8 @@ class Partitions:
         ----------
         values : sequence of pyarrow.Array
             The partition columns, as long as the batch.
+        batch : pyarrow.RecordBatch
+            The same rows, as files hold them.
         """
         if not self.columns:
             return [(self.number(()), batch)]

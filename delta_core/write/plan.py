@@ -133,6 +133,12 @@ def plan_write(table: TableState, plugins: PluginSet, operation: str, known: Wri
 
     Parameters
     ----------
+    table : TableState
+        The table as the write finds or makes it.
+    plugins : PluginSet
+        The features of the table.
+    operation : str
+        The operation that the commit names, for the features' rules.
     known : WritePlan, optional
         The plan of an earlier version; it is returned if it serves this one.
 

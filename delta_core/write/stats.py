@@ -37,12 +37,16 @@ def statistics_json(
 
     Parameters
     ----------
+    num_rows : int
+        Rows of the file, deleted ones included.
     columns : sequence of ColumnStatistics
         As an engine measured them; keys are physical names, nested as the schema is.
     types : Mapping
         The Arrow type of each leaf.
     prefix_length : int
         ``delta.dataSkippingStringPrefixLength``.
+    tight : bool
+        Whether every bound is the value of a row that is not deleted.
     """
     parts: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
     for column in columns:

@@ -32,7 +32,13 @@ def required_features(metadata: Metadata) -> Iterable[str]:
 
 @hookimpl
 def check_commit(attempt: AttemptView) -> None:
-    """Reject removes that change data. What counts is the property before the commit: none lifts its own ban."""
+    """Reject removes that change data. What counts is the property before the commit: none lifts its own ban.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If the commit removes or changes rows.
+    """
     if attempt.previous is None or not attempt.previous.is_active(FEATURE.name):
         return
     changing = attempt.removes.column("dataChange").fill_null(True)

@@ -70,6 +70,8 @@ def changes(
         The schema changed within the range so that older rows can't be read by the newer one.
     VersionNotFoundError
         A commit of the range is gone or not yet there.
+    InvalidArgumentError
+        If the range begins beyond the source's version.
 
     Notes
     -----

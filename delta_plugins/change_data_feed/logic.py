@@ -145,6 +145,8 @@ def unreadable(old: Schema, new: Schema, widened: bool) -> str | None:
 
     Parameters
     ----------
+    old, new : Schema
+        The schemas of two versions, the older one first.
     widened : bool
         Whether types may differ: the table has type widening, and whoever reads its files checks each file's type.
     """

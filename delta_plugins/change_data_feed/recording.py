@@ -14,7 +14,13 @@ __all__ = ["check_change_files", "check_columns"]
 
 
 def check_columns(table: TableState) -> None:
-    """Reject columns of the names that the feed returns its own, while the feed is on."""
+    """Reject columns of the names that the feed returns its own, while the feed is on.
+
+    Raises
+    ------
+    SchemaError
+        If the table has a column of such a name.
+    """
     taken = [f.name for name in logic.COLUMNS if (f := table.schema.get(name)) is not None]
     if taken and logic.is_enabled(table.configuration):
         raise SchemaError(
@@ -25,10 +31,15 @@ def check_columns(table: TableState) -> None:
 
 
 def check_change_files(attempt: AttemptView) -> None:
-    """Reject change files that readers would take amiss.
+    """Reject change files that readers would misread.
 
     Once a commit has one, readers look at nothing else of it: it has to change data, and its change files have to specify
     that they do not. Protocol: Writer Requirements for AddCDCFile.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If the feed is off, a change file has ``dataChange=true``, or the commit changes no data.
     """
     files = attempt.cdcs
     if not files.num_rows:

@@ -32,6 +32,7 @@ def add_constraint(source: Any, conditions: Mapping[str, str]) -> int:
     Parameters
     ----------
     source : Snapshot, or anything with ``snapshot()``
+        The table's latest version.
     conditions : Mapping of str to str
         Spark SQL by name. Names are kept in lower case, under which Spark looks for them.
 
@@ -77,7 +78,13 @@ def _check_names(snapshot: Snapshot, conditions: Mapping[str, str]) -> None:
 
 
 def validate_existing(snapshot: Snapshot, checks: Iterable[RowCheck]) -> None:
-    """Raise ConstraintViolationError for the first check that a row of the table breaks, with their number and one row."""
+    """Check the rows that the table has.
+
+    Raises
+    ------
+    ConstraintViolationError
+        For the first check that a row breaks, with the number of such rows and one of them.
+    """
     for check in checks:
         broken = negate(Call("<=>", (check.expression, _TRUE)))
         count, sample = 0, None

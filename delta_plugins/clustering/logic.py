@@ -54,6 +54,11 @@ def clustering_columns(table: TableState) -> tuple[Path, ...]:
     """Return the physical paths of the clustering columns, in order; empty for a table that is not clustered.
 
     The domain holds a list of name paths; plain names, as the protocol's text has them, are read too.
+
+    Raises
+    ------
+    CorruptTableError
+        If the domain holds no such list.
     """
     text = table.domains.get(DOMAIN)
     if not text:
@@ -76,7 +81,13 @@ def without_request(metadata: Metadata) -> Metadata:
 
 
 def requested_domain(table: TableState, requested: Mapping[str, str]) -> Iterable[DomainMetadata]:
-    """Yield the domain that a request requires: by physical names, so that renaming a column changes nothing."""
+    """Yield the domain that a request requires: by physical names, so that renaming a column changes nothing.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a column is named twice.
+    """
     text = requested.get(REQUEST)
     if text is None:
         return
@@ -112,7 +123,15 @@ def _found(table: TableState, name: str) -> Path:
 
 
 def check_columns(table: TableState) -> None:
-    """Reject clustering columns that are gone, have no order, or are beside partition columns."""
+    """Reject clustering columns that are gone, have no order, or are beside partition columns.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the table is partitioned too.
+    SchemaError
+        If the table lacks a column, or files have no bounds for its type.
+    """
     paths = clustering_columns(table)
     if not paths:
         return

@@ -28,6 +28,7 @@ def cluster_by(source: Any, columns: Sequence[str]) -> int:
     Parameters
     ----------
     source : Snapshot, or anything with ``snapshot()``
+        The table's latest version.
     columns : sequence of str
         Logical names, dotted for fields of structs.
 

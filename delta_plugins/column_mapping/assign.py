@@ -133,7 +133,13 @@ def _part_keys(t: DataType, prefix: str) -> Iterator[str]:
 
 
 def highest_id(configuration: Mapping[str, str]) -> int:
-    """Return ``delta.columnMapping.maxColumnId``, 0 if there is none; InvalidArgumentError for other text."""
+    """Return ``delta.columnMapping.maxColumnId``, 0 if there is none.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the property is no number.
+    """
     text = configuration.get(MAX_ID, "0")
     if not text.isdecimal():
         raise InvalidArgumentError(f"Table property {MAX_ID} is {text!r}; expected a number.", property=MAX_ID)

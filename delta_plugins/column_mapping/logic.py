@@ -32,7 +32,13 @@ K = TypeVar("K")
 
 
 def mapping_mode(configuration: Mapping[str, str]) -> str:
-    """Return ``none``, ``name`` or ``id``; UnsupportedFeatureError for any other mode."""
+    """Return ``none``, ``name`` or ``id``.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        If the table has another mode.
+    """
     mode = configuration.get(MODE, "none").strip().lower()
     if mode not in ("none", "name", "id"):
         raise UnsupportedFeatureError(

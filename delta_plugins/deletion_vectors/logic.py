@@ -87,8 +87,14 @@ def is_absolute(vectors: pa.StructArray) -> pa.Array:
 def decode(data: Any, cardinality: int | None, where: str) -> RowSet:
     """Return the rows that a vector deletes, from what `locate` requested.
 
-    Size, magic number, CRC-32 and cardinality are checked; raises DeletionVectorError naming ``where``.
-    Protocol: Deletion Vector Format, Deletion Vector File Storage Format.
+    Raises
+    ------
+    DeletionVectorError
+        If size, magic number, CRC-32 or cardinality is wrong; the message names ``where``.
+
+    Protocol
+    --------
+    Deletion Vector Format, Deletion Vector File Storage Format
     """
     view = memoryview(data).cast("B")
     try:

@@ -29,7 +29,13 @@ _LARGEST_FILE = 2**31 - 1
 
 
 def inline_below(table: TableState) -> int:
-    """Return the size, in bytes, below which vectors are put into the log; 0, none, unless the table requires it."""
+    """Return the size, in bytes, below which vectors are put into the log; 0, none, unless the table requires it.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the property is no such number of bytes.
+    """
     text = table.property(INLINE_BELOW, "0") or "0"
     if not text.isdecimal() or int(text) > _MOST_INLINE:
         raise InvalidArgumentError(
@@ -44,6 +50,8 @@ def encode(rows: Sequence[RowSet], prefix: str, inline: int = 0) -> EncodedRows:
 
     Parameters
     ----------
+    rows : sequence of RowSet
+        The deleted rows of each file.
     prefix : str
         The directory below the table's root; empty for none.
     inline : int
@@ -95,7 +103,14 @@ def _descriptor(kind: str, text: str, offset: int | None, payload: bytes, rows: 
 def check_commit(attempt: AttemptView) -> None:
     """Reject adds with vectors that lack a count of rows or claim tight bounds, and new vectors if none are allowed.
 
-    Protocol: Writer Requirement for Deletion Vectors.
+    Raises
+    ------
+    InvalidArgumentError
+        If the statistics of an add with a vector lack ``numRecords``, or do not have ``tightBounds=false``.
+
+    Protocol
+    --------
+    Writer Requirement for Deletion Vectors
     """
     vectors = attempt.adds.column("deletionVector")
     if vectors.null_count == len(vectors):

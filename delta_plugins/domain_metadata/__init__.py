@@ -22,7 +22,13 @@ FEATURE = TableFeature(
 
 @hookimpl
 def check_commit(attempt: AttemptView) -> None:
-    """Reject edits of system domains by users; features write theirs by rules."""
+    """Reject edits of system domains by users; features write theirs by rules.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If the transaction itself changes a domain whose name begins with ``delta.``.
+    """
     system = [domain for domain in attempt.domains if domain.startswith(SYSTEM)]
     if system:
         raise UnsupportedOperationError(

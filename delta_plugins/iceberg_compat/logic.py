@@ -191,7 +191,15 @@ class Version(Struct, frozen=True):
             )
 
     def check_commit(self, attempt: AttemptView) -> None:
-        """Reject adds without a count of rows, and vectors if none may be."""
+        """Reject adds without a count of rows, and vectors if none may be.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If an add lacks ``numRecords``.
+        UnsupportedOperationError
+            If an add has a deletion vector, and this version allows none.
+        """
         if not attempt.table.is_active(self.name) or not attempt.adds.num_rows:
             return
         adds = attempt.adds

@@ -142,6 +142,8 @@ def with_marks(metadata: Metadata, bounds: Mapping[str, tuple[int, int]]) -> Met
 
     Parameters
     ----------
+    metadata : Metadata
+        The table's metadata.
     bounds : Mapping
         By column: the least and the greatest value that was generated.
     """

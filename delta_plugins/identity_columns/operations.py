@@ -17,6 +17,9 @@ def sync_identity(source: Any, column: str) -> int | None:
     Parameters
     ----------
     source : Snapshot, or anything with ``snapshot()``
+        The table's latest version.
+    column : str
+        The identity column's name, in any case.
 
     Returns
     -------

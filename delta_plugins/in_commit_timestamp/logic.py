@@ -95,7 +95,13 @@ def timestamp_of(attempt: AttemptView) -> int:
 
 
 def check_no_preview(table: TableState) -> None:
-    """Reject to write a table whose times a preview release switched on: it has them under other properties."""
+    """Reject to write a table whose times a preview release switched on: it has them under other properties.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        If the preview's property is true.
+    """
     name = f"{SWITCH}-preview"
     if table.flag(name):
         raise UnsupportedFeatureError(

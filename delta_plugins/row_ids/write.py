@@ -49,7 +49,13 @@ _LONG = PrimitiveType("long")
 
 
 def check_opt_in(table: TableState) -> None:
-    """Reject to write a table that does not specify that drafts may be written."""
+    """Reject to write a table that does not specify that drafts may be written.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        If the table's property for drafts is not true.
+    """
     if not table.flag(OPT_IN):
         raise UnsupportedFeatureError(
             f"Feature {NAME} comes from a draft of the protocol; rowTracking took its place. The table can be read; to "

@@ -154,7 +154,15 @@ def with_column_names(metadata: Metadata, previous: TableState | None) -> Metada
 
 
 def check_metadata(table: TableState, previous: TableState | None) -> None:
-    """Reject ids that are on and suspended at once, and names of hidden columns that change or are taken."""
+    """Reject ids that are on and suspended at once, and names of hidden columns that change or are taken.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If row tracking is both on and suspended, or the name of a hidden column changes.
+    SchemaError
+        If a hidden column has the name of another column.
+    """
     if table.is_active(NAME) and table.flag(SUSPENDED):
         raise InvalidArgumentError(f"Found {SWITCH}=true and {SUSPENDED}=true, expected at most one of the two.")
     taken = {f.name.lower() for f in (*table.column_map.physical, *table.schema)}

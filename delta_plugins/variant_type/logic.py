@@ -11,7 +11,13 @@ variant_to_json = to_json
 
 
 def json_type(arguments: list[pa.DataType]) -> pa.DataType:
-    """Return the type of ``variant_json(v)``; ExpressionError unless its one argument is a variant."""
+    """Return the type of ``variant_json(v)``.
+
+    Raises
+    ------
+    ExpressionError
+        If the function's arguments are not one variant.
+    """
     if arguments != [VARIANT.arrow]:
         raise ExpressionError(f"variant_json takes one variant, found {', '.join(map(str, arguments)) or 'nothing'}.")
     return pa.string()

@@ -15,7 +15,13 @@ def holds_variants(schema: StructType) -> bool:
 
 
 def check_columns(table: TableState) -> None:
-    """Reject a variant as partition column, as result of a generation expression, or with a default other than null."""
+    """Reject a variant as partition column, as result of a generation expression, or with a default other than null.
+
+    Raises
+    ------
+    SchemaError
+        If a variant is used so.
+    """
     partitions = {name.lower() for name in table.partition_columns}
     for path, f in walk(table.schema):
         if f.type != _TYPE:

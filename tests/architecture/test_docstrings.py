@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import pytest
 
-from tests.architecture.source import modules, tree
+from tests.architecture.source import ROOT, modules, tree
 
 DOCUMENTED = (ast.FunctionDef, ast.ClassDef)
+DEFINITIONS = (*DOCUMENTED, ast.AsyncFunctionDef)
+#: Errors that a caller can do nothing about.
+BUGS = {"AssertionError", "InternalError", "NotImplementedError"}
 SECTION = re.compile(r"\n\nRaises\n------\n(?P<lines>.*?)(?=\n\n|\Z)", re.DOTALL)
 ERRORS = re.compile(r"\w+(?:\.\w+)?(?:, \w+)*\n    \S")
 
@@ -44,44 +48,88 @@ def test_each_listed_error_has_its_cause(package: str) -> None:
             assert ERRORS.match(entry), f"{where}: {entry!r} has no cause"
 
 
-#: Modules that are called by users, plugins and each other; the others are called by one module each.
-INTERFACES = (
-    "table", "snapshot", "writer", "operations", "write", "commit", "log", "plugins", "protocol", "kernels", "scan", "interop",
-    "handles", "runtime", "spark.save", "spark.sql", "spark.types", "expressions.literals", "expressions.typing_rules",
-)  # fmt: skip
+@dataclass(frozen=True)
+class Errors:
+    """Which errors functions raise, by their code.
+
+    Parameters
+    ----------
+    makers : Mapping of str to str
+        The class of the error that a function of this name returns, for ``raise misfit(...)``.
+    """
+
+    makers: Mapping[str, str]
+
+    def raised(self, node: ast.AST, caught: frozenset[str] = frozenset()) -> Iterator[str]:
+        """Yield the errors that a body raises and does not catch, without those of the functions inside."""
+        for name, value in ast.iter_fields(node):
+            handlers = getattr(node, "handlers", []) if name == "body" else []
+            names = caught | {n.id for h in handlers for n in ast.walk(h.type or h) if isinstance(n, ast.Name)}
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.Raise):
+                    yield from self._classes(child) - names
+                elif isinstance(child, ast.AST) and not isinstance(child, (*DEFINITIONS, ast.Lambda)):
+                    yield from self.raised(child, names)
+
+    def _classes(self, statement: ast.Raise) -> set[str]:
+        called = statement.exc.func if isinstance(statement.exc, ast.Call) else statement.exc
+        names = ast.unparse(called).split(".") if isinstance(called, (ast.Name, ast.Attribute)) else []
+        classes = {n for n in names if n[0].isupper()} or {self.makers[n] for n in names[-1:] if n in self.makers}
+        return classes - BUGS
 
 
-def _own(node: ast.AST) -> Iterator[ast.AST]:
-    """Return what a function's body contains, without the functions inside."""
+def _sources() -> dict[str, ast.Module]:
+    """Return the syntax trees of our modules, and of those of the examples."""
+    examples = sorted((ROOT / "examples" / "plugins").glob("*/delta_row_*/*.py"))
+    found = {str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in examples}
+    assert len(found) > 3
+    return {module: tree(module) for module in modules()} | found
+
+
+def _makers(trees: Iterable[ast.Module]) -> dict[str, str]:
+    """Return the class of the errors that functions make, by the functions' names."""
+    functions = [n for t in trees for n in ast.walk(t) if isinstance(n, ast.FunctionDef) and n.returns is not None]
+    found = {f.name: ast.unparse(f.returns).strip("'\"") for f in functions if f.returns is not None}
+    return {name: result for name, result in found.items() if re.fullmatch(r"\w+Error", result)}
+
+
+def _public(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield the public functions of a module, and the methods of its public classes; help texts are no docstrings."""
     for child in ast.iter_child_nodes(node):
-        if not isinstance(child, (*DOCUMENTED, ast.Lambda)):
-            yield child
-            yield from _own(child)
-
-
-def _public(node: ast.AST) -> Iterator[ast.FunctionDef]:
-    """Return the public functions of a module, and the methods of its public classes."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, DOCUMENTED) and not child.name.startswith("_"):
-            if isinstance(child, ast.FunctionDef):
-                yield child
-            else:
+        if isinstance(child, DEFINITIONS) and (not child.name.startswith("_") or child.name == "__call__"):
+            if isinstance(child, ast.ClassDef):
                 yield from _public(child)
-
-
-def _raised(function: ast.FunctionDef) -> set[str]:
-    calls = [n.exc.func for n in _own(function) if isinstance(n, ast.Raise) and isinstance(n.exc, ast.Call)]
-    return {f.id for f in calls if isinstance(f, ast.Name) and f.id.endswith("Error") and f.id != "AssertionError"}
+            elif not any("command" in ast.unparse(d) for d in child.decorator_list):
+                yield child
 
 
 def test_public_functions_list_the_errors_that_they_raise() -> None:
+    sources = _sources()
+    shared = _makers(sources.values())
     checked = 0
-    for module in modules():
-        if not module.startswith(tuple(f"delta_core.{part}" for part in INTERFACES)):
-            continue
-        for function in _public(tree(module)):
-            section = SECTION.search(ast.get_docstring(function) or "")
-            listed = set(re.findall(r"\w+Error", section["lines"] if section else ""))
-            checked += len(_raised(function))
-            assert _raised(function) <= listed, f"{module}:{function.lineno} {function.name}"
-    assert checked > 50
+    for module, parsed in sources.items():
+        errors = Errors({**shared, **_makers([parsed])})
+        for function in _public(parsed):
+            text = ast.get_docstring(function)
+            section = SECTION.search(text or "")
+            listed = set(re.findall(r"\w+", " ".join(re.findall(r"(?m)^\S.*", section["lines"] if section else ""))))
+            raised = set(errors.raised(function))
+            checked += len(raised)
+            assert text is None or raised <= listed, f"{module}:{function.lineno} {function.name}"
+    assert checked > 200
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("raise LogError(1)", {"LogError"}),
+        ("raise misfit(1)", {"ExpressionError"}),
+        ("raise LogChangedError.of(1)", {"LogChangedError"}),
+        ("raise pa.ArrowInvalid(1)", {"ArrowInvalid"}),
+        ("try:\n  raise ValueError\nexcept (ValueError, KeyError) as e:\n  raise LogError(1) from e", {"LogError"}),
+        ("def inner():\n  raise LogError(1)", set()),
+        ("raise InternalError(1)", set()),
+    ],
+)
+def test_errors_that_a_function_raises_are_found(body: str, expected: set[str]) -> None:
+    assert set(Errors({"misfit": "ExpressionError"}).raised(ast.parse(body))) == expected

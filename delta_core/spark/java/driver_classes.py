@@ -21,7 +21,13 @@ __all__ = ["class_loader"]
 
 
 def class_loader(spark: Any) -> Any:
-    """Return a loader of our classes; raises EngineError if they can't be compiled."""
+    """Return a loader of our classes.
+
+    Raises
+    ------
+    EngineError
+        If this version of Spark can't compile them.
+    """
     jvm = spark._jvm
     parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     kept = _place(str(spark.version), str(jvm.java.lang.System.getProperty("java.version")))

@@ -126,8 +126,12 @@ def read_checkpoint(spark: Any, files: Mapping[str, CheckpointHandle], shape: Sh
 
     Parameters
     ----------
+    spark : SparkSession
+        The session that reads the files.
     files : Mapping
         Files as Hadoop spells them, with their footers.
+    shape : Shape
+        The columns that are requested.
     """
     by_form: dict[_Form, list[str]] = {}
     for place, handle in files.items():

@@ -203,7 +203,13 @@ class PlannedFiles:
 
 
 def check_rows(rows: RowSet, num_records: int | None, path: str) -> None:
-    """Reject dropped rows beyond a file's; raises DataFileError."""
+    """Reject dropped rows beyond a file's.
+
+    Raises
+    ------
+    DataFileError
+        If a row's position is not below the number of the file's rows.
+    """
     try:
         if num_records is not None:
             rows.check_fits(num_records)

@@ -46,6 +46,12 @@ def frame(
 
     Parameters
     ----------
+    spark : SparkSession
+        The session that reads the files.
+    scan : Scan
+        The files and columns to read.
+    route : "auto", "index" or "join"
+        How constants and vectors reach the rows; see docs/spark.md.
     identity : str
         The same for scans of the same version with the same options but columns; empty: this scan equals no other.
     parallel_from : int, optional
@@ -53,6 +59,13 @@ def frame(
     vector_bytes : int, optional
         The most bytes of deletion vectors, as they lie on disk, that the driver may hold; a sixteenth of its memory
         unless given. With more of them, executors read and decode them, and they are joined.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the route is not one of these.
+    UnsupportedOperationError
+        If PySpark is too old, or this session can't take the route "index", or a column hides a row's position.
     """
     private.check_version()
     if route not in ("auto", "index", "join"):

@@ -57,8 +57,8 @@ class IndexedRelation(NamedTuple):
         """The columns as plans name them: by the names of the files, the fields within them by those of the table."""
         return shown_schema(self.stored, self.logical)
 
-    def make(self, spark: Any, vectors: VectorForm, kind: str, ask: Callable[[str], Any]) -> DataFrame:
-        """Return the raw columns and constants of all rows that are not dropped; ``ask``: as for `file_relation`."""
+    def make(self, spark: Any, vectors: VectorForm, kind: str, answer: Callable[[str], Any]) -> DataFrame:
+        """Return the raw columns and constants of all rows that are not dropped; ``answer``: as for `file_relation`."""
         scan, plan = self.scan, self.scan.plan
         state = scan.source.state
         by_id = plan.match == "id"
@@ -75,7 +75,7 @@ class IndexedRelation(NamedTuple):
             by_field_id=by_id,
             table_width=row_width(state.schema),
             identity=sha256(repr(same).encode()).hexdigest() if self.identity else "",
-            ask=ask,
+            request=answer,
         )
         return vectors.apply(spark, out, self.row)
 
@@ -86,7 +86,7 @@ def read_indexed(spark: Any, relation: IndexedRelation, listing: FileListing) ->
     vectors = _form(listing)
     pruner = SparkFilePruner(scan, listing.files, FilterReader(scan, relation.shown, relation.logical))
 
-    def ask(request: str) -> str | None:
+    def answer(request: str) -> str | None:
         action, _, rest = request.partition(" ")
         if action == "size":
             return str(listing.size())
@@ -95,7 +95,7 @@ def read_indexed(spark: Any, relation: IndexedRelation, listing: FileListing) ->
             return None if left is None else listing.write(left)
         return vectors.write(listing.rows([int(n) for n in rest.split()]), listing.path)
 
-    return relation.make(spark, vectors, "listed", ask)
+    return relation.make(spark, vectors, "listed", answer)
 
 
 def constant_schema(scan: Scan, vectors: VectorForm) -> T.StructType:

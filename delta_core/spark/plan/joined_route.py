@@ -44,6 +44,16 @@ def read_joined(
 
     Parameters
     ----------
+    spark : SparkSession
+        The session that reads the files.
+    scan : Scan
+        The files and columns to read.
+    files : PlannedFiles
+        The files of the scan, loaded.
+    raw : StructType
+        The columns as files hold them.
+    row : str
+        The SQL name of a row's position within its file.
     most : int
         Bytes of vectors that this process may decode; with more, executors do it.
     """

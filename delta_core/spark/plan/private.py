@@ -55,7 +55,13 @@ def _version() -> tuple[int, ...]:
 
 
 def check_version() -> None:
-    """Reject a PySpark that is too old for any route; raises UnsupportedOperationError."""
+    """Reject a PySpark that is too old for any route.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If the version is below `OLDEST`.
+    """
     if _version() < OLDEST:
         raise UnsupportedOperationError(
             f"Found pyspark {pyspark.__version__}, expected {'.'.join(map(str, OLDEST))} or newer. Upgrade pyspark.",
@@ -122,25 +128,33 @@ def file_relation(
     by_field_id: bool,
     identity: str,
     table_width: int,
-    ask: Callable[[str], Any],
+    request: Callable[[str], Any],
 ) -> DataFrame:
     """Return the rows of files by Spark's own Parquet reader, each with its file's constants as partition columns.
 
     Parameters
     ----------
+    spark : SparkSession
+        A classic session: Spark Connect has no driver to reach.
+    root : str
+        The table's root, in the spelling of Python's file systems.
     columns, stored : StructType
         The columns as plans name them, and in parallel as files do: they differ in the fields within columns only.
     constants : StructType
         Of the partition columns; the last ``vector_columns`` of them are binary.
+    vector_columns : int
+        How many of the constants hold vectors.
+    by_field_id : bool
+        Whether files' columns are matched by field id, and not by name.
     identity : str
         The same for relations of the same rows, so that Spark reuses what it computed or cached of them; empty: unique.
     table_width : int
         Bytes that Spark would count for a row of all columns that the files hold.
-    require : function(str) -> object
-        Requested when a query is planned: ``files <filters as JSON>`` for the name of a file by `write_handed_files`, or the object of
-        `ReplayedRows`, or None if the filters contain nothing of files; ``size`` for the bytes of all files, as text; and
-        ``vectors <numbers>`` (for `ReplayedRows`: a line for each file, of its number and descriptor) for the name of a
-        file of vectors.
+    request : function(str) -> object
+        Called when a query is planned: with ``files <filters as JSON>`` for the name of a file by `write_handed_files`,
+        or the object of `ReplayedRows`, or None if the filters contain nothing of files; with ``size`` for the bytes of
+        all files, as text; with ``vectors <numbers>`` (for `ReplayedRows`: a line for each file, of its number and
+        descriptor) for the name of a file of vectors.
     """
     from pyspark.java_gateway import ensure_callback_server_started
 
@@ -157,7 +171,7 @@ def file_relation(
         by_field_id,
         identity,
         table_width,
-        _Function(ask),
+        _Function(request),
     )
     return DataFrame(made, spark)
 
@@ -266,8 +280,14 @@ def run_sink(spark: Any, sinks: Sequence[str], arguments: Sequence[Any], rows: D
 
     Parameters
     ----------
+    spark : SparkSession
+        A classic session.
     sinks : sequence of str
         Names that the sink's class has in known versions: the first that exists is made of the arguments.
+    arguments : sequence
+        Of the sink's constructor, as objects of Java.
+    rows : DataFrame
+        What is written.
     """
     values = spark._jvm.java.util.ArrayList()
     for value in arguments:

@@ -88,6 +88,10 @@ def plan_replay(spark: Any, scan: Scan, least: int | None) -> Replay | None:
 
     Parameters
     ----------
+    spark : SparkSession
+        The session whose executors would run the job.
+    scan : Scan
+        The scan, whose files need not be loaded.
     least : int, optional
         Actions of a checkpoint from which a job is worth it; the session's unless given.
     """
@@ -228,7 +232,7 @@ class Replay:
         vectors = VectorForm((VECTOR_COLUMN,) if facts.num_vectors else (), facts.bits, facts.stored)
         filters = FilterReader(relation.scan, relation.shown, relation.logical)
 
-        def ask(request: str) -> Any:
+        def answer(request: str) -> Any:
             if request == "size":
                 return str(facts.size)
             if request.startswith("files "):
@@ -238,7 +242,7 @@ class Replay:
                 return self._select(asked, vectors) if text == "[]" or self._tells(asked) else None
             return self._write_vectors(vectors, request.split("\n")[1:])
 
-        return relation.make(self._spark, vectors, "replayed", ask)
+        return relation.make(self._spark, vectors, "replayed", answer)
 
     def _tells(self, asked: SkippingPlan) -> bool:
         return any(map(_Tests(self._spark, self._scan, SkippingPlan(None, None)).is_known, _parts(asked)))

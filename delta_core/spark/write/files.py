@@ -77,6 +77,18 @@ def write_frame(
 
     Parameters
     ----------
+    spark : SparkSession
+        The session that runs the job.
+    engine : Engine
+        What reads the footers of the files.
+    plan : WritePlan
+        The plan of the table's writes.
+    rows : DataFrame
+        The rows; columns are matched by name, ignoring case.
+    options : FrameOptions
+        How Spark writes files.
+    data_change : bool
+        False for files that hold rows which the table has already.
     origin : str
         As of `write.apply.PrepareRows`.
 

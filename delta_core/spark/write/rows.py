@@ -98,6 +98,12 @@ def physical_rows(
 
     Parameters
     ----------
+    engine : Engine
+        What types the expressions of the plan.
+    plan : WritePlan
+        The plan of the table's writes.
+    rows : DataFrame
+        The rows; columns are matched by name, ignoring case.
     zone : str
         The session's time zone.
     origin : str

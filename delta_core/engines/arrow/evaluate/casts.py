@@ -30,7 +30,13 @@ _SECOND_US = 1_000_000
 
 
 def cast_kernel(source: DataType, target: DataType, safe: bool = False) -> Kernel:
-    """Return the kernel that casts; UnsupportedExpressionError if there is none."""
+    """Return the kernel that casts.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        If values of the one type can't be cast to the other.
+    """
     if same_type(source, target):
         return lambda x: x
     into = arrow_type(target)

@@ -75,7 +75,13 @@ class CallInfo(Struct, frozen=True):
     result: DataType
 
     def constant(self, index: int) -> Any:
-        """Return the value of a constant argument; UnsupportedExpressionError if it is not constant."""
+        """Return the value of a constant argument.
+
+        Raises
+        ------
+        UnsupportedExpressionError
+            If the argument is not constant.
+        """
         arg = self.args[index]
         if not isinstance(arg, Literal):
             raise UnsupportedExpressionError(

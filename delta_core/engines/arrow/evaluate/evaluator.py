@@ -111,6 +111,8 @@ class CompiledExpression(Struct, frozen=True):
         ----------
         columns : sequence of pyarrow.Array, ChunkedArray or Scalar
             One a leaf; arrays are ``num_rows`` long, a scalar represents that many equal values.
+        num_rows : int
+            Rows of the batch, which is the length of the result.
 
         Raises
         ------
@@ -162,6 +164,8 @@ def compile_expression(
 
     Parameters
     ----------
+    expression : Expression
+        Parsed or bound.
     types : mapping of Leaf to pyarrow.DataType
         How each leaf's values will come; a leaf that carries its type may be left out.
     functions : mapping of str to Function

@@ -88,6 +88,10 @@ def count_below(members: pa.Array, bounds: pa.Array, comparison: str, *, unknown
 
     Parameters
     ----------
+    members : pyarrow.Array
+        Sorted, without nulls.
+    bounds : pyarrow.Array
+        Of the members' type.
     comparison : "less" or "less_equal"
         Whether a member that equals the bound counts.
     unknown : int

@@ -27,13 +27,25 @@ def too_large(what: str) -> ExpressionError:
 
 
 def check_size(num_bytes: int, what: str) -> None:
-    """Raise ExpressionError if a result of so many bytes is too large."""
+    """Reject a result that is too large.
+
+    Raises
+    ------
+    ExpressionError
+        If so many bytes exceed `LARGEST_RESULT`.
+    """
     if num_bytes > LARGEST_RESULT:
         raise too_large(what)
 
 
 def limited(values: Iterable[Any], what: str) -> Iterator[Any]:
-    """Pass texts on until together they are too large; the count is of characters, each with a byte or more."""
+    """Pass texts on until together they are too large; the count is of characters, each with a byte or more.
+
+    Raises
+    ------
+    ExpressionError
+        If the texts together exceed `LARGEST_RESULT`.
+    """
     room = LARGEST_RESULT
     for value in values:
         if value is not None:

@@ -169,6 +169,8 @@ def decode_chunks(
     ----------
     file : int
         The file's descriptor.
+    chunks : Mapping
+        Where each column chunk lies.
     coded : collection
         Chunks whose strings are requested as dictionary codes.
     keep : uint64, **shape (n,)**, optional
@@ -187,6 +189,9 @@ def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> Colum
     Parameters
     ----------
     metadata : pyarrow.parquet.FileMetaData
+        The file's footer.
+    group : int
+        The row group's number.
     leaf : int
         The Parquet column's number.
     type : pyarrow.DataType

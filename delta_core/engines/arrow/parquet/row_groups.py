@@ -26,6 +26,7 @@ def kept_groups(footer: FileFooter, stored: Stored, prune: Compiled) -> list[boo
     Parameters
     ----------
     footer : FileFooter
+        The file's footer, for its bounds.
     stored : Mapping
         Physical path to the Parquet column's number and its stored Arrow type. What is not here has no bounds.
     prune : Compiled

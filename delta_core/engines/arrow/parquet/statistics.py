@@ -129,6 +129,9 @@ def footer_statistics(metadata: Any, leaves: Sequence[Leaf], measured: Measured 
     Parameters
     ----------
     metadata : pyarrow.parquet.FileMetaData
+        The file's footer.
+    leaves : sequence of Leaf
+        The columns, in the order of the result.
     measured : Measured or None
         None for a file whose rows were not seen: what a footer does not report is then unknown.
     """

@@ -87,7 +87,7 @@ def is_encoded_string(t: pa.DataType) -> bool:
 
 def plan_file(
     found: pa.Schema,
-    wanted: pa.Schema,
+    target: pa.Schema,
     columns: StructType,
     match: Literal["name", "id"] = "name",
     *,
@@ -101,8 +101,10 @@ def plan_file(
     ----------
     found : pyarrow.Schema
         What the file holds, as Arrow's Parquet reader names it.
-    requested, columns, match
-        As in `engine.FileRead`.
+    target : pyarrow.Schema
+        The columns as they are to be read: `FileRead.schema`.
+    columns, match
+        As of `FileRead`.
     encoded : bool
         Let dictionary encoded strings through.
     calendar : Calendar, optional
@@ -121,17 +123,17 @@ def plan_file(
             (), "no field ids", "field ids", "the table's columns are matched by id, never by name"
         )
     matcher = _Matcher(match, encoded, calendar, types or {})
-    top = matcher.fields(list(found), list(wanted), columns.fields, 0, (), top=True)
+    top = matcher.fields(list(found), list(target), columns.fields, 0, (), top=True)
     leaves = tuple(sorted(matcher.leaves))
     kept = sorted({i for i, _, _ in top if i is not None})
     position = {index: k for k, index in enumerate(kept)}
     picks = [(None if i is None else position[i], convert) for i, convert, _ in top]
-    pairs = list(zip(wanted, top, strict=True))
+    pairs = list(zip(target, top, strict=True))
     first = tuple((k, first) for k, (i, _, first) in enumerate(top) if i is not None)
-    schema = wanted
+    schema = target
     if encoded:
         stored = [found.field(i).type if i is not None and convert is None else w.type for w, (i, convert, _) in pairs]
-        schema = pa.schema([w.with_type(t) if is_encoded_string(t) else w for w, t in zip(wanted, stored, strict=True)])
+        schema = pa.schema([w.with_type(t) if is_encoded_string(t) else w for w, t in zip(target, stored, strict=True)])
     plain = [p for p, _ in picks] == list(range(len(kept))) and all(c is None for _, c in picks)
     convert = _Plain(schema) if plain else _Converting(picks, schema)
     return FilePlan(leaves, first, convert, _sources(found, top, leaves), schema, matcher.stored)

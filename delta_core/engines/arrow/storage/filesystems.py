@@ -63,6 +63,8 @@ def open_chain(root: str, options: Mapping[str, Any]) -> tuple[Any, str]:
 
     Parameters
     ----------
+    root : str
+        The table's URI, such as ``zip://table::s3://bucket/archive.zip``.
     options : Mapping
         Those of each filesystem under its protocol's name, others for the first one.
 

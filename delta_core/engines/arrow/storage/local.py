@@ -116,7 +116,13 @@ class LocalStorage(CrossStoreStorage):
         return out
 
     def read(self, requests: Sequence[RangeRequest]) -> list[bytes | memoryview]:
-        """Read ranges, in the order requested."""
+        """Read ranges, in the order requested.
+
+        Raises
+        ------
+        FileNotFoundError
+            If a file is missing, or a folder of its path is a file.
+        """
         out: list[bytes | memoryview] = []
         for r in requests:
             local = self.local_path(r.path)
@@ -165,7 +171,13 @@ class LocalStorage(CrossStoreStorage):
 
     @contextmanager
     def put_stream(self, path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
-        """Write a temporary file, which gets the name when it is whole and synced."""
+        """Write a temporary file, which gets the name when it is whole and synced.
+
+        Raises
+        ------
+        FileExistsError
+            If the file exists and ``replace`` is false.
+        """
         local = self._inside(path)
         with _only_os_errors("write", path, self.root):
             with temporary_file(local) as (temporary, file):

@@ -50,7 +50,15 @@ class ArrowLogFiles:
         self._map = map
 
     def read_commits(self, files: Sequence[LogFile], query: ActionQuery) -> ParsedActions:
-        """Read commits in the order given: local ones in one compiled loop, remote ones concurrently."""
+        """Read commits in the order given: local ones in one compiled loop, remote ones concurrently.
+
+        Raises
+        ------
+        LogChangedError
+            If a file is gone since it was listed.
+        EngineError
+            If the store fails.
+        """
         parser = ActionParser(
             query.columns,
             kinds=query.kinds,
@@ -190,6 +198,10 @@ class ParquetCheckpoint:
 
         Parameters
         ----------
+        group : int
+            The row group's number.
+        columns : sequence of Path
+            The paths, in the order of the result.
         dictionary : sequence of Path
             Columns whose strings (a map's keys and values) come dictionary-encoded.
         """

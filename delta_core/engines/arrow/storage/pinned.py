@@ -92,7 +92,13 @@ class PinnedFile:
             yield pa.PythonFile(_VerifiedReads(file, self.check_name), "r")
 
     def check_name(self) -> None:
-        """Raise LogChangedError if the name represents another content by now."""
+        """Reject a name that represents another content by now.
+
+        Raises
+        ------
+        LogChangedError
+            If the file was replaced.
+        """
         if self._identity is None and self._listed is None:
             return
         (found,) = self._storage.identify([self.path])

@@ -288,7 +288,15 @@ class FsspecStorage(CrossStoreStorage):
 
     @contextmanager
     def put_stream(self, path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
-        """Write to this machine's disk, and upload the file once it is whole."""
+        """Write to this machine's disk, and upload the file once it is whole.
+
+        Raises
+        ------
+        EngineError
+            If this machine's disk or the store fails.
+        FileExistsError
+            If the file exists and ``replace`` is false.
+        """
         import tempfile
 
         key = self._inside(path)

@@ -23,6 +23,10 @@ def open_storage(
 
     Parameters
     ----------
+    uri : str
+        A local path, or a URI of any file system that fsspec supports, also a chained one.
+    options : Mapping, optional
+        What the file system takes: credentials, endpoints.
     allow_external : sequence of str, False or None
         Prefixes of places outside the root that the log may name, beside those on the root's own kind of store; False: none.
 

@@ -74,7 +74,12 @@ class Coverage:
 def coverage(table: TableState) -> Coverage | None:
     """Return what the domain declares, None for a table without it.
 
-    Raises CorruptTableError for a domain that can't be read, ColumnNotFoundError for a column that is not there.
+    Raises
+    ------
+    CorruptTableError
+        If the domain can't be read.
+    ColumnNotFoundError
+        If the table lacks a column that the domain names.
     """
     text = table.domains.get(DOMAIN)
     if text is None:
@@ -119,7 +124,12 @@ def without_request(metadata: Metadata) -> Metadata:
 def declared(table: TableState, requested: Mapping[str, str]) -> list[DomainMetadata]:
     """Return the domain that answers a request, nothing if there is none.
 
-    Raises InvalidArgumentError if other columns are covered already: their files could no longer be verified.
+    Raises
+    ------
+    InvalidArgumentError
+        If other columns are covered already: their files could no longer be verified.
+    ColumnNotFoundError
+        If the table lacks a column.
     """
     if REQUEST not in requested:
         return []

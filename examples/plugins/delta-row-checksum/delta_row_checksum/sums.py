@@ -42,7 +42,13 @@ def row_checksum(*columns: pa.Array) -> pa.Array:
 
 
 def result_type(types: list[pa.DataType]) -> pa.DataType:
-    """Return the type of the checksum of columns of these types, UnsupportedExpressionError if one has none."""
+    """Return the type of the checksum of columns of these types.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        If a column is a map, or has one in it.
+    """
     for t in types:
         if pa.types.is_map(t):
             raise UnsupportedExpressionError("A map has no checksum: its entries have no order. Cover other columns.")

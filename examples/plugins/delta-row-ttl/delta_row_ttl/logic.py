@@ -39,7 +39,13 @@ class TimeToLive:
 
 
 def parse_interval(text: str) -> timedelta:
-    """Parse ``30 days`` or ``interval 12 hours``; InvalidArgumentError for other text."""
+    """Parse ``30 days`` or ``interval 12 hours``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the text is no number and unit of time.
+    """
     match = _TEXT.match(text.strip())
     if match is None:
         raise InvalidArgumentError(
@@ -51,7 +57,14 @@ def parse_interval(text: str) -> timedelta:
 def time_to_live(table: TableState) -> TimeToLive | None:
     """Return what the properties declare, None without them.
 
-    Raises ColumnNotFoundError, SchemaError for a column that holds no time, InvalidArgumentError for a bad interval.
+    Raises
+    ------
+    ColumnNotFoundError
+        If the table lacks the column.
+    SchemaError
+        If the column holds no time.
+    InvalidArgumentError
+        If one of the two properties is missing, or the interval can't be read.
     """
     name, text = table.property(COLUMN), table.property(INTERVAL)
     if name is None and text is None:
@@ -68,9 +81,9 @@ def time_to_live(table: TableState) -> TimeToLive | None:
 
 
 def row_filter(ttl: TimeToLive, now_us: int) -> RowFilter:
-    """Return the filter that keeps what is not too old at a time (µs since the epoch, UTC); rows without a time stay.
+    """Return the filter that keeps the rows that are not too old, and those without a time.
 
-    A row of a date column lives until its whole day is too old.
+    A row of a date column lives until its whole day is too old. ``now_us`` is in microseconds since the epoch, UTC.
     """
     column = Column(ttl.column)
     alive = Call(">=", (column, _oldest(ttl, now_us)))
