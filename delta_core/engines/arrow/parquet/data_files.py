@@ -22,14 +22,13 @@ from delta_core.engines.arrow.parquet.filtered_groups import Batch, FilteredGrou
 from delta_core.engines.arrow.parquet.footer import read_footer
 from delta_core.engines.arrow.parquet.opened_file import DataFile, FileFooter
 from delta_core.engines.arrow.parquet.reader import ParquetFile
-from delta_core.engines.arrow.parquet.row_groups import kept_groups
+from delta_core.engines.arrow.parquet.row_groups import GroupPruner
 from delta_core.engines.arrow.parquet.small_files import SmallFiles
 from delta_core.engines.arrow.parquet.statistics import footer_statistics, leaves_of
 from delta_core.engines.arrow.parquet.types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
 from delta_core.engines.arrow.storage.prefetch import Prefetch
-from delta_core.engines.interface import Apply, Compiled, Evaluator, FileRead, FileWrite, Split, Storage, WrittenFile
+from delta_core.engines.interface import Apply, Evaluator, FileRead, FileWrite, Split, Storage, WrittenFile
 from delta_core.errors import AccessDeniedError, DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
-from delta_core.expressions.ast import leaves
 from delta_core.protocol.schema import Path, Schema
 
 __all__ = ["ArrowDataFiles"]
@@ -65,14 +64,9 @@ class ArrowDataFiles:
 
     def read(self, read: FileRead, apply: Apply) -> Iterator[pa.RecordBatch]:
         """Stream the files' batches through ``apply``, files in order, rows in file order, in bounded memory."""
-        job = _Job(self._storage, read, apply, self._compile(read))
-        return job.run()
-
-    def _compile(self, read: FileRead) -> Compiled | None:
-        if read.prune is None or self._evaluator is None:
-            return None
-        types = {leaf: leaf.type.to_arrow() for leaf in leaves(read.prune)}  # type: ignore[union-attr]  # all are typed
-        return self._evaluator.compile(read.prune, types)
+        evaluator = self._evaluator
+        prune = None if read.prune is None or evaluator is None else GroupPruner(read.prune, evaluator)
+        return _Job(self._storage, read, apply, prune).run()
 
     def row_counts(self, paths: Sequence[str], sizes: Sequence[int | None]) -> list[int]:
         """Return the number of physical rows of each file, from footers."""
@@ -159,7 +153,7 @@ def _naming(path: str) -> Iterator[None]:
 class _Job:
     """One call of `read`: what its files share."""
 
-    def __init__(self, storage: Storage, read: FileRead, apply: Apply, prune: Compiled | None) -> None:
+    def __init__(self, storage: Storage, read: FileRead, apply: Apply, prune: GroupPruner | None) -> None:
         self._storage = storage
         self._read = read
         self._apply = apply
@@ -284,7 +278,7 @@ class _Job:
         """Yield runs of neighbouring row groups that are not pruned, each with its first row's position."""
         keep = None
         if self._prune is not None and footer.group_rows:
-            keep = kept_groups(footer, plan.stored, self._prune)
+            keep = self._prune.kept(footer, plan.stored)
         wanted = None if groups is None else set(groups)
         run: list[int] = []
         first = position = 0

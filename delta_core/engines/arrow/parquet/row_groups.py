@@ -5,19 +5,54 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
+from delta_core.engines.arrow.parquet.bound_tests import bound_test
 from delta_core.engines.arrow.parquet.opened_file import FileFooter
-from delta_core.engines.interface import Compiled
-from delta_core.expressions.ast import FileStatistic, Leaf
+from delta_core.engines.interface import Compiled, Evaluator
+from delta_core.expressions.ast import Expression, FileStatistic, Leaf, leaves
 from delta_core.kernels.arrow_buffers import array_of
 from delta_core.protocol.schema import Path
 
-__all__ = ["group_bounds", "kept_groups"]
+__all__ = ["GroupPruner", "group_bounds", "kept_groups"]
 
 Stored = Mapping[Path, tuple[int, pa.DataType]]
+#: Of more row groups in a file, bounds are compared by Arrow.
+_FEW_GROUPS = 16
+
+
+class GroupPruner:
+    """Finds the row groups of files that may hold a row that a predicate wants.
+
+    Parameters
+    ----------
+    predicate : Expression
+        Over FileStatistic leaves; false drops a group, null keeps it.
+    evaluator : Evaluator
+    """
+
+    def __init__(self, predicate: Expression, evaluator: Evaluator) -> None:
+        self._predicate = predicate
+        self._evaluator = evaluator
+        self._leaves = leaves(predicate)
+        self._quick = bound_test(predicate)
+
+    @cached_property
+    def _compiled(self) -> Compiled:
+        types = {leaf: leaf.type.to_arrow() for leaf in self._leaves}  # type: ignore[union-attr]  # all are typed
+        return self._evaluator.compile(self._predicate, types)
+
+    def kept(self, footer: FileFooter, stored: Stored) -> list[bool]:
+        """Return for each row group of a file whether it may hold such a row."""
+        num_groups = len(footer.group_rows)
+        if self._quick is None or num_groups > _FEW_GROUPS:
+            return kept_groups(footer, stored, self._compiled)
+        columns = [_values(footer, leaf, stored) for leaf in self._leaves]
+        rows = ({leaf: c[group] for leaf, c in zip(self._leaves, columns, strict=True)} for group in range(num_groups))
+        return [self._quick(row) is not False for row in rows]
 
 
 def kept_groups(footer: FileFooter, stored: Stored, prune: Compiled) -> list[bool]:
@@ -42,32 +77,38 @@ def group_bounds(footer: FileFooter, stored: Stored, wanted: Sequence[Leaf]) -> 
 
 
 def _column(footer: FileFooter, leaf: Leaf, stored: Stored) -> pa.Array:
+    values, t = _values(footer, leaf, stored), leaf.type.to_arrow()  # type: ignore[union-attr]  # of files: typed
+    try:
+        return array_of(values, t)
+    except (pa.ArrowInvalid, OverflowError):
+        return pa.nulls(len(values), t)
+
+
+def _values(footer: FileFooter, leaf: Leaf, stored: Stored) -> list[Any]:
+    """Return a statistic of each row group, None if it is not known."""
     groups = footer.group_rows
-    t = leaf.type.to_arrow()  # type: ignore[union-attr]  # of files: typed
+    unknown = [None] * len(groups)
     if not isinstance(leaf, FileStatistic):  # a partition value was evaluated for the file already
-        return pa.nulls(len(groups), t)
+        return unknown
     if leaf.kind == "numRecords":
-        return array_of(list(groups), t)
+        return list(groups)
     if leaf.kind == "tightBounds":
-        return array_of([True] * len(groups), t)
+        return [True] * len(groups)
     place = stored.get(leaf.path)
     if place is None:
-        return pa.nulls(len(groups), t)
+        return unknown
     index, found = place
     bounds = [footer.bounds(group, index) for group in range(len(groups))]
     if leaf.kind == "nullCount":
-        return array_of([None if b is None else b.null_count for b in bounds], t)
-    read = _reader(found, t, up=leaf.kind == "max")
+        return [None if b is None else b.null_count for b in bounds]
+    read = _reader(found, leaf.type.to_arrow(), up=leaf.kind == "max")
     if read is None:
-        return pa.nulls(len(groups), t)
+        return unknown
     values = []
     for b in bounds:
         raw = None if b is None else b.most if leaf.kind == "max" else b.least
         values.append(None if raw is None else read(raw))
-    try:
-        return array_of(values, t)
-    except (pa.ArrowInvalid, OverflowError):
-        return pa.nulls(len(groups), t)
+    return values
 
 
 def _reader(found: pa.DataType, wanted: pa.DataType, up: bool) -> Callable[[Any], Any] | None:

@@ -1,0 +1,90 @@
+"""Tests of bounds in plain Python return what the evaluator returns."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_core.engines.arrow.evaluate.evaluator import ArrowEvaluator
+from delta_core.engines.arrow.parquet.bound_tests import bound_test
+from delta_core.expressions.ast import Call, Cast, FileStatistic, Literal, Values, leaves
+from delta_core.protocol.types import PrimitiveType
+
+LONG, DOUBLE, STRING = PrimitiveType("long"), PrimitiveType("double"), PrimitiveType("string")
+VALUES = {
+    "long": st.sampled_from((-(2**63), -1, 0, 1, 2, 2**63 - 1)),
+    "double": st.sampled_from((float("-inf"), -1.5, -0.0, 0.0, 1.5, float("inf"))),
+    "string": st.sampled_from(("", "a", "ab", "b", "\U0001f600", "\uffff")),
+}
+ARROW = {"long": pa.int64(), "double": pa.float64(), "string": pa.string()}
+
+
+def leaf(kind, t):
+    return FileStatistic(kind, (f"{t.type}",), t)
+
+
+@st.composite
+def comparisons(draw):
+    t = draw(st.sampled_from((LONG, DOUBLE, STRING)))
+    bound = leaf(draw(st.sampled_from(("min", "max"))), t)
+    if t == DOUBLE and draw(st.booleans()):
+        bound = Call("if", (Call("isnan", (bound,)), Literal(None, t), bound))
+    operand = draw(
+        st.one_of(VALUES[t.type].map(lambda v: Literal(v, t)), st.just(Literal(None, t)), st.just(leaf("max", t)))
+    )
+    parts = (bound, operand) if draw(st.booleans()) else (operand, bound)
+    return Call(draw(st.sampled_from(("=", "!=", "<", "<=", ">", ">="))), parts)
+
+
+@st.composite
+def memberships(draw):
+    t = draw(st.sampled_from((LONG, STRING)))
+    members = sorted(draw(st.sets(VALUES[t.type], min_size=1)))
+    values = Values(pa.array(members, ARROW[t.type]), t, is_sorted=True)
+    return Call("between any", (leaf("min", t), leaf("max", t), values))
+
+
+NULL_TESTS = st.tuples(st.sampled_from(("isnull", "isnotnull")), st.sampled_from((LONG, DOUBLE, STRING))).map(
+    lambda p: Call(p[0], (leaf("min", p[1]),))
+)
+CONDITIONS = st.recursive(
+    st.one_of(comparisons(), memberships(), NULL_TESTS),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=2, max_size=3).flatmap(
+            lambda parts: st.sampled_from(("and", "or")).map(lambda name: Call(name, tuple(parts)))
+        ),
+        inner.map(lambda e: Call("not", (e,))),
+    ),
+    max_leaves=5,
+)
+
+
+@given(CONDITIONS, st.data())
+def test_bounds_tested_in_python_return_what_the_evaluator_returns(condition, data):
+    test, used = bound_test(condition), leaves(condition)
+    assert test is not None
+    row = {e: data.draw(st.none() | VALUES[e.type.type]) for e in used}
+    columns = [pa.array([row[e]], ARROW[e.type.type]) for e in used]
+    compiled = ArrowEvaluator().compile(condition, {e: ARROW[e.type.type] for e in used})
+    assert test(row) is compiled(columns, 1)[0].as_py()
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        Call("<", (leaf("min", DOUBLE), Literal(float("nan"), DOUBLE))),
+        Call("<", (leaf("min", PrimitiveType("float")), Literal(1.0, PrimitiveType("float")))),
+        Call("<", (leaf("min", PrimitiveType("date")), leaf("max", PrimitiveType("date")))),
+        Call("<", (Cast(leaf("min", LONG), DOUBLE), Literal(1.0, DOUBLE))),
+        Call("=", (Call("+", (leaf("min", LONG), Literal(1, LONG))), Literal(2, LONG))),
+    ],
+)
+def test_what_python_compares_in_another_way_is_left_to_the_evaluator(condition):
+    assert bound_test(Call("and", (Call("isnull", (leaf("min", LONG),)), condition))) is None
+
+
+def test_bound_outside_the_range_of_its_type_is_unknown():
+    bound = leaf("min", PrimitiveType("integer"))
+    test = bound_test(Call("<", (bound, Literal(5, PrimitiveType("integer")))))
+    assert test({bound: 2**31}) is None
+    assert test({bound: 2**31 - 1}) is False
