@@ -656,8 +656,79 @@ class DeltaTable(UnavailableCalls):
         commit, post = check_properties(commit_properties, writer_properties, post_commithook_properties)
         done = operations.delete_rows(
             self._snapshot,
-            operations.DeleteOptions(
+            operations.ChangeOptions(
                 predicate=predicate,
+                writer_properties=writer_properties,
+                transactions=commit.transactions,
+                custom_metadata=commit.custom_metadata or {},
+                max_commit_retries=commit.retries,
+                post=post.post_commit,
+            ),
+        )
+        self.adopt(done.snapshot)
+        return {_in_snake_case(name): value for name, value in done.metrics.items()}
+
+    def update(
+        self,
+        updates: Mapping[str, Any] | None = None,
+        new_values: Mapping[str, Any] | None = None,
+        predicate: Any = None,
+        writer_properties: WriterProperties | None = None,
+        error_on_type_mismatch: bool = True,
+        *args: Any,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> dict[str, int]:
+        """Give columns of the rows for which a predicate is true new values, and commit; the object then has the new version.
+
+        The new values are computed from the row as it was. Generated columns that are not assigned are computed again, and
+        all constraints are checked. If no row is selected, nothing is committed.
+
+        Parameters
+        ----------
+        updates : Mapping of str to str or Expression
+            Spark SQL by column, for example ``{"price": "price * 1.1"}``. A dotted name is a field of a struct:
+            ``{"address.city": "upper(address.city)"}``.
+        new_values : Mapping of str to object
+            Python values by column, in place of ``updates``.
+        predicate : str, filters or Expression, optional
+            Which rows; None updates all.
+        error_on_type_mismatch : bool
+            Whether a value that can't be cast to its column's type is an error; if not, it becomes null.
+
+        Returns
+        -------
+        dict
+            ``num_added_files``, ``num_removed_files``, ``num_updated_rows``, ``num_copied_rows``,
+            ``num_deletion_vectors_added``, ``_updated`` and ``_removed``, ``num_added_change_files``,
+            ``execution_time_ms``, ``scan_time_ms`` and ``rewrite_time_ms``.
+
+        Raises
+        ------
+        ExpressionError, ColumnNotFoundError
+            The predicate or an assignment does not fit the table.
+        InvalidArgumentError
+            Both or none of ``updates`` and ``new_values`` are given, a column is assigned twice, or an argument is of another
+            class than expected.
+        SchemaMismatchError, ConstraintViolationError
+            The new values don't fit the table; nothing was written.
+        UnsupportedOperationError
+            The table is append-only.
+        CommitConflictError
+            Another writer's commit contradicts this one; nothing of it is left.
+        """
+        if args:
+            raise InvalidArgumentError("update takes commit_properties and post_commithook_properties by name only.")
+        if (updates is None) == (new_values is None):
+            raise InvalidArgumentError("Pass either updates (SQL by column) or new_values (Python values by column).")
+        commit, post = check_properties(commit_properties, writer_properties, post_commithook_properties)
+        done = operations.update_rows(
+            self._snapshot,
+            operations.UpdateOptions(
+                predicate=predicate,
+                updates=updates or {},
+                new_values=new_values or {},
+                null_on_failed_cast=not error_on_type_mismatch,
                 writer_properties=writer_properties,
                 transactions=commit.transactions,
                 custom_metadata=commit.custom_metadata or {},

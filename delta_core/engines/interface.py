@@ -599,12 +599,19 @@ class Relations(Protocol):
         """Return rows that the caller has."""
         ...
 
-    def filter(self, relation: Relation, predicate: Expression) -> Relation:
-        """Keep the rows for which a predicate is true (not null)."""
+    def filter(
+        self, relation: Relation, predicate: Expression, functions: Mapping[str, Function] | None = None
+    ) -> Relation:
+        """Keep the rows for which a predicate is true (not null); ``functions`` are plugins', by lower-case name."""
         ...
 
-    def select(self, relation: Relation, columns: Sequence[tuple[str, Expression]]) -> Relation:
-        """Compute columns, in order."""
+    def select(
+        self,
+        relation: Relation,
+        columns: Sequence[tuple[str, Expression]],
+        functions: Mapping[str, Function] | None = None,
+    ) -> Relation:
+        """Compute columns, in order; ``functions`` are plugins', by lower-case name."""
         ...
 
     def union(self, relations: Sequence[Relation]) -> Relation:

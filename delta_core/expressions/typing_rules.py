@@ -37,12 +37,12 @@ from delta_core.expressions.coercion import (
 )
 from delta_core.expressions.literals import cast_literal
 from delta_core.expressions.members import MANY, cast_values, expand, from_literals, look_up
-from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
 
 __all__ = [
     "Rule", "Typed", "arithmetic", "array_contains", "bits", "cast_to", "comparison", "conditional", "hashed", "implicit",
     "item", "logic", "map_part", "membership", "misfit", "nan_test", "number", "overlap",
-    "rounded", "signature", "size", "struct_field",
+    "rounded", "signature", "size", "named_struct", "struct_field",
     "to_boolean", "unified", "whole",
 ]  # fmt: skip
 
@@ -333,6 +333,15 @@ def struct_field(name: str, args: list[Typed]) -> tuple[list[Expression], DataTy
     if found is None:
         raise ExpressionError(f"Field {key.expression.value!r} is not in {spark_name(holder.type)}.", function=name)
     return [holder.expression, Literal(found.name, STRING)], found.type
+
+
+def named_struct(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
+    """Take names, which are constants, each with its value."""
+    names = [a.expression.value for a in args[::2] if isinstance(a.expression, Literal)]
+    if len(args) % 2 or not args or not all(isinstance(n, str) for n in names) or 2 * len(names) != len(args):
+        raise misfit(name, args, "names as constants, each with its value")
+    fields = [Field(n, value.type) for n, value in zip(names, args[1::2], strict=True)]
+    return [a.expression for a in args], StructType(fields)
 
 
 def size(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:

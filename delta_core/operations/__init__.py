@@ -9,17 +9,21 @@ from delta_core.runtime.lazy import lazy_names
 if TYPE_CHECKING:
     from delta_core.log.checkpoint_writer import write_checkpoint
     from delta_core.operations.create import column_names, create_table
-    from delta_core.operations.delete import DeleteOptions, delete_rows
+    from delta_core.operations.delete import delete_rows
     from delta_core.operations.register import register_files
+    from delta_core.operations.row_changes import ChangeOptions
+    from delta_core.operations.update import UpdateOptions, update_rows
     from delta_core.operations.write import WriteOptions, write_table
 
 __all__ = [
-    "DeleteOptions",
+    "ChangeOptions",
+    "UpdateOptions",
     "WriteOptions",
     "column_names",
     "create_table",
     "delete_rows",
     "register_files",
+    "update_rows",
     "write_checkpoint",
     "write_table",
 ]
@@ -29,8 +33,10 @@ __getattr__, __dir__ = lazy_names(
     {
         "delta_core.log.checkpoint_writer": "write_checkpoint",
         "delta_core.operations.create": "column_names create_table",
-        "delta_core.operations.delete": "DeleteOptions delete_rows",
+        "delta_core.operations.delete": "delete_rows",
         "delta_core.operations.register": "register_files",
+        "delta_core.operations.row_changes": "ChangeOptions",
+        "delta_core.operations.update": "UpdateOptions update_rows",
         "delta_core.operations.write": "WriteOptions write_table",
     },
 )

@@ -2,64 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Mapping
-from typing import Any
-
-from msgspec import Struct, field
 
 from delta_core.commit.intents import REMOVED_FILE
-from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import Transaction
 from delta_core.expressions import to_expression
-from delta_core.expressions.ast import Expression
 from delta_core.operations.rewrite import selects_partitions
-from delta_core.operations.row_changes import RowChanges, elapsed_ms, predicate_text
+from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, elapsed_ms, latest_of, predicate_text
 from delta_core.operations.write import has_transactions, live_rows
-from delta_core.protocol.properties import WriterProperties
 from delta_core.snapshot import Snapshot
 
-__all__ = ["DeleteOptions", "Deleted", "delete_rows"]
+__all__ = ["delete_rows"]
 
 
-class DeleteOptions(Struct, frozen=True):
-    """How rows are deleted.
-
-    Parameters
-    ----------
-    predicate : str, filters or Expression, optional
-        Which rows: those for which it is true. None: all.
-    transactions : Mapping of str to int
-        Application ids and versions: a version that the table has already deletes nothing.
-    """
-
-    predicate: Any = None
-    writer_properties: WriterProperties | None = None
-    transactions: Mapping[str, int] = {}
-    user_metadata: str | None = None
-    custom_metadata: Mapping[str, Any] = {}
-    max_commit_retries: int = MAX_COMMIT_RETRIES
-    post: PostCommit = field(default_factory=PostCommit)
-
-
-class Deleted(Struct, frozen=True):
-    """What a delete came to.
-
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The table right after it; as it was if no row was selected.
-    metrics : Mapping of str to int
-        Named as delta-spark's operation metrics; ``numDeletedRows`` is missing where whole files without statistics were
-        removed.
-    """
-
-    snapshot: Snapshot
-    metrics: Mapping[str, int]
-
-
-def delete_rows(base: Snapshot, options: DeleteOptions) -> Deleted:
+def delete_rows(base: Snapshot, options: ChangeOptions) -> Changed:
     """Delete rows and commit.
 
     A predicate on partition columns alone touches the log and no data. For any other, the columns that the predicate
@@ -82,50 +38,35 @@ def delete_rows(base: Snapshot, options: DeleteOptions) -> Deleted:
     CommitConflictError
         Another writer's commit contradicts this one. What was written is deleted again.
     """
-    latest = base.update()
-    base.check_id_of(latest)
+    latest = latest_of(base)
+    delete = _Delete(latest, options)
     if has_transactions(latest, options.transactions):
-        return Deleted(latest, _Delete(latest, options).metrics())
-    return _Delete(latest, options).run_or_clean_up()
+        return Changed(latest, delete.metrics())
+    with delete.changes:
+        return delete.run()
 
 
 class _Delete:
     """One delete: which files and rows, and the commit."""
 
-    def __init__(self, base: Snapshot, options: DeleteOptions) -> None:
+    def __init__(self, base: Snapshot, options: ChangeOptions) -> None:
         self.started = time.perf_counter()
         self.scan_ms = 0
         self.base = base
         self.options = options
-        self.predicate: Expression | None = None
-        if options.predicate is not None:
-            self.predicate = to_expression(options.predicate, base.schema, functions=base.plugins.functions)
-        shown = [] if self.predicate is None else [predicate_text(options.predicate, self.predicate)]
-        self.transaction = Transaction(base.context, base, "DELETE", {"predicate": json.dumps(shown)})
+        self.predicate = to_expression(options.predicate, base.schema, functions=base.plugins.functions)
+        parameters = {"predicate": predicate_text(options.predicate, self.predicate)}
+        self.transaction = Transaction(base.context, base, "DELETE", parameters)
         self.changes = RowChanges(base, self.transaction, options.writer_properties)
         self.deleted: int | None = 0
 
-    def run_or_clean_up(self) -> Deleted:
-        """Delete and commit; where that fails, delete what was written."""
-        try:
-            return self.run()
-        except BaseException:
-            self.changes.cleanup()
-            raise
-
-    def run(self) -> Deleted:
-        base, options, transaction = self.base, self.options, self.transaction
+    def run(self) -> Changed:
+        base = self.base
         whole = self.predicate is None or selects_partitions(self.predicate, base.state.partition_columns)
         touched = self._remove_files() if whole else self._remove_rows()
         if not touched:
-            return Deleted(base, self.metrics())
-        for app_id, version in options.transactions.items():
-            transaction.set_transaction(app_id, version)
-        transaction.metrics.update(self.metrics())
-        result = transaction.commit(
-            options.user_metadata, options.custom_metadata, options.max_commit_retries, post=options.post
-        )
-        return Deleted(result.snapshot, transaction.metrics)
+            return Changed(base, self.metrics())
+        return self.changes.commit(self.options, self.metrics())
 
     def _remove_files(self) -> bool:
         files = self.base.files if self.predicate is None else self.base.scan(predicate=self.predicate).file_set

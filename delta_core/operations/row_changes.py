@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from delta_core.commit.intents import READ_FILE, REMOVED_FILE
+from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import Transaction
 from delta_core.engines.interface import Relation, Relations
 from delta_core.expressions.ast import NUM_RECORDS, Expression
@@ -22,6 +25,7 @@ from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
 from delta_core.operations.rewrite import carried_columns, relations_of, rewrite_rows, write_change_rows
 from delta_core.protocol.properties import WriterProperties
+from delta_core.protocol.schema import Path
 from delta_core.protocol.types import PrimitiveType
 from delta_core.scan.plan import ROW_INDEX
 from delta_core.scan.scan import Scan
@@ -29,7 +33,16 @@ from delta_core.snapshot import Snapshot
 from delta_core.write.files import Written, write_files
 from delta_core.write.plan import Origin
 
-__all__ = ["FILE_NUMBER", "RowChanges", "elapsed_ms", "numbered", "predicate_text"]
+__all__ = [
+    "FILE_NUMBER",
+    "ChangeOptions",
+    "Changed",
+    "RowChanges",
+    "elapsed_ms",
+    "latest_of",
+    "numbered",
+    "predicate_text",
+]
 
 #: The column of a scan with the number of the file that a row is in.
 FILE_NUMBER = "__file_number"
@@ -38,12 +51,48 @@ _LONG = PrimitiveType("long")
 _RUN = 4_000_000
 
 
+class ChangeOptions(Struct, frozen=True):
+    """How rows are changed.
+
+    Parameters
+    ----------
+    predicate : str, filters or Expression, optional
+        Which rows: those for which it is true. None: all.
+    transactions : Mapping of str to int
+        Application ids and versions: a version that the table has already changes nothing.
+    """
+
+    predicate: Any = None
+    writer_properties: WriterProperties | None = None
+    transactions: Mapping[str, int] = {}
+    user_metadata: str | None = None
+    custom_metadata: Mapping[str, Any] = {}
+    max_commit_retries: int = MAX_COMMIT_RETRIES
+    post: PostCommit = field(default_factory=PostCommit)
+
+
+class Changed(Struct, frozen=True):
+    """What a change of rows came to.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The table right after it; as it was if no row was selected.
+    metrics : Mapping of str to int
+        Named as delta-spark's operation metrics; ``numDeletedRows`` is missing where whole files without statistics were
+        removed.
+    """
+
+    snapshot: Snapshot
+    metrics: Mapping[str, int]
+
+
 class RowChanges:
     """Changes of rows in one transaction.
 
     First `files` and `positions`, or reads of the caller's own, find rows. Then `drop` (or `drop_files`) removes them from
     their files, `write_updated` and `write_inserted` write rows, and `write_changes` records all of it if the table keeps
-    change files. `cleanup` deletes what was written if no commit names it.
+    change files. As a context manager it deletes what was written if an error leaves the block.
 
     Parameters
     ----------
@@ -125,7 +174,7 @@ class RowChanges:
                 found, run, held = found | _row_sets(files.num_rows, run), [], 0
         return found | _row_sets(files.num_rows, run) if run else found
 
-    def rows(self, files: pa.Table, rows: RowSets | None, columns: Sequence[str] | None = None) -> Scan:
+    def rows(self, files: pa.Table, rows: RowSets | None, columns: Sequence[str | Path] | None = None) -> Scan:
         """Return a scan of rows by position (None: of all rows), with the metadata columns of `carried`."""
         return self.base.scan(columns, metadata=tuple(self.carried), files=_only(files, rows))
 
@@ -181,7 +230,7 @@ class RowChanges:
 
     def _rewrite(self, files: pa.Table, rows: RowSets) -> None:
         """Write the rows that stay of files to new ones."""
-        # a wrong number of rows in the log would lose rows: the files themselves are asked
+        # a wrong number of rows in the log would lose rows: so the footers are read
         sizes = files.column("size").to_pylist()
         counts = self.base.engine.data.row_counts(decode_paths(files.column("path")), sizes)
         kept = RowSets(RowSet.from_range(0, n) - own for n, own in zip(counts, rows, strict=True))
@@ -267,6 +316,29 @@ class RowChanges:
             "numAddedChangeFiles": recorded.files.num_rows if recorded else 0,
         }
 
+    def commit(self, options: ChangeOptions, metrics: Mapping[str, int]) -> Changed:
+        """Commit what was done.
+
+        Raises
+        ------
+        CommitConflictError
+            Another writer's commit contradicts this one.
+        """
+        for app_id, version in options.transactions.items():
+            self.transaction.set_transaction(app_id, version)
+        self.transaction.metrics.update(metrics)
+        result = self.transaction.commit(
+            options.user_metadata, options.custom_metadata, options.max_commit_retries, post=options.post
+        )
+        return Changed(result.snapshot, self.transaction.metrics)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.cleanup()
+
     def cleanup(self) -> None:
         """Delete what did not become part of the table; what may have become part of it stays."""
         if not self.transaction.in_doubt:
@@ -279,9 +351,16 @@ def numbered(files: pa.Table) -> FileSet:
     return FileSet.of(files.append_column(FILE_NUMBER, pa.array(np.arange(files.num_rows))))
 
 
-def predicate_text(given: Any, predicate: Expression) -> str:
-    """Return a predicate for a commit's parameters: as the user wrote it, else as SQL."""
-    return given if isinstance(given, str) else format_sql(predicate)
+def predicate_text(given: Any, predicate: Expression | None) -> str:
+    """Return a predicate as a commit's parameter: a JSON list of its text, as the user wrote it or as SQL."""
+    return json.dumps([] if predicate is None else [given if isinstance(given, str) else format_sql(predicate)])
+
+
+def latest_of(base: Snapshot) -> Snapshot:
+    """Return the latest version of a table; MetadataChangedError if another table is at its place."""
+    latest = base.update()
+    base.check_id_of(latest)
+    return latest
 
 
 def elapsed_ms(start: float) -> int:
@@ -290,7 +369,7 @@ def elapsed_ms(start: float) -> int:
 
 
 def _only(files: pa.Table, rows: RowSets | None) -> FileSet:
-    """Return files of which only some rows are read."""
+    """Return files, restricted to some rows."""
     if rows is None:
         return FileSet.of(files)
     touched = np.flatnonzero(rows.cardinalities())

@@ -25,7 +25,6 @@ _OVERWRITE = "write_deltalake(table, rows, mode='overwrite', predicate=...)"
 
 #: What to do instead of each call, by the name that scripts use for it.
 TODAY = {
-    "DeltaTable.update": f"read the rows that a predicate selects, change them, and overwrite them: {_OVERWRITE}",
     "DeltaTable.merge": "read the rows of the table that the source can match, combine both in a query engine, and overwrite "
     f"them: {_OVERWRITE}",
     "DeltaTable.restore": "overwrite the table with the rows of the older version: write_deltalake(table, DeltaTable(uri, "
@@ -118,7 +117,6 @@ convert_to_deltalake = _call("convert_to_deltalake")
 class UnavailableCalls:
     """The methods of DeltaTable that are not available yet."""
 
-    update = _call("DeltaTable.update")
     merge = _call("DeltaTable.merge")
     restore = _call("DeltaTable.restore")
     vacuum = _call("DeltaTable.vacuum")

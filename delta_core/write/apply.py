@@ -62,7 +62,7 @@ class PrepareRows:
     schema : pyarrow.Schema
         Of the rows that will come; columns are matched by name, ignoring case.
     origin : str
-        Where the rows come from. Change rows bring the column of the table's `ChangeCapture`, moved and updated ones the
+        Where the rows come from. Change rows contain the column of the table's `ChangeCapture`, moved and updated ones the
         hidden columns of `WritePlan.carried`.
     task : (int, int)
         What `TaskIndex` and `TaskCount` are; `TaskRow` counts the rows of the whole write.

@@ -107,7 +107,7 @@ class WritePlan(Struct, frozen=True, dict=True):
                 )
 
     def carried(self, origin: Origin) -> tuple[HiddenColumn, ...]:
-        """Return the hidden columns that rows of an origin bring along."""
+        """Return the hidden columns that rows of an origin contain."""
         on_move = tuple(r for r in self.hidden if r.on_rewrite == "carry")
         return tuple(r for r in on_move if r.on_update == "carry") if origin == "updated" else on_move
 

@@ -22,7 +22,7 @@ from delta_core.errors import (
     UnsupportedOperationError,
 )
 from delta_core.operations import delete
-from delta_core.operations.delete import DeleteOptions, delete_rows
+from delta_core.operations.delete import ChangeOptions, delete_rows
 from delta_core.testing.table_builder import TableBuilder
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -215,7 +215,9 @@ def test_deletes_of_the_same_rows_conflict_and_leave_nothing_behind(tmp_path: Pa
 
 def _at(stale: Any, predicate: str) -> Any:
     """Delete on a version that others have gone past: `delete_rows` itself looks for the latest one first."""
-    return delete._Delete(stale, DeleteOptions(predicate)).run_or_clean_up().snapshot
+    found = delete._Delete(stale, ChangeOptions(predicate))
+    with found.changes:
+        return found.run().snapshot
 
 
 def test_latest_version_is_deleted_from_whatever_is_loaded(tmp_path: Path) -> None:
@@ -259,7 +261,7 @@ def test_commit_states_what_was_deleted(tmp_path: Path) -> None:
 
 
 def test_delete_rows_returns_the_snapshot_after_it(tmp_path: Path) -> None:
-    done = delete_rows(made(tmp_path).snapshot(), DeleteOptions("id = 1"))
+    done = delete_rows(made(tmp_path).snapshot(), ChangeOptions("id = 1"))
     assert (done.snapshot.version, done.snapshot.scan().count()) == (1, 9)
 
 

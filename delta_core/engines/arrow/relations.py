@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from delta_core.engines.arrow.evaluate.evaluator import read_column
 from delta_core.engines.interface import Evaluator, Relation
 from delta_core.errors import SchemaMismatchError
 from delta_core.expressions.ast import Column, Expression, Leaf, leaves
+from delta_core.expressions.plugin_functions import Function
 from delta_core.kernels import compute as pc
 
 __all__ = ["ArrowRelation", "ArrowRelations"]
@@ -44,10 +45,12 @@ class ArrowRelations:
         """Return rows that the caller has."""
         return ArrowRelation(rows.schema, lambda: iter(rows.to_batches() if isinstance(rows, pa.Table) else rows))
 
-    def filter(self, relation: Relation, predicate: Expression) -> ArrowRelation:
+    def filter(
+        self, relation: Relation, predicate: Expression, functions: Mapping[str, Function] | None = None
+    ) -> ArrowRelation:
         """Keep the rows for which a predicate is true."""
         given = _arrow(relation)
-        keep = self._compile(predicate, given.schema)
+        keep = self._compile(predicate, given.schema, functions)
 
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in given.begin():
@@ -56,10 +59,15 @@ class ArrowRelations:
 
         return ArrowRelation(given.schema, batches)
 
-    def select(self, relation: Relation, columns: Sequence[tuple[str, Expression]]) -> ArrowRelation:
+    def select(
+        self,
+        relation: Relation,
+        columns: Sequence[tuple[str, Expression]],
+        functions: Mapping[str, Function] | None = None,
+    ) -> ArrowRelation:
         """Compute columns; a plain column is handed on as it is."""
         given = _arrow(relation)
-        computed = [(name, self._compile(e, given.schema)) for name, e in columns]
+        computed = [(name, self._compile(e, given.schema, functions)) for name, e in columns]
         empty = [
             compute(pa.RecordBatch.from_arrays([pa.array([], t) for t in given.schema.types], schema=given.schema))
             for _, compute in computed
@@ -98,11 +106,14 @@ class ArrowRelations:
         given = _arrow(relation)
         return pa.RecordBatchReader.from_batches(given.schema, given.begin())
 
-    def _compile(self, expression: Expression, schema: pa.Schema) -> Callable[[pa.RecordBatch], Any]:
+    def _compile(
+        self, expression: Expression, schema: pa.Schema, functions: Mapping[str, Function] | None
+    ) -> Callable[[pa.RecordBatch], Any]:
         if isinstance(expression, Column):
             path = expression.path
             return lambda batch: read_column(batch, path)
-        compiled = self._evaluator.compile(expression, {leaf: _type(leaf, schema) for leaf in leaves(expression)})
+        types = {leaf: _type(leaf, schema) for leaf in leaves(expression)}
+        compiled = self._evaluator.compile(expression, types, functions)
 
         def run(batch: pa.RecordBatch) -> Any:
             columns = [read_column(batch, leaf.path) for leaf in compiled.leaves]  # type: ignore[union-attr]  # columns, by `_type`

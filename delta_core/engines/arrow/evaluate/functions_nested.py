@@ -27,6 +27,17 @@ def _get_field(call: CallInfo) -> Kernel:
     return kernel
 
 
+def _named_struct(call: CallInfo) -> Kernel:
+    names = [call.constant(i) for i in range(0, len(call.inputs), 2)]
+    fields = [pa.field(n, pc.arrow_type(t)) for n, t in zip(names, call.inputs[1::2], strict=True)]
+
+    def kernel(*args: Any) -> Any:
+        values = [v if v.type == f.type else v.cast(f.type) for v, f in zip(args[1::2], fields, strict=True)]
+        return pa.StructArray.from_arrays(values, fields=fields)
+
+    return on_arrays(kernel)
+
+
 def _item(call: CallInfo) -> Kernel:
     if isinstance(call.inputs[0], MapType):
         if not isinstance(call.inputs[0].key_type, PrimitiveType):
@@ -125,6 +136,7 @@ def _map_part(call: CallInfo) -> Kernel:
 
 MAKERS: Mapping[str, Maker] = {
     "get_field": _get_field,
+    "named_struct": _named_struct,
     **dict.fromkeys(("[]", "element_at", "try_element_at", "get"), _item),
     "size": plain(on_arrays(_size)),
     "array_contains": _array_contains,

@@ -71,7 +71,8 @@ def text_bytes(value: Any, rows: int) -> int:
 def spread(value: pa.Scalar, rows: int, what: str = "a constant") -> pa.Array:
     """Return a scalar as an array of equal values."""
     check_size(text_bytes(value, rows), what)
-    return pa.repeat(value, rows)
+    # Arrow can't repeat nested values no times
+    return pa.repeat(value, rows) if rows else pa.nulls(0, value.type)
 
 
 def take(values: pa.Array, codes: Any, what: str) -> pa.Array:

@@ -1,0 +1,203 @@
+"""Give columns of the rows that a predicate selects new values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from delta_core.commit.transaction import Transaction
+from delta_core.errors import InvalidArgumentError
+from delta_core.expressions import parse_sql, to_expression
+from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, leaves
+from delta_core.expressions.binding import bind_typed
+from delta_core.expressions.coercion import same_type
+from delta_core.operations.rewrite import selects_partitions
+from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, elapsed_ms, latest_of, predicate_text
+from delta_core.operations.write import has_transactions
+from delta_core.protocol.schema import Path, find, format_path
+from delta_core.protocol.types import DataType, PrimitiveType, StructType
+from delta_core.scan.plan import resolve_columns
+from delta_core.snapshot import Snapshot
+
+__all__ = ["UpdateOptions", "assigned_columns", "update_rows"]
+
+_STRING = PrimitiveType("string")
+
+
+class UpdateOptions(ChangeOptions, frozen=True):
+    """How rows are updated.
+
+    Parameters
+    ----------
+    updates : Mapping of str to str or Expression
+        By column, or by a dotted path to a field of a struct: Spark SQL over the row as it was.
+    new_values : Mapping of str to object
+        Likewise, with constants.
+    null_on_failed_cast : bool
+        Whether a value that does not fit its column's type becomes null instead of an error.
+    """
+
+    updates: Mapping[str, Any] = {}
+    new_values: Mapping[str, Any] = {}
+    null_on_failed_cast: bool = False
+
+
+def update_rows(base: Snapshot, options: UpdateOptions) -> Changed:
+    """Update rows and commit.
+
+    First only the columns of the predicate are read, then the others of the selected rows alone. These rows are written
+    to new files; in their old files they are dropped as `delete_rows` drops rows. No selected row: no commit.
+
+    Parameters
+    ----------
+    base : Snapshot
+        The latest version that the caller has; a newer one is looked for.
+
+    Raises
+    ------
+    ExpressionError, ColumnNotFoundError
+        The predicate or an assignment does not fit the table.
+    InvalidArgumentError
+        Nothing is assigned, or a column twice.
+    SchemaMismatchError, ConstraintViolationError
+        The new values don't fit the table.
+    UnsupportedOperationError
+        The table is append-only.
+    CommitConflictError
+        Another writer's commit contradicts this one. Files that were written are deleted again.
+    """
+    latest = latest_of(base)
+    update = _Update(latest, options)
+    if has_transactions(latest, options.transactions):
+        return Changed(latest, update.metrics())
+    with update.changes:
+        return update.run()
+
+
+class _Update:
+    """One update: which rows, their new values, and the commit."""
+
+    def __init__(self, base: Snapshot, options: UpdateOptions) -> None:
+        self.started = time.perf_counter()
+        self.scan_ms = 0
+        self.base = base
+        self.options = options
+        self.predicate = to_expression(options.predicate, base.schema, functions=base.plugins.functions)
+        parameters = {"predicate": predicate_text(options.predicate, self.predicate)}
+        self.transaction = Transaction(base.context, base, "UPDATE", parameters)
+        given = {name: _parsed(name, text) for name, text in options.updates.items()}
+        values = {name: Literal(value) for name, value in options.new_values.items()}
+        self.assigned = assigned_columns(base, {**given, **values}, options.null_on_failed_cast)
+        self.transaction.plan.check_assigned(self.assigned)
+        self.changes = RowChanges(base, self.transaction, options.writer_properties)
+
+    def run(self) -> Changed:
+        changes = self.changes
+        if self.predicate is None or selects_partitions(self.predicate, self.base.state.partition_columns):
+            files, rows = changes.files(self.predicate), None
+            self.transaction.read(self.predicate, files)
+        else:
+            files, rows = changes.find(self.predicate)
+        self.scan_ms = elapsed_ms(self.started)
+        if not files.num_rows:
+            return Changed(self.base, self.metrics())
+        if rows is None:
+            changes.drop_files(files, updated=True)
+        else:
+            changes.drop(files, updated=rows)
+        self._write(files, rows)
+        changes.write_changes()
+        return changes.commit(self.options, self.metrics())
+
+    def _write(self, files: Any, rows: Any) -> None:
+        """Write the rows with their new values; columns that no value needs are not read."""
+        computed = set(self.transaction.plan.computed) - set(self.assigned)
+        written = [f.name for f in self.base.schema if f.name not in computed]
+        used = {leaf.path[0] for e in self.assigned.values() for leaf in leaves(e) if isinstance(leaf, Column)}
+        read: list[str | Path] = [(n,) for n in written if n not in self.assigned or n in used]
+        read += [(n,) for n in used - set(written)]
+        carried = self.changes.carried
+        relations = self.changes.relations
+        columns = [(n, self.assigned.get(n, Column((n,)))) for n in written]
+        columns += [(hidden, Column((n,))) for n, hidden in carried.items()]
+        found = relations.scan(self.changes.rows(files, rows, read))
+        self.changes.write_updated(relations.select(found, columns, self.base.plugins.functions))
+
+    def metrics(self) -> dict[str, int]:
+        """Return what was done so far."""
+        took = elapsed_ms(self.started)
+        return {
+            **self.changes.metrics(),
+            "numUpdatedRows": self.changes.num_updated,
+            "executionTimeMs": took,
+            "scanTimeMs": self.scan_ms,
+            "rewriteTimeMs": max(0, took - self.scan_ms),
+        }
+
+
+def assigned_columns(
+    base: Snapshot, given: Mapping[str, Expression], null_on_failed_cast: bool = False
+) -> dict[str, Expression]:
+    """Return the new values of whole columns from assignments, bound to the table and cast to the columns' types.
+
+    Parameters
+    ----------
+    given : Mapping of str to Expression
+        By column, or by a dotted path to a field of a struct.
+
+    Raises
+    ------
+    ColumnNotFoundError, ExpressionError
+        An assignment does not fit the table.
+    InvalidArgumentError
+        Nothing is assigned, a column twice, or a struct and a field of it.
+    """
+    if not given:
+        raise InvalidArgumentError("Nothing is assigned: found no column with a new value, expected at least one.")
+    paths = resolve_columns(base.schema, given)
+    for path in paths:
+        other = next((p for p in paths if p != path and p[: len(path)] == path), None)
+        if other is not None:
+            raise InvalidArgumentError(
+                f"Both {format_path(path)} and {format_path(other)} within it are assigned; assign one of the two.",
+                column=format_path(path),
+            )
+    values = {path: _cast(base, path, e, null_on_failed_cast) for path, e in zip(paths, given.values(), strict=True)}
+    return {p[0]: _built(base.schema, (p[0],), values) for p in paths}
+
+
+def _parsed(name: str, given: Any) -> Expression:
+    if isinstance(given, str):
+        return parse_sql(given)
+    if isinstance(given, get_args(Expression)):
+        return given  # type: ignore[no-any-return]  # just tested
+    raise InvalidArgumentError(
+        f"Found the new value of {name!r} as {type(given).__name__}; expected SQL text or an Expression. Pass Python values "
+        "in new_values.",
+        column=name,
+    )
+
+
+def _cast(base: Snapshot, path: Path, value: Expression, is_safe: bool) -> Expression:
+    wanted = find(base.schema, path)[1].type
+    if isinstance(value, Literal) and (value.value is None or isinstance(value.value, (list, tuple, dict))):
+        return Literal(value.value, wanted)
+    bound = bind_typed(value, base.schema, base.plugins.functions)
+    if same_type(bound.type, wanted):
+        return bound.expression
+    return bind_typed(Cast(bound.expression, wanted, is_safe), base.schema, base.plugins.functions).expression
+
+
+def _built(schema: StructType, path: Path, values: Mapping[Path, Expression]) -> Expression:
+    """Return the value at a path: a new one, or a struct made again with new fields."""
+    if path in values:
+        return values[path]
+    if not any(p[: len(path)] == path for p in values):
+        return Column(path)
+    struct: DataType = find(schema, path)[1].type
+    assert isinstance(struct, StructType)
+    parts: Sequence[tuple[Expression, Expression]] = [
+        (Literal(f.name, _STRING), _built(schema, (*path, f.name), values)) for f in struct.fields
+    ]
+    return Call("named_struct", tuple(e for pair in parts for e in pair))
