@@ -679,7 +679,9 @@ class DeltaTable(UnavailableCalls):
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> dict[str, int]:
-        """Give columns of the rows for which a predicate is true new values, and commit; the object then has the new version.
+        """Assign new values to columns of the rows for which a predicate is true, and commit.
+
+        The object then has the new version.
 
         The new values are computed from the row as it was. Generated columns that are not assigned are computed again, and
         all constraints are checked. If no row is selected, nothing is committed.

@@ -38,6 +38,7 @@ COMMANDS = {
     "create": "Create a table without rows.",
     "write": "Write rows of Parquet, CSV, JSON lines or Arrow files into a table; - reads standard input.",
     "delete": "Delete the rows for which a predicate is true.",
+    "update": "Assign new values to columns of the rows for which a predicate is true.",
     "checkpoint": "Write a checkpoint of the latest version.",
 }
 

@@ -1,4 +1,4 @@
-"""Commands that change a table: create, write, delete, checkpoint."""
+"""Commands that change a table: create, write, delete, update, checkpoint."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from delta_core.cli.sources import open_rows, read_schema
 from delta_core.protocol.schema import Schema, arrow_schema
 from delta_core.table import DeltaTable
 
-__all__ = ["checkpoint", "create", "delete", "write"]
+__all__ = ["checkpoint", "create", "delete", "update", "write"]
 
 
 def _list(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str]:
@@ -181,21 +181,26 @@ def write(
     _report(target.table(), json_output)
 
 
-@click.command()
-@table_command(versioned=False)
-@click.option("--where", metavar="SQL", help="Which rows: those for which this predicate is true.")
-@click.option("--all", "every", is_flag=True, help="All rows, in place of --where.")
-@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and change nothing.")
-@as_json
-def delete(target: Target, where: str | None, every: bool, dry_run: bool, json_output: bool) -> None:
-    """Delete the rows for which a predicate is true.
+def _row_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        as_json,
+        click.option("--dry-run", is_flag=True, help="Show how many rows that would be, and change nothing."),
+        click.option("--all", "every", is_flag=True, help="All rows, in place of --where."),
+        click.option("--where", metavar="SQL", help="Which rows: those for which this predicate is true."),
+    ):
+        command = option(command)
+    return command
 
-    \b
-    Examples:
-      delta-core delete sales --where "day < '2024-01-01'"
-      delta-core delete sales --where "id = 7" --dry-run
-      delta-core delete sales --all
-    """
+
+def _change_rows(
+    target: Target,
+    where: str | None,
+    every: bool,
+    dry_run: bool,
+    json_output: bool,
+    change: Callable[[DeltaTable], Any],
+) -> None:
+    """Change the selected rows and report the commit; a dry run reports the files and rows instead."""
     if (where is not None) == every:
         raise click.UsageError("Pass either --where with a predicate, or --all.")
     table = target.table()
@@ -205,13 +210,53 @@ def delete(target: Target, where: str | None, every: bool, dry_run: bool, json_o
         print_json(facts) if json_output else print_facts(facts)
         return
     before = table.version()
-    table.delete(where)
+    change(table)
     if table.version() == before:
         print_json({"version": before, "operation": None, "metrics": {}}) if json_output else print_note(
             "No row matches."
         )
         return
     _report(table, json_output)
+
+
+@click.command()
+@table_command(versioned=False)
+@_row_options
+def delete(target: Target, where: str | None, every: bool, dry_run: bool, json_output: bool) -> None:
+    """Delete the rows for which a predicate is true.
+
+    \b
+    Examples:
+      delta-core delete sales --where "day < '2024-01-01'"
+      delta-core delete sales --where "id = 7" --dry-run
+      delta-core delete sales --all
+    """
+    _change_rows(target, where, every, dry_run, json_output, lambda table: table.delete(where))
+
+
+@click.command()
+@table_command(versioned=False)
+@click.option(
+    "--set",
+    "updates",
+    multiple=True,
+    required=True,
+    metavar="COLUMN=SQL",
+    callback=pairs,
+    help="A column, or a field of a struct, and its new value; repeatable.",
+)
+@_row_options
+def update(
+    target: Target, updates: dict[str, str], where: str | None, every: bool, dry_run: bool, json_output: bool
+) -> None:
+    """Assign new values to columns of the rows for which a predicate is true.
+
+    \b
+    Examples:
+      delta-core update sales --set "amount=amount * 1.1" --where "day = '2024-05-06'"
+      delta-core update sales --set "address.city=upper(address.city)" --all --dry-run
+    """
+    _change_rows(target, where, every, dry_run, json_output, lambda table: table.update(updates, predicate=where))
 
 
 @click.command()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from delta_core.cli.change import checkpoint, create, delete, write
+    from delta_core.cli.change import checkpoint, create, delete, update, write
     from delta_core.cli.inspect import features, files, history, info, log, schema
     from delta_core.cli.rows import cat, changes, count, explain, head, sql
 
@@ -33,7 +33,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "delta_core.cli.change": "checkpoint create delete write",
+        "delta_core.cli.change": "checkpoint create delete update write",
         "delta_core.cli.inspect": "features files history info log schema",
         "delta_core.cli.rows": "cat changes count explain head sql",
     },

@@ -1,4 +1,4 @@
-"""Give columns of the rows that a predicate selects new values."""
+"""Assign new values to columns of the rows that a predicate selects."""
 
 from __future__ import annotations
 

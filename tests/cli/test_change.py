@@ -192,6 +192,20 @@ def test_rows_are_deleted_after_a_look_at_how_many(run: Any, tmp_path: Path) -> 
     assert run("count", uri).out.strip() == "0"
 
 
+def test_rows_are_updated_after_a_look_at_how_many(run: Any, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    write_deltalake(uri, pa.table({"id": list(range(10)), "s": [{"a": 1}] * 10}))
+    sets = ("--set", "id=id + 1", "--set", "s.a=id")
+    dry = run("update", uri, *sets, "--where", "id > 6", "--dry-run", "--json").json
+    assert dry == {"version": 0, "files": 1, "rows": 3}
+    done = run("update", uri, *sets, "--where", "id > 6", "--json").json
+    assert (done["version"], done["operation"], done["metrics"]["numUpdatedRows"]) == (1, "UPDATE", "3")
+    assert run("count", uri, "--where", "s.a = id - 1 and id > 7").out.strip() == "3"
+    assert run("update", uri, *sets, "--where", "id > 60").err.strip() == "No row matches."
+    assert run("update", uri, "--set", "id=0", "--all").code == 0
+    assert run("update", uri, "--where", "id = 1").code == 2
+
+
 @pytest.mark.parametrize("arguments", [(), ("--all", "--where", "id = 1")])
 def test_delete_needs_either_a_predicate_or_all(run: Any, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     uri = str(tmp_path / "t")

@@ -13,7 +13,7 @@ import sys
 import tomllib
 import types
 from collections.abc import Callable, Iterator
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +190,16 @@ def _check_plugins(names: dict[str, Any]) -> None:
     assert read.to_pylist() == [{"id": 1, "_origin": "mars"}]
 
 
+def _row_changes(folder: Path) -> dict[str, Any]:
+    rows = pa.table({"id": [7, 8], "amount": [50.0, 5.0], "day": [DAY, DAY]})
+    write_deltalake(folder / "t", rows)
+    return {"table": DeltaTable(folder / "t")}
+
+
+def _check_row_changes(names: dict[str, Any]) -> None:
+    assert names["table"].to_pyarrow_table().to_pylist() == [{"id": 7, "amount": 99.5, "day": DAY + timedelta(1)}]
+
+
 def _stores(folder: Path) -> dict[str, Any]:
     return {"write_deltalake": write_deltalake, "rows": _events()}
 
@@ -206,6 +216,7 @@ PYTHON: dict[tuple[str, str], tuple[Callable[[Path], dict[str, Any]], Callable[[
     ("docs/expressions.md", "python"): (_expressions, lambda names: None),
     ("docs/moving-from-deltalake.md", "python"): (_moving, _check_moving),
     ("docs/plugins.md", "python"): (_plugins, _check_plugins),
+    ("docs/row-changes.md", "python"): (_row_changes, _check_row_changes),
     ("docs/stores.md", "python"): (_stores, _check_stores),
 }
 
