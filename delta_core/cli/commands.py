@@ -27,6 +27,7 @@ __all__ = [
     "log",
     "schema",
     "sql",
+    "update",
     "write",
 ]
 
