@@ -695,8 +695,16 @@ class DeltaTable(UnavailableCalls):
             Python values by column, in place of ``updates``.
         predicate : str, filters or Expression, optional
             Which rows; None updates all.
+        writer_properties : WriterProperties, optional
+            Of the Parquet files that are written.
         error_on_type_mismatch : bool
             Whether a value that can't be cast to its column's type is an error; if not, it becomes null.
+        *args
+            None: it makes the arguments that follow be passed by name.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
 
         Returns
         -------

@@ -336,7 +336,13 @@ def struct_field(name: str, args: list[Typed]) -> tuple[list[Expression], DataTy
 
 
 def named_struct(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
-    """Take names, which are constants, each with its value."""
+    """Take names, which are constants, each with its value.
+
+    Raises
+    ------
+    ExpressionError
+        If an argument that names a field is not a constant text, or a name has no value.
+    """
     names = [a.expression.value for a in args[::2] if isinstance(a.expression, Literal)]
     if len(args) % 2 or not args or not all(isinstance(n, str) for n in names) or 2 * len(names) != len(args):
         raise misfit(name, args, "names as constants, each with its value")

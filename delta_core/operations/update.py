@@ -53,6 +53,8 @@ def update_rows(base: Snapshot, options: UpdateOptions) -> Changed:
     ----------
     base : Snapshot
         The latest version that the caller has; a newer one is looked for.
+    options : UpdateOptions
+        Which rows, and their new values.
 
     Raises
     ------
@@ -143,8 +145,12 @@ def assigned_columns(
 
     Parameters
     ----------
+    base : Snapshot
+        The version whose columns the assignments name.
     given : Mapping of str to Expression
         By column, or by a dotted path to a field of a struct.
+    null_on_failed_cast : bool
+        Whether a value that can't be cast becomes null, instead of an error when the rows are read.
 
     Raises
     ------

@@ -31,6 +31,8 @@ def bound_test(e: Expression, levels: int = _MOST_LEVELS) -> BoundTest | None:
     ----------
     e : Expression
         Bound, over FileStatistic and PartitionValue leaves.
+    levels : int
+        How deep the expression may be.
 
     Returns
     -------
