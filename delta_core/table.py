@@ -40,7 +40,8 @@ from delta_core.expressions.pyarrow_filters import is_pyarrow
 from delta_core.handles.opening import Pickled
 from delta_core.handles.secrets import shown_uri
 from delta_core.log.timestamps import parse_ms, parse_version
-from delta_core.operations.unavailable import TableAlterer, TableMerger, TableOptimizer, UnavailableCalls
+from delta_core.operations.unavailable import TableAlterer, TableMerger, UnavailableCalls
+from delta_core.optimizer import TableOptimizer
 from delta_core.plugins.entry_points import entry_points
 from delta_core.plugins.features import TableFeature
 from delta_core.plugins.registry import default_registry
@@ -748,6 +749,11 @@ class DeltaTable(UnavailableCalls):
         )
         self.adopt(done.snapshot)
         return {_in_snake_case(name): value for name, value in done.metrics.items()}
+
+    @property
+    def optimize(self) -> TableOptimizer:
+        """Calls that write files again without changing rows, such as ``table.optimize.compact()``."""
+        return TableOptimizer(self)
 
     def load_cdf(
         self,

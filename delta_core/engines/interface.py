@@ -505,6 +505,9 @@ class FileWrite(Struct, frozen=True):
         Bytes; a file is closed once it is about that big.
     partitioned : bool
         Whether ``apply`` may answer with several partitions.
+    in_order : bool
+        Whether each partition has one file at a time, which holds consecutive rows and is full before the next one
+        begins. The rows are then written by the caller's thread alone.
     """
 
     schema: pa.Schema
@@ -513,6 +516,7 @@ class FileWrite(Struct, frozen=True):
     properties: WriterProperties
     target_file_size: int
     partitioned: bool = False
+    in_order: bool = False
 
 
 class ColumnStatistics(Struct, frozen=True):

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
         sizes,
     )
     from delta_core.interop.polars_source import scan_polars
+    from delta_core.interop.predicates import file_filter
     from delta_core.interop.rows import read_rows
 
 __all__ = [
     "Sizes",
     "add_actions",
+    "file_filter",
     "file_table",
     "file_uris",
     "keep_masks",
@@ -58,6 +60,7 @@ __getattr__, __dir__ = lazy_names(
             "Sizes add_actions file_table file_uris keep_masks partition_values root_uri row_count sizes"
         ),
         "delta_core.interop.polars_source": "scan_polars",
+        "delta_core.interop.predicates": "file_filter",
         "delta_core.interop.rows": "read_rows",
     },
 )

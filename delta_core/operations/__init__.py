@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from delta_core.log.checkpoint_writer import write_checkpoint
     from delta_core.operations.create import column_names, create_table
     from delta_core.operations.delete import delete_rows
+    from delta_core.operations.optimize import OptimizeOptions, OptimizeProgress, optimize_table, plan_optimize
     from delta_core.operations.register import register_files
     from delta_core.operations.row_changes import ChangeOptions
     from delta_core.operations.update import UpdateOptions, update_rows
@@ -17,11 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ChangeOptions",
+    "OptimizeOptions",
+    "OptimizeProgress",
     "UpdateOptions",
     "WriteOptions",
     "column_names",
     "create_table",
     "delete_rows",
+    "optimize_table",
+    "plan_optimize",
     "register_files",
     "update_rows",
     "write_checkpoint",
@@ -34,6 +39,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.log.checkpoint_writer": "write_checkpoint",
         "delta_core.operations.create": "column_names create_table",
         "delta_core.operations.delete": "delete_rows",
+        "delta_core.operations.optimize": "OptimizeOptions OptimizeProgress optimize_table plan_optimize",
         "delta_core.operations.register": "register_files",
         "delta_core.operations.row_changes": "ChangeOptions",
         "delta_core.operations.update": "UpdateOptions update_rows",

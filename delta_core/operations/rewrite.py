@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
+
 from delta_core.engines.interface import Engine, Relations
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import Call, Column, Expression, leaves
@@ -14,7 +16,15 @@ from delta_core.scan.scan import Scan
 from delta_core.write.files import Written, write_change_files, write_files
 from delta_core.write.plan import Origin, WritePlan
 
-__all__ = ["carried_columns", "not_selected", "relations_of", "rewrite_rows", "selects_partitions", "write_change_rows"]
+__all__ = [
+    "carried_columns",
+    "moved_rows",
+    "not_selected",
+    "relations_of",
+    "rewrite_rows",
+    "selects_partitions",
+    "write_change_rows",
+]
 
 
 def carried_columns(plan: WritePlan, origin: Origin = "moved") -> dict[str, str]:
@@ -50,11 +60,18 @@ def rewrite_rows(
     UnsupportedOperationError
         If the engine has no relations.
     """
+    return write_files(engine, plan, moved_rows(engine, rows, carried), origin="moved", properties=properties)
+
+
+def moved_rows(engine: Engine, rows: Scan, carried: Mapping[str, str]) -> pa.RecordBatchReader:
+    """Return rows of the table as they are written again: with the values of hidden columns under their own names.
+
+    The arguments and errors are those of `rewrite_rows`.
+    """
     relations = relations_of(engine)
     kept = relations.scan(rows)
     names: list[tuple[str, Expression]] = [(carried.get(n, n), Column((n,))) for n in kept.schema.names]
-    reader = relations.stream(relations.select(kept, names))
-    return write_files(engine, plan, reader, origin="moved", properties=properties)
+    return relations.stream(relations.select(kept, names))
 
 
 def write_change_rows(engine: Engine, plan: WritePlan, changes: Sequence[tuple[Scan, str]]) -> Written:

@@ -7,15 +7,7 @@ from typing import Any, NoReturn
 
 from delta_core.errors import UnsupportedOperationError
 
-__all__ = [
-    "TODAY",
-    "TableAlterer",
-    "TableFeatures",
-    "TableMerger",
-    "TableOptimizer",
-    "UnavailableCalls",
-    "convert_to_deltalake",
-]
+__all__ = ["TODAY", "TableAlterer", "TableFeatures", "TableMerger", "UnavailableCalls", "convert_to_deltalake"]
 
 _SET_METADATA = (
     "stage the new metadata in a transaction: transaction = table.snapshot().begin('ALTER TABLE'), "
@@ -35,9 +27,6 @@ TODAY = {
     "DeltaTable.generate": "table.file_uris() lists the files that a manifest would contain",
     "DeltaTable.cleanup_metadata": "old log files stay, which costs storage but no time",
     "DeltaTable.compact_logs": "table.create_checkpoint() makes the table as fast to open",
-    "TableOptimizer.compact": f"overwrite the small files' rows with themselves, for example a partition at a time: {_OVERWRITE}",
-    "TableOptimizer.z_order": "sort the rows and overwrite them, for example a partition at a time: "
-    f"{_OVERWRITE}; or choose cluster_by= when the table is created",
     "TableAlterer.add_columns": "append rows that have the new columns: write_deltalake(table, rows, mode='append', "
     "schema_mode='merge'); rows may be empty",
     "TableAlterer.add_constraint": "table.operation('add_constraint')({'name': 'id > 0'})",
@@ -70,13 +59,6 @@ def _call(name: str) -> Callable[..., NoReturn]:
     call.__qualname__ = name
     call.__doc__ = f"Raise UnsupportedOperationError: not available yet. Today: {TODAY[name]}."
     return call
-
-
-class TableOptimizer:
-    """`DeltaTable.optimize`: none of its calls is available yet."""
-
-    compact = _call("TableOptimizer.compact")
-    z_order = _call("TableOptimizer.z_order")
 
 
 class TableAlterer:
@@ -124,11 +106,6 @@ class UnavailableCalls:
     generate = _call("DeltaTable.generate")
     cleanup_metadata = _call("DeltaTable.cleanup_metadata")
     compact_logs = _call("DeltaTable.compact_logs")
-
-    @property
-    def optimize(self) -> TableOptimizer:
-        """Compaction and clustering; not available yet."""
-        return TableOptimizer()
 
     @property
     def alter(self) -> TableAlterer:

@@ -78,6 +78,7 @@ def write_files(
     origin: Origin = "new",
     task_index: int = 0,
     num_tasks: int = 1,
+    in_order: bool = False,
 ) -> Written:
     """Write rows as data files of a table; no rows make no file.
 
@@ -99,6 +100,8 @@ def write_files(
         Where the rows come from. Files that change no data hold ``moved`` rows only.
     task_index, num_tasks : int
         Which of how many writes of one transaction this is, for expressions over `TaskIndex` and `TaskCount`.
+    in_order : bool
+        Whether files of a partition hold consecutive rows, each full before the next one begins: see `FileWrite`.
 
     Raises
     ------
@@ -116,7 +119,7 @@ def write_files(
     prepare = PrepareRows(plan, source.schema, engine.evaluator, origin=own, task=(task_index, num_tasks))
     chosen = _physical_properties(plan, writer_properties(plan.table, properties))
     size = target_file_size(plan.table, target_size)
-    found = _write(engine, plan, prepare, source, chosen, size, plan.statistics, "")
+    found = _write(engine, plan, prepare, source, chosen, size, plan.statistics, "", in_order)
     prefix = chosen.statistics_truncate_length or read_property(
         plan.table.configuration, "delta.dataSkippingStringPrefixLength"
     )
@@ -200,6 +203,7 @@ def _write(
     target: int,
     statistics: tuple[Path, ...],
     directory: str,
+    in_order: bool = False,
 ) -> list[WrittenFile]:
     numbers = itertools.count()
     names = [n for n, _ in prepare.partitions.columns]
@@ -213,7 +217,7 @@ def _write(
             place = partition_directory(names, prepare.partitions.keys[partition])
         return "/".join(p for p in (directory, place, own) if p)
 
-    write = FileWrite(prepare.schema, name, statistics, properties, target, bool(names))
+    write = FileWrite(prepare.schema, name, statistics, properties, target, bool(names), in_order)
     start = perf_counter()
     found = engine.data.write(write, source, prepare)
     if _log.isEnabledFor(logging.DEBUG):

@@ -210,11 +210,17 @@ def _check_stores(names: dict[str, Any]) -> None:
 
 
 #: What a page takes for granted, and what must be true after its blocks have run.
+def _check_optimize(names: dict[str, Any]) -> None:
+    assert len(names["table"].file_uris()) == 2
+    assert names["table"].to_pyarrow_table().num_rows == 10
+
+
 PYTHON: dict[tuple[str, str], tuple[Callable[[Path], dict[str, Any]], Callable[[dict[str, Any]], None]]] = {
     ("README.md", "python"): (_readme, _check_readme),
     ("docs/api.md", "python"): (_api, _check_api),
     ("docs/expressions.md", "python"): (_expressions, lambda names: None),
     ("docs/moving-from-deltalake.md", "python"): (_moving, _check_moving),
+    ("docs/optimize.md", "python"): (lambda folder: {}, _check_optimize),
     ("docs/plugins.md", "python"): (_plugins, _check_plugins),
     ("docs/row-changes.md", "python"): (_row_changes, _check_row_changes),
     ("docs/stores.md", "python"): (_stores, _check_stores),

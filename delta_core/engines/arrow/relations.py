@@ -69,7 +69,7 @@ class ArrowRelations:
         given = _arrow(relation)
         computed = [(name, self._compile(e, given.schema, functions)) for name, e in columns]
         empty = [
-            compute(pa.RecordBatch.from_arrays([pa.array([], t) for t in given.schema.types], schema=given.schema))
+            compute(pa.RecordBatch.from_arrays([pa.nulls(0, t) for t in given.schema.types], schema=given.schema))
             for _, compute in computed
         ]
         schema = pa.schema([pa.field(name, c.type) for (name, _), c in zip(columns, empty, strict=True)])

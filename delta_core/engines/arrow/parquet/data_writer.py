@@ -249,7 +249,10 @@ class _Job:
     # --- who does what ---
 
     def run(self, source: pa.Table | pa.RecordBatchReader) -> None:
-        workers = min(_num_cores(), WORKERS)
+        workers = 1 if self.write.in_order else min(_num_cores(), WORKERS)
+        if workers == 1:
+            self._run_alone(iter(source.to_batches() if isinstance(source, pa.Table) else source))
+            return
         if isinstance(source, pa.Table):
             self._run_table(source, workers)
             return
@@ -258,7 +261,7 @@ class _Job:
         for batch in source:
             head.append(batch)
             size += batch.nbytes
-            if size >= PARALLEL_BYTES and workers > 1:
+            if size >= PARALLEL_BYTES:
                 break
         else:
             self._run_table(pa.Table.from_batches(head, source.schema), workers)
@@ -268,13 +271,16 @@ class _Job:
     def _steps(self, batches: Iterator[pa.RecordBatch], first_row: int) -> Steps:
         return _steps(batches, first_row, PARTITIONED_STEPS if self.write.partitioned else 1)
 
+    def _run_alone(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._work(0, self._steps(batches, 0))
+        for slot in self._slots.values():
+            self._finish(slot)
+
     def _run_table(self, table: pa.Table, workers: int) -> None:
         # what the buffers hold is quicker to count, and no less
         small = table.get_total_buffer_size() < PARALLEL_BYTES or table.nbytes < PARALLEL_BYTES
-        if workers == 1 or small:
-            self._work(0, self._steps(iter(table.to_batches()), 0))
-            for slot in self._slots.values():
-                self._finish(slot)
+        if small:
+            self._run_alone(iter(table.to_batches()))
             return
         bounds = [table.num_rows * i // workers for i in range(workers + 1)]
         shards = [

@@ -1,0 +1,444 @@
+"""Write the rows of files again without changing any: small files joined, deleted rows left out, rows in another order."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct, field
+
+from delta_core.commit.intents import READ_FILE, REMOVED_FILE
+from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
+from delta_core.commit.transaction import Transaction
+from delta_core.errors import CommitConflictError, InvalidArgumentError, MetadataChangedError, ProtocolChangedError
+from delta_core.expressions import to_expression
+from delta_core.expressions.ast import Expression
+from delta_core.expressions.printing import format_sql
+from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import int64_values, number_array
+from delta_core.kernels.dedup import KeySet
+from delta_core.log.files import FileSet
+from delta_core.operations.bins import Group, Groups, deleted_shares, group_bins, pack_bins, partition_numbers
+from delta_core.operations.rewrite import carried_columns, moved_rows, selects_partitions
+from delta_core.operations.write import has_transactions
+from delta_core.protocol.properties import WriterProperties
+from delta_core.protocol.schema import find
+from delta_core.snapshot import Snapshot
+from delta_core.write.files import Written, write_files
+from delta_core.write.plan import WritePlan
+from delta_core.write.properties import target_file_size
+
+__all__ = ["OptimizeOptions", "OptimizeProgress", "Optimized", "optimize_table", "plan_optimize"]
+
+#: A file with more deleted rows than this share is written again whatever its size, as by delta-spark.
+DELETED_SHARE = 0.05
+#: How often a group is written again since other writers changed its files.
+MOST_ATTEMPTS = 16
+
+
+class OptimizeProgress(Struct, frozen=True):
+    """How far an optimize is.
+
+    Parameters
+    ----------
+    files, total_files : int
+        Files that have been written again, and that will be.
+    rows : int
+        Rows that have been written.
+    bytes, total_bytes : int
+        Sizes of these files.
+    """
+
+    files: int
+    total_files: int
+    rows: int
+    bytes: int
+    total_bytes: int
+
+
+class OptimizeOptions(Struct, frozen=True):
+    """Which files are written again, and how.
+
+    Parameters
+    ----------
+    predicate : str, filters or Expression, optional
+        Over partition columns: only files of these partitions.
+    target_size : int, optional
+        Bytes of a file; else ``delta.targetFileSize``.
+    purge : bool
+        Write every file with a deletion vector again, and no other.
+    max_concurrent_tasks : int, optional
+        How many groups of files are written at a time; as many as there are cores unless given.
+    min_commit_interval : float, optional
+        Seconds after which what is done is committed; 0: each group by itself. None: everything in one commit.
+    progress : function(OptimizeProgress), optional
+        Called after each group.
+    """
+
+    predicate: Any = None
+    target_size: int | None = None
+    purge: bool = False
+    max_concurrent_tasks: int | None = None
+    min_commit_interval: float | None = None
+    writer_properties: WriterProperties | None = None
+    progress: Callable[[OptimizeProgress], None] | None = None
+    transactions: Mapping[str, int] = {}
+    custom_metadata: Mapping[str, Any] = {}
+    max_commit_retries: int = MAX_COMMIT_RETRIES
+    post: PostCommit = field(default_factory=PostCommit)
+
+
+class Optimized(Struct, frozen=True):
+    """What an optimize came to.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The table after its last commit; as it was if no file was written again.
+    metrics : Mapping
+        Named as deltalake's.
+    """
+
+    snapshot: Snapshot
+    metrics: Mapping[str, Any]
+
+
+class _Done(Struct, frozen=True):
+    """A group that is written and not yet committed."""
+
+    group: Group
+    written: Written
+
+
+def plan_optimize(base: Snapshot, options: OptimizeOptions) -> Groups:
+    """Return the files that would be written again.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a predicate that needs other columns than partition columns, or a size or number that is none.
+    """
+    return _Optimize(base, options).plan()
+
+
+def optimize_table(base: Snapshot, options: OptimizeOptions) -> Optimized:
+    """Write files again and commit; rows, row ids and change feed stay as they are.
+
+    Without ``purge``, files below the target size are joined with others of their partition, in the order in which they
+    were written, and files with many deleted rows are written without these. If another writer changes files in the
+    meantime, they are read again as they are now; appends never conflict.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a predicate that needs other columns than partition columns, or a size or number that is none.
+    CommitConflictError
+        Another writer changed the table's definition, or the same files again and again. Groups that are committed
+        already stay; what else was written is deleted.
+    """
+    latest = base.update()
+    base.check_id_of(latest)
+    done = _Optimize(latest, options)
+    if has_transactions(latest, options.transactions):
+        return Optimized(latest, done.metrics([]))
+    return done.run()
+
+
+class _Optimize:
+    """One optimize: which files, what is written in their place, the commits."""
+
+    def __init__(self, base: Snapshot, options: OptimizeOptions) -> None:
+        _check_numbers(options)
+        self.base = base
+        self.options = options
+        self.result = base
+        self.plan_of_write: WritePlan = self._begin().plan
+        self.carried = carried_columns(self.plan_of_write)
+        self.target = target_file_size(base.state, options.target_size)
+        self.predicate = _predicate(base, options.predicate)
+        self.groups = Groups([], 0, 0, 0)
+        self.done: list[_Done] = []
+        self.committed: list[tuple[pa.Table, Written]] = []
+        self.in_doubt = False
+        #: Counts the times that others committed before this run: files that were read earlier are looked for again.
+        self.checked = 0
+        self.progress = OptimizeProgress(0, 0, 0, 0, 0)
+
+    # --- which files ---
+
+    def plan(self) -> Groups:
+        """Return the groups of files to write again."""
+        base = self.base
+        files = base.files if self.predicate is None else base.scan(predicate=self.predicate).file_set
+        fields = [f.name for f in base.action_fields if f.action == "add"]
+        table = files.columns([*READ_FILE, *fields])
+        if not table.num_rows:
+            return Groups([], 0, 0, 0)
+        schema, columns = base.schema, base.state.column_map
+        physical = [columns.physical_path(schema, find(schema, (c,))[0])[0] for c in base.state.partition_columns]
+        partitions = partition_numbers(files, physical)
+        bins, sizes = self._bins(files, table, partitions)
+        groups = [
+            Group(pc.take(table, number_array(np.concatenate(group))), len(group))
+            for group in group_bins(bins, partitions, sizes)
+        ]
+        touched = {int(partitions[one[0]]) for one in bins}
+        return Groups(groups, max(map(len, bins), default=0), table.num_rows, len(touched))
+
+    def _bins(self, files: FileSet, table: pa.Table, partitions: Any) -> tuple[list[Any], Any]:
+        sizes = int64_values(pc.fill_null(table.column("size"), 0))
+        shares = deleted_shares(files, table.column("deletionVector"))
+        is_due = shares > (0 if self.options.purge else DELETED_SHARE)
+        chosen = is_due if self.options.purge else is_due | (sizes < self.target)
+        times = int64_values(pc.fill_null(table.column("modificationTime"), 0))
+        # disks have coarse clocks; a file in a checkpoint has no version, and is older than all that have
+        versions = int64_values(pc.fill_null(files.columns(["version"]).column(0), -1))
+        order = np.lexsort((versions, times, partitions))
+        bins = pack_bins(order[chosen[order]], partitions, sizes, self.target)
+        return [one for one in bins if len(one) > 1 or is_due[one[0]]], sizes
+
+    # --- the run ---
+
+    def run(self) -> Optimized:
+        """Write and commit; where that fails, delete what no commit names."""
+        self.groups = self.plan()
+        waiting = list(reversed(self.groups.groups))
+        self.progress = OptimizeProgress(
+            0, sum(g.files.num_rows for g in waiting), 0, 0, sum(_total(g.files.column("size")) for g in waiting)
+        )
+        running: dict[Future[Written], Group] = {}
+        last_commit = time.monotonic()
+        interval = self.options.min_commit_interval
+        tasks = self.options.max_concurrent_tasks or _num_cores()
+        with ThreadPoolExecutor(tasks, thread_name_prefix="delta-optimize") as pool:
+            try:
+                while waiting or running or self.done:
+                    while waiting and len(running) < tasks:
+                        group = waiting.pop()
+                        running[pool.submit(self._write, self.base, group)] = group
+                    if running:
+                        self._collect(running)
+                    idle = not waiting and not running
+                    if self.done and (idle or (interval is not None and time.monotonic() - last_commit >= interval)):
+                        waiting += self._commit()
+                        last_commit = time.monotonic()
+            except BaseException:
+                self._clean_up(running)
+                raise
+        return Optimized(self.result, self.metrics(self.committed))
+
+    def _collect(self, running: dict[Future[Written], Group]) -> None:
+        """Wait for a group and take what was written."""
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            written = future.result()
+            group = running.pop(future)
+            self.done.append(_Done(group, written))
+            before = self.progress
+            self.progress = OptimizeProgress(
+                before.files + group.files.num_rows,
+                before.total_files,
+                before.rows + written.num_rows,
+                before.bytes + _total(group.files.column("size")),
+                before.total_bytes,
+            )
+            if self.options.progress is not None:
+                self.options.progress(self.progress)
+
+    def _write(self, base: Snapshot, group: Group) -> Written:
+        scan = base.scan(metadata=tuple(self.carried), files=FileSet.of(group.files))
+        rows = moved_rows(base.engine, scan, self.carried)
+        # the files of a bin become one, though their sizes are but an estimate of its size
+        return write_files(
+            base.engine,
+            self.plan_of_write,
+            rows,
+            properties=self.options.writer_properties,
+            target_size=2 * self.target,
+            data_change=False,
+            origin="moved",
+            in_order=True,
+        )
+
+    def _clean_up(self, running: Mapping[Future[Written], Group]) -> None:
+        """Delete what did not become part of the table; what may have become part of it stays."""
+        for future in running:
+            future.cancel()
+        wait(running)
+        late = [f.result() for f in running if not f.cancelled() and f.exception() is None]
+        for written in (*late, *(() if self.in_doubt else (d.written for d in self.done))):
+            written.cleanup()
+
+    # --- commits ---
+
+    def _begin(self) -> Transaction[Snapshot]:
+        return Transaction(self.base.context, self.base, "OPTIMIZE", self._parameters())
+
+    def _parameters(self) -> dict[str, Any]:
+        shown = [] if self.options.predicate is None else [_text(self.options.predicate)]
+        return {"predicate": json.dumps(shown), "zOrderBy": "[]", "clusterBy": "[]", "auto": False}
+
+    def _commit(self) -> list[Group]:
+        """Commit what is done; return the groups to write again since other writers changed their files."""
+        again = self._take_live()
+        if not self.done:
+            return again
+        transaction = self._begin()
+        for done in self.done:
+            transaction.remove_files(_removed(done.group.files))
+            transaction.add_files(done.written.adds)
+            transaction.intents.report(done.written.reported)
+        now = [(d.group.files, d.written) for d in self.done]
+        transaction.metrics.update(self._operation_metrics(now))
+        if not self.committed:
+            for app_id, version in self.options.transactions.items():
+                transaction.set_transaction(app_id, version)
+        options = self.options
+        try:
+            result = transaction.commit(None, options.custom_metadata, options.max_commit_retries, post=options.post)
+        except (MetadataChangedError, ProtocolChangedError):
+            raise
+        except CommitConflictError as e:
+            return again + self._rebase(e)
+        finally:
+            self.in_doubt = transaction.in_doubt
+        self.result = self.base = result.snapshot
+        self.checked += result.attempts > 1
+        self.committed += now
+        self.done, self.in_doubt = [], False
+        return again
+
+    def _rebase(self, conflict: CommitConflictError) -> list[Group]:
+        """Go on from the latest version; return the groups to write again."""
+        before = self.base
+        self.base = before.update()
+        if self.base.metadata != before.metadata or self.base.protocol != before.protocol:
+            raise conflict
+        self.checked += 1
+        before_check = len(self.done)
+        again = self._take_live()
+        if len(self.done) == before_check or any(group.attempts > MOST_ATTEMPTS for group in again):
+            raise conflict
+        return again
+
+    def _take_live(self) -> list[Group]:
+        """Discard what was written for files that are not live any more; return groups of these files as they are now."""
+        if all(d.group.checked == self.checked for d in self.done):
+            return []
+        live = self.base.files.columns(self.done[0].group.files.column_names)
+        keys = KeySet()
+        keys.insert(live.column("path"), live.column("dvId"))
+        kept, again = list[_Done](), list[Group]()
+        for done in self.done:
+            group = done.group
+            if keys.contains(group.files.column("path"), group.files.column("dvId")).all():
+                group.checked = self.checked
+                kept.append(done)
+                continue
+            done.written.cleanup()
+            files = pc.filter(
+                live, pc.is_in(live.column("path"), value_set=group.files.column("path").combine_chunks())
+            )
+            if files.num_rows:
+                again.append(Group(files, group.num_bins, group.attempts + 1, self.checked))
+        self.done = kept
+        return again
+
+    # --- metrics ---
+
+    def metrics(self, done: Sequence[tuple[pa.Table, Written]]) -> dict[str, Any]:
+        """Return the metrics of deltalake."""
+        added, removed = _sizes([w.adds for _, w in done]), _sizes([files for files, _ in done])
+        return {
+            "numFilesAdded": len(added),
+            "numFilesRemoved": len(removed),
+            "filesAdded": _summary(added),
+            "filesRemoved": _summary(removed),
+            "partitionsOptimized": self.groups.num_partitions,
+            "numBatches": sum(g.num_bins for g in self.groups.groups),
+            "totalConsideredFiles": self.groups.num_considered,
+            "totalFilesSkipped": self.groups.num_considered - len(removed),
+            "preserveInsertionOrder": True,
+            "plannerStrategy": "preserveLocality",
+            "preservedStableOrder": True,
+            "maxBinSpanFiles": self.groups.most_files,
+        }
+
+    def _operation_metrics(self, done: Sequence[tuple[pa.Table, Written]]) -> dict[str, int]:
+        """Return the metrics of delta-spark."""
+        added, removed = _sizes([w.adds for _, w in done]), _sizes([files for files, _ in done])
+        vectors = sum(len(f) - f.column("deletionVector").null_count for f, _ in done)
+        quantiles = {"minFileSize": 0, "p25FileSize": 25, "p50FileSize": 50, "p75FileSize": 75, "maxFileSize": 100}
+        return {
+            "numAddedFiles": len(added),
+            "numAddedBytes": int(added.sum()),
+            "numRemovedFiles": len(removed),
+            "numRemovedBytes": int(removed.sum()),
+            "numDeletionVectorsRemoved": vectors,
+            **{
+                name: int(np.percentile(added, q, method="inverted_cdf")) if len(added) else 0
+                for name, q in quantiles.items()
+            },
+        }
+
+
+def _predicate(base: Snapshot, given: Any) -> Expression | None:
+    found = to_expression(given, base.schema, functions=base.plugins.functions)
+    columns = base.state.partition_columns
+    if found is None or selects_partitions(found, columns):
+        return found
+    raise InvalidArgumentError(
+        f"Found the predicate {format_sql(found)}, expected one over partition columns alone: whole files are written "
+        f"again. The table is partitioned by {', '.join(columns) or 'no column'}."
+    )
+
+
+def _check_numbers(options: OptimizeOptions) -> None:
+    for name, least in (("target_size", 1), ("max_concurrent_tasks", 1), ("min_commit_interval", 0)):
+        found = getattr(options, name)
+        if found is None:
+            continue
+        kinds: Any = (int, float) if name == "min_commit_interval" else int
+        if isinstance(found, bool) or not isinstance(found, kinds) or not found >= least:
+            raise InvalidArgumentError(f"Found {name}={found!r}, expected a number from {least} on.")
+
+
+def _removed(files: pa.Table) -> pa.Table:
+    names = [n for n in REMOVED_FILE.names if n in files.column_names and n != "dataChange"]
+    return files.select(names).append_column("dataChange", pa.repeat(pa.scalar(False), files.num_rows))
+
+
+def _text(predicate: Any) -> str:
+    return predicate if isinstance(predicate, str) else format_sql(predicate)
+
+
+def _total(sizes: pa.ChunkedArray) -> int:
+    return int(pc.sum(sizes).as_py() or 0)
+
+
+def _sizes(tables: Sequence[pa.Table]) -> Any:
+    if not tables:
+        return np.zeros(0, np.int64)
+    return np.concatenate([int64_values(pc.fill_null(t.column("size"), 0)) for t in tables])
+
+
+def _summary(sizes: Any) -> str:
+    """Return what deltalake reports of files, as the JSON text that it is there."""
+    count, total = len(sizes), int(sizes.sum())
+    found = {
+        "avg": total / count if count else 0.0,
+        "max": int(sizes.max(initial=0)),
+        "min": int(sizes.min()) if count else 0,
+        "totalFiles": count,
+        "totalSize": total,
+    }
+    return json.dumps(found, separators=(",", ":"))
+
+
+def _num_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
