@@ -30,7 +30,7 @@ from delta_core.operations import optimize
 from delta_core.operations.bins import pack_bins
 from delta_core.operations.optimize import OptimizeOptions, OptimizeProgress, plan_optimize
 from delta_core.plugins.committer import Outcome, Proposal
-from tests.operations.test_delete import FEED, ROW_IDS, ROWS, TABLES, VECTORS, Row, data_files, rows_of, table_of
+from tests.operations.row_tables import FEED, ROW_IDS, ROWS, TABLES, VECTORS, Row, data_files, rows_of, table_of
 
 HIDDEN = ("_row_id", "_row_commit_version")
 
