@@ -46,7 +46,8 @@ DELETED_BINS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2*
 #: Longer lists of transactions and domains are left out: a checksum is read at every open.
 LIST_LIMIT = 100
 #: The fields that the core writes.
-_OWN_FIELDS = frozenset({
+#: The fields of a checksum that features can't set.
+OWN_FIELDS = frozenset({
     "txnId", "tableSizeBytes", "numFiles", "numMetadata", "numProtocol", "metadata", "protocol", "fileSizeHistogram",
     "setTransactions", "domainMetadata", "numDeletedRecordsOpt", "numDeletionVectorsOpt",
     "deletedRecordCountsHistogramOpt", "allFiles",
@@ -293,7 +294,7 @@ def _commit_fields(snapshot: ChecksumSource, info: Mapping[str, Any]) -> dict[st
     commit = CommitSummary(snapshot.version, info)
     added: list[ChecksumField] = snapshot.plugins.collect("checksum_fields", table=snapshot.state, commit=commit)
     for field in added:
-        if field.name in _OWN_FIELDS or field.name in out:
+        if field.name in OWN_FIELDS or field.name in out:
             raise HookContractError(
                 f"ChecksumField of hook checksum_fields of plugin {field.feature!r} is named {field.name!r}, which the "
                 "checksum has already; expected a field of its own.",

@@ -20,14 +20,25 @@ from msgspec.structs import replace
 
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.upgrade import upgrade_protocol
-from delta_core.errors import ConstraintViolationError, DataFileError, DeltaError, did_you_mean
+from delta_core.errors import ConstraintViolationError, CorruptTableError, DataFileError, DeltaError, did_you_mean
+from delta_core.log.checksum import OWN_FIELDS
 from delta_core.plugins.attempt import AttemptView
 from delta_core.plugins.features import API_VERSION, READER_VERSIONS, WRITER_VERSIONS, SupportedFeatures, TableFeature
 from delta_core.plugins.hook_calls import hook_name, marked_hooks
 from delta_core.plugins.hookspecs import RESULTS
 from delta_core.plugins.plans import ReadRequest
 from delta_core.plugins.registry import PluginRegistry, PluginSet
-from delta_core.plugins.rules import ActionColumn, FillColumn, ReadCheck, RemoveRows, RowCheck, RowFilter, RowSelector
+from delta_core.plugins.rules import (
+    ActionColumn,
+    ChecksumField,
+    CommitSummary,
+    FillColumn,
+    ReadCheck,
+    RemoveRows,
+    RowCheck,
+    RowFilter,
+    RowSelector,
+)
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import ADDED_FILE, CHANGE_FILE, FILE_COLUMNS, Metadata, Protocol
 from delta_core.protocol.schema import Schema
@@ -46,7 +57,10 @@ RETURNING = (
     "commit_timestamps",
     "write_rules",
     "commit_rules",
+    "checksum_fields",
 )
+#: What a commit reports, where it is at hand.
+_INFO = {"timestamp": 1_700_000_000_000, "operation": "WRITE", "inCommitTimestamp": 1_700_000_000_000}
 
 
 def table_state(
@@ -199,6 +213,13 @@ class FeatureContract:
         for state in self.states():
             for request in (ReadRequest(), ReadRequest(purpose="changes")):
                 out += [("read_rules", a) for a in plugins.collect("read_rules", table=state, request=request)]
+            for info in ({}, _INFO):
+                commit = CommitSummary(state.version, info)
+                # a feature may need its own field of the commit
+                with contextlib.suppress(CorruptTableError):
+                    out += [
+                        ("checksum_fields", a) for a in plugins.collect("checksum_fields", table=state, commit=commit)
+                    ]
             for hook in ("column_map", "commit_timestamps"):
                 answer = plugins.single(hook, table=state)
                 out += [] if answer is None else [(hook, answer)]
@@ -383,6 +404,23 @@ class FeatureContract:
             if getattr(rule, "feature", self.name) != self.name:
                 self.fault(hook, f"{type(rule).__name__} is signed by {rule.feature!r}; expected {self.name!r}")
 
+    def test_fields_of_checksums_are_json_of_their_own_names(self) -> None:
+        for hook, field in self.answers():
+            if not isinstance(field, ChecksumField):
+                continue
+            if field.name in OWN_FIELDS:
+                self.fault(hook, f"ChecksumField sets {field.name!r}, which the core sets; expected a name of its own")
+            try:
+                copied = json.loads(json.dumps(field.value))
+            except (TypeError, ValueError) as e:
+                self.fault(
+                    hook, f"ChecksumField {field.name!r} has the value {field.value!r}, which JSON can't hold: {e}"
+                )
+            if copied != field.value:
+                self.fault(
+                    hook, f"ChecksumField {field.name!r} is read again as {copied!r}, written was {field.value!r}"
+                )
+
     def test_its_tables_are_readable(self) -> None:
         for state in self.states():
             assert state.is_supported(self.name), (
@@ -552,6 +590,35 @@ class FeatureContract:
                         f"after row {position} was dropped, expected {left}",
                     )
 
+    def test_commits_that_lose_a_race_keep_rows_and_fields(self, tmp_path: Path) -> None:
+        for i, example in enumerate([] if self.not_written else self.tables()):
+            made = self.make(example, tmp_path / f"{i} appended")
+            once = len(as_values(self._read(made, made.read)))
+            with self.step("appending rows in a commit that lost its race"):
+                landed = made.append_behind()
+            found = len(as_values(self._read(made, made.read)))
+            if found != (2 + landed) * once:
+                self.fault(
+                    "rebase_files",
+                    f"{found} rows are read after a commit that lost its race, expected {(2 + landed) * once}",
+                )
+            self._check_fields(made)
+            self._check_rebased(made)
+            if not any(isinstance(rule, RemoveRows) for _, rule in self.rules_of(made)):
+                continue
+            made = self.make(example, tmp_path / f"{i} dropped")
+            read = functools.partial(made.read, metadata=[c.name for c in made.metadata_columns()])
+            left = as_values(self._read(made, read))
+            with self.step("dropping rows of one file in two commits at once"):
+                dropped = as_values(made.remove_two_rows_at_once())
+            left = [row for row in left if row not in dropped]
+            found_rows = as_values(self._read(made, read))
+            if found_rows != left:
+                self.fault(
+                    "rebase_files", f"rows are others after a commit that lost its race: {found_rows}, expected {left}"
+                )
+            self._check_fields(made)
+
     def test_checks_of_writes_reject_rows(self, tmp_path: Path) -> None:
         for i, example in enumerate([] if self.not_written else self.tables()):
             made = self.make(example, tmp_path / str(i))
@@ -662,22 +729,37 @@ class FeatureContract:
         for rule in snapshot.plugins.collect("commit_rules", attempt=attempt):
             if not isinstance(rule, ActionColumn) or rule.feature != self.name or rule.action != "add":
                 continue
-            known = FILE_COLUMNS.get(rule.field)
-            if rule.field not in declared and known is None:
-                self.fault(
-                    "commit_rules",
-                    f"ActionColumn sets add.{rule.field}, which FEATURE.fields does not declare."
-                    f"{did_you_mean(rule.field, declared)}",
-                )
-            wanted = declared[rule.field].type if rule.field in declared else known
-            if rule.values.type != wanted:
-                self.fault(
-                    "commit_rules",
-                    f"ActionColumn sets add.{rule.field} to values of {rule.values.type}; expected {wanted}",
-                )
+            self._check_column("commit_rules", rule)
         with self.step("reading its fields of add"):
             if declared:
                 snapshot.files.columns(list(declared))
+
+    def _check_column(self, hook: str, rule: ActionColumn) -> None:
+        """Check that a field that a hook sets is declared, and has values of its type."""
+        declared = {f.name: f for f in self.feature.fields if f.action == rule.action}
+        known = FILE_COLUMNS.get(rule.field)
+        if rule.field not in declared and known is None:
+            self.fault(
+                hook,
+                f"ActionColumn sets {rule.action}.{rule.field}, which FEATURE.fields does not declare."
+                f"{did_you_mean(rule.field, declared)}",
+            )
+        wanted = declared[rule.field].type if rule.field in declared else known
+        if rule.values.type != wanted:
+            self.fault(
+                hook, f"ActionColumn sets {rule.action}.{rule.field} to values of {rule.values.type}; expected {wanted}"
+            )
+
+    def _check_rebased(self, made: MadeTable) -> None:
+        """Check the fields that the hook sets if a commit added the same files again."""
+        snapshot = made.snapshot
+        own = [f.name for f in self.feature.fields if f.action == "add"]
+        adds = snapshot.files.columns(list(dict.fromkeys([*(n for n in ADDED_FILE.names if n in FILE_COLUMNS), *own])))
+        arguments = {"table": snapshot.state, "adds": adds, "removes": REMOVED_FILE.empty_table(), "winner": adds}
+        for rule in self.alone().collect("rebase_files", **arguments):
+            if rule.feature != self.name:
+                self.fault("rebase_files", f"ActionColumn is signed by {rule.feature!r}; expected {self.name!r}")
+            self._check_column("rebase_files", rule)
 
     def _check_carried(self, made: MadeTable, before: dict[str, Any], after: dict[str, Any]) -> None:
         for name, values in before.items():

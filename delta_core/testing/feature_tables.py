@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -13,10 +13,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec import Struct
 
+from delta_core.commit.committer import StoreCommitter
+from delta_core.errors import CommitConflictError
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.operations.create import create_table
 from delta_core.operations.write import WriteOptions, write_table
+from delta_core.plugins.committer import Committed, Committer, Conflict, Proposal
 from delta_core.plugins.plans import ReadRequest
 from delta_core.plugins.registry import PluginRegistry
 from delta_core.plugins.rules import HiddenColumn, MetadataColumn
@@ -117,6 +120,40 @@ class MadeTable:
         rules = snapshot.plugins.collect("read_rules", table=snapshot.state, request=ReadRequest())
         return [r for r in rules if isinstance(r, MetadataColumn) and r.feature == self.feature]
 
+    def append_behind(self) -> bool:
+        """Append the rows twice, the second time in a commit that loses its race against the first.
+
+        Returns whether the second one landed: it may conflict with the first, if each changes the table's metadata.
+        """
+        committer = _LateCommitter(StoreCommitter(self.context.log.engine.storage), self.append)
+        context = open_context(str(self.folder), plugins=self.registry, committer=committer)
+        try:
+            write_table(context, self.example.rows, WriteOptions(mode="append"))
+        except CommitConflictError:
+            return False
+        return True
+
+    def remove_two_rows_at_once(self) -> pa.Table:
+        """Drop the first two rows of a file in two commits of one version, and return these rows; none if no file has two."""
+        snapshot = self.snapshot
+        found = self._positions(snapshot)
+        second = found.filter(pc.equal(found["_file_row_index"], 1)).slice(0, 1)
+        if not second.num_rows:
+            return second
+        of_file = pc.equal(found["_file_path"], second["_file_path"][0])
+        chosen = found.filter(pc.and_(of_file, pc.less(found["_file_row_index"], 2)))
+        own = _own_path(snapshot, str(second["_file_path"][0]))
+        first, late = snapshot.begin("DELETE"), snapshot.begin("DELETE")
+        first.remove_rows(own, RowSet.from_positions([0]))
+        late.remove_rows(own, RowSet.from_positions([1]))
+        first.commit()
+        late.commit()
+        return chosen.drop_columns(["_file_path", "_file_row_index"])
+
+    def _positions(self, snapshot: Snapshot) -> pa.Table:
+        names = [c.name for c in self.metadata_columns()]
+        return snapshot.scan(metadata=[*names, "_file_path", "_file_row_index"]).to_table()
+
     def remove_row(self, position: int) -> pa.Table:
         """Drop one row of the first file that has it, by its position, and return it as it was read; nothing if there is none."""
         snapshot = self.snapshot
@@ -124,9 +161,7 @@ class MadeTable:
         chosen = found.filter(pc.equal(found["_file_row_index"], position)).slice(0, 1)
         if not chosen.num_rows:
             return chosen
-        path = str(chosen["_file_path"][0])
-        files = snapshot.files.columns(["path"])["path"].to_pylist()
-        (own,) = [f for f in files if unquote(path).endswith(unquote(f))]
+        own = _own_path(snapshot, str(chosen["_file_path"][0]))
         transaction = snapshot.begin("DELETE")
         transaction.remove_rows(own, RowSet.from_positions([position]))
         transaction.commit()
@@ -154,6 +189,26 @@ class MadeTable:
         select = self.example.select
         chosen = delta.read(session, str(self.folder), plugins=self.registry, predicate=select, columns=self._written())
         delta.write(chosen, str(self.folder), "overwrite", replace_where=select, plugins=self.registry)
+
+
+class _LateCommitter:
+    """Lets another commit take the version of the first proposal."""
+
+    def __init__(self, committer: Committer, other: Callable[[], None]) -> None:
+        self._committer = committer
+        self._others = [other]
+
+    def commit(self, proposal: Proposal) -> Committed | Conflict:
+        while self._others:
+            self._others.pop()()
+        return self._committer.commit(proposal)
+
+
+def _own_path(snapshot: Snapshot, place: str) -> str:
+    """Return the path in the log of the file at a place."""
+    files = snapshot.files.columns(["path"])["path"].to_pylist()
+    (own,) = [f for f in files if unquote(place).endswith(unquote(f))]
+    return str(own)
 
 
 def as_values(table: pa.Table) -> list[str]:

@@ -13,8 +13,10 @@ from delta_core.api import (
     ActionField,
     ActionKind,
     Call,
+    ChecksumField,
     Column,
     CommitInfoField,
+    CommitSummary,
     ExtraAction,
     FillColumn,
     Function,
@@ -120,9 +122,29 @@ def commit_rules(attempt: Any) -> list[Any]:
     return list(commit(attempt).values()) if is_on(attempt.table) else []
 
 
+def rebase_files(table: TableState, adds: pa.Table) -> list[ActionColumn]:
+    return (
+        [ActionColumn(NAME, "add", "stampedBy", pa.array(["me"] * adds.num_rows, pa.string()))] if is_on(table) else []
+    )
+
+
+def checksum_fields(table: TableState, commit: CommitSummary) -> list[ChecksumField]:
+    return [ChecksumField(NAME, "acmeStamps", {"of": commit.info.get("operation")})] if is_on(table) else []
+
+
 HOOKS: Mapping[str, Callable[..., Any]] = {
     f.__name__: f
-    for f in (functions, required_features, prepare_metadata, check_read, read_rules, write_rules, commit_rules)
+    for f in (
+        functions,
+        required_features,
+        prepare_metadata,
+        check_read,
+        read_rules,
+        write_rules,
+        commit_rules,
+        rebase_files,
+        checksum_fields,
+    )
 }
 
 

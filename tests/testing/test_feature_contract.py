@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from delta_core.api import (
     ActionColumn,
     Call,
+    ChecksumField,
     Column,
     ExtraAction,
     FillColumn,
@@ -168,6 +169,10 @@ def _first(values: pa.Array) -> pa.Array:
 
 def _numbers(attempt: Any) -> ActionColumn:
     return ActionColumn(NAME, "add", "stampedBy", pa.array([7] * attempt.adds.num_rows, pa.int64()))
+
+
+def _rejecting_vectors(adds: pa.Table, winner: pa.Table) -> list[ActionColumn]:
+    return [] if winner["deletionVector"].null_count == len(winner) else _raise()
 
 
 TRUE = Literal(True, PrimitiveType("boolean"))
@@ -341,6 +346,56 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "an action that is not declared": (
         lambda: Plugin(commit_rules=commits(note=lambda a: ExtraAction(NAME, "acmeNot", {"text": "x"}))),
         "ExtraAction of hook commit_rules.*acmeNot, which no feature of the table permits",
+    ),
+    "an exception over a commit that won": (
+        lambda: Plugin(rebase_files=_raise),
+        "Hook rebase_files.*failed with KeyError",
+    ),
+    "too few values over a commit that won": (
+        lambda: Plugin(rebase_files=lambda adds: [ActionColumn(NAME, "add", "stampedBy", pa.array([], pa.string()))]),
+        "ActionColumn of hook rebase_files.*has 0 values for add.stampedBy; expected 1",
+    ),
+    "values of another type over a commit that won": (
+        lambda: Plugin(
+            rebase_files=lambda adds: [
+                ActionColumn(NAME, "add", "stampedBy", pa.array([7] * adds.num_rows, pa.int64()))
+            ]
+        ),
+        "ActionColumn of hook rebase_files.*has values of int64 for add.stampedBy; expected string",
+    ),
+    "a field over a commit that won that is not declared": (
+        lambda: Plugin(
+            rebase_files=lambda adds: [ActionColumn(NAME, "add", "stampdBy", pa.array(["me"] * adds.num_rows))]
+        ),
+        "Hook rebase_files.*add.stampdBy, which FEATURE.fields does not declare. Did you mean 'stampedBy'",
+    ),
+    "an exception over a commit that dropped rows": (
+        lambda: Plugin(rebase_files=_rejecting_vectors),
+        "dropping rows of one file in two commits at once.*Hook rebase_files.*KeyError",
+    ),
+    "a field of checksums that needs the commit": (
+        lambda: Plugin(checksum_fields=lambda commit: [ChecksumField(NAME, "acme", commit.info["operation"])]),
+        "Hook checksum_fields.*failed with KeyError",
+    ),
+    "a field of checksums that the core has": (
+        lambda: Plugin(checksum_fields=lambda commit: [ChecksumField(NAME, "numFiles", 1)]),
+        "Hook checksum_fields.*sets 'numFiles', which the core sets",
+    ),
+    "a field of checksums that JSON can't hold": (
+        lambda: Plugin(checksum_fields=lambda commit: [ChecksumField(NAME, "acme", {1, 2})]),
+        "Hook checksum_fields.*'acme' has the value {1, 2}, which JSON can't hold",
+    ),
+    "a field of checksums that JSON changes": (
+        lambda: Plugin(checksum_fields=lambda commit: [ChecksumField(NAME, "acme", {1: 2})]),
+        "Hook checksum_fields.*'acme' is read again as",
+    ),
+    "a field of checksums of another feature's name": (
+        lambda: Plugin(checksum_fields=lambda commit: [ChecksumField("acme.stmp", "acme", 1)]),
+        "Hook checksum_fields.*signed by 'acme.stmp'",
+    ),
+    "a field of checksums for no table": (
+        lambda: Plugin(checksum_fields=lambda commit: []),
+        "Hook checksum_fields.*returned nothing for any table",
     ),
     "a feature that nobody provides": (
         lambda: Plugin(required_features=lambda metadata: ["acme.stmp"] if metadata.configuration.get(ON) else []),
