@@ -37,6 +37,7 @@ __all__ = [
     "LogChangedError",
     "LogError",
     "MetadataChangedError",
+    "MultipleMatchesError",
     "MissingDependencyError",
     "PluginConflictError",
     "PluginError",
@@ -47,6 +48,7 @@ __all__ = [
     "TableExistsError",
     "TableNotFoundError",
     "TooManyAttemptsError",
+    "SpillLimitError",
     "TypeChangeError",
     "UnsupportedExpressionError",
     "UnsupportedFeatureError",
@@ -245,6 +247,14 @@ class UnsupportedExpressionError(ExpressionError):
 
 class ConstraintViolationError(DeltaError):
     """Rows broke a named check."""
+
+
+class MultipleMatchesError(DeltaError):
+    """Several rows of a merge's source would change one row of the table; ``row`` shows one of them."""
+
+
+class SpillLimitError(DeltaError):
+    """Temporary files would take more space than an argument allows; ``limit`` in bytes."""
 
 
 # --- commits -------------------------------------------------------------------------------

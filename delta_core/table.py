@@ -40,7 +40,8 @@ from delta_core.expressions.pyarrow_filters import is_pyarrow
 from delta_core.handles.opening import Pickled
 from delta_core.handles.secrets import shown_uri
 from delta_core.log.timestamps import parse_ms, parse_version
-from delta_core.operations.unavailable import TableAlterer, TableMerger, UnavailableCalls
+from delta_core.operations.merger import MergeClause, TableMerger
+from delta_core.operations.unavailable import TableAlterer, UnavailableCalls
 from delta_core.optimizer import TableOptimizer
 from delta_core.plugins.entry_points import entry_points
 from delta_core.plugins.features import TableFeature
@@ -754,6 +755,93 @@ class DeltaTable(UnavailableCalls):
     def optimize(self) -> TableOptimizer:
         """Calls that write files again without changing rows, such as ``table.optimize.compact()``."""
         return TableOptimizer(self)
+
+    def merge(
+        self,
+        source: Any,
+        predicate: Any,
+        source_alias: str | None = None,
+        target_alias: str | None = None,
+        merge_schema: bool = False,
+        error_on_type_mismatch: bool = True,
+        writer_properties: WriterProperties | None = None,
+        streamed_exec: bool = True,
+        max_spill_size: int | None = None,
+        max_temp_directory_size: int | None = None,
+        *args: Any,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        dry_run: bool = False,
+    ) -> TableMerger:
+        """Begin a merge: update, delete and insert rows by comparing the table with rows of a source.
+
+        Parameters
+        ----------
+        source : anything with the Arrow PyCapsule interface, or a pandas data frame
+            A stream is read once, by `TableMerger.execute`.
+        predicate : str or Expression
+            Which row of the source matches which row of the table, for example ``"target.id = source.id"``. Null equals
+            nothing; use ``<=>`` for keys in which null equals null.
+        source_alias, target_alias : str, optional
+            What columns are qualified with; ``source`` and ``target`` unless given.
+        merge_schema : bool
+            Whether columns that only the source has are added to the table.
+        error_on_type_mismatch : bool
+            Whether a value that can't be cast to its column's type is an error; otherwise it becomes null.
+        writer_properties : WriterProperties, optional
+            Of the files that are written.
+        streamed_exec : bool
+            Without effect: a stream is always read once, and the table is pruned by the values of the source.
+        max_spill_size : int, optional
+            Bytes of the source that are held in memory; a quarter of the machine's memory unless given. Further rows are
+            written to temporary files.
+        max_temp_directory_size : int, optional
+            Bytes that temporary files may take.
+        *args
+            Rejected: the arguments behind are passed by name.
+        commit_properties : CommitProperties, optional
+            Custom metadata, retries and application transactions of the commit.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+        dry_run : bool
+            Whether `TableMerger.execute` writes nothing and only returns what would change.
+
+        Returns
+        -------
+        TableMerger
+            To which clauses are added; its `execute` runs the merge.
+
+        Raises
+        ------
+        InvalidArgumentError
+            An argument is of another class than expected, or a keyword argument is passed by position.
+        """
+        if args:
+            raise InvalidArgumentError("merge takes commit_properties and post_commithook_properties by name only.")
+        commit, post = check_properties(commit_properties, writer_properties, post_commithook_properties)
+
+        def run(table: DeltaTable, clauses: tuple[MergeClause, ...]) -> dict[str, int]:
+            options = operations.MergeOptions(
+                predicate=predicate,
+                clauses=clauses,
+                source_alias=source_alias,
+                target_alias=target_alias,
+                merge_schema=merge_schema,
+                null_on_failed_cast=not error_on_type_mismatch,
+                is_dry=dry_run,
+                max_memory_bytes=max_spill_size,
+                max_temporary_bytes=max_temp_directory_size,
+                writer_properties=writer_properties,
+                transactions=commit.transactions,
+                custom_metadata=commit.custom_metadata or {},
+                max_commit_retries=commit.retries,
+                post=post.post_commit,
+            )
+            done = operations.merge_rows(table.snapshot(), source, options)
+            table.adopt(done.snapshot)
+            return {_in_snake_case(name): value for name, value in done.metrics.items()}
+
+        return TableMerger(run, self)
 
     def load_cdf(
         self,

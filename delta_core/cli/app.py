@@ -39,6 +39,7 @@ COMMANDS = {
     "write": "Write rows of Parquet, CSV, JSON lines or Arrow files into a table; - reads standard input.",
     "delete": "Delete the rows for which a predicate is true.",
     "update": "Assign new values to columns of the rows for which a predicate is true.",
+    "merge": "Update, delete and insert rows by comparing the table with rows of files.",
     "checkpoint": "Write a checkpoint of the latest version.",
 }
 

@@ -19,7 +19,7 @@ from delta_core.cli.sources import open_rows, read_schema
 from delta_core.protocol.schema import Schema, arrow_schema
 from delta_core.table import DeltaTable
 
-__all__ = ["checkpoint", "create", "delete", "update", "write"]
+__all__ = ["checkpoint", "create", "delete", "report", "update", "write"]
 
 
 def _list(context: click.Context, parameter: click.Parameter, value: str | None) -> list[str]:
@@ -99,7 +99,7 @@ def create(
         timezone=target.timezone,
         allow_external=target.allow_external,
     )
-    _report(table, json_output)
+    report(table, json_output)
 
 
 @click.command()
@@ -178,7 +178,7 @@ def write(
             cluster_by=cluster_by,
             allow_external=target.allow_external,
         )
-    _report(target.table(), json_output)
+    report(target.table(), json_output)
 
 
 def _row_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -216,7 +216,7 @@ def _change_rows(
             "No row matches."
         )
         return
-    _report(table, json_output)
+    report(table, json_output)
 
 
 @click.command()
@@ -287,7 +287,8 @@ def checkpoint(target: Target, json_output: bool) -> None:
     )
 
 
-def _report(table: DeltaTable, json_output: bool) -> None:
+def report(table: DeltaTable, json_output: bool) -> None:
+    """Print the commit that the table's latest version is."""
     last = table.history(1)[0]
     facts = {
         "version": table.version(),

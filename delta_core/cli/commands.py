@@ -9,6 +9,7 @@ from delta_core.runtime.lazy import lazy_names
 if TYPE_CHECKING:
     from delta_core.cli.change import checkpoint, create, delete, update, write
     from delta_core.cli.inspect import features, files, history, info, log, schema
+    from delta_core.cli.merge import merge
     from delta_core.cli.rows import cat, changes, count, explain, head, sql
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "history",
     "info",
     "log",
+    "merge",
     "schema",
     "sql",
     "update",
@@ -36,6 +38,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "delta_core.cli.change": "checkpoint create delete update write",
         "delta_core.cli.inspect": "features files history info log schema",
+        "delta_core.cli.merge": "merge",
         "delta_core.cli.rows": "cat changes count explain head sql",
     },
 )

@@ -19,6 +19,7 @@ __all__ = [
     "rebuild_struct",
     "relabel",
     "reach",
+    "replace_field",
 ]
 
 
@@ -89,6 +90,18 @@ def reach(array: pa.Array, path: Sequence[int]) -> pa.Array:
         return array
 
     return pc.struct_field(array, list(path))
+
+
+def replace_field(array: pa.Array, path: Sequence[str], values: pa.Array) -> pa.Array:
+    """Return a struct with other values in a field, at any depth. A null struct becomes one of nulls and the value."""
+    if not path:
+        return values
+    names = [array.type.field(i).name for i in range(array.type.num_fields)]
+    children = [pc.struct_field(array, [i]) for i in range(len(names))]
+    place = names.index(path[0])
+    children[place] = replace_field(children[place], path[1:], values)
+    fields = [pa.field(name, child.type) for name, child in zip(names, children, strict=True)]
+    return pa.StructArray.from_arrays(children, fields=fields)
 
 
 def narrow(array: pa.Array, wanted: pa.DataType) -> pa.Array:

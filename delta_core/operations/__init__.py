@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from delta_core.log.checkpoint_writer import write_checkpoint
     from delta_core.operations.create import column_names, create_table
     from delta_core.operations.delete import delete_rows
+    from delta_core.operations.merge import MergeOptions, merge_rows
     from delta_core.operations.optimize import OptimizeOptions, OptimizeProgress, optimize_table, plan_optimize
     from delta_core.operations.register import register_files
     from delta_core.operations.row_changes import ChangeOptions
@@ -20,6 +21,7 @@ __all__ = [
     "ChangeOptions",
     "OptimizeOptions",
     "OptimizeProgress",
+    "MergeOptions",
     "UpdateOptions",
     "WriteOptions",
     "column_names",
@@ -27,6 +29,7 @@ __all__ = [
     "delete_rows",
     "optimize_table",
     "plan_optimize",
+    "merge_rows",
     "register_files",
     "update_rows",
     "write_checkpoint",
@@ -40,6 +43,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.operations.create": "column_names create_table",
         "delta_core.operations.delete": "delete_rows",
         "delta_core.operations.optimize": "OptimizeOptions OptimizeProgress optimize_table plan_optimize",
+        "delta_core.operations.merge": "MergeOptions merge_rows",
         "delta_core.operations.register": "register_files",
         "delta_core.operations.row_changes": "ChangeOptions",
         "delta_core.operations.update": "UpdateOptions update_rows",

@@ -268,17 +268,22 @@ class RowChanges:
         self.num_updated += written.num_rows
         self._record(written.adds, None, "update_postimage")
 
-    def write_inserted(self, rows: Relation) -> None:
-        """Write new rows, as `write_files` does; at most once, since identity columns number the rows of one call."""
-        assert not self.num_inserted
-        written = self._write(rows, "new")
+    def write_inserted(self, rows: Relation, *, task_index: int = 0, num_tasks: int = 1) -> None:
+        """Write new rows, as `write_files` does; the arguments are its own, for rows that come in several calls."""
+        written = self._write(rows, "new", task_index, num_tasks)
         self.num_inserted += written.num_rows
         self._record(written.adds, None, "insert")
 
-    def _write(self, rows: Relation, origin: Origin) -> Written:
+    def _write(self, rows: Relation, origin: Origin, task_index: int = 0, num_tasks: int = 1) -> Written:
         stream = self.relations.stream(rows)
         written = write_files(
-            self.base.engine, self.transaction.plan, stream, properties=self._properties, origin=origin
+            self.base.engine,
+            self.transaction.plan,
+            stream,
+            properties=self._properties,
+            origin=origin,
+            task_index=task_index,
+            num_tasks=num_tasks,
         )
         self._stage(written)
         return written

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from delta_core.errors import UnsupportedOperationError
 
-__all__ = ["TODAY", "TableAlterer", "TableFeatures", "TableMerger", "UnavailableCalls", "convert_to_deltalake"]
+__all__ = ["TODAY", "TableAlterer", "TableFeatures", "UnavailableCalls", "convert_to_deltalake"]
 
 _SET_METADATA = (
     "stage the new metadata in a transaction: transaction = table.snapshot().begin('ALTER TABLE'), "
@@ -17,8 +17,6 @@ _OVERWRITE = "write_deltalake(table, rows, mode='overwrite', predicate=...)"
 
 #: What to do instead of each call, by the name that scripts use for it.
 TODAY = {
-    "DeltaTable.merge": "read the rows of the table that the source can match, combine both in a query engine, and overwrite "
-    f"them: {_OVERWRITE}",
     "DeltaTable.restore": "overwrite the table with the rows of the older version: write_deltalake(table, DeltaTable(uri, "
     "version=...).scan(), mode='overwrite', schema_mode='overwrite')",
     "DeltaTable.vacuum": "files that no version needs stay in the table's folder; run VACUUM of another Delta library, if it "
@@ -37,8 +35,6 @@ TODAY = {
     "TableAlterer.set_table_description": _SET_METADATA,
     "TableAlterer.set_table_name": _SET_METADATA,
     "TableAlterer.set_table_properties": _SET_METADATA,
-    "TableMerger": "DeltaTable.merge, which would return one, is not available yet either; read the rows that the source can "
-    f"match, combine both in a query engine, and overwrite them: {_OVERWRITE}",
     "TableFeatures": "pass the protocol's names, for example DeltaTable.create(..., features=['name'])",
     "convert_to_deltalake": "DeltaTable.create(...) with the files' schema, then table.create_write_transaction(...) with an "
     "AddAction for each Parquet file",
@@ -75,13 +71,6 @@ class TableAlterer:
     set_table_properties = _call("TableAlterer.set_table_properties")
 
 
-class TableMerger:
-    """The result of `DeltaTable.merge`; it can be imported, not made."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise _error("TableMerger")
-
-
 class _Features(type):
     def __getattr__(cls, name: str) -> NoReturn:
         if name.startswith("_"):  # for inspection, copies and pickles, which look for names that need not exist
@@ -99,7 +88,6 @@ convert_to_deltalake = _call("convert_to_deltalake")
 class UnavailableCalls:
     """The methods of DeltaTable that are not available yet."""
 
-    merge = _call("DeltaTable.merge")
     restore = _call("DeltaTable.restore")
     vacuum = _call("DeltaTable.vacuum")
     repair = _call("DeltaTable.repair")

@@ -213,3 +213,44 @@ def test_delete_needs_either_a_predicate_or_all(run: Any, tmp_path: Path, argume
     result = run("delete", uri, *arguments)
     assert (result.code, "either --where with a predicate, or --all" in result.err) == (2, True)
     assert run("count", uri).out.strip() == "1"
+
+
+def test_files_are_merged_after_a_look_at_what_changes(run: Any, tmp_path: Path) -> None:
+    uri, new = str(tmp_path / "t"), tmp_path / "new.csv"
+    write_deltalake(uri, pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]}))
+    new.write_text("id,v\n2,B\n4,D\n")
+    arguments = (
+        "merge",
+        uri,
+        new,
+        "--on",
+        "target.id = source.id",
+        "--matched-update-all",
+        "--not-matched-insert-all",
+        "--json",
+    )
+    dry = run(*arguments, "--dry-run").json
+    assert (dry["version"], dry["target_rows_updated"], dry["target_rows_inserted"]) == (0, 1, 1)
+    done = run(*arguments, "--not-matched-by-source-delete", "target.id = 1").json
+    assert (done["version"], done["operation"], done["metrics"]["numTargetRowsDeleted"]) == (1, "MERGE", "1")
+    assert sorted(DeltaTable(uri).to_pyarrow_table().to_pydict()["v"]) == ["B", "D", "c"]
+    gone = ("merge", uri, new, "--on", "target.id = source.id", "--matched-delete", "target.v = 'none'")
+    assert (run(*gone).code, DeltaTable(uri).version()) == (0, 1)
+
+
+def test_merge_takes_single_columns_or_all(run: Any, tmp_path: Path) -> None:
+    uri, new = str(tmp_path / "t"), tmp_path / "new.csv"
+    write_deltalake(uri, pa.table({"id": [1]}))
+    new.write_text("id\n1\n")
+    both = (
+        "merge",
+        uri,
+        new,
+        "--on",
+        "target.id = source.id",
+        "--matched-update-all",
+        "--matched-update",
+        "id=source.id",
+    )
+    result = run(*both)
+    assert (result.code, "either single columns, or all" in result.err) == (2, True)

@@ -1,0 +1,425 @@
+"""MERGE: rows of a source update, delete and insert rows of the table.
+
+The columns that the condition and the clauses need are read of the files that can match, and joined with the source.
+This decides about each row; then the other columns are read, of updated rows alone.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct, field
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from delta_core.commit.intents import READ_FILE
+from delta_core.commit.transaction import Transaction
+from delta_core.engines.interface import Compiled
+from delta_core.expressions.ast import Column, Expression, Leaf, all_of, leaves
+from delta_core.kernels.arrow_buffers import number_array
+from delta_core.operations.merge_clauses import (
+    SOURCE,
+    TARGET,
+    BoundClause,
+    Key,
+    MergeNames,
+    describe_clauses,
+    evolve_schema,
+    split_condition,
+    sql_text,
+)
+from delta_core.operations.merge_decide import (
+    BLOCK_ROWS,
+    CompiledClause,
+    Decided,
+    Decisions,
+    Join,
+    exact_test,
+    first_clause,
+    joined_batches,
+    scan_predicate,
+)
+from delta_core.operations.merge_join import JoinedRows, SourceIndex, is_hashable
+from delta_core.operations.merge_source import load_source
+from delta_core.operations.merge_updates import UpdatedRows, convert
+from delta_core.operations.merger import MergeClause
+from delta_core.operations.row_changes import (
+    FILE_NUMBER,
+    Changed,
+    ChangeOptions,
+    RowChanges,
+    elapsed_ms,
+    latest_of,
+    numbered,
+)
+from delta_core.operations.write import has_transactions
+from delta_core.protocol.schema import Path, Schema
+from delta_core.protocol.types import DataType, PrimitiveType
+from delta_core.scan.plan import ROW_INDEX
+from delta_core.snapshot import Snapshot
+from delta_core.write.layout import arrow_type
+from delta_core.write.source import open_source
+
+__all__ = ["MergeOptions", "merge_rows", "run_merge"]
+
+_LONG = PrimitiveType("long")
+
+
+class MergeOptions(ChangeOptions, frozen=True):
+    """How a source is merged; ``predicate`` specifies which rows of the table and of the source match.
+
+    Parameters
+    ----------
+    clauses : tuple of MergeClause
+        Of each kind, the first one applies whose condition is true.
+    merge_schema : bool
+        Whether columns that only the source has are added to the table.
+    null_on_failed_cast : bool
+        Whether a value that does not fit its column's type becomes null instead of an error.
+    is_dry : bool
+        Whether nothing is written: only the metrics are requested.
+    max_memory_bytes, max_temporary_bytes : int, optional
+        Of the source: see `load_source`.
+    """
+
+    clauses: tuple[MergeClause, ...] = ()
+    source_alias: str | None = None
+    target_alias: str | None = None
+    merge_schema: bool = False
+    null_on_failed_cast: bool = False
+    is_dry: bool = False
+    max_memory_bytes: int | None = None
+    max_temporary_bytes: int | None = None
+
+
+def merge_rows(base: Snapshot, source: Any, options: MergeOptions) -> Changed:
+    """Merge a source into a table and commit. No changed row and no added column: no commit.
+
+    Parameters
+    ----------
+    base : Snapshot
+        The latest version that the caller has; a newer one is looked for.
+    source : object
+        What `write.source.open_source` takes; a stream is read once.
+    options : MergeOptions
+        What matches, and what becomes of it.
+
+    Raises
+    ------
+    ExpressionError, ColumnNotFoundError, SchemaMismatchError
+        A condition or a value does not fit the table and the source.
+    MultipleMatchesError
+        Several rows of the source would change one row of the table.
+    ConstraintViolationError
+        A row that is written breaks a constraint; nothing was committed.
+    CommitConflictError
+        Another writer's commit contradicts this one. What was written is deleted again.
+    """
+    latest = latest_of(base)
+    rows = open_source(source)
+    if has_transactions(latest, options.transactions):
+        return Changed(latest, _Counts().metrics())
+    return run_merge(latest, rows, options)
+
+
+def run_merge(base: Snapshot, source: pa.Table | pa.RecordBatchReader, options: MergeOptions) -> Changed:
+    """Merge into a version; raises what `merge_rows` raises."""
+    rows = Schema.from_arrow(source.schema)
+    limits = options.max_memory_bytes, options.max_temporary_bytes
+    with load_source(source, rows, base.state.types, *limits) as loaded:
+        merge = _Merge(base, loaded, rows, options)
+        with merge.changes:
+            return merge.run()
+
+
+class _Counts(Struct):
+    """What a merge counts, beside what `RowChanges` does."""
+
+    source: int = 0
+    inserted: int = 0
+    updated: dict[str, int] = field(default_factory=lambda: {"matched": 0, "not_matched_by_source": 0})
+    deleted: dict[str, int] = field(default_factory=lambda: {"matched": 0, "not_matched_by_source": 0})
+    scanned: int = 0
+    skipped: int = 0
+    started: float = field(default_factory=time.perf_counter)
+    scan_ms: int = 0
+
+    def metrics(self, changes: Mapping[str, int] = {}) -> dict[str, int]:
+        """Return the operation metrics, named as delta-spark's; ``changes`` are those of the `RowChanges`."""
+        took = elapsed_ms(self.started)
+        updated, deleted = sum(self.updated.values()), sum(self.deleted.values())
+        copied = changes.get("numCopiedRows", 0)
+        return {
+            "numSourceRows": self.source,
+            "numTargetRowsInserted": self.inserted,
+            "numTargetRowsUpdated": updated,
+            "numTargetRowsMatchedUpdated": self.updated["matched"],
+            "numTargetRowsNotMatchedBySourceUpdated": self.updated["not_matched_by_source"],
+            "numTargetRowsDeleted": deleted,
+            "numTargetRowsMatchedDeleted": self.deleted["matched"],
+            "numTargetRowsNotMatchedBySourceDeleted": self.deleted["not_matched_by_source"],
+            "numTargetRowsCopied": copied,
+            "numOutputRows": copied + updated + self.inserted,
+            "numTargetFilesScanned": self.scanned,
+            "numTargetFilesSkippedDuringScan": self.skipped,
+            "numTargetFilesAdded": changes.get("numAddedFiles", 0),
+            "numTargetFilesRemoved": changes.get("numRemovedFiles", 0),
+            "numTargetBytesAdded": changes.get("numAddedBytes", 0),
+            "numTargetBytesRemoved": changes.get("numRemovedBytes", 0),
+            "numTargetDeletionVectorsAdded": changes.get("numDeletionVectorsAdded", 0),
+            "numTargetDeletionVectorsUpdated": changes.get("numDeletionVectorsUpdated", 0),
+            "numTargetDeletionVectorsRemoved": changes.get("numDeletionVectorsRemoved", 0),
+            "numTargetChangeFilesAdded": changes.get("numAddedChangeFiles", 0),
+            "executionTimeMs": took,
+            "scanTimeMs": self.scan_ms,
+            "rewriteTimeMs": max(0, took - self.scan_ms),
+        }
+
+
+class _Merge:
+    """One merge: the decisions about rows, what is written for them, the commit."""
+
+    def __init__(self, base: Snapshot, source: pa.Table, rows: Schema, options: MergeOptions) -> None:
+        self.options = options
+        self.engine = base.engine
+        self.counts = _Counts()
+        shown = {
+            "predicate": json.dumps([sql_text(options.predicate)]),
+            "matchedPredicates": describe_clauses(options.clauses, "matched"),
+            "notMatchedPredicates": describe_clauses(options.clauses, "not_matched"),
+            "notMatchedBySourcePredicates": describe_clauses(options.clauses, "not_matched_by_source"),
+        }
+        self.transaction = Transaction(base.context, base, "MERGE", shown)
+        self._evolve(base, rows)
+        #: The version that is merged into, as the table will be defined.
+        self.base = base.redefined(self.transaction.table, self.transaction.plugins)
+        self.changes = RowChanges(self.base, self.transaction, options.writer_properties)
+        table = self.transaction.table
+        self.source = source
+        names = MergeNames(
+            table.schema,
+            rows,
+            options.target_alias,
+            options.source_alias,
+            self.base.plugins.functions,
+            options.null_on_failed_cast,
+        )
+        self._arrow = {(TARGET, f.name): arrow_type(f.type, table.types) for f in table.schema} | {
+            (SOURCE, f.name): arrow_type(f.type, table.types) for f in rows
+        }
+        self.condition = split_condition(names.condition(options.predicate))
+        self.bound = [names.clause(c) for c in options.clauses]
+        self.clauses = [self._compiled(i, b) for i, b in enumerate(self.bound)]
+        for bound in self.bound:
+            if bound.action == "update":
+                self.transaction.plan.check_assigned(bound.assigned)
+
+    def run(self) -> Changed:
+        """Decide about all rows, write what changes, and commit."""
+        self.counts.source = self.source.num_rows
+        decided = self._decide()
+        inserts = self._chosen_inserts(decided.is_matched)
+        self.counts.scan_ms = elapsed_ms(self.counts.started)
+        self._count(decided.decisions, inserts)
+        is_changed = len(decided.decisions.files) or self.counts.inserted or self.transaction.intents.metadata
+        if self.options.is_dry or not is_changed:
+            return Changed(self.transaction.base or self.base, self.counts.metrics())
+        self._write(decided, inserts)
+        return self.changes.commit(self.options, self.counts.metrics(self.changes.metrics()))
+
+    # --- definition ---
+
+    def _evolve(self, base: Snapshot, rows: Schema) -> None:
+        if not self.options.merge_schema:
+            return
+        state, plugins = base.state, base.plugins
+
+        def accept(path: Path, old: DataType, new: DataType) -> bool:
+            return bool(plugins.single("accept_type_change", False, table=state, path=path, old=old, new=new))
+
+        merged = evolve_schema(state.schema, rows, self.options.clauses, accept)
+        if merged != state.schema:
+            self.transaction.set_metadata(replace(state.metadata, schema_string=merged.to_json()))
+
+    def _compiled(self, number: int, bound: BoundClause) -> CompiledClause:
+        condition = None if bound.condition is None else self._compile(bound.condition)
+        return CompiledClause(
+            bound, number, condition, tuple((a.path, self._compile(a.value)) for a in bound.assignments)
+        )
+
+    def _compile(self, expression: Expression) -> Compiled:
+        types: dict[Leaf, pa.DataType] = {}
+        for leaf in leaves(expression):
+            if isinstance(leaf, Column):
+                t = self._arrow[leaf.path[0], leaf.path[1]]
+                for name in leaf.path[2:]:
+                    t = t.field(name).type
+                types[leaf] = t
+        return self.engine.evaluator.compile(expression, types, self.base.plugins.functions)
+
+    # --- the join ---
+
+    def _decide(self) -> Decided:
+        hashed = [is_hashable(self._compile(k.source).type) for k in self.condition.keys]
+        keys = [k for k, is_key in zip(self.condition.keys, hashed, strict=True) if is_key]
+        others = [k.as_test() for k, is_key in zip(self.condition.keys, hashed, strict=True) if not is_key]
+        rest = all_of([*others, *([] if self.condition.rest is None else [self.condition.rest])])
+        target_only = self.condition.target_only
+        index = self._index(keys)
+        predicate = scan_predicate(keys, index, target_only, self.bound)
+        files = self._files(keys, index, predicate)
+        join = Join(
+            self.source,
+            index,
+            [self._compile(k.target) for k in keys],
+            None if target_only is None else self._compile(target_only),
+            None if rest is None else self._compile(rest),
+            self.clauses,
+            self._key_columns(rest),
+        )
+        needed = [*(k.target for k in keys), *(b.condition for b in self.bound), rest, target_only]
+        decided = join.decide(files, self._blocks(files, predicate, [e for e in needed if e is not None]))
+        self.transaction.read(predicate, files.take(number_array(decided.read)))
+        return decided
+
+    def _key_columns(self, rest: Expression | None) -> list[str]:
+        """Return the columns of the source that messages show: those that the condition reads, else the first ones."""
+        parts = [*(k.source for k in self.condition.keys), *([] if rest is None else [rest])]
+        read = [leaf.path for e in parts for leaf in leaves(e) if isinstance(leaf, Column)]
+        return list(dict.fromkeys(p[1] for p in read if p[0] == SOURCE)) or self.source.column_names[:5]
+
+    def _index(self, keys: Sequence[Key]) -> SourceIndex:
+        usable = None
+        if self.condition.source_only is not None:
+            test = self._compile(self.condition.source_only)
+            found = [JoinedRows({SOURCE: (b, None)}, b.num_rows).where(test) for _, b in self._source_blocks()]
+            usable = np.concatenate([np.zeros(0, np.bool_), *found])
+        columns = [self._source_values(self._compile(k.source)) for k in keys]
+        return SourceIndex(columns, [k.matches_null for k in keys], self.source.num_rows, usable)
+
+    def _source_blocks(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        first = 0
+        for batch in self.source.to_batches(max_chunksize=BLOCK_ROWS):
+            yield first, batch
+            first += batch.num_rows
+
+    def _source_values(self, compiled: Compiled) -> pa.ChunkedArray:
+        found = [JoinedRows({SOURCE: (b, None)}, b.num_rows).evaluate(compiled) for _, b in self._source_blocks()]
+        return pa.chunked_array(found, compiled.type)
+
+    def _files(self, keys: Sequence[Key], index: SourceIndex, predicate: Expression | None) -> pa.Table:
+        """Return the files with rows that can match, or that clauses for rows without a match apply to."""
+        chosen = self.base.files if predicate is None else self.base.scan(predicate=predicate).file_set
+        if not any(b.kind == "not_matched_by_source" for b in self.bound) and chosen.count > 1:
+            exact = exact_test(keys, index)
+            if exact is not None:
+                chosen = self.base.scan(predicate=exact, files=chosen).file_set
+        fields = [f.name for f in self.base.action_fields if f.action == "add"]
+        files = chosen.columns([*READ_FILE, *fields])
+        self.counts.scanned = files.num_rows
+        self.counts.skipped = self.base.files.count - files.num_rows
+        return files
+
+    def _blocks(
+        self, files: pa.Table, predicate: Expression | None, needed: Sequence[Expression]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the selected rows of files: the columns that decide, file number and position."""
+        if not files.num_rows:
+            return
+        read = [leaf.path for e in needed for leaf in leaves(e) if isinstance(leaf, Column) and leaf.path[0] == TARGET]
+        scan = self.base.scan(
+            columns=[(name,) for name in dict.fromkeys(path[1] for path in read)],
+            metadata=(ROW_INDEX,),
+            predicate=predicate,
+            files=numbered(files),
+            constants={FILE_NUMBER: (FILE_NUMBER, _LONG)},
+        )
+        yield from joined_batches(scan, max(BLOCK_ROWS, 2 * self.source.num_rows))
+
+    # --- inserts ---
+
+    def _chosen_inserts(self, is_matched: NDArray[np.bool_]) -> list[tuple[CompiledClause, NDArray[np.int64]]]:
+        """Return the rows of the source that each clause inserts."""
+        clauses = [c for c in self.clauses if c.bound.kind == "not_matched"]
+        chosen: dict[int, list[NDArray[np.int64]]] = {c.number: [np.zeros(0, np.int64)] for c in clauses}
+        for first, batch in self._source_blocks() if clauses else ():
+            rows = JoinedRows({SOURCE: (batch, None)}, batch.num_rows)
+            found = first_clause(clauses, rows, ~is_matched[first : first + batch.num_rows])
+            for number, kept in chosen.items():
+                kept.append(np.flatnonzero(found == number) + first)
+        return [(c, np.concatenate(chosen[c.number])) for c in clauses]
+
+    def _count(self, decisions: Decisions, inserts: Sequence[tuple[CompiledClause, NDArray[np.int64]]]) -> None:
+        found = np.bincount(decisions.clauses, minlength=len(self.clauses))
+        for clause in self.clauses:
+            bound = clause.bound
+            if bound.action != "insert":
+                counts = self.counts.updated if bound.action == "update" else self.counts.deleted
+                counts[bound.kind] += int(found[clause.number])
+        self.counts.inserted = sum(len(rows) for _, rows in inserts)
+
+    # --- writing ---
+
+    def _write(self, decided: Decided, inserts: Sequence[tuple[CompiledClause, NDArray[np.int64]]]) -> None:
+        decisions, files = decided.decisions, decided.files
+        is_update = np.array([c.bound.action == "update" for c in self.clauses])[decisions.clauses]
+        updated, deleted = decisions.of(is_update), decisions.of(~is_update)
+        if len(decisions.files):
+            self.changes.drop(files, deleted=deleted.row_sets(files), updated=updated.row_sets(files))
+        for clauses in self._update_groups():
+            own = updated.of(np.isin(updated.clauses, [c.number for c in clauses]))
+            if len(own.files):
+                rows = UpdatedRows(self.changes, self.columns, self.source, clauses, own, files)
+                self.changes.write_updated(self.changes.relations.from_arrow(rows.reader()))
+        groups = self._insert_groups(inserts)
+        for i, group in enumerate(groups):
+            new = self.changes.relations.from_arrow(self._inserted(group))
+            self.changes.write_inserted(new, task_index=i, num_tasks=len(groups))
+        if len(decisions.files):
+            self.changes.write_changes()
+
+    def _update_groups(self) -> list[list[CompiledClause]]:
+        """Return the updates in groups that leave the same computed columns to the table."""
+        computed = self.transaction.plan.computed
+        groups: dict[frozenset[str], list[CompiledClause]] = {}
+        for clause in self.clauses:
+            if clause.bound.action == "update":
+                groups.setdefault(frozenset(computed) & clause.bound.assigned, []).append(clause)
+        return list(groups.values())
+
+    def _insert_groups(
+        self, inserts: Sequence[tuple[CompiledClause, NDArray[np.int64]]]
+    ) -> list[list[tuple[CompiledClause, NDArray[np.int64]]]]:
+        """Return the inserts in groups that assign the same columns: the others are filled as the table specifies."""
+        groups: dict[frozenset[str], list[tuple[CompiledClause, NDArray[np.int64]]]] = {}
+        for clause, rows in inserts:
+            if len(rows):
+                groups.setdefault(clause.bound.assigned, []).append((clause, rows))
+        return list(groups.values())
+
+    def _inserted(self, group: Sequence[tuple[CompiledClause, NDArray[np.int64]]]) -> pa.RecordBatchReader:
+        names = [f.name for f in self.transaction.table.schema if f.name in group[0][0].bound.assigned]
+        schema = pa.schema([pa.field(n, self._arrow[TARGET, n]) for n in names])
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for clause, chosen in group:
+                for first in range(0, len(chosen), BLOCK_ROWS):
+                    own = chosen[first : first + BLOCK_ROWS]
+                    rows = JoinedRows({SOURCE: (self.source, own)}, len(own))
+                    made = {
+                        path[0]: convert(rows.evaluate(value), self.columns[path[0]], path)
+                        for path, value in clause.values
+                    }
+                    yield pa.RecordBatch.from_arrays([made[n] for n in names], schema=schema)
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+    @property
+    def columns(self) -> dict[str, pa.DataType]:
+        """The columns of the table."""
+        return {name: t for (side, name), t in self._arrow.items() if side == TARGET}

@@ -1,0 +1,375 @@
+"""The clauses of a MERGE: which side a column name belongs to, what each clause assigns, how the schema evolves.
+
+Expressions are bound to one schema of two structs, ``target`` and ``source``, whatever their aliases are: the first part
+of a bound column's path is its side.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from msgspec import Struct
+
+from delta_core.errors import (
+    ColumnNotFoundError,
+    ExpressionError,
+    InvalidArgumentError,
+    SchemaMismatchError,
+    did_you_mean,
+)
+from delta_core.expressions.ast import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Leaf,
+    all_of,
+    column,
+    conjuncts,
+    leaves,
+    transform,
+)
+from delta_core.expressions.ast import Literal as Constant
+from delta_core.expressions.binding import ResultOf, bind_typed
+from delta_core.expressions.coercion import VOID, same_type, spark_name
+from delta_core.expressions.printing import format_sql
+from delta_core.expressions.sql import parse_sql
+from delta_core.expressions.typing_rules import Typed
+from delta_core.operations.merger import Action, Kind, MergeClause
+from delta_core.protocol.schema import Path, Schema, find, format_path
+from delta_core.protocol.schema_merge import Accept, merge_schemas
+from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
+
+__all__ = [
+    "SOURCE",
+    "TARGET",
+    "Assignment",
+    "BoundClause",
+    "MatchCondition",
+    "Key",
+    "describe_clauses",
+    "MergeNames",
+    "evolve_schema",
+    "on_target",
+    "split_condition",
+    "sql_text",
+]
+
+TARGET, SOURCE = "target", "source"
+_BOOLEAN = PrimitiveType("boolean")
+#: The sides whose columns a clause may read.
+_SIDES: Mapping[str, tuple[str, ...]] = {
+    "matched": (TARGET, SOURCE),
+    "not_matched": (SOURCE,),
+    "not_matched_by_source": (TARGET,),
+}
+_WHEN = {
+    "matched": "WHEN MATCHED",
+    "not_matched": "WHEN NOT MATCHED",
+    "not_matched_by_source": "WHEN NOT MATCHED BY SOURCE",
+}
+_NOW = ("current_timestamp", "current_date", "localtimestamp", "now", "curdate")
+
+
+class Assignment(Struct, frozen=True):
+    """A value for a column of the table, or for a field within it.
+
+    Parameters
+    ----------
+    path : Path
+        As the table spells it.
+    value : Expression
+        Of the column's type, unless that is nested.
+    """
+
+    path: Path
+    value: Expression
+
+
+class BoundClause(Struct, frozen=True):
+    """A clause whose expressions are bound."""
+
+    kind: Kind
+    action: Action
+    condition: Expression | None
+    assignments: tuple[Assignment, ...] = ()
+
+    @property
+    def assigned(self) -> frozenset[str]:
+        """The columns of the table that it assigns, in part at least."""
+        return frozenset(a.path[0] for a in self.assignments)
+
+
+class Key(Struct, frozen=True):
+    """An equality of the condition: rows match only if both sides have the same value.
+
+    Parameters
+    ----------
+    matches_null : bool
+        Whether null equals null (``<=>``).
+    """
+
+    target: Expression
+    source: Expression
+    matches_null: bool
+
+    def as_test(self) -> Expression:
+        """Return the equality itself."""
+        return Call("<=>" if self.matches_null else "=", (self.target, self.source))
+
+
+class MatchCondition(Struct, frozen=True):
+    """A merge condition by what its parts read.
+
+    Parameters
+    ----------
+    target_only, source_only, rest : Expression or None
+        The other parts that read columns of one side, and of both.
+    """
+
+    keys: tuple[Key, ...]
+    target_only: Expression | None
+    source_only: Expression | None
+    rest: Expression | None
+
+
+class MergeNames:
+    """Binds the expressions of one merge.
+
+    Parameters
+    ----------
+    target, source : StructType
+        The columns of both sides.
+    is_safe : bool
+        Whether an assigned value that does not cast to the column's type becomes null instead of an error.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If both sides have the same alias.
+    """
+
+    def __init__(
+        self,
+        target: StructType,
+        source: StructType,
+        target_alias: str | None,
+        source_alias: str | None,
+        functions: Mapping[str, ResultOf],
+        is_safe: bool = False,
+    ) -> None:
+        self._sides = {TARGET: target, SOURCE: source}
+        self._aliases = {TARGET: (target_alias or TARGET).lower(), SOURCE: (source_alias or SOURCE).lower()}
+        if self._aliases[TARGET] == self._aliases[SOURCE]:
+            raise InvalidArgumentError(
+                f"Found the alias {target_alias or source_alias!r} for both sides of the merge; each needs its own."
+            )
+        self._schema = StructType([Field(side, fields, False) for side, fields in self._sides.items()])
+        self._functions = functions
+        self._is_safe = is_safe
+
+    def condition(self, predicate: Any) -> Expression:
+        """Return the merge condition, bound.
+
+        Raises
+        ------
+        ColumnNotFoundError, ExpressionError
+            A column is on neither side or, without an alias, on both; or the condition is not BOOLEAN.
+        """
+        return self._boolean(predicate, (TARGET, SOURCE), "The merge condition")
+
+    def clause(self, given: MergeClause) -> BoundClause:
+        """Return a clause, bound.
+
+        Raises
+        ------
+        ExpressionError, ColumnNotFoundError
+            As `condition`; and for a column that is assigned twice, or in part by an insert.
+        SchemaMismatchError
+            If it assigns a column that the table does not have.
+        """
+        sides, what = _SIDES[given.kind], f"{_WHEN[given.kind]} THEN {given.action.upper()}"
+        condition = None if given.predicate is None else self._boolean(given.predicate, sides, what)
+        if given.action == "delete":
+            return BoundClause(given.kind, given.action, condition)
+        assignments = self._star(given) if given.updates is None else self._assigned(given.updates, sides, what)
+        _check_once(assignments, what)
+        if given.action == "insert":
+            nested = next((a for a in assignments if len(a.path) > 1), None)
+            if nested is not None:
+                raise ExpressionError(
+                    f"{what} assigns {format_path(nested.path)}; an insert assigns whole columns. Build the struct with "
+                    "named_struct, or take it from the source."
+                )
+        return BoundClause(given.kind, given.action, condition, tuple(assignments))
+
+    def _boolean(self, given: Any, sides: Sequence[str], what: str) -> Expression:
+        bound = self._bind(given, sides, what)
+        if bound.type not in (_BOOLEAN, VOID):
+            raise ExpressionError(f"{what} needs a BOOLEAN condition, found {spark_name(bound.type)}: {given!r}.")
+        return bound.expression
+
+    def _bind(self, given: Any, sides: Sequence[str], what: str) -> Typed:
+        if isinstance(given, str):
+            parsed = parse_sql(given)
+        elif isinstance(given, get_args(Expression)):
+            parsed = given
+        else:
+            raise InvalidArgumentError(
+                f"{what} has an expression of type {type(given).__name__}; expected Spark SQL text or an expression of "
+                "delta_core."
+            )
+        qualified = transform(parsed, lambda leaf: self._qualified(leaf, sides, what))
+        return bind_typed(qualified, self._schema, self._functions)
+
+    def _qualified(self, leaf: Leaf, sides: Sequence[str], what: str) -> Expression:
+        if not isinstance(leaf, Column):
+            return leaf
+        path = leaf.path
+        if len(path) > 1:
+            for side, alias in self._aliases.items():
+                if path[0].lower() == alias and self._sides[side].get(path[1]) is not None:
+                    if side not in sides:
+                        raise ExpressionError(
+                            f"{what} reads {format_path(path)}; it has no rows of the {side} to read columns of.",
+                            column=format_path(path),
+                        )
+                    return Column((side, *path[1:]))
+        owners = [side for side in sides if self._sides[side].get(path[0]) is not None]
+        if len(owners) > 1:
+            raise ExpressionError(
+                f"{what} reads {format_path(path)}, a column of the table and of the source. Write "
+                f"{self._aliases[TARGET]}.{format_path(path)} or {self._aliases[SOURCE]}.{format_path(path)}.",
+                column=format_path(path),
+            )
+        if owners:
+            return Column((owners[0], *path))
+        if len(path) == 1 and path[0].lower() in _NOW:
+            return leaf
+        known = [f"{self._aliases[side]}.{f.name}" for side in sides for f in self._sides[side].fields]
+        raise ColumnNotFoundError(
+            f"{what} reads {format_path(path)}, which is no column; there are: {', '.join(known[:40])}."
+            f"{did_you_mean(format_path(path), known)}",
+            column=format_path(path),
+        )
+
+    def _star(self, given: MergeClause) -> list[Assignment]:
+        excluded = {n.lower() for n in given.except_columns}
+        return [
+            self._assignment((f.name,), Typed(Column((SOURCE, f.name)), f.type))
+            for f in self._sides[SOURCE].fields
+            if f.name.lower() not in excluded
+        ]
+
+    def _assigned(self, updates: Mapping[str, Any], sides: Sequence[str], what: str) -> list[Assignment]:
+        made = []
+        for name, value in updates.items():
+            path = column(name).path
+            has_alias = len(path) > 1 and path[0].lower() == self._aliases[TARGET]
+            own = path[1:] if has_alias and self._sides[TARGET].get(path[1]) is not None else path
+            made.append(self._assignment(own, self._bind(value, sides, f"The value of {name} in {what}")))
+        return made
+
+    def _assignment(self, path: Path, value: Typed) -> Assignment:
+        try:
+            own, found = find(self._sides[TARGET], path)
+        except ColumnNotFoundError as e:
+            raise SchemaMismatchError(
+                f"The merge assigns {format_path(path)}, which the table does not have: {e.message} Leave it out (with "
+                "except_cols, if all columns are assigned), or add it to the table with merge_schema=True.",
+                column=format_path(path),
+            ) from e
+        return Assignment(own, self._cast(value, found.type))
+
+    def _cast(self, value: Typed, wanted: DataType) -> Expression:
+        if value.type == VOID:
+            return Constant(None, wanted)
+        nested = (StructType, ArrayType, MapType)
+        if same_type(value.type, wanted) or (isinstance(wanted, nested) and isinstance(value.type, nested)):
+            return value.expression
+        return bind_typed(Cast(value.expression, wanted, self._is_safe), self._schema, self._functions).expression
+
+
+def _check_once(assignments: Sequence[Assignment], what: str) -> None:
+    """Reject two values for one column, or for a struct and a field of it."""
+    paths = sorted(a.path for a in assignments)
+    for first, second in itertools.pairwise(paths):
+        if second[: len(first)] == first:
+            raise ExpressionError(f"{what} assigns {format_path(first)} twice (also as {format_path(second)}).")
+
+
+def evolve_schema(table: Schema, source: StructType, clauses: Sequence[MergeClause], accept: Accept) -> Schema:
+    """Return the table's schema with the columns that the clauses assign and only the source has.
+
+    Clauses over all columns add and widen every column of the source; those that name columns add the ones that they name.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If a column is a struct, list or map on one side only.
+    """
+    added: set[str] = set()
+    for clause in clauses:
+        if clause.is_star:
+            added |= {f.name.lower() for f in source.fields} - {n.lower() for n in clause.except_columns}
+        elif clause.updates is not None:
+            named = {column(n).path[-1].lower() for n in clause.updates}
+            added |= {n for n in named if table.get(n) is None}
+    chosen = Schema([f for f in source.fields if f.name.lower() in added])
+    return merge_schemas(table, chosen, accept) if chosen.fields else table
+
+
+def split_condition(condition: Expression) -> MatchCondition:
+    """Return the parts of a merge condition, which all have to be true."""
+    keys: list[Key] = []
+    parts: dict[str, list[Expression]] = {TARGET: [], SOURCE: [], "": []}
+    for part in conjuncts(condition):
+        key = _key(part)
+        sides = _sides_of(part)
+        if key is not None:
+            keys.append(key)
+        else:
+            parts[next(iter(sides)) if len(sides) == 1 else ""].append(part)
+    return MatchCondition(tuple(keys), all_of(parts[TARGET]), all_of(parts[SOURCE]), all_of(parts[""]))
+
+
+def _key(part: Expression) -> Key | None:
+    if not isinstance(part, Call) or part.function not in ("=", "<=>") or len(part.args) != 2:
+        return None
+    a, b = part.args
+    if (_sides_of(a), _sides_of(b)) == ({SOURCE}, {TARGET}):
+        a, b = b, a
+    if (_sides_of(a), _sides_of(b)) != ({TARGET}, {SOURCE}):
+        return None
+    return Key(a, b, part.function == "<=>")
+
+
+def _sides_of(expression: Expression) -> set[str]:
+    return {leaf.path[0] for leaf in leaves(expression) if isinstance(leaf, Column)}
+
+
+def on_target(expression: Expression) -> Expression:
+    """Return an expression over columns of the target as one over the table's own columns."""
+
+    def own(leaf: Leaf) -> Expression:
+        return Column(leaf.path[1:]) if isinstance(leaf, Column) else leaf
+
+    return transform(expression, own)
+
+
+def describe_clauses(clauses: Sequence[MergeClause], kind: Kind) -> str:
+    """Return the clauses of a kind as delta-spark writes them into a commit."""
+
+    def shown(clause: MergeClause) -> dict[str, str]:
+        condition = {} if clause.predicate is None else {"predicate": sql_text(clause.predicate)}
+        return {**condition, "actionType": clause.action}
+
+    return json.dumps([shown(c) for c in clauses if c.kind == kind], separators=(",", ":"))
+
+
+def sql_text(given: Any) -> str:
+    """Return an expression as text."""
+    return given if isinstance(given, str) else format_sql(given)

@@ -1,0 +1,320 @@
+"""What a merge does with each row of the target: the join with the source, block by block, and the tests that files pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from delta_core.engines.interface import Compiled
+from delta_core.errors import MultipleMatchesError, shortened
+from delta_core.expressions.ast import Call, Expression, Values, all_of, any_of
+from delta_core.expressions.ast import Literal as Constant
+from delta_core.expressions.coercion import name_of
+from delta_core.kernels import compute as pc
+from delta_core.kernels.row_set import RowSets
+from delta_core.operations.merge_clauses import SOURCE, TARGET, BoundClause, Key, on_target
+from delta_core.operations.merge_join import JoinedRows, SourceIndex, as_array
+from delta_core.operations.row_changes import FILE_NUMBER
+from delta_core.protocol.schema import Path
+from delta_core.protocol.types import DataType, PrimitiveType, arrow_to_type
+from delta_core.scan.plan import ROW_INDEX
+from delta_core.scan.scan import Scan
+
+__all__ = [
+    "BLOCK_ROWS",
+    "CompiledClause",
+    "Decided",
+    "Decisions",
+    "Join",
+    "exact_test",
+    "first_clause",
+    "joined_batches",
+    "scan_predicate",
+]
+
+#: Distinct keys up to which rows and row groups of the table are tested against the keys themselves, not their range alone.
+_FEW_KEYS = 1_000
+#: Distinct keys up to which files are tested against the keys themselves.
+_MANY_KEYS = 1_000_000
+#: Rows that are joined at a time, at least, unless they take more bytes.
+BLOCK_ROWS = 1 << 18
+_BLOCK_BYTES = 64 << 20
+#: Types whose keys are constants that statistics can be compared with.
+_COMPARED = frozenset(
+    ("byte", "short", "integer", "long", "float", "double", "string", "date", "timestamp", "timestamp_ntz", "decimal")
+)
+_NOTHING = Constant(False, PrimitiveType("boolean"))
+
+
+class Decisions(Struct):
+    """What becomes of rows of the target, ordered by file and position.
+
+    Parameters
+    ----------
+    files, positions : int64[n]
+        The number of the file that a row is in, and its physical position.
+    sources : int64[n]
+        The row of the source that it matches, -1: none.
+    clauses : int16[n]
+        The number of the clause that applies.
+    """
+
+    files: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    sources: NDArray[np.int64]
+    clauses: NDArray[np.int16]
+
+    def of(self, mask: NDArray[Any]) -> Decisions:
+        """Return some of them, by a mask or their numbers."""
+        return Decisions(self.files[mask], self.positions[mask], self.sources[mask], self.clauses[mask])
+
+    def row_sets(self, files: pa.Table) -> RowSets:
+        """Return the positions in each of the files."""
+        return RowSets.from_positions(files.num_rows, self.files, self.positions)
+
+
+class CompiledClause(Struct, frozen=True):
+    """A bound clause with its conditions and values ready to run.
+
+    Parameters
+    ----------
+    values : tuple of (Path, Compiled)
+        What it assigns.
+    """
+
+    bound: BoundClause
+    number: int
+    condition: Compiled | None
+    values: tuple[tuple[Path, Compiled], ...]
+
+
+class Decided(Struct, frozen=True):
+    """What a join came to.
+
+    Parameters
+    ----------
+    files : pyarrow.Table
+        The files that the decisions number.
+    read : int64[n]
+        The numbers of the files with rows that match or change.
+    is_matched : bool[num_source_rows]
+        Whether a row of the source matches a row.
+    """
+
+    decisions: Decisions
+    files: pa.Table
+    read: NDArray[np.int64]
+    is_matched: NDArray[np.bool_]
+
+
+class Join:
+    """Decides about rows of the target.
+
+    Parameters
+    ----------
+    source : pyarrow.Table
+        The rows of the source.
+    keys : sequence of Compiled
+        The target's side of the keys of the index.
+    target_only, rest : Compiled, optional
+        The parts of the condition that read the target alone, and both sides.
+    clauses : sequence of CompiledClause
+        All clauses.
+    shown : sequence of str
+        The columns of the source that a message shows.
+    """
+
+    def __init__(
+        self,
+        source: pa.Table,
+        index: SourceIndex,
+        keys: Sequence[Compiled],
+        target_only: Compiled | None,
+        rest: Compiled | None,
+        clauses: Sequence[CompiledClause],
+        shown: Sequence[str],
+    ) -> None:
+        self._source, self._index, self._shown = source, index, shown
+        self._keys, self._target_only, self._rest = keys, target_only, rest
+        self._matched = [c for c in clauses if c.bound.kind == "matched"]
+        self._others = [c for c in clauses if c.bound.kind == "not_matched_by_source"]
+        #: Whether it makes no difference how many rows of the source match a row.
+        self._is_plain_delete = [(c.bound.action, c.condition) for c in self._matched] == [("delete", None)]
+        self._is_matched = np.zeros(source.num_rows, np.bool_)
+
+    def decide(self, files: pa.Table, blocks: Iterable[pa.RecordBatch]) -> Decided:
+        """Return what becomes of the rows of some files.
+
+        Parameters
+        ----------
+        files : pyarrow.Table
+            The files, as they are numbered.
+        blocks : iterable of pyarrow.RecordBatch
+            The rows, with the columns that are needed, `FILE_NUMBER` and ``_file_row_index``.
+
+        Raises
+        ------
+        MultipleMatchesError
+            Several rows of the source would change one row.
+        """
+        parts, read = list[Decisions](), [np.zeros(0, np.int64)]
+        for block in blocks:
+            made, matching = self._decide(block)
+            parts.append(made)
+            read += [made.files, matching]
+        return Decided(_joined(parts), files, np.unique(np.concatenate(read)), self._is_matched)
+
+    def _decide(self, block: pa.RecordBatch) -> tuple[Decisions, NDArray[np.int64]]:
+        """Return the decisions about a block, and the numbers of the files with matching rows."""
+        n = block.num_rows
+        rows = JoinedRows({TARGET: (block, None)}, n)
+        clauses, partners = np.full(n, -1, np.int16), np.full(n, -1, np.int64)
+        has_match, applying = np.zeros(n, np.bool_), np.zeros(n, np.int64)
+        for t, s, pairs in self._matches(block, rows):
+            self._is_matched[s] = True
+            has_match[t] = True
+            chosen = first_clause(self._matched, pairs, np.ones(len(t), np.bool_))
+            applied = np.flatnonzero(chosen >= 0)
+            applying += np.bincount(t[applied], minlength=n)
+            clauses[t[applied]], partners[t[applied]] = chosen[applied], s[applied]
+        if not self._is_plain_delete and (applying > 1).any():
+            raise self._ambiguous(int(partners[np.argmax(applying > 1)]))
+        if self._others:
+            chosen = first_clause(self._others, rows, ~has_match)
+            clauses = np.where(chosen >= 0, chosen, clauses)
+        files = block.column(FILE_NUMBER).to_numpy(zero_copy_only=False)
+        positions = block.column(ROW_INDEX).to_numpy(zero_copy_only=False)
+        hit = np.flatnonzero(clauses >= 0)
+        return Decisions(files[hit], positions[hit], partners[hit], clauses[hit]), np.unique(files[has_match])
+
+    def _matches(
+        self, block: pa.RecordBatch, rows: JoinedRows
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], JoinedRows]]:
+        """Yield the pairs that match: their rows in the block and in the source, and both beside each other."""
+        eligible = None if self._target_only is None else rows.where(self._target_only)
+        for t, s in self._index.pairs([rows.evaluate(k) for k in self._keys], rows.num_rows):
+            pairs = JoinedRows({TARGET: (block, t), SOURCE: (self._source, s)}, len(t))
+            hit = np.ones(len(t), np.bool_) if eligible is None else eligible[t]
+            if self._rest is not None:
+                left = np.flatnonzero(hit)
+                hit[left] = pairs.take(left).where(self._rest)
+            yield (t, s, pairs) if hit.all() else (t[hit], s[hit], pairs.take(np.flatnonzero(hit)))
+
+    def _ambiguous(self, source_row: int) -> MultipleMatchesError:
+        row = {n: as_array(self._source.column(n).slice(source_row, 1))[0].as_py() for n in self._shown}
+        return MultipleMatchesError(
+            f"Several rows of the source match one row of the table, and more than one of them would change it: such as those "
+            f"with {shortened(row)}. Keep one row of the source for each row of the table, or add conditions to the clauses "
+            "that leave one.",
+            row=row,
+        )
+
+
+def _joined(parts: Sequence[Decisions]) -> Decisions:
+    """Return all decisions, ordered by file and position."""
+    none, no_clause = np.zeros(0, np.int64), np.zeros(0, np.int16)
+    made = Decisions(
+        np.concatenate([none, *(p.files for p in parts)]),
+        np.concatenate([none, *(p.positions for p in parts)]),
+        np.concatenate([none, *(p.sources for p in parts)]),
+        np.concatenate([no_clause, *(p.clauses for p in parts)]),
+    )
+    same_file = made.files[1:] == made.files[:-1]
+    is_sorted = (made.files[1:] > made.files[:-1]) | (same_file & (made.positions[1:] > made.positions[:-1]))
+    return made if is_sorted.all() else made.of(np.lexsort((made.positions, made.files)))
+
+
+def first_clause(clauses: Sequence[CompiledClause], rows: JoinedRows, is_open: NDArray[np.bool_]) -> NDArray[np.int16]:
+    """Return the number of the first clause that applies to each open row, -1 for none.
+
+    A condition is evaluated on the rows alone that no earlier clause applies to.
+    """
+    chosen = np.full(rows.num_rows, -1, np.int16)
+    left = np.flatnonzero(is_open)
+    for clause in clauses:
+        if not len(left):
+            break
+        if clause.condition is None:
+            chosen[left] = clause.number
+            break
+        own = rows if len(left) == rows.num_rows else rows.take(left)
+        hit = own.where(clause.condition)
+        chosen[left[hit]] = clause.number
+        left = left[~hit]
+    return chosen
+
+
+def joined_batches(scan: Scan, num_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a scan in larger batches: what is looked up in a batch costs time for each one."""
+    kept: list[pa.RecordBatch] = []
+    rows = size = 0
+
+    def joined() -> Iterator[pa.RecordBatch]:
+        if len(kept) == 1:
+            yield kept[0]
+        elif kept:
+            yield from pa.Table.from_batches(kept).combine_chunks().to_batches()
+
+    for batch in scan.batches():
+        if batch.num_rows:
+            kept.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= num_rows or size >= _BLOCK_BYTES:
+            yield from joined()
+            kept, rows, size = [], 0, 0
+    yield from joined()
+
+
+def scan_predicate(
+    keys: Sequence[Key], index: SourceIndex, target_only: Expression | None, clauses: Sequence[BoundClause]
+) -> Expression | None:
+    """Return the predicate of the rows that can match, or that a clause for rows without a match applies to; None: all."""
+    others = [c.condition for c in clauses if c.kind == "not_matched_by_source"]
+    parts = [] if target_only is None else [on_target(target_only)]
+    tests = [_key_test(key, members, _FEW_KEYS) for key, members in zip(keys, index.members, strict=True)]
+    parts += [t for t in tests if t is not None] if index.num_usable else [_NOTHING]
+    matching = all_of(parts)
+    if matching is None or None in others:
+        return None
+    return any_of([matching, *(on_target(c) for c in others if c is not None)])
+
+
+def exact_test(keys: Sequence[Key], index: SourceIndex) -> Expression | None:
+    """Return a test of the keys themselves, if `scan_predicate` tests their range alone; None if there are none."""
+    tests = [
+        _key_test(key, members, _MANY_KEYS)
+        for key, members in zip(keys, index.members, strict=True)
+        if _FEW_KEYS < len(members) <= _MANY_KEYS
+    ]
+    return all_of([t for t in tests if t is not None])
+
+
+def _key_test(key: Key, members: pa.Array, most: int) -> Expression | None:
+    """Return a test on the table that holds for every row with one of these keys; None if there is none."""
+    kind = arrow_to_type(members.type)
+    if name_of(kind) not in _COMPARED:
+        return None
+    target = on_target(key.target)
+    if not len(members):
+        test: Expression | None = _NOTHING
+    elif len(members) <= most:
+        test = Call("in", (target, Values(members, kind)))
+    else:
+        test = _range_test(target, members, kind)
+    return any_of([test, Call("isnull", (target,))]) if key.matches_null and test is not None else test
+
+
+def _range_test(target: Expression, members: pa.Array, kind: DataType) -> Expression | None:
+    try:
+        ends = pc.min_max(members).as_py()
+    except (ValueError, OverflowError):  # a time that Python can't hold
+        return None
+    above = Call(">=", (target, Constant(ends["min"], kind)))
+    if pa.types.is_floating(members.type) and pc.any(pc.is_nan(members)).as_py():
+        return above  # NaN is above every number
+    return Call("and", (above, Call("<=", (target, Constant(ends["max"], kind)))))

@@ -1,0 +1,111 @@
+"""The source of a merge: in memory up to a limit, else in a temporary file that is mapped into memory."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from delta_core.errors import SchemaMismatchError, SpillLimitError
+from delta_core.protocol.schema import Schema
+from delta_core.protocol.types import TypeDef
+from delta_core.write.convert import Convert, conversion
+from delta_core.write.layout import arrow_type
+
+__all__ = ["load_source"]
+
+#: The part of the machine's memory that a source may take.
+_MEMORY_SHARE = 4
+#: Rows of a batch of the temporary file.
+_BATCH_ROWS = 131_072
+
+
+@contextmanager
+def load_source(
+    source: pa.Table | pa.RecordBatchReader,
+    rows: Schema,
+    types: Mapping[str, TypeDef],
+    max_memory: int | None = None,
+    max_temporary: int | None = None,
+) -> Iterator[pa.Table]:
+    """Return the rows of a source, which is read once, as a table in the Arrow types that expressions are evaluated on.
+
+    Parameters
+    ----------
+    source : pyarrow.Table or pyarrow.RecordBatchReader
+        The rows as the user passed them.
+    rows : Schema
+        The columns of the source.
+    types : Mapping of str to TypeDef
+        What the primitive types' names mean.
+    max_memory : int, optional
+        Bytes of a stream that are held in memory, by default a quarter of the machine's; a longer one is written to a
+        temporary file, which exists as long as the context. A table is in memory already.
+    max_temporary : int, optional
+        Bytes that the temporary file may take.
+
+    Raises
+    ------
+    SchemaMismatchError
+        Two columns have the same name.
+    SpillLimitError
+        The temporary file would be larger than allowed.
+    """
+    lower = [name.lower() for name in rows.names]
+    twice = next((name for name in rows.names if lower.count(name.lower()) > 1), None)
+    if twice is not None:
+        raise SchemaMismatchError(f"The source has two columns {twice!r} (case does not count).", column=twice)
+    schema = pa.schema([pa.field(f.name, arrow_type(f.type, types)) for f in rows])
+    changes = [
+        conversion(found, wanted, (name,))
+        for found, wanted, name in zip(source.schema.types, schema.types, schema.names, strict=True)
+    ]
+    if isinstance(source, pa.Table):
+        yield pa.Table.from_batches(_converted(source.to_batches, changes, schema), schema).combine_chunks()
+        return
+    limit = _default_memory() if max_memory is None else max_memory
+    stream = _converted(lambda: source, changes, schema)
+    kept, size = list[pa.RecordBatch](), 0
+    for batch in stream:
+        kept.append(batch)
+        size += batch.nbytes
+        if size > limit:
+            break
+    else:
+        yield pa.Table.from_batches(kept, schema).combine_chunks()
+        return
+    with tempfile.TemporaryDirectory(prefix="delta_core-merge-") as directory:
+        path = Path(directory) / "source.arrow"
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            for batch in kept:
+                writer.write_batch(batch)
+            kept.clear()
+            for batch in stream:
+                writer.write_batch(batch)
+                if max_temporary is not None and sink.tell() > max_temporary:
+                    raise SpillLimitError(
+                        f"The source takes more than {max_temporary} bytes in temporary files, which is the limit that "
+                        "max_temp_directory_size sets. Raise it, or pass a source with fewer rows.",
+                        limit=max_temporary,
+                    )
+        with pa.memory_map(str(path)) as mapped:
+            yield pa.ipc.open_file(mapped).read_all()
+
+
+def _converted(
+    batches: Callable[[], Iterator[pa.RecordBatch]], changes: list[Convert | None], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    for whole in batches():
+        for start in range(0, whole.num_rows, _BATCH_ROWS):
+            batch = whole.slice(start, _BATCH_ROWS)
+            columns = [c if change is None else change(c) for c, change in zip(batch.columns, changes, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _default_memory() -> int:
+    pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    return pages * size // _MEMORY_SHARE

@@ -1,0 +1,134 @@
+"""The clauses of a MERGE as users add them. Light: the public API imports it at start-up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Self
+
+from msgspec import Struct
+
+from delta_core.errors import InvalidArgumentError
+
+__all__ = ["Action", "Kind", "MergeClause", "TableMerger"]
+
+Kind = Literal["matched", "not_matched", "not_matched_by_source"]
+Action = Literal["update", "delete", "insert"]
+
+
+class MergeClause(Struct, frozen=True):
+    """One clause as it was given.
+
+    Parameters
+    ----------
+    predicate : str or Expression, optional
+        The clause applies to rows for which it is true.
+    updates : Mapping of str to (str or Expression), optional
+        Column of the table to value; None: every column of the source but ``except_columns``.
+    """
+
+    kind: Kind
+    action: Action
+    predicate: Any = None
+    updates: Mapping[str, Any] | None = None
+    except_columns: tuple[str, ...] = ()
+
+    @property
+    def is_star(self) -> bool:
+        """Whether it assigns the columns of the source."""
+        return self.updates is None and self.action != "delete"
+
+
+class TableMerger:
+    """A merge that is being put together; `DeltaTable.merge` returns it.
+
+    Each method adds a clause and returns the object, `execute` runs the merge. Of the clauses of one kind, the first one
+    applies whose ``predicate`` is true for a row. Values and predicates are Spark SQL over the columns of the table and the
+    source, as ``target.x`` and ``source.x`` or with the aliases given to `DeltaTable.merge`; a name that only one of them
+    has needs no alias.
+
+    Parameters
+    ----------
+    builder : function(DeltaTable, tuple of MergeClause) -> dict
+        Runs the merge and returns its metrics.
+    table : DeltaTable
+        What is merged into.
+    """
+
+    def __init__(self, builder: Callable[[Any, tuple[MergeClause, ...]], dict[str, Any]], table: Any) -> None:
+        self._builder, self._table = builder, table
+        self._clauses: list[MergeClause] = []
+
+    def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
+        """Update rows that match: ``updates`` maps columns of the table, or fields of structs, to values."""
+        return self._add("matched", "update", predicate, updates)
+
+    def when_matched_update_all(self, predicate: str | None = None, except_cols: Sequence[str] | None = None) -> Self:
+        """Set the columns of rows that match to those of the source, but ``except_cols``; others stay as they are."""
+        return self._add("matched", "update", predicate, None, except_cols)
+
+    def when_matched_delete(self, predicate: str | None = None) -> Self:
+        """Delete rows that match."""
+        return self._add("matched", "delete", predicate, None)
+
+    def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
+        """Insert rows of the source that match no row; columns not in ``updates`` are filled as in any write."""
+        return self._add("not_matched", "insert", predicate, updates)
+
+    def when_not_matched_insert_all(
+        self, predicate: str | None = None, except_cols: Sequence[str] | None = None
+    ) -> Self:
+        """Insert rows of the source that match no row, with all its columns but ``except_cols``."""
+        return self._add("not_matched", "insert", predicate, None, except_cols)
+
+    def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Self:
+        """Update rows of the table that no row of the source matches."""
+        return self._add("not_matched_by_source", "update", predicate, updates)
+
+    def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Self:
+        """Delete rows of the table that no row of the source matches."""
+        return self._add("not_matched_by_source", "delete", predicate, None)
+
+    def execute(self) -> dict[str, Any]:
+        """Run the merge and commit it; the table object then has the new version. No changed row: no commit.
+
+        Returns
+        -------
+        dict
+            ``num_source_rows``, ``num_target_rows_inserted``, ``_updated``, ``_deleted`` and ``_copied`` (unchanged rows of
+            files that were rewritten), ``num_output_rows``, ``num_target_files_scanned``, ``_skipped_during_scan``,
+            ``_added`` and ``_removed``, ``execution_time_ms``, ``scan_time_ms``, ``rewrite_time_ms`` and others, named as
+            in the commit.
+
+        Raises
+        ------
+        InvalidArgumentError
+            There is no clause.
+        ExpressionError, ColumnNotFoundError, SchemaMismatchError
+            A condition or a value does not fit the table and the source.
+        MultipleMatchesError
+            Several rows of the source would change one row of the table.
+        ConstraintViolationError
+            A row that is written breaks a constraint of the table.
+        CommitConflictError
+            Another writer's commit contradicts this one; nothing of it is left.
+        """
+        if not self._clauses:
+            raise InvalidArgumentError("A merge needs a clause, such as when_matched_update_all().")
+        return self._builder(self._table, tuple(self._clauses))
+
+    def _add(
+        self,
+        kind: Kind,
+        action: Action,
+        predicate: Any,
+        updates: Mapping[str, Any] | None,
+        except_columns: Sequence[str] | None = None,
+    ) -> Self:
+        if updates is not None and not isinstance(updates, Mapping):
+            raise InvalidArgumentError(
+                f"Found updates as {type(updates).__name__}; expected a dict of column to value."
+            )
+        if isinstance(except_columns, str):
+            raise InvalidArgumentError(f"Found except_cols={except_columns!r}; expected a list of names.")
+        self._clauses.append(MergeClause(kind, action, predicate, updates, tuple(except_columns or ())))
+        return self
