@@ -40,11 +40,11 @@ def open_table(table: Path, small: Path) -> Work:
 
 
 def list_files(table: Path, small: Path) -> Work:
-    """Open and list live files as an Arrow table."""
+    """Open and list live files as an Arrow table, with all columns but the texts of statistics and tags."""
     from delta_core import DeltaTable
 
     def action(path: str) -> float:
-        return DeltaTable(path).snapshot().files.columns(["path", "size"]).num_rows
+        return DeltaTable(path).scan().files().num_rows
 
     return _prepared(action, table, small)
 
@@ -69,6 +69,36 @@ def plan_partition(table: Path, small: Path) -> Work:
 def plan_range(table: Path, small: Path) -> Work:
     """Open and plan a range of ``id``."""
     return _plan(RANGE, table, small)
+
+
+def list_uris(table: Path, small: Path) -> Work:
+    """Open and list the URIs of live files."""
+    from delta_core import DeltaTable
+
+    def action(path: str) -> float:
+        return len(DeltaTable(path).file_uris())
+
+    return _prepared(action, table, small)
+
+
+def list_partitions(table: Path, small: Path) -> Work:
+    """Open and list the distinct partitions."""
+    from delta_core import DeltaTable
+
+    def action(path: str) -> float:
+        return len(DeltaTable(path).partitions())
+
+    return _prepared(action, table, small)
+
+
+def nested(table: Path, small: Path) -> Work:
+    """Return every add action with its statistics as structs."""
+    from delta_core import DeltaTable
+
+    def action(path: str) -> float:
+        return DeltaTable(path).get_add_actions().num_rows
+
+    return _prepared(action, table, small)
 
 
 def flatten(table: Path, small: Path) -> Work:

@@ -58,6 +58,36 @@ def plan_range(table: Path, small: Path) -> Work:
     return _plan(RANGE, table, small)
 
 
+def list_uris(table: Path, small: Path) -> Work:
+    """Open and list the URIs of live files."""
+    from deltalake import DeltaTable
+
+    def action(path: str) -> float:
+        return len(DeltaTable(path).file_uris())
+
+    return _prepared(action, table, small)
+
+
+def list_partitions(table: Path, small: Path) -> Work:
+    """Open and list the distinct partitions."""
+    from deltalake import DeltaTable
+
+    def action(path: str) -> float:
+        return len(DeltaTable(path).partitions())
+
+    return _prepared(action, table, small)
+
+
+def nested(table: Path, small: Path) -> Work:
+    """Return every add action with its statistics as structs."""
+    from deltalake import DeltaTable
+
+    def action(path: str) -> float:
+        return pa.table(DeltaTable(path).get_add_actions()).num_rows
+
+    return _prepared(action, table, small)
+
+
 def flatten(table: Path, small: Path) -> Work:
     """Return every add action with its statistics as columns."""
     from deltalake import DeltaTable

@@ -12,11 +12,11 @@ import pyarrow as pa
 from delta_core.expressions.ast import FileStatistic
 from delta_core.interop.predicates import plan_files
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import array_of, bool_array, int64_values, is_valid, scalar_of
+from delta_core.kernels.arrow_buffers import array_of, bool_array, holds_bytes, int64_values, is_valid, scalar_of
 from delta_core.log.files import FileSet
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.partition_values import parse_partition_values
-from delta_core.log.paths import decode_paths, join_paths
+from delta_core.log.paths import are_below_root, decode_paths, decoded_parts
 from delta_core.protocol.schema import Path, format_path, leaf_fields
 from delta_core.protocol.types import Field, PrimitiveType
 from delta_core.snapshot import Snapshot
@@ -69,14 +69,15 @@ def file_uris(snapshot: Snapshot, predicate: Any = None) -> list[str]:
     uri = snapshot.engine.storage.uri
     before, behind = _around_paths(snapshot)
     # some stores resolve escapes of their own
-    marks = (":", "..") if uri("\1%41") == f"{before}\1%41{behind}" else (":", "..", "%")
+    keeps_escapes = uri("\1%41") == f"{before}\1%41{behind}"
+    around = [scalar_of(text, pa.string()) for text in (before, behind, "")]
     found: list[str] = []
-    for joined, part in join_paths(paths):
+    for decoded, part in decoded_parts(paths):
         # a path with a colon may be a URI, one with a leading slash is absolute, one with dots may climb: the storage resolves it
-        if joined is None or joined[0] == "/" or "\0/" in joined or any(mark in joined for mark in marks):
-            found += map(uri, decode_paths(pa.chunked_array([part])))
+        if decoded is not None and are_below_root(decoded) and (keeps_escapes or not holds_bytes(decoded, b"%")):
+            found += pc.binary_join_element_wise(around[0], decoded, *around[1:]).to_pylist()
         else:
-            found += (before + joined.replace("\0", f"{behind}\0{before}") + behind).split("\0")
+            found += map(uri, decode_paths(pa.chunked_array([part])))
     return found
 
 

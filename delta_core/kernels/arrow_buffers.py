@@ -34,6 +34,7 @@ __all__ = [
     "string_array",
     "string_buffers",
     "string_bytes",
+    "string_ends",
     "strings_of",
     "utf8_of",
     "values_of",
@@ -112,6 +113,12 @@ def holds_bytes(array: pa.Array[Any], *parts: bytes) -> bool:
     ends, text = _ends_and_text(array)
     inside = memoryview(text)[int(ends[0]) : int(ends[-1])] if len(ends) else b""
     return any(re.search(re.escape(part), inside) is not None for part in parts)
+
+
+def string_ends(array: pa.Array[Any]) -> NDArray[np.int64]:
+    """Return where each string begins in `string_bytes`, and the last one ends; empty for no strings."""
+    ends, _ = _ends_and_text(array)
+    return ends - ends[0] if len(ends) else ends
 
 
 def string_bytes(array: pa.Array[Any]) -> bytes:

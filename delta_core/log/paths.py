@@ -11,17 +11,18 @@ import pyarrow as pa
 
 from delta_core.errors import LogError
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import holds_bytes, scalar_of, string_bytes
+from delta_core.kernels.arrow_buffers import scalar_of, string_bytes, string_ends
 
-__all__ = ["decode_paths", "join_paths"]
+__all__ = ["are_below_root", "decode_paths", "decoded_parts"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 #: The same at the beginning of one of many paths.
 _ANY_SCHEME = re.compile(rb"\0" + _SCHEME.pattern.encode())
 #: Fewer paths are decoded one by one.
 _FEW = 32
-#: Paths that are joined at once, so that memory stays small beside the list.
+#: Paths that are decoded at once, so that memory stays small beside the list.
 _ROWS = 1 << 18
+_TWO_DOTS = 0x2E2E
 _HEX = b"0123456789ABCDEFabcdef"
 
 
@@ -38,47 +39,57 @@ def decode_paths(paths: pa.ChunkedArray) -> list[str]:
     Add File (paths are URIs by RFC 2396)
     """
     found: list[str] = []
-    for part in _parts(paths):
-        joined = _decoded_together(part)
-        found += [_decoded(p) for p in part.to_pylist()] if joined is None else joined.split("\0")
+    for decoded, part in decoded_parts(paths):
+        found += [_decoded(p) for p in part.to_pylist()] if decoded is None else decoded.to_pylist()
     return found
 
 
-def join_paths(paths: pa.ChunkedArray) -> Iterator[tuple[str | None, pa.Array]]:
-    """Yield stretches of the log's paths: decoded and joined by null characters, and as they are.
+def decoded_parts(paths: pa.ChunkedArray) -> Iterator[tuple[pa.Array | None, pa.Array]]:
+    """Yield stretches of the log's paths, percent-decoded and as they are.
 
-    The joined text is None if they are few, or can only be decoded one by one.
+    The first is None if paths of the stretch can only be decoded one by one, as `decode_paths` does.
     """
-    for part in _parts(paths):
-        yield _decoded_together(part), part
-
-
-def _parts(paths: pa.ChunkedArray) -> Iterator[pa.Array]:
     for chunk in paths.chunks:
         for first in range(0, len(chunk), _ROWS):
-            yield chunk.slice(first, _ROWS)
+            part = chunk.slice(first, _ROWS)
+            yield _decoded_together(part), part
 
 
-def _decoded_together(paths: pa.Array) -> str | None:
-    """Return paths decoded and joined by a byte that no path has; None if they are few, or some need to be decoded by themselves."""
-    is_text = pa.types.is_string(paths.type) or pa.types.is_large_string(paths.type)
-    if len(paths) < _FEW or not is_text or paths.null_count or holds_bytes(paths, b"\0"):
+def are_below_root(paths: pa.Array) -> bool:
+    """Whether decoded paths are certainly relative ones that stay below the root; if one is in doubt, False."""
+    data = string_bytes(paths)
+    codes, starts = np.frombuffer(data, np.uint8), string_ends(paths)[:-1]
+    if b":" in data or b"\0" in data:
+        return False
+    # two dots, at even and at odd places: much faster than a search for both
+    pairs = (codes[at : len(codes) - (len(codes) - at) % 2].view(np.uint16) for at in (0, 1))
+    return not any((p == _TWO_DOTS).any() for p in pairs) and not (codes[starts[starts < len(codes)]] == ord("/")).any()
+
+
+def _decoded_together(paths: pa.Array) -> pa.Array | None:
+    is_text = pa.types.is_string(paths.type) and not paths.null_count
+    if not is_text or not len(paths) or b"%" not in (plain := string_bytes(paths)):
+        return paths if is_text else None
+    if len(paths) < _FEW or b"\0" in plain:
         return None
-    ends = [scalar_of(text, paths.type) for text in ("", "\0")]
-    data = string_bytes(pc.binary_join_element_wise(paths, *ends))[:-1]
-    if b"%" in data:
-        escapes = _escapes(data)
-        if escapes is None:
-            return None
-        for escape, byte in escapes:
-            data = data.replace(escape, byte)
-        # a scheme that was encoded is none
-        if b":" in data and _ANY_SCHEME.search(b"\0" + data) is not None:
-            return None
+    data = string_bytes(pc.binary_join_element_wise(paths, *(scalar_of(text, paths.type) for text in ("", "\0"))))
+    escapes = _escapes(data)
+    if escapes is None:
+        return None
+    for escape, byte in escapes:
+        data = data.replace(escape, byte)
+    # a scheme that was encoded is none
+    if b":" in data and _ANY_SCHEME.search(b"\0" + data) is not None:
+        return None
     try:
-        return data.decode()
+        data.decode()
     except UnicodeDecodeError:
         return None
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 0)
+    offsets = np.concatenate([np.zeros(1, np.int32), (ends - np.arange(len(ends))).astype(np.int32)])
+    return pa.Array.from_buffers(
+        paths.type, len(paths), [None, pa.py_buffer(offsets), pa.py_buffer(data.replace(b"\0", b""))]
+    )
 
 
 def _escapes(data: bytes) -> list[tuple[bytes, bytes]] | None:
