@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -101,6 +101,115 @@ class TableOptimizer:
             progress=progress,
         )
 
+    def z_order(
+        self,
+        columns: Iterable[str],
+        partition_filters: Any = None,
+        target_size: int | None = None,
+        max_concurrent_tasks: int | None = None,
+        max_spill_size: int | None = None,
+        max_temp_directory_size: int | None = None,
+        min_commit_interval: int | timedelta | None = None,
+        writer_properties: WriterProperties | None = None,
+        *args: Any,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Callable[[Any], None] | None = None,
+    ) -> dict[str, Any]:
+        """Write all rows of each partition again, in the order of a Z-order curve through columns.
+
+        Files then have narrow ranges of values in each of the columns, so that queries over any of them read few files.
+
+        Parameters
+        ----------
+        columns : iterable of str
+            Names, dotted for fields of structs; at most 16.
+        partition_filters : str or filters, optional
+            Only these partitions.
+        target_size : int, optional
+            Bytes of a file; ``delta.targetFileSize`` or 128 MiB unless given.
+        max_concurrent_tasks : int, optional
+            How many files are written at a time; the number of cores unless given.
+        max_spill_size : int, optional
+            Bytes of memory for the rows, 2 GiB unless given; more rows are sorted by way of temporary files.
+        max_temp_directory_size : int, optional
+            Bytes of these files; no limit unless given.
+        min_commit_interval : int or timedelta, optional
+            Seconds after which finished partitions are committed; 0: each by itself. Everything in one commit unless
+            given.
+        writer_properties : WriterProperties, optional
+            How the files are encoded; goes before the table's properties.
+        *args : object
+            Rejected: the arguments after these are passed by name.
+        commit_properties : CommitProperties, optional
+            How each commit is made.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows each commit.
+        progress : function(OptimizeProgress), optional
+            Called after each partition.
+
+        Returns
+        -------
+        dict
+            As of `compact`.
+
+        Raises
+        ------
+        ColumnNotFoundError
+            The table lacks a column.
+        InvalidArgumentError
+            For partition columns, columns of a type without an order, and arguments of another kind than expected.
+        EngineError
+            The temporary files need more than ``max_temp_directory_size``.
+        CommitConflictError
+            Another writer changed the table's definition, or the same files again and again.
+        """
+        _check_positional("z_order", args)
+        return self._ordered(
+            "zorder",
+            columns,
+            partition_filters,
+            target_size,
+            max_concurrent_tasks,
+            max_spill_size,
+            max_temp_directory_size,
+            min_commit_interval,
+            writer_properties,
+            commit_properties,
+            post_commithook_properties,
+            progress,
+        )
+
+    def hilbert(self, columns: Iterable[str], partition_filters: Any = None, **options: Any) -> dict[str, Any]:
+        """Write all rows of each partition again, in the order of a Hilbert curve through columns.
+
+        Neighbours on the curve are neighbours in every column, so that files have narrower ranges than with `z_order`.
+
+        Parameters
+        ----------
+        columns : iterable of str
+            Names, dotted for fields of structs; at most 16.
+        partition_filters : str or filters, optional
+            Only these partitions.
+        **options : object
+            The other arguments of `z_order`, by name. Results and errors are the same too.
+        """
+        return self._ordered("hilbert", columns, partition_filters, **options)
+
+    def sort(self, columns: Iterable[str], partition_filters: Any = None, **options: Any) -> dict[str, Any]:
+        """Write all rows of each partition again, sorted by columns: ascending, nulls first.
+
+        Parameters
+        ----------
+        columns : iterable of str
+            Names, the most important first; dotted for fields of structs.
+        partition_filters : str or filters, optional
+            Only these partitions.
+        **options : object
+            The other arguments of `z_order`, by name. Results and errors are the same too.
+        """
+        return self._ordered("linear", columns, partition_filters, **options)
+
     def purge(
         self,
         partition_filters: Any = None,
@@ -125,6 +234,38 @@ class TableOptimizer:
             target_size=target_size,
             purge=True,
             max_concurrent_tasks=max_concurrent_tasks,
+            min_commit_interval=_seconds(min_commit_interval),
+            progress=progress,
+        )
+
+    def _ordered(
+        self,
+        order: str,
+        columns: Iterable[str],
+        partition_filters: Any = None,
+        target_size: int | None = None,
+        max_concurrent_tasks: int | None = None,
+        max_spill_size: int | None = None,
+        max_temp_directory_size: int | None = None,
+        min_commit_interval: int | timedelta | None = None,
+        writer_properties: WriterProperties | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Callable[[Any], None] | None = None,
+    ) -> dict[str, Any]:
+        if isinstance(columns, str):
+            raise InvalidArgumentError(f"Found columns={columns!r}, expected a list of names.")
+        return self._run(
+            partition_filters,
+            commit_properties,
+            writer_properties,
+            post_commithook_properties,
+            order=order,
+            order_by=tuple(columns),
+            target_size=target_size,
+            max_concurrent_tasks=max_concurrent_tasks,
+            max_spill_size=max_spill_size,
+            max_temp_directory_size=max_temp_directory_size,
             min_commit_interval=_seconds(min_commit_interval),
             progress=progress,
         )

@@ -14,7 +14,7 @@ from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.log.files import FileSet
 
-__all__ = ["Group", "Groups", "deleted_shares", "group_bins", "pack_bins", "partition_numbers"]
+__all__ = ["Group", "Groups", "Ints", "deleted_shares", "group_bins", "pack_bins", "partition_numbers"]
 
 #: Bins of several partitions are written together up to so many bytes: a write has a cost of its own.
 GROUP_BYTES = 64 << 20

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,19 +19,22 @@ from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import Transaction
 from delta_core.errors import CommitConflictError, InvalidArgumentError, MetadataChangedError, ProtocolChangedError
 from delta_core.expressions import to_expression
-from delta_core.expressions.ast import Expression
+from delta_core.expressions.ast import NUM_RECORDS, Expression
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import int64_values, number_array
+from delta_core.kernels.curves import check_ordered, curve_bits
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.files import FileSet
-from delta_core.operations.bins import Group, Groups, deleted_shares, group_bins, pack_bins, partition_numbers
+from delta_core.operations.bins import Group, Groups, Ints, deleted_shares, group_bins, pack_bins, partition_numbers
 from delta_core.operations.rewrite import carried_columns, moved_rows, selects_partitions
+from delta_core.operations.row_order import Order, OrderedRows, Spill
 from delta_core.operations.write import has_transactions
 from delta_core.protocol.properties import WriterProperties
-from delta_core.protocol.schema import find
+from delta_core.protocol.schema import Path, find, format_path
+from delta_core.scan.plan import resolve_columns
 from delta_core.snapshot import Snapshot
-from delta_core.write.files import Written, write_files
+from delta_core.write.files import Written, join_written, write_files
 from delta_core.write.plan import WritePlan
 from delta_core.write.properties import target_file_size
 
@@ -40,6 +44,10 @@ __all__ = ["OptimizeOptions", "OptimizeProgress", "Optimized", "optimize_table",
 DELETED_SHARE = 0.05
 #: How often a group is written again since other writers changed its files.
 MOST_ATTEMPTS = 16
+#: Memory for rows that are ordered, unless a limit is given.
+MEMORY_BYTES = 2 << 30
+#: What deltalake reports of the way in which files were chosen.
+_STRATEGIES = {"zorder": "zOrder", "hilbert": "hilbert", "linear": "sort"}
 
 
 class OptimizeProgress(Struct, frozen=True):
@@ -73,6 +81,15 @@ class OptimizeOptions(Struct, frozen=True):
         Bytes of a file; else ``delta.targetFileSize``.
     purge : bool
         Write every file with a deletion vector again, and no other.
+    order : str, optional
+        Write all rows of each partition again in another order: ``zorder`` or ``hilbert`` along a curve through
+        ``order_by``, ``linear`` sorted by it.
+    order_by : sequence of str
+        Columns, dotted for fields of structs.
+    max_spill_size : int, optional
+        Bytes of memory for rows that are ordered; more go by way of temporary files.
+    max_temp_directory_size : int, optional
+        Bytes of these files; no limit unless given.
     max_concurrent_tasks : int, optional
         How many groups of files are written at a time; as many as there are cores unless given.
     min_commit_interval : float, optional
@@ -84,6 +101,10 @@ class OptimizeOptions(Struct, frozen=True):
     predicate: Any = None
     target_size: int | None = None
     purge: bool = False
+    order: Order | None = None
+    order_by: Sequence[str] = ()
+    max_spill_size: int | None = None
+    max_temp_directory_size: int | None = None
     max_concurrent_tasks: int | None = None
     min_commit_interval: float | None = None
     writer_properties: WriterProperties | None = None
@@ -161,8 +182,11 @@ class _Optimize:
         self.plan_of_write: WritePlan = self._begin().plan
         self.carried = carried_columns(self.plan_of_write)
         self.target = target_file_size(base.state, options.target_size)
+        self.order_by = self._order_columns()
         self.predicate = _predicate(base, options.predicate)
         self.groups = Groups([], 0, 0, 0)
+        self.tasks = options.max_concurrent_tasks or _num_cores()
+        self.tasks_of_group = self.tasks
         self.done: list[_Done] = []
         self.committed: list[tuple[pa.Table, Written]] = []
         self.in_doubt = False
@@ -183,25 +207,50 @@ class _Optimize:
         schema, columns = base.schema, base.state.column_map
         physical = [columns.physical_path(schema, find(schema, (c,))[0])[0] for c in base.state.partition_columns]
         partitions = partition_numbers(files, physical)
-        bins, sizes = self._bins(files, table, partitions)
-        groups = [
-            Group(pc.take(table, number_array(np.concatenate(group))), len(group))
-            for group in group_bins(bins, partitions, sizes)
-        ]
+        bins, together = self._bins(files, table, partitions)
+        groups = [Group(pc.take(table, number_array(np.concatenate(group))), len(group)) for group in together]
         touched = {int(partitions[one[0]]) for one in bins}
         return Groups(groups, max(map(len, bins), default=0), table.num_rows, len(touched))
 
-    def _bins(self, files: FileSet, table: pa.Table, partitions: Any) -> tuple[list[Any], Any]:
+    def _bins(self, files: FileSet, table: pa.Table, partitions: Ints) -> tuple[list[Ints], list[list[Ints]]]:
+        """Return the bins, and which of them are written together."""
         sizes = int64_values(pc.fill_null(table.column("size"), 0))
-        shares = deleted_shares(files, table.column("deletionVector"))
-        is_due = shares > (0 if self.options.purge else DELETED_SHARE)
-        chosen = is_due if self.options.purge else is_due | (sizes < self.target)
         times = int64_values(pc.fill_null(table.column("modificationTime"), 0))
         # disks have coarse clocks; a file in a checkpoint has no version, and is older than all that have
         versions = int64_values(pc.fill_null(files.columns(["version"]).column(0), -1))
         order = np.lexsort((versions, times, partitions))
-        bins = pack_bins(order[chosen[order]], partitions, sizes, self.target)
-        return [one for one in bins if len(one) > 1 or is_due[one[0]]], sizes
+        if self.options.order is not None:
+            bins = list(pack_bins(order, partitions, sizes, int(sizes.sum())))
+            return bins, [[one] for one in bins]
+        shares = deleted_shares(files, table.column("deletionVector"))
+        is_due = shares > (0 if self.options.purge else DELETED_SHARE)
+        chosen = is_due if self.options.purge else is_due | (sizes < self.target)
+        found = pack_bins(order[chosen[order]], partitions, sizes, self.target)
+        bins = [one for one in found if len(one) > 1 or is_due[one[0]]]
+        return bins, list(group_bins(bins, partitions, sizes))
+
+    def _order_columns(self) -> tuple[Path, ...]:
+        options, base = self.options, self.base
+        if options.order is None:
+            return ()
+        if options.order not in ("zorder", "hilbert", "linear"):
+            raise InvalidArgumentError(f"Found order={options.order!r}, expected zorder, hilbert or linear.")
+        found = resolve_columns(base.schema, options.order_by)
+        if not found:
+            raise InvalidArgumentError("Found no columns to order rows by, expected at least one.")
+        by = next((p for p in found if p[0] in base.state.partition_columns), None)
+        if by is not None:
+            raise InvalidArgumentError(
+                f"Column {format_path(by)} is a partition column: all rows of a file have the same value of it. Leave it out."
+            )
+        if options.order != "linear":
+            curve_bits(len(found), 1)
+        for path in found:
+            try:
+                check_ordered(find(base.schema, path)[1].type.to_arrow(base.state.types))
+            except InvalidArgumentError as e:
+                raise InvalidArgumentError(f"Column {format_path(path)}: {e.message}") from e
+        return found
 
     # --- the run ---
 
@@ -215,7 +264,8 @@ class _Optimize:
         running: dict[Future[Written], Group] = {}
         last_commit = time.monotonic()
         interval = self.options.min_commit_interval
-        tasks = self.options.max_concurrent_tasks or _num_cores()
+        tasks = min(self.tasks, max(len(waiting), 1))
+        self.tasks_of_group = max(1, self.tasks // tasks)
         with ThreadPoolExecutor(tasks, thread_name_prefix="delta-optimize") as pool:
             try:
                 while waiting or running or self.done:
@@ -251,8 +301,11 @@ class _Optimize:
                 self.options.progress(self.progress)
 
     def _write(self, base: Snapshot, group: Group) -> Written:
-        scan = base.scan(metadata=tuple(self.carried), files=FileSet.of(group.files))
-        rows = moved_rows(base.engine, scan, self.carried)
+        files = FileSet.of(group.files)
+        rows = moved_rows(base.engine, base.scan(metadata=tuple(self.carried), files=files), self.carried)
+        return self._write_ordered(base, files, rows) if self.order_by else self._write_rows(base, rows)
+
+    def _write_rows(self, base: Snapshot, rows: pa.RecordBatchReader | pa.Table) -> Written:
         # the files of a bin become one, though their sizes are but an estimate of its size
         return write_files(
             base.engine,
@@ -265,14 +318,43 @@ class _Optimize:
             in_order=True,
         )
 
+    def _write_ordered(self, base: Snapshot, files: FileSet, rows: pa.RecordBatchReader) -> Written:
+        """Write the rows of a partition in order, a file for each run of rows."""
+        assert self.options.order is not None
+        num_files = max(1, round(_total(files.columns(["size"]).column(0)) / self.target))
+        num_rows = _total(files.statistics([NUM_RECORDS]).column(0))
+        memory = (self.options.max_spill_size or MEMORY_BYTES) * self.tasks_of_group // self.tasks
+        ordered = OrderedRows(
+            self.order_by,
+            self.options.order,
+            num_files,
+            num_rows,
+            Spill(memory, self.options.max_temp_directory_size),
+            lambda: base.scan(columns=[p[:1] for p in self.order_by], files=files).to_reader(),
+        )
+        written: list[Future[Written]] = []
+        with ThreadPoolExecutor(self.tasks_of_group, thread_name_prefix="delta-optimize") as pool:
+            try:
+                for table, order in ordered.parts(rows):
+                    count = max(1, round(num_files * len(order) / max(num_rows, len(order))))
+                    bounds = [len(order) * i // count for i in range(count + 1)]
+                    runs = [order.slice(a, b - a) for a, b in pairwise(bounds) if b > a]
+                    written += [pool.submit(self._write_run, base, table, run) for run in runs]
+                    # the next part needs the memory of this one
+                    wait(written)
+                return join_written(base.engine, [f.result() for f in written])
+            except BaseException:
+                _discard(written)
+                raise
+
+    def _write_run(self, base: Snapshot, table: pa.Table, run: pa.Array) -> Written:
+        return self._write_rows(base, pc.take(table, run))
+
     def _clean_up(self, running: Mapping[Future[Written], Group]) -> None:
         """Delete what did not become part of the table; what may have become part of it stays."""
-        for future in running:
-            future.cancel()
-        wait(running)
-        late = [f.result() for f in running if not f.cancelled() and f.exception() is None]
-        for written in (*late, *(() if self.in_doubt else (d.written for d in self.done))):
-            written.cleanup()
+        _discard(running)
+        for done in () if self.in_doubt else self.done:
+            done.written.cleanup()
 
     # --- commits ---
 
@@ -280,8 +362,15 @@ class _Optimize:
         return Transaction(self.base.context, self.base, "OPTIMIZE", self._parameters())
 
     def _parameters(self) -> dict[str, Any]:
-        shown = [] if self.options.predicate is None else [_text(self.options.predicate)]
-        return {"predicate": json.dumps(shown), "zOrderBy": "[]", "clusterBy": "[]", "auto": False}
+        options = self.options
+        shown = [] if options.predicate is None else [_text(options.predicate)]
+        by = json.dumps(list(options.order_by))
+        found = {"predicate": json.dumps(shown), "zOrderBy": "[]", "clusterBy": "[]", "auto": False}
+        if options.order is None:
+            return found
+        return (
+            {**found, "zOrderBy": by} if options.order == "zorder" else {**found, "orderBy": by, "order": options.order}
+        )
 
     def _commit(self) -> list[Group]:
         """Commit what is done; return the groups to write again since other writers changed their files."""
@@ -354,6 +443,7 @@ class _Optimize:
     def metrics(self, done: Sequence[tuple[pa.Table, Written]]) -> dict[str, Any]:
         """Return the metrics of deltalake."""
         added, removed = _sizes([w.adds for _, w in done]), _sizes([files for files, _ in done])
+        order = self.options.order
         return {
             "numFilesAdded": len(added),
             "numFilesRemoved": len(removed),
@@ -363,9 +453,9 @@ class _Optimize:
             "numBatches": sum(g.num_bins for g in self.groups.groups),
             "totalConsideredFiles": self.groups.num_considered,
             "totalFilesSkipped": self.groups.num_considered - len(removed),
-            "preserveInsertionOrder": True,
-            "plannerStrategy": "preserveLocality",
-            "preservedStableOrder": True,
+            "preserveInsertionOrder": order is None,
+            "plannerStrategy": _STRATEGIES.get(order or "", "preserveLocality"),
+            "preservedStableOrder": order is None,
             "maxBinSpanFiles": self.groups.most_files,
         }
 
@@ -387,6 +477,16 @@ class _Optimize:
         }
 
 
+def _discard(writes: Collection[Future[Written]]) -> None:
+    """Wait for writes, and delete their files."""
+    for future in writes:
+        future.cancel()
+    wait(writes)
+    for future in writes:
+        if not future.cancelled() and future.exception() is None:
+            future.result().cleanup()
+
+
 def _predicate(base: Snapshot, given: Any) -> Expression | None:
     found = to_expression(given, base.schema, functions=base.plugins.functions)
     columns = base.state.partition_columns
@@ -399,7 +499,13 @@ def _predicate(base: Snapshot, given: Any) -> Expression | None:
 
 
 def _check_numbers(options: OptimizeOptions) -> None:
-    for name, least in (("target_size", 1), ("max_concurrent_tasks", 1), ("min_commit_interval", 0)):
+    for name, least in (
+        ("target_size", 1),
+        ("max_concurrent_tasks", 1),
+        ("min_commit_interval", 0),
+        ("max_spill_size", 1),
+        ("max_temp_directory_size", 0),
+    ):
         found = getattr(options, name)
         if found is None:
             continue

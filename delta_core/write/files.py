@@ -28,7 +28,7 @@ from delta_core.write.properties import target_file_size, writer_properties
 from delta_core.write.source import open_source
 from delta_core.write.stats import statistics_json
 
-__all__ = ["Written", "describe_files", "write_change_files", "write_files"]
+__all__ = ["Written", "describe_files", "join_written", "write_change_files", "write_files"]
 
 _log = logging.getLogger(__name__)
 
@@ -65,6 +65,26 @@ class Written(Struct, frozen=True):
     def cleanup(self) -> None:
         """Delete the files: for a write that is not going to be committed."""
         self.engine.storage.delete(self.paths)
+
+
+def join_written(engine: Engine, parts: Sequence[Written]) -> Written:
+    """Return the files of several writes as those of one.
+
+    Parameters
+    ----------
+    engine : Engine
+        What wrote them.
+    parts : sequence of Written
+        In order.
+    """
+    reported: dict[Path, tuple[Any, Any]] = {}
+    for part in parts:
+        for path, (low, high) in part.reported.items():
+            least, greatest = reported.get(path, (low, high))
+            reported[path] = min(least, low), max(greatest, high)
+    files = pa.concat_tables([p.files for p in parts]) if parts else ADDED_FILE.empty_table()
+    paths = tuple(path for p in parts for path in p.paths)
+    return Written(engine, files, reported, sum(p.num_rows for p in parts), sum(p.num_bytes for p in parts), paths)
 
 
 def write_files(

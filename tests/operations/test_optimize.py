@@ -20,8 +20,10 @@ from delta_core.commit import transaction as transactions
 from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.options import AppTransaction
 from delta_core.errors import (
+    ColumnNotFoundError,
     CommitStateUnknownError,
     ConcurrentDeleteDeleteError,
+    EngineError,
     InvalidArgumentError,
     MetadataChangedError,
 )
@@ -61,6 +63,9 @@ CALLS: dict[str, Callable[[DeltaTable], Any]] = {
     "a commit for each group": lambda t: t.optimize.compact(min_commit_interval=0, max_concurrent_tasks=1),
     "one partition": lambda t: t.optimize.compact("p = 'a'" if t.metadata().partition_columns else None),
     "purge": lambda t: t.optimize.purge(),
+    "z-order": lambda t: t.optimize.z_order(["id", "x"]),
+    "hilbert by temporary files": lambda t: t.optimize.hilbert(["x", "id"], target_size=400, max_spill_size=16),
+    "sort": lambda t: t.optimize.sort(["x"], target_size=500),
 }
 STEPS = st.lists(
     st.one_of(ROWS, st.sampled_from(["id % 3 = 0", "x is null", "p = 'a' and id > 3"]), st.sampled_from(list(CALLS))),
@@ -225,6 +230,130 @@ def test_bins_hold_each_file_once_within_one_partition_and_the_target(
         assert own[one].sum() <= target or len(one) == 1
     for one, after in pairwise(bins):
         assert partitions[one[0]] != partitions[after[0]] or own[one].sum() + own[after[0]] > target
+
+
+# --- rows in order -------------------------------------------------------------------------
+
+
+def points(tmp_path: Path, num_rows: int = 20_000) -> DeltaTable:
+    """Return a table of points spread at random over files."""
+    random = np.random.default_rng(1)
+    rows = pa.table({"x": random.random(num_rows), "y": random.normal(size=num_rows), "n": np.arange(num_rows)})
+    for part in range(4):
+        own = rows.slice(part * num_rows // 4, num_rows // 4)
+        write_deltalake(tmp_path / "t", own, mode="append")
+    return DeltaTable(tmp_path / "t")
+
+
+def planned_files(table: DeltaTable) -> int:
+    """Return how many files are planned for 1 % ranges of x and y, added up."""
+    rows = table.to_pyarrow_table()
+    found = 0
+    for name in ("x", "y"):
+        values = np.sort(rows.column(name).to_numpy())
+        step = len(values) // 100
+        for start in range(0, len(values) - step, 7 * step):
+            low, high = values[start], values[start + step]
+            found += table.scan(
+                predicate=f"{name} between {low!r} and {high!r}".replace("np.float64", "")
+            ).file_set.count
+    return found
+
+
+SMALL = {"target_size": 8_000}
+
+
+@pytest.mark.parametrize("spill", [{}, {"max_spill_size": 100_000}], ids=["in memory", "by temporary files"])
+def test_hilbert_plans_fewer_files_than_z_order_and_both_fewer_than_a_sort(
+    tmp_path: Path, spill: dict[str, int]
+) -> None:
+    table = points(tmp_path)
+    rows = table.to_pyarrow_table().sort_by("n")
+    found = []
+    for call in (table.optimize.sort, table.optimize.z_order, table.optimize.hilbert):
+        call(["x", "y"], **SMALL, **spill)
+        assert table.to_pyarrow_table().sort_by("n").equals(rows)
+        assert len(table.file_uris()) > 30
+        found.append(planned_files(table) / len(table.file_uris()))
+    assert found[2] < found[1] < found[0]
+
+
+@pytest.mark.parametrize("spill", [{}, {"max_spill_size": 100_000}], ids=["in memory", "by temporary files"])
+def test_sorted_files_have_ranges_that_do_not_overlap(tmp_path: Path, spill: dict[str, int]) -> None:
+    table = points(tmp_path)
+    table.optimize.sort(["y"], **SMALL, **spill)
+    bounds = table.get_add_actions(flatten=True)
+    ranges = sorted(zip(bounds.column("min.y").to_pylist(), bounds.column("max.y").to_pylist(), strict=True))
+    assert len(ranges) > 30
+    assert all(before[1] <= after[0] for before, after in pairwise(ranges))
+
+
+@pytest.mark.peer
+def test_fewer_files_are_planned_than_after_z_order_by_deltalake(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    ours, theirs = points(tmp_path / "ours"), points(tmp_path / "theirs")
+    ours.optimize.z_order(["x", "y"], **SMALL)
+    size = sum(sizes(theirs)) // len(ours.file_uris())
+    deltalake.DeltaTable(tmp_path / "theirs" / "t").optimize.z_order(["x", "y"], target_size=size)
+    theirs.update_incremental()
+    assert planned_files(ours) / len(ours.file_uris()) < planned_files(theirs) / len(theirs.file_uris())
+
+
+@pytest.mark.parametrize("order", ["z_order", "hilbert", "sort"])
+def test_partitions_are_ordered_by_themselves(tmp_path: Path, order: str) -> None:
+    table = made(tmp_path, VECTORS, ["p"])
+    table.delete("id = 3")
+    metrics = getattr(table.optimize, order)(["x", "id"], [("p", "=", "a")], min_commit_interval=0)
+    assert (metrics["numFilesAdded"], metrics["numFilesRemoved"], metrics["preserveInsertionOrder"]) == (1, 6, False)
+    assert sorted(table.to_pyarrow_table().column("id").to_pylist()) == [i for i in range(30) if i != 3]
+    assert len(table.file_uris()) == 7
+
+
+def test_rows_are_ordered_by_fields_of_structs_and_nulls_come_first(tmp_path: Path) -> None:
+    values = [{"a": 3}, None, {"a": None}, {"a": 1}]
+    write_deltalake(tmp_path / "t", pa.table({"s": pa.array(values, pa.struct([("a", pa.int32())]))}))
+    table = DeltaTable(tmp_path / "t")
+    table.optimize.sort(["s.a"])
+    assert table.to_pyarrow_table().column("s").to_pylist() == [None, {"a": None}, {"a": 1}, {"a": 3}]
+    table.optimize.z_order(["s.a"])
+    assert table.to_pyarrow_table().num_rows == 4
+
+
+@pytest.mark.parametrize(
+    ("columns", "error"),
+    [
+        ([], InvalidArgumentError),
+        ("id", InvalidArgumentError),
+        (["p"], InvalidArgumentError),
+        (["id", "id"], InvalidArgumentError),
+        (["l"], InvalidArgumentError),
+        (["nothing"], ColumnNotFoundError),
+    ],
+)
+def test_columns_that_rows_can_not_be_ordered_by_are_rejected(
+    tmp_path: Path, columns: Any, error: type[Exception]
+) -> None:
+    rows = pa.table({"id": [1], "p": ["a"], "l": [[1]]})
+    write_deltalake(tmp_path / "t", rows, partition_by=["p"])
+    table = DeltaTable(tmp_path / "t")
+    for call in (table.optimize.z_order, table.optimize.hilbert, table.optimize.sort):
+        with pytest.raises(error):
+            call(columns)
+    assert table.version() == 0
+
+
+def test_too_little_space_for_temporary_files_is_an_error_that_leaves_nothing_behind(tmp_path: Path) -> None:
+    table = points(tmp_path)
+    before = data_files(table)
+    with pytest.raises(EngineError, match="max_temp_directory_size=1000 bytes"):
+        table.optimize.z_order(["x", "y"], max_spill_size=1000, max_temp_directory_size=1000)
+    assert (table.version(), data_files(table)) == (3, before)
+
+
+def test_order_that_is_none_is_rejected(tmp_path: Path) -> None:
+    snapshot = made(tmp_path, files=1).snapshot()
+    with pytest.raises(InvalidArgumentError, match="zorder, hilbert or linear"):
+        plan_optimize(snapshot, OptimizeOptions(order="random", order_by=("id",)))  # type: ignore[arg-type]
 
 
 # --- other writers -------------------------------------------------------------------------
