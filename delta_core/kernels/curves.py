@@ -183,7 +183,13 @@ class Ranges:
 
 
 def check_ordered(type: pa.DataType) -> None:
-    """Raise InvalidArgumentError for a type whose values have no order."""
+    """Check that values of a type have an order.
+
+    Raises
+    ------
+    InvalidArgumentError
+        They have none.
+    """
     if _is_text(type) or pa.types.is_decimal(type) or pa.types.is_boolean(type) or pa.types.is_null(type):
         return
     if pa.types.is_primitive(type):
