@@ -12,7 +12,7 @@ from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
     from delta_core import exceptions
-    from delta_core.operations.unavailable import TableFeatures
+    from delta_core.alterer import TableFeatures
     from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
     from delta_core.protocol.schema import Schema
     from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, VariantType
@@ -33,7 +33,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "delta_core.exceptions": "exceptions",
-        "delta_core.operations.unavailable": "TableFeatures",
+        "delta_core.alterer": "TableFeatures",
         "delta_core.protocol.properties": "BloomFilterProperties ColumnProperties WriterProperties",
         "delta_core.protocol.schema": "Schema",
         "delta_core.protocol.types": "ArrayType DataType Field MapType PrimitiveType StructType VariantType",

@@ -15,6 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from delta_core import interop, operations
+from delta_core.alterer import TableAlterer
 from delta_core.commit.options import (
     AddAction,
     CommitProperties,
@@ -41,7 +42,7 @@ from delta_core.handles.opening import Pickled
 from delta_core.handles.secrets import shown_uri
 from delta_core.log.timestamps import parse_ms, parse_version
 from delta_core.operations.merger import MergeClause, TableMerger
-from delta_core.operations.unavailable import TableAlterer, UnavailableCalls
+from delta_core.operations.unavailable import UnavailableCalls
 from delta_core.optimizer import TableOptimizer
 from delta_core.plugins.entry_points import entry_points
 from delta_core.plugins.features import TableFeature
@@ -842,6 +843,11 @@ class DeltaTable(UnavailableCalls):
             return {_in_snake_case(name): value for name, value in done.metrics.items()}
 
         return TableMerger(run, self)
+
+    @property
+    def alter(self) -> TableAlterer:
+        """Changes of the table's definition: columns, constraints, properties, features."""
+        return TableAlterer(self)
 
     def load_cdf(
         self,

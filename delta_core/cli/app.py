@@ -40,6 +40,7 @@ COMMANDS = {
     "delete": "Delete the rows for which a predicate is true.",
     "update": "Assign new values to columns of the rows for which a predicate is true.",
     "merge": "Update, delete and insert rows by comparing the table with rows of files.",
+    "alter": "Change a table's definition: columns, constraints, properties, features.",
     "checkpoint": "Write a checkpoint of the latest version.",
 }
 
@@ -148,4 +149,4 @@ def _message(error: Exception) -> str:
         return f"internal error: {name}: {error} (--debug shows where; please report it)"
     # arguments of the Python API become the options of the command line
     text = re.sub(r"\b(schema_mode|mode)='(\w+)'", lambda m: f"--{m[1].replace('_', '-')} {m[2]}", str(error))
-    return re.sub(r"set the table property (\S+=\w+)", r"create the table with --property \1", text)
+    return re.sub(r"set the table property (\S+=\w+)", r"set \1 (create --property, or alter set-property)", text)

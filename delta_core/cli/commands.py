@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from delta_core.cli.alter import alter
     from delta_core.cli.change import checkpoint, create, delete, update, write
     from delta_core.cli.inspect import features, files, history, info, log, schema
     from delta_core.cli.merge import merge
     from delta_core.cli.rows import cat, changes, count, explain, head, sql
 
 __all__ = [
+    "alter",
     "cat",
     "changes",
     "checkpoint",
@@ -36,6 +38,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "delta_core.cli.alter": "alter",
         "delta_core.cli.change": "checkpoint create delete update write",
         "delta_core.cli.inspect": "features files history info log schema",
         "delta_core.cli.merge": "merge",

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaError
 from delta_core.plugins.registry import PluginRegistry
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import Metadata
 from delta_core.protocol.properties import read_property
-from delta_core.protocol.schema import ColumnMap, Schema, format_path, walk
+from delta_core.protocol.schema import ColumnMap, Path, Schema, format_path, walk
+from delta_core.protocol.types import Field
 
-__all__ = ["check_names", "check_partition_columns", "check_required", "check_statistics_columns", "check_texts"]
+__all__ = [
+    "changed_names",
+    "check_names",
+    "check_partition_columns",
+    "check_required",
+    "check_statistics_columns",
+    "check_texts",
+]
 
 #: Characters that Spark allows in no column name if files have columns under the same names.
 _SPECIAL = " ,;{}()\n\t="
@@ -96,10 +106,34 @@ def check_names(previous: TableState | None, table: TableState, registry: Plugin
         )
 
 
-def check_required(previous: TableState, table: TableState) -> None:
+def changed_names(previous: TableState, table: TableState) -> tuple[Path, ...]:
+    """Return the columns, and parts of columns, that the table loses or that get another name, by their names before.
+
+    Parts are the same if files hold them under one physical path. The parts of such a column are left out.
+    """
+    after = {physical: logical for logical, physical, _ in _parts(table)}
+    found: dict[Path, None] = {}
+    for logical, physical, _ in _parts(previous):
+        if after.get(physical) != logical and not any(logical[:n] in found for n in range(1, len(logical))):
+            found[logical] = None
+    return tuple(found)
+
+
+def _parts(table: TableState) -> Iterator[tuple[Path, Path, Field]]:
+    """Yield the logical path, the physical path and the logical field of every part of the schema."""
+    pairs = zip(walk(table.schema), walk(table.column_map.physical), strict=True)
+    return ((logical, physical, f) for (logical, f), (physical, _) in pairs)
+
+
+def check_required(previous: TableState, table: TableState, without_nulls: Collection[Path] = ()) -> None:
     """Reject parts of the schema that may no longer be null, or are new and may not: rows that stay hold nulls there.
 
     Parts are the same if files hold them under one physical path.
+
+    Parameters
+    ----------
+    without_nulls : collection of Path
+        Parts of the new schema whose rows were checked to have a value.
 
     Raises
     ------
@@ -107,10 +141,9 @@ def check_required(previous: TableState, table: TableState) -> None:
         For such a column.
     """
     before = {physical: f.nullable for physical, f in walk(previous.column_map.physical)}
-    pairs = zip(walk(table.schema), walk(table.column_map.physical), strict=True)
-    for (logical, f), (physical, _) in pairs:
+    for logical, physical, f in _parts(table):
         # what is in a part that is new is absent if that part is
-        if f.nullable or physical[:-1] and physical[:-1] not in before:
+        if f.nullable or logical in without_nulls or physical[:-1] and physical[:-1] not in before:
             continue
         was = before.get(physical)
         if was is not False:

@@ -19,6 +19,7 @@ __all__ = [
     "PostCommitHookProperties",
     "RemoveAction",
     "check_properties",
+    "commit_arguments",
     "kind_name",
 ]
 
@@ -153,6 +154,17 @@ def check_properties(
     commit = commit_properties if isinstance(commit_properties, CommitProperties) else CommitProperties()
     post = post_commithook_properties
     return commit, post if isinstance(post, PostCommitHookProperties) else PostCommitHookProperties()
+
+
+def commit_arguments(commit_properties: object, post_commithook_properties: object) -> dict[str, Any]:
+    """Return what `Transaction.commit` takes for the properties that a caller passed; raises as `check_properties`."""
+    commit, post = check_properties(commit_properties, None, post_commithook_properties)
+    return {
+        "custom_metadata": commit.custom_metadata,
+        "max_retries": commit.retries,
+        "post": post.post_commit,
+        "transactions": commit.transactions,
+    }
 
 
 def kind_name(value: object) -> str:

@@ -12,7 +12,7 @@ from delta_core.plugins.registry import PluginRegistry, PluginSet
 from delta_core.protocol.actions import Protocol
 from delta_core.protocol.properties import PROPERTIES, normalize_properties
 
-__all__ = ["PropertyRequests", "parse_property_requests"]
+__all__ = ["PropertyRequests", "declared_properties", "parse_property_requests", "reserved_properties"]
 
 #: ``delta.feature.X=supported`` requires the feature X and is never stored; so are protocol versions.
 _FEATURE = "delta.feature."
@@ -55,7 +55,7 @@ def parse_property_requests(
     old = {k: v for k, v in configuration.items() if any(t.get(k) == v for t in have)}
     new = {k: v for k, v in configuration.items() if k not in old}
     plugins = registry.everything
-    found = normalize_properties(new, _declared(plugins))
+    found = normalize_properties(new, declared_properties(plugins))
     for name in found.keys() & old.keys():
         if found[name] != old[name]:
             raise InvalidArgumentError(
@@ -91,7 +91,7 @@ def _features_of_versions(properties: Mapping[str, str], registry: PluginRegistr
     return sorted(supported_features(Protocol(reader, writer), registry.legacy).writer)
 
 
-def _declared(plugins: PluginSet) -> list[str]:
+def declared_properties(plugins: PluginSet) -> list[str]:
     """Return the names of properties that features declare; those that represent many begin with a prefix only."""
     names = {name for feature in plugins.features.values() for name in (*feature.properties, *feature.reserved)}
     return sorted(n for n in names - PROPERTIES.keys() if "<" not in n)
@@ -106,8 +106,13 @@ def _check_flags(found: Mapping[str, str], plugins: PluginSet) -> None:
             )
 
 
+def reserved_properties(plugins: PluginSet) -> dict[str, str]:
+    """Return the properties that only features set, each with its feature."""
+    return {name: feature.name for feature in plugins.features.values() for name in feature.reserved}
+
+
 def _check_kept(found: Mapping[str, str], known: Sequence[Mapping[str, str]], plugins: PluginSet) -> None:
-    keepers = {name: feature.name for feature in plugins.features.values() for name in feature.reserved}
+    keepers = reserved_properties(plugins)
     for name, text in found.items():
         if name in keepers and not any(t.get(name) == text for t in known):
             raise InvalidArgumentError(

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import metadata as installed
 from typing import Any, Generic
 
@@ -20,6 +20,7 @@ from delta_core.commit.base import Base, TableHandle
 from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.conflict import IsolationLevel, check_conflicts
 from delta_core.commit.definition_checks import (
+    changed_names,
     check_names,
     check_partition_columns,
     check_required,
@@ -62,6 +63,7 @@ from delta_core.plugins.registry import PluginSet
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import DOMAIN_METADATA, DomainMetadata, Metadata, Protocol
 from delta_core.protocol.properties import read_property
+from delta_core.protocol.schema import Path
 from delta_core.write.names import random_prefix
 from delta_core.write.plan import WritePlan, plan_write
 
@@ -160,6 +162,7 @@ class Transaction(Generic[Base]):
         features: Iterable[str] = (),
         replaces: bool = False,
         requests: Mapping[str, str] | None = None,
+        without_nulls: Collection[Path] = (),
     ) -> TableState:
         """Stage new metadata, with every feature that it switches on, and those requested.
 
@@ -173,6 +176,8 @@ class Transaction(Generic[Base]):
             Whether every file of the table is removed: columns may then take any type, and be NOT NULL.
         requests : Mapping of str to str, optional
             What is requested of the features that the table has, beside its properties, and never stored.
+        without_nulls : collection of Path
+            Columns of the new schema whose rows were checked to have a value: they may become NOT NULL.
 
         Raises
         ------
@@ -211,7 +216,10 @@ class Transaction(Generic[Base]):
         check_statistics_columns(previous, state)
         if previous is not None and not replaces:
             check_type_changes(previous, state, plugins, registry)
-            check_required(previous, state)
+            check_required(previous, state, without_nulls)
+            names = changed_names(previous, state)
+            if names:
+                plugins.check("check_column_changes", table=previous, paths=names)
         plugins.check("check_metadata", table=state, metadata=prepared, previous=previous)
         self.intents.metadata = prepared
         self._stage_protocol(protocol)
@@ -352,6 +360,7 @@ class Transaction(Generic[Base]):
         max_retries: int = MAX_COMMIT_RETRIES,
         clock: Callable[[], int] | None = None,
         post: PostCommit | None = None,
+        transactions: Mapping[str, int] | None = None,
     ) -> CommitResult[Base]:
         """Commit what is staged.
 
@@ -365,6 +374,8 @@ class Transaction(Generic[Base]):
             How often to try again after a race is lost.
         clock : function() -> int, optional
             Returns the time of the commit in ms since epoch UTC; the system's clock unless given.
+        transactions : Mapping of str to int, optional
+            Application ids and versions to stage beside it, as `set_transaction`.
         post : PostCommit, optional
             Which checkpoints and checksums follow; what the table's properties specify unless given.
 
@@ -385,6 +396,8 @@ class Transaction(Generic[Base]):
             raise InvalidArgumentError("This transaction was committed already, or may have been; begin another one.")
         if self._target is not None:
             check_requirements(*self._target)
+        for app_id, version in (transactions or {}).items():
+            self.set_transaction(app_id, version)
         start = time.perf_counter()
         now = clock or _now_ms
         committer = self._choose_committer()

@@ -8,6 +8,21 @@ from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
     from delta_core.log.checkpoint_writer import write_checkpoint
+    from delta_core.operations.alter import (
+        add_column,
+        add_columns,
+        add_features,
+        change_column_metadata,
+        drop_columns,
+        drop_not_null,
+        move_column,
+        rename_column,
+        set_not_null,
+        set_properties,
+        set_table_texts,
+        unset_properties,
+        widen_type,
+    )
     from delta_core.operations.create import column_names, create_table
     from delta_core.operations.delete import delete_rows
     from delta_core.operations.merge import MergeOptions, merge_rows
@@ -24,14 +39,27 @@ __all__ = [
     "MergeOptions",
     "UpdateOptions",
     "WriteOptions",
+    "add_column",
+    "add_columns",
+    "add_features",
+    "change_column_metadata",
     "column_names",
     "create_table",
     "delete_rows",
+    "drop_columns",
+    "drop_not_null",
+    "move_column",
     "optimize_table",
     "plan_optimize",
     "merge_rows",
     "register_files",
+    "rename_column",
+    "set_not_null",
+    "set_properties",
+    "set_table_texts",
+    "unset_properties",
     "update_rows",
+    "widen_type",
     "write_checkpoint",
     "write_table",
 ]
@@ -40,6 +68,10 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "delta_core.log.checkpoint_writer": "write_checkpoint",
+        "delta_core.operations.alter": (
+            "add_column add_columns add_features change_column_metadata drop_columns drop_not_null move_column rename_column "
+            "set_not_null set_properties set_table_texts unset_properties widen_type"
+        ),
         "delta_core.operations.create": "column_names create_table",
         "delta_core.operations.delete": "delete_rows",
         "delta_core.operations.optimize": "OptimizeOptions OptimizeProgress optimize_table plan_optimize",

@@ -108,10 +108,17 @@ def given_properties(properties: Mapping[str, Any] | None) -> dict[str, str]:
     InvalidArgumentError
         For a known property with a value that it can't have.
     """
-    return normalize_properties(_texts(properties or {}))
+    return normalize_properties(property_texts(properties or {}))
 
 
-def _texts(properties: Mapping[str, Any]) -> dict[str, str]:
+def property_texts(properties: Mapping[str, Any]) -> dict[str, str]:
+    """Return properties as text; None leaves one out, true and false are lower case.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a name that is no text.
+    """
     strange = next((k for k in properties if not isinstance(k, str)), None)
     if strange is not None:
         raise InvalidArgumentError(f"The name of the table property {strange!r} is no text.")
@@ -218,5 +225,5 @@ def _parameters(
         "isManaged": "false",
         "description": description or "null",
         "partitionBy": json.dumps(list(partition_by)),
-        "properties": json.dumps(_texts(properties or {})),
+        "properties": json.dumps(property_texts(properties or {})),
     }

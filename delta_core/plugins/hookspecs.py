@@ -122,6 +122,17 @@ def check_type_changes(table: TableState, paths: tuple[Path, ...]) -> None:
 
 
 @hookspec
+def check_column_changes(table: TableState, paths: tuple[Path, ...]) -> None:
+    """Reject to drop or rename columns that what the feature keeps in the metadata uses by name, such as expressions.
+
+    ``table`` is the table before the change; ``paths`` are its columns, and parts of columns, that would be dropped or
+    get another name while rows stay. The parts of such a column are left out.
+
+    Set: table. When: per metadata change that drops or renames columns. Result: check.
+    """
+
+
+@hookspec
 def check_read(table: TableState) -> None:
     """Reject a table whose metadata the feature can't read.
 
@@ -278,7 +289,7 @@ RESULTS = {
     "primitive_types": "list", "functions": "list", "required_features": "list", "prepare_metadata": "fold",
     "prepare_domains": "list",
     "check_metadata": "check", "accept_type_change": "single",
-    "check_type_changes": "check", "check_read": "check", "column_map": "single",
+    "check_type_changes": "check", "check_column_changes": "check", "check_read": "check", "column_map": "single",
     "read_rules": "list", "commit_timestamps": "single", "checkpoint_sidecars": "single", "plan_checkpoint": "single",
     "write_rules": "list", "commit_rules": "list", "finish_metadata": "fold", "check_commit": "check",
     "rebase_files": "list", "checksum_fields": "list",

@@ -19,7 +19,15 @@ def _is_active(table: TableState) -> bool:
 
 
 FEATURE = TableFeature(
-    "allowColumnDefaults", "writer", "Columns have default values for writes that leave them out.", active=_is_active
+    "allowColumnDefaults",
+    "writer",
+    "Columns have default values for writes that leave them out.",
+    active=_is_active,
+    operations={
+        "set_default": "delta_plugins.allow_column_defaults.operations:set_default",
+        "drop_default": "delta_plugins.allow_column_defaults.operations:drop_default",
+    },
+    enabling=("set_default",),
 )
 
 

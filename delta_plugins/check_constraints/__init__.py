@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from delta_core.api import Metadata, Path, RemainingFilesCheck, RowCheck, TableFeature, TableState, hookimpl
+from delta_core.api import (
+    Metadata,
+    Path,
+    RemainingFilesCheck,
+    RowCheck,
+    SchemaError,
+    TableFeature,
+    TableState,
+    TypeChangeError,
+    hookimpl,
+)
 from delta_plugins.check_constraints import logic
 
 if TYPE_CHECKING:
@@ -25,7 +35,10 @@ FEATURE = TableFeature(
     legacy_writer=3,
     properties={"delta.constraints.<name>": "a condition in Spark SQL"},
     active=_is_active,
-    operations={"add_constraint": "delta_plugins.check_constraints.operations:add_constraint"},
+    operations={
+        "add_constraint": "delta_plugins.check_constraints.operations:add_constraint",
+        "drop_constraint": "delta_plugins.check_constraints.operations:drop_constraint",
+    },
     enabling=("add_constraint",),
 )
 
@@ -42,7 +55,12 @@ def check_metadata(table: TableState) -> None:
 
 @hookimpl
 def check_type_changes(table: TableState, paths: tuple[Path, ...]) -> None:
-    logic.check_type_changes(table, paths)
+    logic.check_unused(table, paths, TypeChangeError, "change its type")
+
+
+@hookimpl
+def check_column_changes(table: TableState, paths: tuple[Path, ...]) -> None:
+    logic.check_unused(table, paths, SchemaError, "be dropped or renamed")
 
 
 @hookimpl

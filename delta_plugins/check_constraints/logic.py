@@ -12,8 +12,8 @@ from delta_core.api import (
     PrimitiveType,
     RemainingFilesCheck,
     RowCheck,
+    SchemaError,
     TableState,
-    TypeChangeError,
     bind_typed,
     format_path,
     parse_sql,
@@ -24,7 +24,7 @@ from delta_core.api import (
 if TYPE_CHECKING:
     from delta_core.api import AttemptView
 
-__all__ = ["PREFIX", "VALIDATED", "check_type_changes", "constraints", "row_check", "row_checks", "validation"]
+__all__ = ["PREFIX", "VALIDATED", "check_unused", "constraints", "row_check", "row_checks", "validation"]
 
 NAME = "checkConstraints"
 PREFIX = "delta.constraints."
@@ -71,20 +71,27 @@ def row_check(table: TableState, name: str, text: str) -> RowCheck:
     return RowCheck(NAME, name, bound.expression, sql=text)
 
 
-def check_type_changes(table: TableState, paths: Iterable[Path]) -> None:
-    """Reject another type for a column that a constraint uses: its rows were held against the old one.
+def check_unused(table: TableState, paths: Iterable[Path], kind: type[SchemaError], change: str) -> None:
+    """Reject a change of a column that a constraint uses: its rows were checked by the old name and type.
+
+    Parameters
+    ----------
+    kind : type
+        The class of the error.
+    change : str
+        What would happen to the column, for the message: ``change its type``.
 
     Raises
     ------
-    TypeChangeError
+    SchemaError
         The message names column and constraint.
     """
     for check in row_checks(table):
         for path in paths:
             if uses(check.expression, path):
                 column = format_path(path)
-                raise TypeChangeError(
-                    f"Column {column} can't change its type: the CHECK constraint {check.name} ({check.sql}) uses it. "
+                raise kind(
+                    f"Column {column} can't {change}: the CHECK constraint {check.name} ({check.sql}) uses it. "
                     "Drop the constraint first.",
                     column=column,
                     name=check.name,

@@ -21,12 +21,12 @@ from delta_core.api import (
 )
 from delta_plugins.check_constraints.logic import PREFIX, VALIDATED, constraints, row_check
 
-__all__ = ["add_constraint", "validate_existing"]
+__all__ = ["add_constraint", "drop_constraint", "validate_existing"]
 
 _TRUE = Literal(True, PrimitiveType("boolean"))
 
 
-def add_constraint(source: Any, conditions: Mapping[str, str]) -> int:
+def add_constraint(source: Any, conditions: Mapping[str, str], **commit: Any) -> int:
     """Add CHECK constraints to a table.
 
     Parameters
@@ -35,6 +35,8 @@ def add_constraint(source: Any, conditions: Mapping[str, str]) -> int:
         The table's latest version.
     conditions : Mapping of str to str
         Spark SQL by name. Names are kept in lower case, under which Spark looks for them.
+    **commit
+        Arguments of `Transaction.commit`.
 
     Returns
     -------
@@ -63,7 +65,42 @@ def add_constraint(source: Any, conditions: Mapping[str, str]) -> int:
     transaction.set_metadata(replace(snapshot.metadata, configuration=properties))
     validate_existing(snapshot, [row_check(transaction.table, name, text) for name, text in wanted.items()])
     transaction.read(None)
-    return transaction.commit().version
+    return transaction.commit(**commit).version
+
+
+def drop_constraint(source: Any, name: str, raise_if_not_exists: bool = True, **commit: Any) -> int:
+    """Drop a CHECK constraint and return the version without it.
+
+    Parameters
+    ----------
+    source : Snapshot, or anything with ``snapshot()``
+    name : str
+        Its name; case does not count.
+    raise_if_not_exists : bool
+        Whether a constraint that is not there is an error; if not, nothing is committed.
+    **commit
+        Arguments of `Transaction.commit`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The table has no constraint of this name.
+    """
+    snapshot: Snapshot = source.snapshot() if callable(getattr(source, "snapshot", None)) else source
+    properties = snapshot.metadata.configuration
+    there = constraints(properties)
+    found = next((n for n in there if n.lower() == name.lower()), None)
+    if found is None:
+        if not raise_if_not_exists:
+            return snapshot.version
+        raise InvalidArgumentError(
+            f"The table has no CHECK constraint {name!r}; it has: {', '.join(there) or 'none'}.", name=name
+        )
+    said = {"name": found, "expr": there[found], "existed": "true"}
+    transaction = Transaction(snapshot.context, snapshot, "DROP CONSTRAINT", said)
+    left = {k: v for k, v in properties.items() if k.lower() != f"{PREFIX}{found.lower()}"}
+    transaction.set_metadata(replace(snapshot.metadata, configuration=left))
+    return transaction.commit(**commit).version
 
 
 def _check_names(snapshot: Snapshot, conditions: Mapping[str, str]) -> None:

@@ -22,7 +22,7 @@ from delta_plugins.clustering.logic import REQUEST, clustering_columns
 __all__ = ["cluster_by"]
 
 
-def cluster_by(source: Any, columns: Sequence[str]) -> int:
+def cluster_by(source: Any, columns: Sequence[str], **commit: Any) -> int:
     """Set the columns by which files are clustered from now on; none ends clustering. Returns the version.
 
     Parameters
@@ -31,6 +31,8 @@ def cluster_by(source: Any, columns: Sequence[str]) -> int:
         The table's latest version.
     columns : sequence of str
         Logical names, dotted for fields of structs.
+    **commit
+        Arguments of `Transaction.commit`.
 
     Raises
     ------
@@ -47,7 +49,7 @@ def cluster_by(source: Any, columns: Sequence[str]) -> int:
     transaction.set_metadata(replace(metadata, configuration=asked))
     _check_statistics(transaction, snapshot)
     transaction.read(None)
-    return transaction.commit().version
+    return transaction.commit(**commit).version
 
 
 def _check_statistics(transaction: Transaction[Snapshot], snapshot: Snapshot) -> None:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from delta_core.api import Metadata, Path, Schema, TableFeature, TableState, WriteRule, hookimpl
+from delta_core.api import (
+    Metadata,
+    Path,
+    Schema,
+    SchemaError,
+    TableFeature,
+    TableState,
+    TypeChangeError,
+    WriteRule,
+    hookimpl,
+)
 from delta_plugins.generated_columns import logic
 
 __all__ = ["FEATURE"]
@@ -35,7 +45,12 @@ def check_metadata(table: TableState) -> None:
 
 @hookimpl
 def check_type_changes(table: TableState, paths: tuple[Path, ...]) -> None:
-    logic.check_type_changes(table, paths)
+    logic.check_unused(table, paths, TypeChangeError, "change its type")
+
+
+@hookimpl
+def check_column_changes(table: TableState, paths: tuple[Path, ...]) -> None:
+    logic.check_unused(table, paths, SchemaError, "be dropped or renamed")
 
 
 @hookimpl

@@ -22,7 +22,6 @@ from delta_core.api import (
     SchemaError,
     StructType,
     TableState,
-    TypeChangeError,
     UnsupportedExpressionError,
     WriteRule,
     bind_typed,
@@ -35,7 +34,7 @@ from delta_core.api import (
     walk,
 )
 
-__all__ = ["KEY", "check", "check_type_changes", "is_needed", "rules"]
+__all__ = ["KEY", "check", "check_unused", "is_needed", "rules"]
 
 NAME = "generatedColumns"
 KEY = "delta.generationExpression"
@@ -131,12 +130,19 @@ def check(table: TableState) -> None:
             _check_column(table, f)
 
 
-def check_type_changes(table: TableState, paths: Iterable[Path]) -> None:
-    """Reject another type for a column that a generated one is computed from: rows that stay hold what the old one returned.
+def check_unused(table: TableState, paths: Iterable[Path], kind: type[SchemaError], change: str) -> None:
+    """Reject a change of a column that a generated one is computed from: rows that stay hold what it was.
+
+    Parameters
+    ----------
+    kind : type
+        The class of the error.
+    change : str
+        What would happen to the column, for the message: ``change its type``.
 
     Raises
     ------
-    TypeChangeError
+    SchemaError
         The message names both columns.
     """
     for f in table.schema:
@@ -146,8 +152,8 @@ def check_type_changes(table: TableState, paths: Iterable[Path]) -> None:
         for path in paths:
             if uses(expression, path):
                 column = format_path(path)
-                raise TypeChangeError(
-                    f"Column {column} can't change its type: the generated column {f.name} is computed from it "
+                raise kind(
+                    f"Column {column} can't {change}: the generated column {f.name} is computed from it "
                     f"({f.metadata[KEY]}).",
                     column=column,
                     generated=f.name,

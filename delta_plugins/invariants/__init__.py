@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from delta_core.api import Metadata, RowCheck, Schema, TableFeature, TableState, hookimpl
+from delta_core.api import Metadata, Path, RowCheck, Schema, TableFeature, TableState, hookimpl
 from delta_plugins.invariants import logic
 
 __all__ = ["FEATURE"]
@@ -34,6 +34,11 @@ def required_features(metadata: Metadata) -> Iterable[str]:
 @hookimpl
 def check_metadata(table: TableState) -> None:
     logic.row_checks(table)
+
+
+@hookimpl
+def check_column_changes(table: TableState, paths: tuple[Path, ...]) -> None:
+    logic.check_unused(table, paths)
 
 
 @hookimpl

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from delta_core.api import (
@@ -21,10 +21,11 @@ from delta_core.api import (
     format_path,
     parse_sql,
     spark_name,
+    uses,
     walk,
 )
 
-__all__ = ["KEY", "conditions", "is_needed", "row_checks"]
+__all__ = ["KEY", "check_unused", "conditions", "is_needed", "row_checks"]
 
 NAME = "invariants"
 KEY = "delta.invariants"
@@ -87,6 +88,26 @@ def row_checks(table: TableState) -> list[RowCheck]:
         For a condition that does not fit the table; the message names the column.
     """
     return [_check(table, format_path(path), text) for path, text in conditions(table.schema).items()]
+
+
+def check_unused(table: TableState, paths: Iterable[Path]) -> None:
+    """Reject to drop or rename a column that a condition uses.
+
+    Raises
+    ------
+    SchemaError
+        The message names the column and the condition.
+    """
+    for check in row_checks(table):
+        for path in paths:
+            if uses(check.expression, path):
+                column = format_path(path)
+                raise SchemaError(
+                    f"Column {column} can't be dropped or renamed: the {check.name} ({check.sql}) uses it. Remove {KEY} "
+                    "from the column's metadata first.",
+                    column=column,
+                    feature=NAME,
+                )
 
 
 def _check(table: TableState, column: str, text: str) -> RowCheck:

@@ -52,8 +52,7 @@ def test_core_names_no_property_or_domain_of_a_feature() -> None:
     names = {n for n in names if n.startswith("delta.")}
     assert {"delta.rowTrackingSuspended", "delta.clusterBy", "delta.clustering", "delta.rowTracking"} <= names
     exceptions = {
-        ("delta_core.cli.change", "delta.enableDeletionVectors"): "an example of a property in a command's help",
-        ("delta_core.operations.unavailable", "delta.constraints"): "advice for a call that is not available yet",
+        ("delta_core.cli.change", "delta.enableDeletionVectors"): "an example of a property in a command's help"
     }
     wrong = [
         f"{module}:{line} names {name}"

@@ -175,7 +175,7 @@ def test_errors_name_the_options_that_help(run: Any, tmp_path: Path) -> None:
     assert "Leave it out, or add it to the table with --schema-mode merge." in result.err
     assert run("write", tmp_path / "t", tmp_path / "more.parquet", "--schema-mode", "merge").code == 0
     result = run("write", tmp_path / "blank", tmp_path / "blank.parquet")
-    assert "or create the table with --property delta.columnMapping.mode=name." in result.err
+    assert "or set delta.columnMapping.mode=name (create --property, or alter set-property)." in result.err
     option = ("--property", "delta.columnMapping.mode=name")
     assert run("write", tmp_path / "blank", tmp_path / "blank.parquet", *option).code == 0
 

@@ -29,7 +29,7 @@ from delta_core.api import (
     literal,
 )
 from delta_core.commit.transaction import Transaction
-from delta_core.errors import HookContractError, PluginConflictError, TypeChangeError
+from delta_core.errors import HookContractError, PluginConflictError, SchemaError, TypeChangeError
 from delta_core.operations.create import create_table
 from delta_core.plugins.registry import PluginRegistry
 from delta_core.protocol.actions import ADDED_FILE
@@ -139,6 +139,36 @@ def test_hook_check_type_changes_sees_what_changes_while_rows_stay(tmp_path: Pat
         change(id="string")
     change(id="string", replaces=True)
     assert len(seen) == 2
+
+
+def test_hook_check_column_changes_sees_columns_that_lose_their_names_while_rows_stay(tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    def look(table: TableState, paths: tuple[tuple[str, ...], ...]) -> None:
+        seen.append((table.schema.names, paths))
+        if ("id",) in paths:
+            raise SchemaError("id is taken")
+
+    registry = PluginRegistry([ExternalPlugin("one", check_column_changes=look)])
+    uri = str(tmp_path / "t")
+    fields = {"id": "long", "n": "long", "s": StructType([Field("x", "integer"), Field("y", "integer")])}
+    create_table(open_context(uri, plugins=registry), StructType([Field(*f) for f in fields.items()]), features=["one"])
+
+    def change(names: list[str], replaces: bool = False, **more: Any) -> None:
+        snapshot = open_snapshot(uri, plugins=registry)
+        schema = StructType([Field(n, {**fields, **more}[n]) for n in names]).to_json()
+        transaction = Transaction(snapshot.context, snapshot, "DROP COLUMNS")
+        transaction.set_metadata(replace(snapshot.metadata, schema_string=schema), replaces=replaces)
+
+    change(["s", "n", "id", "new"], new="long")
+    assert seen == []
+    change(["id", "n", "s"], s=StructType([Field("y", "integer")]))
+    change(["id", "n"])
+    assert seen == [(["id", "n", "s"], (("s", "x"),)), (["id", "n", "s"], (("s",),))]
+    with pytest.raises(SchemaError, match="id is taken"):
+        change(["n"])
+    change(["n"], replaces=True)
+    assert len(seen) == 3
 
 
 def test_hook_feature_steps_come_from_the_feature_alone() -> None:

@@ -141,13 +141,6 @@ def _later() -> Iterator[tuple[str, Any]]:
         holder, _, member = name.rpartition(".")
         if holder in ("", "writer"):
             yield name, _ours(name)
-        elif holder == "table":
-            parts = {"TableAlterer": table.alter, "TableOptimizer": table.optimize}
-            peer = getattr(deltalake.table, member)
-            if member not in parts:
-                yield member, _ours(name)
-            else:
-                yield from ((f"{member}.{call}", getattr(parts[member], call)) for call in _members(peer))
         elif not isinstance(inspect.getattr_static(deltalake.DeltaTable, member), property):
             yield name, getattr(table, member)
 
@@ -157,7 +150,7 @@ LATER = dict(_later())
 
 @pytest.mark.parametrize("name", LATER)
 def test_call_that_is_not_available_yet_raises_an_error_with_what_works_today(name: str) -> None:
-    call = (lambda: LATER[name].AppendOnly) if name == "TableFeatures" else LATER[name]
+    call = LATER[name]
     with pytest.raises(UnsupportedOperationError) as caught:
         call()
     known = name.removeprefix("writer.")
@@ -166,13 +159,7 @@ def test_call_that_is_not_available_yet_raises_an_error_with_what_works_today(na
 
 def test_page_lists_every_call_that_is_not_available_yet() -> None:
     page = (Path(__file__).parents[2] / "docs" / "moving-from-deltalake.md").read_text(encoding="utf-8")
-    named = {
-        name.replace("DeltaTable.", "table.")
-        .replace("TableAlterer.", "table.alter.")
-        .replace("TableOptimizer.", "table.optimize.")
-        .removeprefix("writer.")
-        for name in LATER
-    }
+    named = {name.replace("DeltaTable.", "table.").removeprefix("writer.") for name in LATER}
     assert [name for name in named if f"`{name}`" not in page] == []
     assert set(TODAY) == {name.removeprefix("writer.") for name in LATER}
 

@@ -1,0 +1,735 @@
+"""Changes of a table's definition: columns, properties, name, features. Each is one commit that adds no file.
+
+Every function looks for the latest version first, and returns the snapshot right after its commit; the latest version
+itself if nothing would change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from delta_core.commit.conflict import IsolationLevel
+from delta_core.commit.options import kind_name
+from delta_core.commit.property_requests import declared_properties, reserved_properties
+from delta_core.commit.transaction import Transaction
+from delta_core.commit.upgrade import upgrade_protocol
+from delta_core.errors import (
+    ConstraintViolationError,
+    InvalidArgumentError,
+    SchemaError,
+    UnsupportedOperationError,
+    did_you_mean,
+)
+from delta_core.expressions.ast import Call, Column, Expression, all_of, negate
+from delta_core.operations.create import property_texts
+from delta_core.protocol.actions import Metadata
+from delta_core.protocol.properties import PROPERTIES, normalize_properties, parse_columns
+from delta_core.protocol.schema import ColumnMap, Path, Schema, find, format_path
+from delta_core.protocol.schema_merge import merge_schemas
+from delta_core.protocol.type_text import parse_type_text
+from delta_core.protocol.types import ArrayType, DataType, Field, MapType, StructType, type_to_json
+from delta_core.snapshot import Snapshot
+
+__all__ = [
+    "add_column",
+    "add_columns",
+    "add_features",
+    "change_column_metadata",
+    "drop_columns",
+    "drop_not_null",
+    "move_column",
+    "rename_column",
+    "set_not_null",
+    "set_properties",
+    "set_table_texts",
+    "unset_properties",
+    "widen_type",
+]
+
+_STATISTICS_COLUMNS = "delta.dataSkippingStatsColumns"
+#: What names a column: a name, dotted for fields of structs, or its path.
+ColumnName = str | Sequence[str]
+#: Arguments of `Transaction.commit`.
+CommitArguments = Mapping[str, Any]
+
+
+# --- columns -------------------------------------------------------------------------------
+
+
+def add_columns(base: Snapshot, fields: Field | Sequence[Field], commit: CommitArguments) -> Snapshot:
+    """Add columns behind the others, and fields to structs that the table has; rows that are there have null in them.
+
+    Parameters
+    ----------
+    fields : Field or sequence of Field
+        A struct that the table has gets the fields that it lacks.
+
+    Raises
+    ------
+    SchemaError
+        For a column that is NOT NULL, that the table has with another type, or whose metadata provides values, such as a
+        default: rows that are there would lack them.
+    InvalidArgumentError
+        If there is no field, or something else than a field.
+    """
+    latest = _latest(base)
+    given = [fields] if isinstance(fields, Field) else list(fields)
+    strange = next((f for f in given if not isinstance(f, Field)), None)
+    if strange is not None or not given:
+        found = "no field" if strange is None else kind_name(strange)
+        raise InvalidArgumentError(f"Found {found}, expected at least one Field of delta_core.")
+    added: list[tuple[Path, Field]] = []
+    _check_added(latest.schema, StructType(given), (), added)
+    merged = merge_schemas(latest.schema, Schema(given), lambda path, old, new: False)
+    if merged == latest.schema:
+        return latest
+    _check_plain(latest, merged, added)
+    columns = [{"column": _shown(path, f)} for path, f in added]
+    return _commit(latest, "ADD COLUMNS", {"columns": _dump(columns)}, _with_schema(latest, merged), commit)
+
+
+def add_column(
+    base: Snapshot,
+    column: ColumnName,
+    data_type: DataType | str,
+    commit: CommitArguments,
+    *,
+    metadata: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """Add one column, or a field of a struct; raises as `add_columns`, and ColumnNotFoundError for the struct.
+
+    Parameters
+    ----------
+    column : str or sequence of str
+        A name with dots is the path to a new field of a struct.
+    data_type : DataType or str
+        A type, or its name, such as ``bigint`` or ``struct<a: int>``.
+    """
+    latest = _latest(base)
+    try:
+        (path,) = parse_columns(column) if isinstance(column, str) else (tuple(column),)
+    except ValueError as e:
+        raise InvalidArgumentError(f"Found the new column {column!r}, expected one column's name.") from e
+    if len(path) > 1:
+        path = (*find(latest.schema, path[:-1])[0], path[-1])
+    if _type_at(latest.schema, path[:-1]).type != "struct":
+        raise InvalidArgumentError(
+            f"Column {format_path(path[:-1])} is no struct and can't get a field.", column=format_path(path[:-1])
+        )
+    if path[-1].lower() in (f.name.lower() for f in _struct_of(_type_at(latest.schema, path[:-1]))):
+        raise SchemaError(f"Column {format_path(path)} is in the table already.", column=format_path(path))
+    new = parse_type_text(data_type) if isinstance(data_type, str) else data_type
+    made = Field(path[-1], new, metadata=metadata)
+    return add_columns(latest, _only(latest.schema, path, made).fields, commit)
+
+
+def _type_at(schema: Schema, path: Path) -> DataType:
+    return find(schema, path)[1].type if path else schema
+
+
+def _only(t: DataType, path: Path, made: Field) -> Any:
+    """Return a type with what leads to a new field alone."""
+    if isinstance(t, StructType):
+        if len(path) == 1:
+            return StructType([made])
+        inner = next(f.type for f in t.fields if f.name == path[0])
+        return StructType([Field(path[0], _only(inner, path[1:], made))])
+    if isinstance(t, ArrayType):
+        return ArrayType(_only(t.element_type, path[1:], made))
+    assert isinstance(t, MapType)
+    if path[0] == "key":
+        return MapType(_only(t.key_type, path[1:], made), t.value_type)
+    return MapType(t.key_type, _only(t.value_type, path[1:], made))
+
+
+def _check_added(table: StructType, given: StructType, path: Path, added: list[tuple[Path, Field]]) -> None:
+    """Collect the fields that a struct lacks; reject those that can't be added."""
+    seen: set[str] = set()
+    for f in given.fields:
+        here = (*path, f.name)
+        column = format_path(here)
+        if f.name.lower() in seen:
+            raise SchemaError(f"Column {column} is given twice.", column=column)
+        seen.add(f.name.lower())
+        old = table.get(f.name)
+        if old is None:
+            if not f.nullable:
+                raise SchemaError(
+                    f"Column {column} is NOT NULL and can't be added: rows that are there have no value in it. Add it "
+                    "nullable, fill it, and call set_column_not_null.",
+                    column=column,
+                )
+            added.append((here, f))
+        else:
+            _check_inner(old.type, f.type, here, added)
+
+
+def _check_inner(old: DataType, new: DataType, path: Path, added: list[tuple[Path, Field]]) -> None:
+    if isinstance(old, StructType) and isinstance(new, StructType):
+        _check_added(old, new, path, added)
+    elif isinstance(old, ArrayType) and isinstance(new, ArrayType):
+        _check_inner(old.element_type, new.element_type, (*path, "element"), added)
+    elif isinstance(old, MapType) and isinstance(new, MapType):
+        _check_inner(old.key_type, new.key_type, (*path, "key"), added)
+        _check_inner(old.value_type, new.value_type, (*path, "value"), added)
+    elif old != new:
+        column = format_path(path)
+        raise SchemaError(
+            f"Column {column} is in the table already, as {old.type}, and can't be added as {new.type}.", column=column
+        )
+
+
+def _check_plain(latest: Snapshot, merged: Schema, added: Sequence[tuple[Path, Field]]) -> None:
+    """Reject new fields whose metadata switches a feature on: it would provide values that rows which stay lack."""
+    registry = latest.context.registry.everything
+
+    def needed(schema: DataType) -> set[str]:
+        text = _dump(type_to_json(schema))
+        return set(registry.collect("required_features", metadata=replace(latest.metadata, schema_string=text)))
+
+    without = merged
+    for path, _ in added:
+        without = Schema(_struct_of(_with_field(without, path, lambda f: Field(f.name, _plain(f.type), f.nullable))))
+    features = sorted(needed(merged) - needed(without))
+    if features:
+        names = ", ".join(format_path(path) for path, _ in added)
+        raise SchemaError(
+            f"A column among {names} has metadata of the feature {features[0]}, which rows that are there would not meet. "
+            "Add it without this metadata; a default can be set afterwards (set_default).",
+            feature=features[0],
+            column=names,
+        )
+
+
+def _plain(t: DataType) -> DataType:
+    """Return a type without the metadata of its fields."""
+    if isinstance(t, StructType):
+        return StructType(Field(f.name, _plain(f.type), f.nullable) for f in t.fields)
+    if isinstance(t, ArrayType):
+        return ArrayType(_plain(t.element_type), t.contains_null)
+    return MapType(_plain(t.key_type), _plain(t.value_type), t.value_contains_null) if isinstance(t, MapType) else t
+
+
+def rename_column(base: Snapshot, column: ColumnName, name: str, commit: CommitArguments) -> Snapshot:
+    """Give a column, or a field of a struct, another name; files stay as they are.
+
+    Parameters
+    ----------
+    name : str
+        The new name of the column itself, without the path to it.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If files contain columns by the names of the table.
+    SchemaError
+        If another column has the name, or something in the metadata uses the old one, such as a constraint.
+    """
+    latest = _latest(base)
+    path = _field_path(latest, column)
+    if not isinstance(name, str) or not name:
+        raise InvalidArgumentError(f"Found the new name {name!r} of column {format_path(path)}, expected text.")
+    if name == path[-1]:
+        return latest
+    _check_mapped(latest, "renamed")
+    renamed = (*path[:-1], name)
+
+    def change(fields: tuple[Field, ...]) -> list[Field]:
+        taken = next((f.name for f in fields if f.name.lower() == name.lower() and f.name != path[-1]), None)
+        if taken is not None:
+            raise SchemaError(
+                f"Column {format_path(path)} can't be renamed to {name!r}: there is a column {taken!r} beside it.",
+                column=format_path(path),
+            )
+        return [Field(name, f.type, f.nullable, f.metadata) if f.name == path[-1] else f for f in fields]
+
+    metadata = _with_schema(latest, _with_fields(latest.schema, path[:-1], change))
+    partitions = tuple(name if (c,) == path else c for c in metadata.partition_columns)
+    metadata = replace(metadata, partition_columns=partitions)
+    metadata = _with_statistics_columns(metadata, lambda p: (*renamed, *p[len(path) :]) if _is_under(p, path) else p)
+    said = {"oldColumnPath": format_path(path), "newColumnPath": format_path(renamed)}
+    return _commit(latest, "RENAME COLUMN", said, metadata, commit)
+
+
+def drop_columns(base: Snapshot, columns: ColumnName | Sequence[ColumnName], commit: CommitArguments) -> Snapshot:
+    """Drop columns, or fields of structs; files keep their values, which no later version returns.
+
+    Raises
+    ------
+    UnsupportedOperationError
+        If files contain columns by the names of the table: a later column of the name would return the old values.
+    SchemaError
+        If no other column would remain, or if something needs the column, such as the partitioning or a constraint.
+    """
+    latest = _latest(base)
+    names = [columns] if isinstance(columns, str) else list(columns)
+    if not names:
+        raise InvalidArgumentError("Found no column to drop, expected at least one name.")
+    paths = list(dict.fromkeys(_field_path(latest, name) for name in names))
+    _check_mapped(latest, "dropped")
+    schema: Schema = latest.schema
+    for path in paths:
+        if any(_is_under(path, other) for other in paths if other != path):
+            continue
+        schema = _with_fields(schema, path[:-1], lambda fields, path=path: _without(fields, path))  # type: ignore[misc]
+    if all(f.name in latest.state.partition_columns for f in schema.fields):
+        raise SchemaError(
+            "Every column would be dropped but those that partition the table; a table needs at least one other column.",
+            column=format_path(paths[0]),
+        )
+    metadata = _with_schema(latest, schema)
+    metadata = _with_statistics_columns(metadata, lambda p: None if any(_is_under(p, d) for d in paths) else p)
+    return _commit(latest, "DROP COLUMNS", {"columns": _dump([format_path(p) for p in paths])}, metadata, commit)
+
+
+def _without(fields: tuple[Field, ...], path: Path) -> list[Field]:
+    left = [f for f in fields if f.name != path[-1]]
+    if not left:
+        raise SchemaError(
+            f"Column {format_path(path)} is the only field that is left beside it and can't be dropped. Drop the whole "
+            "column that contains it.",
+            column=format_path(path),
+        )
+    return left
+
+
+def move_column(
+    base: Snapshot, column: ColumnName, commit: CommitArguments, *, first: bool = False, after: str | None = None
+) -> Snapshot:
+    """Move a column to the front of its struct, or behind another field of the same struct.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Unless exactly one of ``first`` and ``after`` is given.
+    ColumnNotFoundError
+        If ``after`` is no field of the same struct.
+    """
+    latest = _latest(base)
+    path = _field_path(latest, column)
+    if first == (after is not None):
+        raise InvalidArgumentError("Expected either first=True, or after= with the name of a column.")
+    behind = None if after is None else find(latest.schema, (*path[:-1], after))[0][-1]
+    if behind == path[-1]:
+        raise InvalidArgumentError(f"Column {format_path(path)} can't be moved behind itself.")
+
+    def change(fields: tuple[Field, ...]) -> list[Field]:
+        moved = next(f for f in fields if f.name == path[-1])
+        left = [f for f in fields if f.name != path[-1]]
+        at = 0 if behind is None else next(i for i, f in enumerate(left) if f.name == behind) + 1
+        return [*left[:at], moved, *left[at:]]
+
+    schema = _with_fields(latest.schema, path[:-1], change)
+    if schema == latest.schema:
+        return latest
+    said = _changed_column(path, find(schema, path)[1])
+    said["position"] = "FIRST" if behind is None else f"AFTER {behind}"
+    return _commit(latest, "CHANGE COLUMN", said, _with_schema(latest, schema), commit)
+
+
+def widen_type(base: Snapshot, column: ColumnName, data_type: DataType | str, commit: CommitArguments) -> Snapshot:
+    """Change the type of a column to one that contains all its values; files stay as they are.
+
+    Parameters
+    ----------
+    column : str or sequence of str
+        ``element``, ``key`` and ``value`` are the names of the parts of lists and maps.
+    data_type : DataType or str
+        A type, or its name, such as ``bigint`` or ``decimal(20,2)``.
+
+    Raises
+    ------
+    TypeChangeError
+        For a change that no feature of the table allows, or of a column that an expression of the metadata uses.
+    """
+    latest = _latest(base)
+    path, f = _found(latest, column)
+    new = parse_type_text(data_type) if isinstance(data_type, str) else data_type
+    if new == f.type:
+        return latest
+    schema = Schema(_struct_of(_with_type(latest.schema, path, lambda old: new)))
+    said = _changed_column(path, Field(f.name, new, f.nullable, f.metadata))
+    return _commit(latest, "CHANGE COLUMN", said, _with_schema(latest, schema), commit)
+
+
+def change_column_metadata(
+    base: Snapshot, column: ColumnName, values: Mapping[str, str | None], commit: CommitArguments
+) -> Snapshot:
+    """Set keys of a column's metadata, such as its ``comment``; None removes one.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a key that begins with ``delta.``: features set those.
+    """
+    latest = _latest(base)
+    path = _field_path(latest, column)
+    for key, value in values.items():
+        if key.lower().startswith("delta."):
+            raise InvalidArgumentError(
+                f"Found the key {key!r} for the metadata of column {format_path(path)}; keys that begin with 'delta.' are "
+                "set by table features. Use their operations.",
+                column=format_path(path),
+                key=key,
+            )
+        if value is not None and not isinstance(value, str):
+            raise InvalidArgumentError(
+                f"Found {key}={value!r} for the metadata of column {format_path(path)}, expected text or None.",
+                column=format_path(path),
+                key=key,
+            )
+
+    def change(f: Field) -> Field:
+        merged = {**f.metadata, **values}
+        return Field(f.name, f.type, f.nullable, {k: v for k, v in merged.items() if v is not None})
+
+    return _change_field(latest, path, change, commit)
+
+
+def drop_not_null(base: Snapshot, column: ColumnName, commit: CommitArguments) -> Snapshot:
+    """Let a column be null."""
+    latest = _latest(base)
+    path = _field_path(latest, column)
+    return _change_field(latest, path, lambda f: Field(f.name, f.type, True, f.metadata), commit)
+
+
+def set_not_null(base: Snapshot, column: ColumnName, commit: CommitArguments) -> Snapshot:
+    """Make a column NOT NULL, once every row was checked to have a value in it.
+
+    Raises
+    ------
+    ConstraintViolationError
+        If a row has none; the table stays as it was.
+    UnsupportedOperationError
+        For a field within a list or map, whose rows can't be checked.
+    ConcurrentAppendError
+        If rows were added meanwhile, which were not checked.
+
+    Notes
+    -----
+    Reads every file that may have a null in the column.
+    """
+    latest = _latest(base)
+    path, f = _found(latest, column)
+    if not f.nullable:
+        return latest
+    for n in range(1, len(path)):
+        if not isinstance(find(latest.schema, path[:n])[1].type, StructType):
+            raise UnsupportedOperationError(
+                f"Column {format_path(path)} is within a list or map and can't become NOT NULL: its rows can't be checked.",
+                column=format_path(path),
+            )
+    _check_no_null(latest, path)
+    made = Field(f.name, f.type, False, f.metadata)
+    metadata = _with_schema(latest, Schema(_struct_of(_with_field(latest.schema, path, lambda _: made))))
+    return _commit(latest, "CHANGE COLUMN", _changed_column(path, made), metadata, commit, without_nulls=(path,))
+
+
+def _check_no_null(latest: Snapshot, path: Path) -> None:
+    missing: Expression = Call("isnull", (Column(path),))
+    if len(path) > 1:
+        # a field of a struct that is null itself has no value to check
+        missing = all_of([negate(Call("isnull", (Column(path[:-1]),))), missing]) or missing
+    count = latest.scan(columns=[], predicate=missing).count()
+    if count:
+        column = format_path(path)
+        raise ConstraintViolationError(
+            f"{count} row{'s' * (count > 1)} of the table {'have' if count > 1 else 'has'} no value in column {column}, which "
+            "can't become NOT NULL. Fill or delete them first; the table stays as it was.",
+            name=f"{column} IS NOT NULL",
+            column=column,
+            count=count,
+        )
+
+
+def _change_field(latest: Snapshot, path: Path, change: Callable[[Field], Field], commit: CommitArguments) -> Snapshot:
+    schema = Schema(_struct_of(_with_field(latest.schema, path, change)))
+    if schema == latest.schema:
+        return latest
+    said = _changed_column(path, find(schema, path)[1])
+    return _commit(latest, "CHANGE COLUMN", said, _with_schema(latest, schema), commit)
+
+
+# --- the table -----------------------------------------------------------------------------
+
+
+def set_properties(
+    base: Snapshot, properties: Mapping[str, Any], commit: CommitArguments, *, known_only: bool = True
+) -> Snapshot:
+    """Set table properties, and add the features that they need.
+
+    Parameters
+    ----------
+    properties : Mapping
+        ``delta.feature.X`` = ``supported`` adds the feature X.
+    known_only : bool
+        Whether a name that begins with ``delta.`` and that nothing here knows is rejected.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a value that a property can't have, an unknown name, and a property that its feature sets itself.
+    """
+    latest = _latest(base)
+    plugins = latest.context.registry.everything
+    declared = declared_properties(plugins)
+    texts = normalize_properties(property_texts(properties), declared)
+    if not texts:
+        raise InvalidArgumentError("Found no table property to set, expected at least one.")
+    for name in texts if known_only else ():
+        if not _is_known(name, [*declared, *PROPERTIES], plugins.features.values()):
+            raise InvalidArgumentError(
+                f"Table property {name!r} is not known.{did_you_mean(name, [*declared, *PROPERTIES])} Pass "
+                "raise_if_not_exists=False to set it nevertheless.",
+                property=name,
+            )
+    metadata = replace(latest.metadata, configuration={**latest.metadata.configuration, **texts})
+    if metadata == latest.metadata:
+        return latest
+    return _commit(latest, "SET TBLPROPERTIES", {"properties": _dump(texts)}, metadata, commit)
+
+
+def _is_known(name: str, known: Collection[str], features: Iterable[Any]) -> bool:
+    """Whether a property is a user's own, a known one, or one of a family that the protocol or a feature names by prefix."""
+    if not name.lower().startswith("delta."):
+        return True
+    families = [n.partition("<")[0] for f in features for n in f.properties if "<" in n]
+    families += ["delta.feature.", "delta.minReaderVersion", "delta.minWriterVersion"]
+    return name in known or any(name.lower().startswith(prefix.lower()) for prefix in families)
+
+
+def unset_properties(
+    base: Snapshot, names: Sequence[str], commit: CommitArguments, *, if_exists: bool = False
+) -> Snapshot:
+    """Remove table properties.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a property that the table does not have, unless ``if_exists``, and for one that its feature keeps.
+    """
+    latest = _latest(base)
+    wanted = [names] if isinstance(names, str) else list(names)
+    have = latest.metadata.configuration
+    spelled = {n.lower(): n for n in have if n.lower().startswith("delta.")}
+    found = [n if n in have else spelled.get(n.lower(), n) for n in wanted]
+    keepers = reserved_properties(latest.context.registry.everything)
+    for name in found:
+        if name not in have and not if_exists:
+            raise InvalidArgumentError(
+                f"The table has no property {name!r}.{did_you_mean(name, have)} It has: {', '.join(sorted(have)) or 'none'}.",
+                property=name,
+            )
+        if name in have and name in keepers:
+            raise InvalidArgumentError(
+                f"Table property {name} is kept by the feature {keepers[name]} and can't be removed.",
+                property=name,
+                feature=keepers[name],
+            )
+    left = {k: v for k, v in have.items() if k not in found}
+    if left == have:
+        return latest
+    said = {"properties": _dump(found), "ifExists": str(if_exists).lower()}
+    return _commit(latest, "UNSET TBLPROPERTIES", said, replace(latest.metadata, configuration=left), commit)
+
+
+def set_table_texts(base: Snapshot, texts: Mapping[str, str | None], commit: CommitArguments) -> Snapshot:
+    """Set the ``name`` or the ``description`` of the table; None removes it.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a value that is no text.
+    """
+    latest = _latest(base)
+    metadata = replace(latest.metadata, **texts)
+    if metadata == latest.metadata:
+        return latest
+    return _commit(latest, "UPDATE TABLE METADATA", {"metadata_update": _dump(dict(texts))}, metadata, commit)
+
+
+def add_features(
+    base: Snapshot, names: Sequence[str], commit: CommitArguments, *, allow_higher_versions: bool = True
+) -> Snapshot:
+    """Add table features, with those that they need; the features that old protocol versions implied are listed too.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+        For a feature that no installed plugin provides.
+    InvalidArgumentError
+        If the protocol's versions would rise and ``allow_higher_versions`` is not set.
+    """
+    latest = _latest(base)
+    before = latest.protocol
+    protocol = upgrade_protocol(before, names, latest.context.registry)
+    if protocol == before:
+        return latest
+    rises = (
+        protocol.min_reader_version > before.min_reader_version
+        or protocol.min_writer_version > before.min_writer_version
+    )
+    if rises and not allow_higher_versions:
+        raise InvalidArgumentError(
+            f"The table has reader version {before.min_reader_version} and writer version {before.min_writer_version}; "
+            f"{', '.join(names)} would raise them to {protocol.min_reader_version} and {protocol.min_writer_version}, which "
+            "older programs can't read or write. Pass allow_protocol_versions_increase=True to raise them.",
+            min_reader_version=protocol.min_reader_version,
+            min_writer_version=protocol.min_writer_version,
+        )
+    shown: dict[str, Any] = {
+        "minReaderVersion": protocol.min_reader_version,
+        "minWriterVersion": protocol.min_writer_version,
+    }
+    if protocol.reader_features is not None:
+        shown["readerFeatures"] = list(protocol.reader_features)
+    if protocol.writer_features is not None:
+        shown["writerFeatures"] = list(protocol.writer_features)
+    said = {"newProtocol": _dump(shown)}
+    return _commit(latest, "UPGRADE PROTOCOL", said, latest.metadata, commit, features=names)
+
+
+# --- the commit ----------------------------------------------------------------------------
+
+
+def _latest(base: Snapshot) -> Snapshot:
+    latest = base.update()
+    base.check_id_of(latest)
+    return latest
+
+
+def _commit(
+    latest: Snapshot,
+    operation: str,
+    parameters: Mapping[str, str],
+    metadata: Metadata,
+    commit: CommitArguments,
+    *,
+    features: Iterable[str] = (),
+    without_nulls: Collection[Path] = (),
+) -> Snapshot:
+    isolation = IsolationLevel.SERIALIZABLE if without_nulls else None
+    transaction = Transaction(latest.context, latest, operation, parameters, isolation=isolation)
+    transaction.set_metadata(metadata, features, without_nulls=without_nulls)
+    if without_nulls:
+        transaction.read(None)
+    return transaction.commit(**commit).snapshot
+
+
+def _check_mapped(latest: Snapshot, what: str) -> None:
+    """Reject a change of names if files contain columns by the names of the table."""
+    if latest.state.column_map == ColumnMap.identity(latest.schema):
+        remedy = latest.context.registry.remedies("column_names").removeprefix(", or ")
+        advice = f" First {remedy}." if remedy else ""
+        raise UnsupportedOperationError(
+            f"Columns of the table can't be {what}: its files contain them by the same names.{advice}"
+        )
+
+
+def _with_schema(latest: Snapshot, schema: Schema) -> Metadata:
+    return replace(latest.metadata, schema_string=schema.to_json())
+
+
+def _with_statistics_columns(metadata: Metadata, change: Callable[[Path], Path | None]) -> Metadata:
+    """Return metadata whose list of columns with statistics follows a change of names; None drops a column."""
+    text = metadata.configuration.get(_STATISTICS_COLUMNS)
+    if text is None:
+        return metadata
+    old = list(parse_columns(text))
+    new = [p for p in map(change, old) if p is not None]
+    if new == old:
+        return metadata
+    listed = ",".join(".".join(_quoted(part) for part in p) for p in new)
+    return replace(metadata, configuration={**metadata.configuration, _STATISTICS_COLUMNS: listed})
+
+
+def _quoted(name: str) -> str:
+    return name if name.replace("_", "a").isalnum() else f"`{name.replace('`', '``')}`"
+
+
+def _is_under(path: Path, other: Path) -> bool:
+    """Whether a path is another one or a part of it; case does not count."""
+    return [p.lower() for p in path[: len(other)]] == [p.lower() for p in other]
+
+
+# --- paths and types -----------------------------------------------------------------------
+
+
+def _found(latest: Snapshot, column: ColumnName) -> tuple[Path, Field]:
+    """Find a column by its name or path; a name with dots is that of a whole column if there is one."""
+    if not isinstance(column, str):
+        return find(latest.schema, tuple(column))
+    whole = latest.schema.get(column)
+    if whole is not None:
+        return (whole.name,), whole
+    try:
+        (path,) = parse_columns(column)
+    except ValueError as e:
+        raise InvalidArgumentError(f"Found the column {column!r}, expected one column's name.") from e
+    return find(latest.schema, path)
+
+
+def _field_path(latest: Snapshot, column: ColumnName) -> Path:
+    """Return the path of a column or of a struct's field; parts of lists and maps have no names of their own."""
+    path = _found(latest, column)[0]
+    parent: DataType = latest.schema if len(path) == 1 else find(latest.schema, path[:-1])[1].type
+    if not isinstance(parent, StructType):
+        raise InvalidArgumentError(
+            f"Column {format_path(path)} is a part of a list or map; expected a column or a field of a struct.",
+            column=format_path(path),
+        )
+    return path
+
+
+def _with_type(t: DataType, path: Path, change: Callable[[DataType], DataType]) -> DataType:
+    """Return a type with the part at a path changed."""
+    if not path:
+        return change(t)
+    first, rest = path[0], path[1:]
+    if isinstance(t, StructType):
+        return StructType(
+            Field(f.name, _with_type(f.type, rest, change), f.nullable, f.metadata) if f.name == first else f
+            for f in t.fields
+        )
+    if isinstance(t, ArrayType):
+        return ArrayType(_with_type(t.element_type, rest, change), t.contains_null)
+    assert isinstance(t, MapType)
+    key, value = t.key_type, t.value_type
+    if first == "key":
+        key = _with_type(key, rest, change)
+    else:
+        value = _with_type(value, rest, change)
+    return MapType(key, value, t.value_contains_null)
+
+
+def _with_fields(schema: Schema, path: Path, change: Callable[[tuple[Field, ...]], list[Field]]) -> Schema:
+    """Return a schema with other fields in the struct at a path; the empty path is the schema."""
+    return Schema(_struct_of(_with_type(schema, path, lambda t: StructType(change(_struct_of(t))))))
+
+
+def _with_field(t: DataType, path: Path, change: Callable[[Field], Field]) -> DataType:
+    return _with_type(t, path[:-1], lambda s: StructType(change(f) if f.name == path[-1] else f for f in _struct_of(s)))
+
+
+def _struct_of(t: DataType) -> tuple[Field, ...]:
+    assert isinstance(t, StructType)
+    return t.fields
+
+
+# --- what history shows --------------------------------------------------------------------
+
+
+def _changed_column(path: Path, f: Field) -> dict[str, str]:
+    return {"column": _dump(_shown(path, f))}
+
+
+def _shown(path: Path, f: Field) -> dict[str, Any]:
+    return {"name": format_path(path), "type": f.type.type, "nullable": f.nullable, "metadata": dict(f.metadata)}
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
