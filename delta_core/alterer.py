@@ -118,8 +118,16 @@ class TableAlterer:
 
         Parameters
         ----------
+        column : str or sequence of str
+            The column.
         data_type : DataType or str
             A type, or its name, such as ``bigint`` or ``struct<a: int>``.
+        comment : str, optional
+            What the column contains.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
 
         Raises
         ------
@@ -165,6 +173,10 @@ class TableAlterer:
         ----------
         column : str or sequence
             One name, or several columns, each as its name or as its path.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
 
         Raises
         ------
@@ -205,6 +217,10 @@ class TableAlterer:
             ``element``, ``key`` and ``value`` name the parts of lists and maps: ``items.element``.
         data_type : DataType or str
             A type, or its name, such as ``bigint``.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
 
         Raises
         ------
@@ -285,8 +301,14 @@ class TableAlterer:
 
         Parameters
         ----------
+        column : str or sequence of str
+            The column.
         expression : str
             Spark SQL without columns; text is in quotes: ``"'new'"``.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
         """
         self._run("set_default", commit_properties, post_commithook_properties, column, expression)
 
@@ -366,6 +388,10 @@ class TableAlterer:
             Names of the protocol, such as ``TableFeatures`` has them.
         allow_protocol_versions_increase : bool
             Whether the reader or writer version may rise, which locks out older programs.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         names = [feature] if isinstance(feature, str) else list(feature)
@@ -387,8 +413,14 @@ class TableAlterer:
 
         Parameters
         ----------
+        properties : dict of str to str
+            ``delta.feature.X`` = ``supported`` adds the feature X.
         raise_if_not_exists : bool
             Whether a name that begins with ``delta.`` and is not known is rejected; other names are your own.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         self.table.adopt(
@@ -407,8 +439,14 @@ class TableAlterer:
 
         Parameters
         ----------
+        names : str or sequence of str
+            Their names; the case of those that begin with ``delta.`` does not count.
         raise_if_not_exists : bool
             Whether a property that the table does not have is an error.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
         """
         commit = commit_arguments(commit_properties, post_commithook_properties)
         wanted = [names] if isinstance(names, str) else names

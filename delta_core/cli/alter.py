@@ -85,8 +85,6 @@ def drop_column(columns: tuple[str, ...]) -> Change:
 @click.option("--after", metavar="NAME", help="Move it behind this column.")
 def move_column(column: str, first: bool, after: str | None) -> Change:
     """Move a column among those beside it."""
-    if first == (after is not None):
-        raise click.UsageError("Pass either --first or --after.")
     return lambda alterer: alterer.move_column(column, first=first, after=after)
 
 

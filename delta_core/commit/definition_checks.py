@@ -132,6 +132,10 @@ def check_required(previous: TableState, table: TableState, without_nulls: Colle
 
     Parameters
     ----------
+    previous : TableState
+        The table before the change.
+    table : TableState
+        The table.
     without_nulls : collection of Path
         Parts of the new schema whose rows were checked to have a value.
 

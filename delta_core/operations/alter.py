@@ -65,8 +65,12 @@ def add_columns(base: Snapshot, fields: Field | Sequence[Field], commit: CommitA
 
     Parameters
     ----------
+    base : Snapshot
+        The table; a newer version is looked for.
     fields : Field or sequence of Field
         A struct that the table has gets the fields that it lacks.
+    commit : Mapping
+        Arguments of `Transaction.commit`.
 
     Raises
     ------
@@ -100,14 +104,29 @@ def add_column(
     *,
     metadata: Mapping[str, str] | None = None,
 ) -> Snapshot:
-    """Add one column, or a field of a struct; raises as `add_columns`, and ColumnNotFoundError for the struct.
+    """Add one column, or a field of a struct.
 
     Parameters
     ----------
+    base : Snapshot
+        The table; a newer version is looked for.
     column : str or sequence of str
         A name with dots is the path to a new field of a struct.
     data_type : DataType or str
         A type, or its name, such as ``bigint`` or ``struct<a: int>``.
+    commit : Mapping
+        Arguments of `Transaction.commit`.
+    metadata : Mapping of str to str, optional
+        Metadata of the new column, such as its ``comment``.
+
+    Raises
+    ------
+    SchemaError
+        If the table has a column of this name, and as `add_columns`.
+    InvalidArgumentError
+        For a path that leads into a column that is no struct.
+    ColumnNotFoundError
+        If the table has no such struct.
     """
     latest = _latest(base)
     try:
@@ -219,8 +238,14 @@ def rename_column(base: Snapshot, column: ColumnName, name: str, commit: CommitA
 
     Parameters
     ----------
+    base : Snapshot
+        The table; a newer version is looked for.
+    column : str or sequence of str
+        The column.
     name : str
         The new name of the column itself, without the path to it.
+    commit : Mapping
+        Arguments of `Transaction.commit`.
 
     Raises
     ------
@@ -228,6 +253,8 @@ def rename_column(base: Snapshot, column: ColumnName, name: str, commit: CommitA
         If files contain columns by the names of the table.
     SchemaError
         If another column has the name, or something in the metadata uses the old one, such as a constraint.
+    InvalidArgumentError
+        For a new name that is no text, or a part of a list or map.
     """
     latest = _latest(base)
     path = _field_path(latest, column)
@@ -264,6 +291,8 @@ def drop_columns(base: Snapshot, columns: ColumnName | Sequence[ColumnName], com
         If files contain columns by the names of the table: a later column of the name would return the old values.
     SchemaError
         If no other column would remain, or if something needs the column, such as the partitioning or a constraint.
+    InvalidArgumentError
+        If no column is named, and for a part of a list or map.
     """
     latest = _latest(base)
     names = [columns] if isinstance(columns, str) else list(columns)
@@ -336,10 +365,14 @@ def widen_type(base: Snapshot, column: ColumnName, data_type: DataType | str, co
 
     Parameters
     ----------
+    base : Snapshot
+        The table; a newer version is looked for.
     column : str or sequence of str
         ``element``, ``key`` and ``value`` are the names of the parts of lists and maps.
     data_type : DataType or str
         A type, or its name, such as ``bigint`` or ``decimal(20,2)``.
+    commit : Mapping
+        Arguments of `Transaction.commit`.
 
     Raises
     ------
@@ -464,8 +497,12 @@ def set_properties(
 
     Parameters
     ----------
+    base : Snapshot
+        The table; a newer version is looked for.
     properties : Mapping
         ``delta.feature.X`` = ``supported`` adds the feature X.
+    commit : Mapping
+        Arguments of `Transaction.commit`.
     known_only : bool
         Whether a name that begins with ``delta.`` and that nothing here knows is rejected.
 

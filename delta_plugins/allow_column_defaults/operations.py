@@ -19,6 +19,7 @@ def set_default(source: Any, column: str, expression: str, **commit: Any) -> int
     Parameters
     ----------
     source : Snapshot, or anything with ``snapshot()``
+        The table.
     column : str
         A column of the table; parts of columns can't have defaults.
     expression : str
@@ -44,6 +45,9 @@ def drop_default(source: Any, column: str, **commit: Any) -> int:
     Parameters
     ----------
     source : Snapshot, or anything with ``snapshot()``
+        The table.
+    column : str or sequence of str
+        The column.
     **commit
         Arguments of `Transaction.commit`.
 

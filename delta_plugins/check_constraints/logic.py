@@ -76,6 +76,10 @@ def check_unused(table: TableState, paths: Iterable[Path], kind: type[SchemaErro
 
     Parameters
     ----------
+    table : TableState
+        The table.
+    paths : iterable of Path
+        The columns, or parts of columns, that change.
     kind : type
         The class of the error.
     change : str

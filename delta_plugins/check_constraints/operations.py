@@ -74,6 +74,7 @@ def drop_constraint(source: Any, name: str, raise_if_not_exists: bool = True, **
     Parameters
     ----------
     source : Snapshot, or anything with ``snapshot()``
+        The table.
     name : str
         Its name; case does not count.
     raise_if_not_exists : bool

@@ -131,10 +131,14 @@ def check(table: TableState) -> None:
 
 
 def check_unused(table: TableState, paths: Iterable[Path], kind: type[SchemaError], change: str) -> None:
-    """Reject a change of a column that a generated one is computed from: rows that stay hold what it was.
+    """Reject a change of a column that a generated one is computed from: rows that stay hold what it returned.
 
     Parameters
     ----------
+    table : TableState
+        The table.
+    paths : iterable of Path
+        The columns, or parts of columns, that change.
     kind : type
         The class of the error.
     change : str

@@ -69,7 +69,7 @@ def test_every_subcommand_is_tried_and_documented(run: Any) -> None:
     [
         (["rename-column", "nope", "x"], 1, "nope"),
         (["add-column", "x", "nope"], 2, "Found the type 'nope'"),
-        (["move-column", "id"], 2, "--first"),
+        (["move-column", "id"], 2, "first=True"),
         (["set-property", "delta.apendOnly=true"], 2, "Did you mean 'delta.appendOnly'"),
         (["add-constraint", "c", "id > 1"], 1, "breaks the CHECK constraint"),
     ],
