@@ -39,7 +39,7 @@ def parse_type_text(text: str) -> DataType:
     parser = _Parser(text)
     found = parser.type()
     if parser.part:
-        raise parser.error()
+        raise parser._not_a_type()
     return found
 
 
@@ -57,11 +57,11 @@ class _Parser:
         while at < len(text):
             match = _PART.match(text, at)
             if match is None:
-                raise self.error()
+                raise self._not_a_type()
             yield match[1]
             at = match.end()
 
-    def error(self) -> InvalidArgumentError:
+    def _not_a_type(self) -> InvalidArgumentError:
         return InvalidArgumentError(
             f"Found the type {self.text!r}; expected one such as bigint, decimal(10,2), array<string>, map<string, int> or "
             "struct<a: int, b: date>.",
@@ -71,13 +71,13 @@ class _Parser:
     def _next(self) -> str:
         part = self.part
         if not part:
-            raise self.error()
+            raise self._not_a_type()
         self.part = next(self._parts, "")
         return part
 
     def _expect(self, part: str) -> None:
         if self._next() != part:
-            raise self.error()
+            raise self._not_a_type()
 
     def type(self) -> DataType:
         name = self._next().lower()
@@ -91,14 +91,14 @@ class _Parser:
             return found
         known = _NAMES.get(name, name)
         if known not in KNOWN_TYPES:
-            raise self.error()
+            raise self._not_a_type()
         return PrimitiveType(known)
 
     def _nested(self, name: str) -> DataType:
         self._expect("<")
         self._depth += 1
         if self._depth > MOST_PARQUET_LEVELS:
-            raise self.error()
+            raise self._not_a_type()
         made: DataType
         if name == "array":
             made = ArrayType(self.type())
@@ -113,7 +113,7 @@ class _Parser:
                 fields.append(self._field())
             made = StructType(fields)
         else:
-            raise self.error()
+            raise self._not_a_type()
         self._expect(">")
         self._depth -= 1
         return made
@@ -121,7 +121,7 @@ class _Parser:
     def _field(self) -> Field:
         name = self._next()
         if name in "<>,:":
-            raise self.error()
+            raise self._not_a_type()
         if self.part == ":":
             self._next()
         return Field(name[1:-1].replace("``", "`") if name.startswith("`") else name, self.type())

@@ -172,7 +172,6 @@ def _moving(folder: Path) -> dict[str, Any]:
 def _check_moving(names: dict[str, Any]) -> None:
     assert names["DeltaTable"] is DeltaTable
     assert names["table"].to_pyarrow_table().num_rows == 1, "restored"
-    assert DeltaTable(names["uri"]).metadata().configuration == {"delta.appendOnly": "true"}
 
 
 def _plugins(folder: Path) -> dict[str, Any]:
@@ -201,6 +200,18 @@ def _check_row_changes(names: dict[str, Any]) -> None:
     assert rows == [{"id": 7, "amount": 100.0, "day": DAY + timedelta(1)}, {"id": 9, "amount": 40.0, "day": None}]
 
 
+def _administration(folder: Path) -> dict[str, Any]:
+    rows = pa.table({"day": [DAY], "amount": [1.5], "address": [{"street": "a"}]})
+    write_deltalake(folder / "sales", rows)
+    return {}
+
+
+def _check_administration(names: dict[str, Any]) -> None:
+    found = names["table"].schema()
+    assert found.names == ["sale day", "amount", "address"]
+    assert found.get("address").type.names == ["street", "city"]
+
+
 def _stores(folder: Path) -> dict[str, Any]:
     return {"write_deltalake": write_deltalake, "rows": _events()}
 
@@ -218,6 +229,7 @@ def _check_optimize(names: dict[str, Any]) -> None:
 
 PYTHON: dict[tuple[str, str], tuple[Callable[[Path], dict[str, Any]], Callable[[dict[str, Any]], None]]] = {
     ("README.md", "python"): (_readme, _check_readme),
+    ("docs/administration.md", "python"): (_administration, _check_administration),
     ("docs/api.md", "python"): (_api, _check_api),
     ("docs/expressions.md", "python"): (_expressions, lambda names: None),
     ("docs/moving-from-deltalake.md", "python"): (_moving, _check_moving),
@@ -280,7 +292,16 @@ def _shell_cli(folder: Path) -> Callable[[str], str]:
     return replaced
 
 
-SHELL: dict[str, Callable[[Path], Callable[[str], str]]] = {"README.md": _shell_readme, "docs/cli.md": _shell_cli}
+def _shell_administration(folder: Path) -> Callable[[str], str]:
+    write_deltalake(folder / "sales", pa.table({"id": [1]}))
+    return str
+
+
+SHELL: dict[str, Callable[[Path], Callable[[str], str]]] = {
+    "README.md": _shell_readme,
+    "docs/administration.md": _shell_administration,
+    "docs/cli.md": _shell_cli,
+}
 
 
 @pytest.mark.parametrize("page", SHELL)
