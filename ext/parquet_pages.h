@@ -113,63 +113,131 @@ inline void copy_blocks(uint8_t *out, const uint8_t *in, size_t n) {
 
 // --- Snappy (format_description.txt of google/snappy) ---
 
+// What a tag byte specifies: bits 0 to 6 how many bytes to write (0: more bytes follow that specify it, or it is a copy
+// from far away), bits 8 to 10 the high bits of a short copy's distance.
+struct SnappyTags {
+    uint16_t of[256];
+    constexpr SnappyTags() : of() {
+        for (int tag = 0; tag < 256; tag++) {
+            const int kind = tag & 3, size = (tag >> 2) + 1;
+            of[tag] = static_cast<uint16_t>(kind == 0   ? (size <= 60 ? size : 0)
+                                            : kind == 1 ? (((tag >> 2) & 7) + 4) | (tag >> 5) << 8
+                                            : kind == 2 ? size
+                                                        : 0);
+        }
+    }
+};
+inline constexpr SnappyTags SNAPPY_TAGS{};
+
+// Write bytes that repeat those `distance` before; up to 16 bytes behind the last are touched.
+inline void copy_overlapping(uint8_t *o, size_t distance, size_t count) {
+    const uint8_t *from = o - distance;
+    uint8_t *const next = o + count;
+    if (distance >= 16) {
+        for (size_t i = 0; i < count; i += 16) std::memcpy(o + i, from + i, 16);
+        return;
+    }
+    // a pattern shorter than a block: each copy doubles what may be copied at once
+    for (; distance < 8 && o < next; o += distance, distance *= 2) copy_8(o, from);
+    for (; o < next; o += 8, from += 8) copy_8(o, from);
+}
+
+// Bytes that one step of `repeat_8` may read or write, at most; after how many written ones it is tried again, and how many
+// it has to write to be tried again at once.
+constexpr int64_t MOST_STEP = 16, LOOK_AGAIN = 1024, WORTH_IT = 64;
+
+// Set a number to a value that it nearly always has already: what depends on it needn't wait until the value is loaded.
+inline void expect(unsigned &guess, unsigned value) {
+    if (guess != value) {
+        guess = value;
+        asm volatile("" : "+r"(guess));  // or the compiler would leave out the branch
+    }
+}
+
+inline uint64_t rotate_right(uint64_t value, unsigned bits) { return value >> (bits & 63) | value << (-bits & 63); }
+
+// Decompress literals and copies in turn while each has up to 8 bytes and each copy repeats the bytes 8 before: columns of
+// numbers that resemble their neighbours. Those 8 bytes are in a register: what was just written in parts can't be loaded
+// until it has left the processor's store buffer. `o` is behind at least 8 bytes.
+inline void repeat_8(const uint8_t *&in, const uint8_t *end, uint8_t *&o, const uint8_t *stop) {
+    uint64_t last = load<uint64_t>(o - 8);
+    unsigned kind = 0, repeated = 0, count = 0;
+    for (bool at_copy = *in & 3; end - in >= MOST_STEP && stop - o >= MOST_STEP; at_copy = true) {
+        if (at_copy) {
+            const uint32_t copy = load<uint32_t>(in);
+            expect(kind, copy & 3);
+            expect(repeated, SNAPPY_TAGS.of[copy & 0xff] & 127);
+            // the distance's high bits of a short copy are those of its tag
+            const bool is_8 = kind == 1 ? (copy & 0xffe0) == 0x0800 : kind == 2 && (copy >> 8 & 0xffff) == 8;
+            if (!is_8 || repeated > 8) return;
+            in += 1 + kind;
+            std::memcpy(o, &last, 8);
+            o += repeated;
+            last = rotate_right(last, 8 * repeated);
+        }
+        const unsigned tag = *in;
+        if (tag & 3 || tag >= 8 << 2) return;
+        expect(count, (tag >> 2) + 1);
+        const uint64_t literal = load<uint64_t>(in + 1);
+        in += 1 + count;
+        std::memcpy(o, &literal, 8);
+        o += count;
+        last = count == 8 ? literal : last >> 8 * count | literal << (64 - 8 * count);
+    }
+}
+
 inline bool snappy_decompress(const uint8_t *in, size_t n, uint8_t *const out, size_t size) {
     const uint8_t *const end = in + n;
     uint64_t length;
     if (!read_varint(in, end, length) || length != size) return false;
-    uint8_t *o = out, *const stop = out + size;
+    uint8_t *o = out, *const stop = out + size, *looked = out;
     while (in < end) {
+        if (o >= looked) {
+            const uint8_t *const before = o;
+            if (o - out >= 8) repeat_8(in, end, o, stop);
+            looked = o + (o - before >= WORTH_IT ? 1 : LOOK_AGAIN);
+            if (in >= end) break;
+        }
         const uint8_t tag = *in++;
-        size_t count;
-        uint32_t distance;
-        switch (tag & 3) {
-            case 0: {
-                count = (tag >> 2) + 1;
-                if (count > 60) {
-                    const size_t extra = count - 60;
-                    if (static_cast<size_t>(end - in) < extra) return false;
-                    count = (static_cast<size_t>(load<uint32_t>(in)) & (0xffffffffu >> (32 - 8 * extra))) + 1;
-                    in += extra;
+        const unsigned kind = tag & 3, entry = SNAPPY_TAGS.of[tag];
+        size_t count = entry & 127;
+        if (count) {
+            // literals and copies take the same way: which of them follows is what a processor can't predict
+            const size_t distance = (load<uint32_t>(in) & ((1u << 8 * kind) - 1)) | (entry & 0x700);
+            const size_t taken = kind ? kind : count;
+            if (static_cast<size_t>(end - in) < taken || static_cast<size_t>(stop - o) < count) return false;
+            const uint8_t *const from = kind ? o - distance : in;
+            in += taken;
+            if (kind && (distance < count || distance > static_cast<size_t>(o - out))) {
+                if (distance == 0 || distance > static_cast<size_t>(o - out)) return false;
+                copy_overlapping(o, distance, count);
+            } else {
+                std::memcpy(o, from, 16);
+                if (count > 16) {
+                    std::memcpy(o + 16, from + 16, 16);
+                    if (count > 32) std::memcpy(o + 32, from + 32, 32);
                 }
-                if (static_cast<size_t>(end - in) < count || static_cast<size_t>(stop - o) < count) return false;
-                if (count <= 16) {
-                    std::memcpy(o, in, 16);
-                } else {
-                    copy_blocks(o, in, count);
-                }
-                o += count;
-                in += count;
-                continue;
             }
-            case 1:
-                if (in >= end) return false;
-                count = ((tag >> 2) & 7) + 4;
-                distance = (static_cast<uint32_t>(tag >> 5) << 8) | *in++;
-                break;
-            case 2:
-                if (end - in < 2) return false;
-                count = (tag >> 2) + 1;
-                distance = load<uint16_t>(in);
-                in += 2;
-                break;
-            default:
-                if (end - in < 4) return false;
-                count = (tag >> 2) + 1;
-                distance = load<uint32_t>(in);
-                in += 4;
+            o += count;
+            continue;
         }
-        if (distance == 0 || distance > static_cast<size_t>(o - out) || static_cast<size_t>(stop - o) < count) return false;
-        const uint8_t *from = o - distance;
-        uint8_t *const next = o + count;
-        if (distance >= 16) {
-            std::memcpy(o, from, 16);
-            for (size_t i = 16; i < count; i += 16) std::memcpy(o + i, from + i, 16);
+        if (kind == 0) {
+            const size_t extra = (tag >> 2) - 59;
+            if (static_cast<size_t>(end - in) < extra) return false;
+            count = (static_cast<size_t>(load<uint32_t>(in)) & (0xffffffffu >> (32 - 8 * extra))) + 1;
+            in += extra;
+            if (static_cast<size_t>(end - in) < count || static_cast<size_t>(stop - o) < count) return false;
+            copy_blocks(o, in, count);
+            in += count;
         } else {
-            // a pattern shorter than a block: each copy doubles what may be copied at once
-            for (; distance < 8 && o < next; o += distance, distance *= 2) copy_8(o, from);
-            for (; o < next; o += 8, from += 8) copy_8(o, from);
+            if (end - in < 4) return false;
+            count = (tag >> 2) + 1;
+            const size_t distance = load<uint32_t>(in);
+            in += 4;
+            if (distance == 0 || distance > static_cast<size_t>(o - out) || static_cast<size_t>(stop - o) < count) return false;
+            copy_overlapping(o, distance, count);
         }
-        o = next;
+        o += count;
     }
     return o == stop;
 }

@@ -275,6 +275,39 @@ def test_snappy_returns_what_was_compressed(parts: list[tuple[bytes, int]]) -> N
     assert decompress_snappy(packed[:-1], len(plain)) is None or not plain
 
 
+@given(
+    start=st.integers(-(2**40), 2**40),
+    steps=st.lists(st.sampled_from((0, 1, 2, 255, 256, 2**20, 2**40, -1)), min_size=1, max_size=12),
+    count=st.integers(0, 2000),
+    width=st.sampled_from((4, 8, 16)),
+    cut=st.integers(0, 40),
+)
+def test_snappy_returns_numbers_that_resemble_their_neighbours(
+    start: int, steps: list[int], count: int, width: int, cut: int
+) -> None:
+    numbers = np.cumsum(np.resize(np.array([start, *steps], np.int64), count))
+    plain = np.repeat(numbers, width // 8 or 1).astype(np.int32 if width == 4 else np.int64).tobytes()
+    packed = pa.Codec("snappy").compress(plain, asbytes=True)
+    assert decompress_snappy(packed, len(plain)) == plain
+    # an end in the middle of a run of numbers
+    kept = max(0, len(packed) - cut)
+    assert decompress_snappy(packed[:kept], len(plain)) == (plain if cut == 0 else None) or not plain
+
+
+@given(data=st.data(), count=st.integers(20, 300))
+def test_damaged_snappy_of_numbers_is_rejected_or_read_as_pyarrow_does(data: st.DataObject, count: int) -> None:
+    plain = np.arange(count, dtype=np.int64).tobytes()
+    packed = bytearray(pa.Codec("snappy").compress(plain, asbytes=True))
+    for _ in range(data.draw(st.integers(1, 3))):
+        packed[data.draw(st.integers(2, len(packed) - 1))] = data.draw(st.integers(0, 255))
+    found = decompress_snappy(bytes(packed), len(plain))
+    try:
+        expected = pa.Codec("snappy").decompress(bytes(packed), len(plain), asbytes=True)
+    except OSError:
+        expected = None
+    assert found == expected
+
+
 @given(st.binary(max_size=200), st.integers(0, 300))
 def test_snappy_never_leads_outside(packed: bytes, size: int) -> None:
     found = decompress_snappy(packed, size)
