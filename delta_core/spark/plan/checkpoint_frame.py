@@ -73,12 +73,15 @@ class Shape(Struct, frozen=True):
     vectors : bool
         Whether descriptors of vectors are, and the rows of the files that have one.
     leaves : tuple of FileStatistic
+    records : bool
+        Whether the rows of every file are.
     """
 
     partitions: tuple[str, ...] = ()
     constants: tuple[str, ...] = ()
     vectors: bool = False
     leaves: tuple[FileStatistic, ...] = ()
+    records: bool = False
 
     def covers(self, other: Shape) -> bool:
         """Whether it has all that another has."""
@@ -86,6 +89,7 @@ class Shape(Struct, frozen=True):
             set(self.partitions) >= set(other.partitions)
             and set(self.constants) >= set(other.constants)
             and self.vectors >= other.vectors
+            and self.records >= other.records
             and set(self.leaves) >= set(other.leaves)
         )
 
@@ -97,6 +101,7 @@ class Shape(Struct, frozen=True):
             tuple(dict.fromkeys((*self.constants, *other.constants))),
             self.vectors or other.vectors,
             leaves if len(leaves) <= most_leaves else other.leaves,
+            self.records or other.records,
         )
 
     def partition(self, name: str) -> str:
@@ -182,7 +187,7 @@ def _form(handle: CheckpointHandle, shape: Shape) -> _Form:
         tuple(handle.arrow_type(("add", name)) for name in shape.constants),
         tuple(structs),
         handle.arrow_type(("add", "stats")) is not None,
-        shape.vectors and _struct_type(handle, NUM_RECORDS) is not None,
+        (shape.vectors or shape.records) and _struct_type(handle, NUM_RECORDS) is not None,
     )
 
 
@@ -244,7 +249,7 @@ def _read(spark: Any, places: Sequence[str], form: _Form, shape: Shape) -> DataF
     if shape.vectors:
         fields.append(T.StructField("deletionVector", VECTOR))
     for name, stored in zip(shape.constants, form.constants, strict=True):
-        if stored is not None:
+        if stored is not None and name != "size":
             fields.append(T.StructField(name, _spark(stored)))
     in_struct = {leaf: kind for leaf, kind in zip(shape.leaves, form.structs, strict=True) if kind is not None}
     in_text = [leaf for leaf in shape.leaves if leaf not in in_struct] if form.text else []
@@ -253,7 +258,7 @@ def _read(spark: Any, places: Sequence[str], form: _Form, shape: Shape) -> DataF
     )
     if asked:
         fields.append(T.StructField("stats_parsed", _nested(asked)))
-    if in_text or (shape.vectors and form.text and not form.records):
+    if in_text or ((shape.vectors or shape.records) and form.text and not form.records):
         fields.append(T.StructField("stats", T.StringType()))
     schema = T.StructType([T.StructField("add", T.StructType(fields))])
     # a path is taken for a pattern
@@ -276,12 +281,14 @@ def _read(spark: Any, places: Sequence[str], form: _Form, shape: Shape) -> DataF
 
 
 def _records(form: _Form, shape: Shape) -> Column:
-    """Return the rows of files that have a vector: of these alone, statistics as text are parsed for it."""
+    """Return the rows of files; if only those with a vector are requested, statistics as text are parsed for these alone."""
     found = F.lit(None)
     if form.records:
         found = F.col("add.stats_parsed.numRecords")
-    elif shape.vectors and form.text:
-        text = F.when(F.col("add.deletionVector.storageType").isNotNull(), F.col("add.stats"))
+    elif form.text and (shape.vectors or shape.records):
+        text = F.col("add.stats")
+        if not shape.records:
+            text = F.when(F.col("add.deletionVector.storageType").isNotNull(), text)
         found = F.from_json(text, "numRecords long").getField("numRecords")
     return found.cast("long").alias("records")
 

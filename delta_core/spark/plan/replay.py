@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -31,10 +31,11 @@ from delta_core.expressions.ast import (
 )
 from delta_core.expressions.ast import Column as ColumnLeaf
 from delta_core.expressions.skipping import SkippingPlan
+from delta_core.kernels.row_set import RowSet
 from delta_core.log.files import MOST_CHANGES, FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.log.paths import decode_paths
-from delta_core.protocol.actions import DELETION_VECTOR
+from delta_core.protocol.actions import DELETION_VECTOR, FILE_COLUMNS
 from delta_core.protocol.types import PrimitiveType, parse_decimal
 from delta_core.runtime.processes import cached_property
 from delta_core.scan.plan import LOCATION
@@ -81,6 +82,11 @@ _TYPES = frozenset(
 )
 #: Vectors decoded at a time.
 _WINDOW = 2048
+#: The column of the protocol's descriptors, and what else is handed over of a file under names of its own.
+_VECTOR = "deletionVector"
+_NAMES = frozenset({"path", "records", *(f.name.lower() for f in VECTOR)})
+#: Types whose values are the same in JSON.
+_HANDED = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_boolean)
 
 
 def plan_replay(spark: Any, scan: Scan, least: int | None) -> Replay | None:
@@ -96,10 +102,9 @@ def plan_replay(spark: Any, scan: Scan, least: int | None) -> Replay | None:
         Actions of a checkpoint from which a job is worth it; the session's unless given.
     """
     wanted = _wanted(spark, least)
-    source, plan = scan.source, scan.plan
-    simple = all(s.columns == ("deletionVector",) for s in plan.selectors)
+    source = scan.source
     touched = getattr(source, "touched", None)
-    if not private.is_available(spark) or not scan.is_of_table or touched is None or not simple:
+    if not private.is_available(spark) or not scan.is_of_table or touched is None:
         return None
     parts = source.files.parts
     older = [(p, p.chunk.place) for p in parts if p.chunk.place is not None]
@@ -111,13 +116,61 @@ def plan_replay(spark: Any, scan: Scan, least: int | None) -> Replay | None:
     if any(p.alive is not None or p.candidates is not None for p, _ in older):
         return None
     handles = {id(h): h for _, (h, _) in older}
+    own = {f.name: f.type for f in getattr(source, "action_fields", ()) if f.action == "add"}
+    selected = _Selected.of(scan, own)
     constants = _constants(scan)
-    known = _FIELDS | {f.name for f in getattr(source, "action_fields", ()) if f.action == "add"}
-    if not known.issuperset(constants) or not is_readable(list(handles.values()), constants):
+    if selected is None or not (_FIELDS | own.keys()).issuperset(constants):
+        return None
+    if not is_readable(list(handles.values()), [*constants, *selected.fields]):
         return None
     tail = FileSet([p for p in parts if p.chunk.place is None], source.engine.map)
-    has_vectors = any(not h.all_null(g, ("add", "deletionVector", "storageType")) for _, (h, g) in older)
-    return Replay(spark, scan, list(handles.values()), tail, touched(), bool(plan.selectors) and has_vectors)
+    has_vectors = any(not h.all_null(g, ("add", _VECTOR, "storageType")) for _, (h, g) in older)
+    return Replay(
+        spark, scan, list(handles.values()), tail, touched(), selected, has_vectors and _VECTOR in selected.columns
+    )
+
+
+class _Selected(NamedTuple):
+    """What the row selectors of a scan need of each file.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Columns of the file table.
+    fields : Mapping of str to pyarrow.DataType
+        Those of them that are fields of ``add``, and neither of these two: its path and its vector.
+    is_by_vector : bool
+        Whether the protocol's descriptor alone decides which files have dropped rows.
+    """
+
+    columns: tuple[str, ...]
+    fields: Mapping[str, pa.DataType]
+    is_by_vector: bool
+
+    @staticmethod
+    def of(scan: Scan, own: Mapping[str, pa.DataType]) -> _Selected | None:
+        """Return what the selectors need, None if it can't be handed over as JSON; ``own``: fields of plugins."""
+        columns = tuple(dict.fromkeys(c for s in scan.plan.selectors for c in s.columns))
+        known = {n: FILE_COLUMNS[n] for n in _FIELDS} | dict(own)
+        fields = {c: known.get(c) for c in columns if c not in ("path", _VECTOR)}
+        typed = {c: t for c, t in fields.items() if t is not None and any(test(t) for test in _HANDED)}
+        # fields of a vector have these names in the JSON
+        if typed.keys() != fields.keys() or _NAMES.intersection(name.lower() for name in typed):
+            return None
+        return _Selected(columns, typed, all(s.columns == (_VECTOR,) for s in scan.plan.selectors))
+
+    def table(self, found: Sequence[Mapping[str, Any]]) -> pa.Table:
+        """Return the columns of files, from what was handed over for each."""
+        columns: dict[str, pa.Array] = {}
+        for name in self.columns:
+            if name == _VECTOR:
+                vectors = [
+                    {f.name: d.get(f.name) for f in DELETION_VECTOR} if "storageType" in d else None for d in found
+                ]
+                columns[name] = pa.array(vectors, DELETION_VECTOR)
+            else:
+                columns[name] = pa.array([d.get(name) for d in found], self.fields.get(name, pa.string()))
+        return pa.table(columns) if columns else pa.table({"path": pa.array([str(d["path"]) for d in found])})
 
 
 def _constants(scan: Scan) -> list[str]:
@@ -153,8 +206,10 @@ class Replay:
         The live files of the commits above the checkpoint.
     touched : pyarrow.Table
         Path and vector id of what these commits touch.
+    selected : _Selected
+        What row selectors need of each file.
     has_vectors : bool
-        Whether files of the checkpoint may have vectors.
+        Whether files of the checkpoint may have descriptors of vectors that are needed.
     """
 
     def __init__(
@@ -164,6 +219,7 @@ class Replay:
         handles: Sequence[CheckpointHandle],
         tail: FileSet,
         touched: pa.Table,
+        selected: _Selected,
         has_vectors: bool,
     ) -> None:
         self._spark = spark
@@ -174,10 +230,16 @@ class Replay:
         state = source.state
         self._uri = source.engine.storage.uri_for_engine
         physical = [state.column_map.physical_path(state.schema, (c,))[0] for c in state.partition_columns]
-        self._base = Shape(tuple(physical), tuple(_constants(scan)), has_vectors)
+        self._selected = selected
+        constants = dict.fromkeys([*_constants(scan), *selected.fields])
+        self._base = Shape(tuple(physical), tuple(constants), has_vectors, records=not selected.is_by_vector)
         self._take(handles)
         #: What was handed to the driver by a thread stays known to this process until that has taken it.
         self._handed = threading.local()
+
+    def _mark(self) -> Column:
+        """Return whether a file may have dropped rows."""
+        return F.col("vector").isNotNull() if self._selected.is_by_vector else F.lit(True)
 
     def _take(self, handles: Sequence[CheckpointHandle]) -> None:
         self._files = {hadoop_path(self._uri(h.path)): h for h in handles}
@@ -213,7 +275,7 @@ class Replay:
 
     def _sum(self, checkpoint: CachedCheckpoint) -> Facts:
         every = self._all_live(checkpoint, SkippingPlan(None, None))
-        marked = F.col("vector").isNotNull()
+        marked = self._mark()
         records = F.col("records")
         row = every.agg(
             F.sum("size"),
@@ -224,7 +286,8 @@ class Replay:
             F.max(F.when(marked, records)),
         ).collect()[0]
         size, count, stored, unknown, bits, largest = (0 if v is None else int(v) for v in row)
-        return Facts(size, count, stored, None if unknown else bits, largest)
+        # how large the vectors of any selector are is not known before they are read
+        return Facts(size, count, stored if self._selected.is_by_vector else bits, None if unknown else bits, largest)
 
     def read(self, relation: IndexedRelation) -> DataFrame:
         """Return the raw columns and constants of all rows that are not dropped, as `read_indexed` does."""
@@ -251,7 +314,7 @@ class Replay:
 
     def _cached(self, statistics: tuple[FileStatistic, ...]) -> CachedCheckpoint:
         base = self._base
-        shape = Shape(base.partitions, base.constants, base.vectors, statistics)
+        shape = Shape(base.partitions, base.constants, base.vectors, statistics, base.records)
         return cached_checkpoint(self._spark, self._key, self._files, shape)
 
     def _select(self, asked: SkippingPlan, vectors: VectorForm) -> Any:
@@ -276,7 +339,7 @@ class Replay:
                 kind, column = "v", F.col(shape.constant(leaf.name)).cast(spark_type(leaf.type, state.types))
             kinds += kind
             columns.append(column.alias(f"value_{len(columns)}"))
-        files = self._all_live(checkpoint, asked).select("path", "size", _descriptor(), *columns)
+        files = self._all_live(checkpoint, asked).select("path", "size", self._descriptor(shape), *columns)
         found = private.ReplayedRows(spark, files, kinds, constant_schema(scan, vectors))
         for i, leaf in enumerate(scan.plan.constants):
             if isinstance(leaf, PartitionValue) and (texts := found.texts(i)):
@@ -286,6 +349,13 @@ class Replay:
         self._place(found)
         root = root_of(self._uri)
         return found.finish(root, hadoop_path(root))
+
+    def _descriptor(self, shape: Shape) -> Column:
+        """Return what selectors need of the files that may have dropped rows, as JSON."""
+        vector = F.col("vector")
+        parts = [vector.getField(f.name).alias(f.name) for f in VECTOR]
+        parts += [F.col(shape.constant(name)).alias(name) for name in self._selected.fields]
+        return F.when(self._mark(), F.to_json(F.struct("path", *parts, "records"))).alias("descriptor")
 
     def _place(self, found: private.ReplayedRows) -> None:
         odd = found.odd()
@@ -403,21 +473,15 @@ class Replay:
         storage, selectors = self._scan.source.engine.storage, self._scan.plan.selectors
         for start in range(0, len(numbers), _WINDOW):
             window = found[start : start + _WINDOW]
-            vectors = pa.array([{f.name: d.get(f.name) for f in DELETION_VECTOR} for d in window], DELETION_VECTOR)
-            sets = read_row_sets(storage, selectors, pa.table({"deletionVector": vectors}))
+            sets = read_row_sets(storage, selectors, self._selected.table(window))
             for at, descriptor in enumerate(window):
-                check_rows(sets[at], descriptor.get("records"), _decoded(str(descriptor["path"])))
-                yield Rows(numbers[start + at], sets[at], False)
+                rows = sets.get(at, RowSet.empty())
+                check_rows(rows, descriptor.get("records"), _decoded(str(descriptor["path"])))
+                yield Rows(numbers[start + at], rows, False)
 
 
 def _parts(asked: SkippingPlan) -> list[Expression]:
     return [*conjuncts(asked.partition), *conjuncts(asked.statistics)]
-
-
-def _descriptor() -> Column:
-    vector = F.col("vector")
-    fields = [vector.getField(f.name).alias(f.name) for f in VECTOR]
-    return F.when(vector.isNotNull(), F.to_json(F.struct("path", *fields, "records"))).alias("descriptor")
 
 
 def _decoded(path: str) -> str:
