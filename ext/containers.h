@@ -386,6 +386,12 @@ static int rows_combine(const rows_t *a, const rows_t *b, int op, rows_t *out) {
     return 1;
 }
 
+static int rows_copy(const rows_t *rows, rows_t *out) {
+    for (int64_t i = 0; i < rows->n; i++)
+        if (!rows_add_copy(out, rows->items + i, rows->data)) return 0;
+    return 1;
+}
+
 static int rows_disjoint(const rows_t *a, const rows_t *b) {
     uint64_t left[CHUNK_WORDS], right[CHUNK_WORDS];
     for (int64_t i = 0, j = 0; i < a->n && j < b->n;) {

@@ -2,8 +2,8 @@
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport malloc
+from libc.stdint cimport INT64_MAX, INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 import numpy as np
@@ -33,11 +33,14 @@ cdef extern from "roaring_format.h" nogil:
     int rows_from_mask(rows_t*, const uint8_t*, int64_t)
     int rows_from_range(rows_t*, int64_t, int64_t)
     int rows_combine(const rows_t*, const rows_t*, int op, rows_t*)
+    int rows_copy(const rows_t*, rows_t*)
     int rows_disjoint(const rows_t*, const rows_t*)
     int rows_equal(const rows_t*, const rows_t*)
     int rows_compact(const rows_t*, rows_t*)
     int64_t rows_bytes(const rows_t*, int bits)
     void write_rows(const rows_t*, int bits, uint8_t*)
+    enum: BLOCK_FRAME
+    void write_block(const rows_t*, uint32_t magic, uint8_t*)
     int64_t rows_min(const rows_t*)
     int64_t rows_max(const rows_t*)
     int64_t rows_count_in(const rows_t*, int64_t, int64_t)
@@ -238,6 +241,156 @@ cdef class Rows:
         with nogil:
             write_rows(&compact.rows, bits, target)
         return out
+
+
+cdef class ManyRows:
+    """Sets of row positions, one for each of several files."""
+
+    cdef rows_t* sets
+    cdef readonly int64_t count
+
+    def __dealloc__(self):
+        cdef int64_t i
+        if self.sets != NULL:
+            for i in range(self.count):
+                rows_free(&self.sets[i])
+            free(self.sets)
+
+    @staticmethod
+    cdef ManyRows of_size(int64_t count):
+        cdef ManyRows out = ManyRows.__new__(ManyRows)
+        out.sets = <rows_t*>calloc(count + 1, sizeof(rows_t))
+        if out.sets == NULL:
+            raise MemoryError
+        out.count = count
+        return out
+
+    @staticmethod
+    def of(rows):
+        cdef ManyRows out = ManyRows.of_size(len(rows))
+        cdef Rows own
+        for i, own in enumerate(rows):
+            if not rows_copy(&own.rows, &out.sets[i]):
+                raise MemoryError
+        return out
+
+    @staticmethod
+    def from_positions(int64_t count, const int64_t[::1] files, const int64_t[::1] positions):
+        """Pairs that ascend strictly, by file and then by position from 0 up; None when they don't."""
+        cdef ManyRows out = ManyRows.of_size(count)
+        cdef int64_t first = 0, stop, n = files.shape[0]
+        cdef int status = 1
+        if positions.shape[0] != n:
+            raise InvalidArgumentError(f"{n} files and {positions.shape[0]} positions are no pairs")
+        if n == 0:
+            return out
+        with nogil:
+            while first < n and status == 1:
+                stop = first + 1
+                while stop < n and files[stop] == files[first]:
+                    stop += 1
+                if files[first] < 0 or files[first] >= count or (first and files[first] < files[first - 1]):
+                    status = -1
+                else:
+                    status = rows_from_positions(&out.sets[files[first]], &positions[first], stop - first)
+                first = stop
+        if status == 0:
+            raise MemoryError
+        return out if status == 1 else None
+
+    def get(self, int64_t index):
+        cdef Rows out = Rows.__new__(Rows)
+        cdef int done
+        if index < 0 or index >= self.count:
+            raise IndexError(f"set {index} of {self.count}")
+        with nogil:
+            done = rows_copy(&self.sets[index], &out.rows)
+        if not done:
+            raise MemoryError
+        return out
+
+    def united(self, ManyRows other not None):
+        cdef ManyRows out = ManyRows.of_size(self.count)
+        cdef int64_t i
+        cdef int done = 1
+        if other.count != self.count:
+            raise InvalidArgumentError(f"sets of {self.count} files can't be united with those of {other.count}")
+        with nogil:
+            for i in range(self.count):
+                done = rows_combine(&self.sets[i], &other.sets[i], SET_OR, &out.sets[i])
+                if not done:
+                    break
+        if not done:
+            raise MemoryError
+        return out
+
+    def replaced(self, const int64_t[::1] indices, rows):
+        """The sets with rows added to some of them."""
+        cdef ManyRows more = ManyRows.of_size(self.count)
+        cdef Rows own
+        for i, own in zip(indices, rows, strict=True):
+            if i < 0 or i >= self.count or more.sets[i].n:
+                raise IndexError(f"set {i} of {self.count}, or named twice")
+            if not rows_copy(&own.rows, &more.sets[i]):
+                raise MemoryError
+        return self.united(more)
+
+    def take(self, const int64_t[::1] indices):
+        cdef ManyRows out = ManyRows.of_size(indices.shape[0])
+        cdef int64_t i, n = indices.shape[0]
+        cdef int status = 1
+        with nogil:
+            for i in range(n):
+                if indices[i] < 0 or indices[i] >= self.count:
+                    status = -1
+                    break
+                status = rows_copy(&self.sets[indices[i]], &out.sets[i])
+                if not status:
+                    break
+        if status == 0:
+            raise MemoryError
+        if status < 0:
+            raise IndexError(f"set {indices[i]} of {self.count}")
+        return out
+
+    def measure(self):
+        """Number of positions, and the last one (-1 for none), of each set."""
+        counts, last = np.empty(self.count, np.int64), np.empty(self.count, np.int64)
+        cdef int64_t[::1] count_view = counts, last_view = last
+        cdef int64_t i
+        with nogil:
+            for i in range(self.count):
+                count_view[i] = self.sets[i].count
+                last_view[i] = rows_max(&self.sets[i]) if self.sets[i].count else -1
+        return counts, last
+
+    def blocks(self, uint32_t magic):
+        """Every set as a block, one behind the other, and the sizes of their payloads."""
+        cdef ManyRows compact = ManyRows.of_size(self.count)
+        sizes = np.empty(self.count, np.int64)
+        cdef int64_t[::1] size_view = sizes
+        cdef int64_t i, total = 0
+        cdef uint8_t* target
+        cdef int done = 1, fits = 1
+        with nogil:
+            for i in range(self.count):
+                done = rows_compact(&self.sets[i], &compact.sets[i])
+                if not done:
+                    break
+                size_view[i] = rows_bytes(&compact.sets[i], 64) + 4
+                fits = fits and size_view[i] <= INT32_MAX
+                total += size_view[i] + BLOCK_FRAME - 4
+        if not done:
+            raise MemoryError
+        if not fits:
+            raise InvalidArgumentError("a deletion vector doesn't fit the format's 2**31 - 1 bytes")
+        out = PyBytes_FromStringAndSize(NULL, total)
+        target = <uint8_t*>PyBytes_AS_STRING(out)
+        with nogil:
+            for i in range(self.count):
+                write_block(&compact.sets[i], magic, target)
+                target += size_view[i] + BLOCK_FRAME - 4
+        return out, sizes
 
 
 cdef class BorrowedRows(Rows):

@@ -209,4 +209,34 @@ static void write_rows(const rows_t *rows, int bits, uint8_t *p) {
     store64(count, buckets);
 }
 
+/* ---- blocks: size (big-endian), magic number, 64-bit bitmap, CRC-32 of both (big-endian) --------------------- */
+
+enum { BLOCK_FRAME = 12 };
+
+static uint32_t crc32_of(const uint8_t *p, int64_t n) {
+    static const uint32_t half[16] = {
+        0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
+        0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
+    uint32_t crc = ~UINT32_C(0);
+    for (int64_t i = 0; i < n; i++) {
+        crc ^= p[i];
+        crc = half[crc & 15] ^ (crc >> 4);
+        crc = half[crc & 15] ^ (crc >> 4);
+    }
+    return ~crc;
+}
+
+static void store32_big(uint8_t *p, uint32_t v) {
+    for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> (24 - 8 * i));
+}
+
+/* `rows` as rows_compact leaves them; p has rows_bytes(rows, 64) + BLOCK_FRAME. */
+static void write_block(const rows_t *rows, uint32_t magic, uint8_t *p) {
+    int64_t size = rows_bytes(rows, 64) + 4;
+    store32_big(p, (uint32_t)size);
+    store32(p + 4, magic);
+    write_rows(rows, 64, p + 8);
+    store32_big(p + 4 + size, crc32_of(p + 4, size));
+}
+
 #endif

@@ -27,6 +27,7 @@ from delta_core.errors import (
     ProtocolChangedError,
 )
 from delta_core.expressions.ast import Expression
+from delta_core.kernels import compute as pc
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.commits import Commit
 from delta_core.protocol.actions import ActionKind
@@ -143,7 +144,9 @@ def _check_appends(winner: Commit, check: _Check) -> None:
     blind = bool((winner.info or {}).get("isBlindAppend")) and not winner.removes.num_rows
     if weakest is IsolationLevel.WRITE_SERIALIZABLE and blind:
         return
-    added = _without(winner.adds.filter(winner.adds.column("dataChange")), _paths(winner.removes))
+    added = winner.adds.filter(winner.adds.column("dataChange"))
+    removed = winner.removes.column("path").combine_chunks()
+    added = added.filter(pc.invert(pc.is_in(added.column("path"), value_set=removed)))
     for predicate in check.reads.predicates:
         found = check.matches(added, predicate)
         if found.num_rows:
@@ -158,8 +161,12 @@ def _check_appends(winner: Commit, check: _Check) -> None:
 
 def _check_removed_reads(winner: Commit, check: _Check) -> None:
     # a file that comes back with fewer rows is judged row by row, if rows of it are to be dropped
-    mine = {path for r in check.intents.row_removals for path in r.file.column("path").to_pylist()}
-    removed = _without(winner.removes, mine & _paths(winner.adds))
+    removed = winner.removes
+    for removal in check.intents.row_removals:
+        mine, back = (t.column("path").combine_chunks() for t in (removal.files, winner.adds))
+        paths = removed.column("path")
+        judged = pc.and_(pc.is_in(paths, value_set=mine), pc.is_in(paths, value_set=back))
+        removed = removed.filter(pc.invert(judged))
     if not removed.num_rows:
         return
     if check.isolation is IsolationLevel.SNAPSHOT_ISOLATION:
@@ -195,14 +202,3 @@ def _keys(tables: Sequence[pa.Table]) -> KeySet:
     for table in tables:
         keys.insert(table.column("path"), table.column("dvId"))
     return keys
-
-
-def _paths(table: pa.Table) -> set[str]:
-    return set(table.column("path").to_pylist())
-
-
-def _without(table: pa.Table, paths: set[str]) -> pa.Table:
-    if not paths:
-        return table
-    keep = [p not in paths for p in table.column("path").to_pylist()]
-    return table.filter(pa.array(keep, pa.bool_()))

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.expressions.ast import Expression
-from delta_core.kernels.row_set import RowSet
+from delta_core.kernels.row_set import RowSets
 from delta_core.protocol.actions import ADDED_FILE, FILE_COLUMNS, Metadata, Protocol
 from delta_core.protocol.schema import Path
 
@@ -50,18 +50,18 @@ REMOVED_FILE = pa.schema(
 
 
 class RowRemoval(Struct, frozen=True):
-    """Rows to drop of one file.
+    """Rows to drop of files.
 
     Parameters
     ----------
-    file : pyarrow.Table
-        One row: the add as it was read, columns of `ADDED_FILE` and ``dvId``.
-    rows : RowSet
-        Physical positions to drop, beside those that its vector drops already.
+    files : pyarrow.Table
+        The adds as they were read, columns of `ADDED_FILE` and ``dvId``.
+    rows : RowSets
+        Physical positions to drop in each file, beside those that its vector drops already.
     """
 
-    file: pa.Table
-    rows: RowSet
+    files: pa.Table
+    rows: RowSets
 
 
 class Reads(Struct):

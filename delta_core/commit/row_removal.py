@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from delta_core.commit.base import TableBase
-from delta_core.commit.intents import REMOVED_FILE, RowRemoval, num_records
+from delta_core.commit.intents import REMOVED_FILE, RowRemoval
 from delta_core.errors import ConcurrentDeleteDeleteError, InvalidArgumentError, plugin_errors
-from delta_core.kernels.row_set import RowSet
+from delta_core.expressions.ast import NUM_RECORDS
+from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array
+from delta_core.kernels.dedup import KeySet
+from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.log.commits import Commit
+from delta_core.log.files import FileSet
 from delta_core.plugins.rules import EncodedRows, RemoveRows
 from delta_core.protocol.actions import ADDED_FILE
 
@@ -45,46 +52,81 @@ def resolve(removals: Sequence[RowRemoval], snapshot: TableBase, rule: RemoveRow
     InvalidArgumentError
         For a position beyond the file, or a file without a count of rows.
     """
-    files = pa.concat_tables([_plain(r.file, snapshot) for r in removals], promote_options="default")
+    files, given = _joined(removals, snapshot)
     before = snapshot.row_sets(files)
-    rows = [before[i] | r.rows if i in before else r.rows for i, r in enumerate(removals)]
-    counts = [_num_records(files, i) for i in range(files.num_rows)]
-    for i, removal in enumerate(removals):
-        _check_fits(removal.rows, counts[i], files.column("path")[i].as_py())
-        rows[i].check_fits(counts[i])
-    changed = [i for i, united in enumerate(rows) if len(united) > len(before.get(i, ()))]
-    left = [i for i in changed if len(rows[i]) < counts[i]]
+    rows = given.with_more(before)
+    found = FileSet.of(files).statistics([NUM_RECORDS]).column(0).combine_chunks()
+    _check_counted(files, found)
+    counts = int64_values(found)
+    _check_fit(files, given, counts)
+    for i in np.flatnonzero(rows.last() >= counts).tolist():
+        rows[i].check_fits(int(counts[i]))
+    known = np.zeros(files.num_rows, np.int64)
+    known[list(before)] = [len(r) for r in before.values()]
+    after = rows.cardinalities()
+    changed, left = np.flatnonzero(after > known), np.flatnonzero((after > known) & (after < counts))
     with plugin_errors(rule.feature, "RemoveRows.encode of hook write_rules", "write_rules"):
-        encoded = rule.encode([rows[i] for i in left], prefix) if left else None
-    removed = files.take(pa.array(changed, pa.int64()))
+        encoded = rule.encode(rows.take(left), prefix) if len(left) else None
+    removed = files.take(number_array(changed))
     removed = _set(removed.select([n for n in REMOVED_FILE.names if n in files.column_names]), "dataChange", True)
     if encoded is None:
         return Resolved(removed, ADDED_FILE.empty_table(), None)
-    return Resolved(removed, _added(files.take(pa.array(left)), encoded, [counts[i] for i in left]), encoded)
+    return Resolved(removed, _added(files.take(number_array(left)), encoded, counts[left]), encoded)
 
 
-def _check_fits(rows: RowSet, count: int, path: str) -> None:
-    last = rows.max
-    if last is not None and last >= count:
-        raise InvalidArgumentError(f"Row {last} of {path} is to be dropped, which has {count} rows.", path=path)
+def _joined(removals: Sequence[RowRemoval], snapshot: TableBase) -> tuple[pa.Table, RowSets]:
+    """Return the files of all removals, and their rows."""
+    if len(removals) == 1:
+        return _plain(removals[0].files, snapshot), removals[0].rows
+    files = pa.concat_tables([_plain(r.files, snapshot) for r in removals], promote_options="default")
+    return files, RowSets(rows for r in removals for rows in r.rows)
 
 
-def _plain(file: pa.Table, snapshot: TableBase) -> pa.Table:
+def _check_counted(files: pa.Table, counts: pa.Array) -> None:
+    if counts.null_count:
+        path = files.column("path")[counts.is_null().index(pa.scalar(True)).as_py()].as_py()
+        raise InvalidArgumentError(
+            f"{path} has no numRecords in its statistics, which a file with dropped rows needs. Rewrite the file instead.",
+            path=path,
+        )
+
+
+def _check_fit(files: pa.Table, rows: RowSets, counts: NDArray[np.int64]) -> None:
+    last = rows.last()
+    beyond = np.flatnonzero(last >= counts)
+    if len(beyond):
+        i = int(beyond[0])
+        path = files.column("path")[i].as_py()
+        raise InvalidArgumentError(f"Row {last[i]} of {path} is to be dropped, which has {counts[i]} rows.", path=path)
+
+
+def _plain(files: pa.Table, snapshot: TableBase) -> pa.Table:
     """Return what an add may hold: files come from scans and from winners' commits, with columns of their own."""
     wanted = {*ADDED_FILE.names, *REMOVED_FILE.names, *(f.name for f in snapshot.action_fields if f.action == "add")}
-    return file.select([n for n in file.column_names if n in wanted])
+    return files.select([n for n in files.column_names if n in wanted])
 
 
-def _added(files: pa.Table, encoded: EncodedRows, counts: Sequence[int]) -> pa.Table:
+def _added(files: pa.Table, encoded: EncodedRows, counts: NDArray[np.int64]) -> pa.Table:
     out = _set(files.drop_columns(["dvId"]), "deletionVector", encoded.descriptors)
     out = _set(out, "dataChange", True)
-    out = _set(out, "stats", pa.array([_loosened(s) for s in files.column("stats").to_pylist()], pa.string()))
-    out = _set(out, "numRecords", pa.array(counts, pa.int64()))
+    out = _set(out, "stats", _loosened(files.column("stats").combine_chunks()))
+    out = _set(out, "numRecords", number_array(counts))
     return _set(out, "fresh", False)
 
 
-def _loosened(stats: str) -> str:
+def _loosened(stats: pa.Array) -> pa.Array:
     """Return statistics that specify their bounds are no longer tight; counts stay physical."""
+    named = pc.match_substring(stats, '"tightBounds"')
+    # at the very end it is a key of the outer object
+    last = pc.match_substring_regex(stats, r',"tightBounds":(true|false)\}$')
+    plain = pc.replace_substring_regex(stats, r'(,"tightBounds":(true|false))?\}$', ',"tightBounds":false}')
+    odd = pc.or_(pc.and_(named, pc.invert(last)), pc.invert(pc.match_substring_regex(stats, r'^\{".*[^\s]\}$')))
+    if not odd.true_count:
+        return plain
+    return pc.if_else(odd, pa.array([_loosened_text(s) for s in stats.to_pylist()], pa.string()), plain)
+
+
+def _loosened_text(stats: str) -> str:
     return json.dumps({**json.loads(stats), "tightBounds": False}, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -92,17 +134,6 @@ def _set(table: pa.Table, name: str, value: pa.Array | bool) -> pa.Table:
     column = pa.repeat(pa.scalar(value), table.num_rows) if isinstance(value, bool) else value
     index = table.schema.get_field_index(name)
     return table.append_column(name, column) if index < 0 else table.set_column(index, name, column)
-
-
-def _num_records(files: pa.Table, row: int) -> int:
-    found = num_records(files.column("stats")[row].as_py())
-    if found is None:
-        raise InvalidArgumentError(
-            f"{files.column('path')[row].as_py()} has no numRecords in its statistics, which a file with dropped rows "
-            "needs. Rewrite the file instead.",
-            path=files.column("path")[row].as_py(),
-        )
-    return found
 
 
 def rebase(winner: Commit, removals: Sequence[RowRemoval], snapshot: TableBase) -> list[RowRemoval]:
@@ -113,34 +144,34 @@ def rebase(winner: Commit, removals: Sequence[RowRemoval], snapshot: TableBase) 
     ConcurrentDeleteDeleteError
         If the winner removed a file whole, dropped rows that are to be dropped too, or restored dropped rows.
     """
-    gone = set(_keys(winner.removes))
-    added = {p: i for i, (p, _) in enumerate(_keys(winner.adds))}
-    return [_rebased(winner, removal, gone, added, snapshot) for removal in removals]
+    return [_rebased(winner, removal, snapshot) for removal in removals]
 
 
-def _rebased(
-    winner: Commit,
-    removal: RowRemoval,
-    gone: set[tuple[str, str | None]],
-    added: Mapping[str, int],
-    snapshot: TableBase,
-) -> RowRemoval:
-    ((path, dv_id),) = _keys(removal.file)
-    if path not in added:
-        if (path, dv_id) in gone:
-            raise _lost(winner, path, "removed the file")
+def _rebased(winner: Commit, removal: RowRemoval, snapshot: TableBase) -> RowRemoval:
+    files = removal.files
+    paths = files.column("path").combine_chunks()
+    place = pc.index_in(paths, value_set=winner.adds.column("path").combine_chunks())
+    gone = KeySet()
+    gone.insert(winner.removes.column("path"), winner.removes.column("dvId"))
+    lost = gone.contains(files.column("path"), files.column("dvId")) & ~is_valid(place)
+    if lost.any():
+        raise _lost(winner, paths[int(np.argmax(lost))].as_py(), "removed the file")
+    mine = np.flatnonzero(is_valid(place))
+    if not len(mine):
         return removal
-    file = winner.adds.slice(added[path], 1)
-    before, after = (snapshot.row_sets(f).get(0, RowSet.empty()) for f in (removal.file, file))
-    if not (after - before).isdisjoint(removal.rows):
-        raise _lost(winner, path, "dropped rows of it that this transaction drops too")
-    if before - after:
-        raise _lost(winner, path, "restored rows of it that had been dropped")
-    return RowRemoval(file, removal.rows)
-
-
-def _keys(table: pa.Table) -> list[tuple[str, str | None]]:
-    return list(zip(table.column("path").to_pylist(), table.column("dvId").to_pylist(), strict=True))
+    theirs = winner.adds.take(place.drop_null())
+    before, after = (snapshot.row_sets(t) for t in (files.take(number_array(mine)), theirs))
+    none = RowSet.empty()
+    for i, number in enumerate(mine.tolist()):
+        old, new = before.get(i, none), after.get(i, none)
+        if not (new - old).isdisjoint(removal.rows[number]):
+            raise _lost(winner, paths[number].as_py(), "dropped rows of it that this transaction drops too")
+        if old - new:
+            raise _lost(winner, paths[number].as_py(), "restored rows of it that had been dropped")
+    order = np.arange(files.num_rows)
+    order[mine] = files.num_rows + np.arange(len(mine))
+    both = pa.concat_tables([_plain(files, snapshot), _plain(theirs, snapshot)], promote_options="default")
+    return RowRemoval(both.take(number_array(order)), removal.rows)
 
 
 def _lost(winner: Commit, path: str, what: str) -> ConcurrentDeleteDeleteError:

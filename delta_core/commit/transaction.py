@@ -290,7 +290,7 @@ class Transaction(Generic[Base]):
         if isinstance(files, str) or not set(READ_FILE) <= set(files.column_names):
             paths = [files] if isinstance(files, str) else files.column("path").to_pylist()
             files = pa.concat_tables([self._live_file(path) for path in paths])
-        self.intents.row_removals += [RowRemoval(files.slice(i, 1), own) for i, own in enumerate(sets)]
+        self.intents.row_removals.append(RowRemoval(files, sets))
 
     def _live_file(self, path: str) -> pa.Table:
         if self._live is None:

@@ -7,14 +7,14 @@ held as roaring containers of 65,536 positions each, so memory follows the numbe
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from delta_core.errors import InvalidArgumentError
-from delta_core.kernels._roaring import Rows
+from delta_core.kernels._roaring import ManyRows, Rows
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -285,7 +285,7 @@ class RowSet:
 
 
 class RowSets(Sequence[RowSet]):
-    """One set of row positions for each of several files. Immutable.
+    """One set of row positions for each of several files, without a Python object a file. Immutable.
 
     Parameters
     ----------
@@ -293,10 +293,17 @@ class RowSets(Sequence[RowSet]):
         In the order of the files.
     """
 
-    __slots__ = ("_sets",)
+    __slots__ = ("_rows",)
+    _rows: ManyRows
 
     def __init__(self, sets: Iterable[RowSet] = ()) -> None:
-        self._sets = tuple(sets)
+        self._rows = ManyRows.of([s._rows for s in sets])
+
+    @classmethod
+    def _of(cls, rows: ManyRows) -> RowSets:
+        out = cls.__new__(cls)
+        out._rows = rows
+        return out
 
     @classmethod
     def from_positions(cls, count: int, files: ArrayLike, positions: ArrayLike) -> RowSets:
@@ -305,49 +312,124 @@ class RowSets(Sequence[RowSet]):
         Parameters
         ----------
         count : int
-            How many files there are; a file without a pair gets an empty set.
+            How many files there are.
         files, positions : integer arrays, **shape (n,)**
-            Repeated pairs count once.
+            Repeated pairs count once. Ascending ones are taken as they are, others are sorted first.
 
         Raises
         ------
         InvalidArgumentError
             For a number that is not below ``count``, and for what `RowSet.from_positions` rejects.
         """
-        numbers, places = np.asarray(files), np.asarray(positions)
+        numbers, places = _int64(files), _int64(positions)
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < count:
-            raise InvalidArgumentError(f"found file {numbers.min()} to {numbers.max()} of {count} files")
-        if (numbers[1:] < numbers[:-1]).any():
-            order = np.argsort(numbers, kind="stable")
+            raise InvalidArgumentError(f"found files {numbers.min()} to {numbers.max()}, expected 0 to {count - 1}")
+        rows = ManyRows.from_positions(count, numbers, places)
+        if rows is None:
+            if places.min() < 0:
+                raise InvalidArgumentError(f"row positions lie within 0 and 2**63 - 1, not {places.min()}")
+            order = np.lexsort((places, numbers))
             numbers, places = numbers[order], places[order]
-        ends = np.searchsorted(numbers, np.arange(count), side="right")
-        starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])[:count]
-        empty = RowSet.empty()
-        return cls(
-            RowSet.from_positions(places[a:b]) if b > a else empty
-            for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
-        )
+            new = np.ones(len(numbers), np.bool_)
+            new[1:] = (numbers[1:] != numbers[:-1]) | (places[1:] != places[:-1])
+            rows = ManyRows.from_positions(count, numbers[new], places[new])
+        assert rows is not None
+        return cls._of(rows)
+
+    def __reduce__(self) -> tuple[type[RowSets], tuple[list[RowSet]]]:
+        return RowSets, (list(self),)
 
     def __len__(self) -> int:
-        return len(self._sets)
+        return self._rows.count
 
     @overload
     def __getitem__(self, index: int) -> RowSet: ...
     @overload
     def __getitem__(self, index: slice) -> RowSets: ...
     def __getitem__(self, index: int | slice) -> RowSet | RowSets:
-        return RowSets(self._sets[index]) if isinstance(index, slice) else self._sets[index]
+        if isinstance(index, slice):
+            return self.take(np.arange(len(self))[index])
+        return RowSet._of(self._rows.get(index + len(self) if index < 0 else index))
 
-    def __or__(self, other: RowSets) -> RowSets:
-        return RowSets(mine | theirs for mine, theirs in zip(self._sets, other._sets, strict=True))
+    def __or__(self, other: object) -> RowSets:
+        return RowSets._of(self._rows.united(other._rows)) if isinstance(other, RowSets) else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, RowSets) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # compared by value, and never a key
+
+    def __repr__(self) -> str:
+        return f"RowSets({len(self)} files, {int(self.cardinalities().sum())} rows)"
+
+    def with_more(self, more: Mapping[int, RowSet]) -> RowSets:
+        """Return the sets with further positions in some of them, by the number of the file."""
+        if not more:
+            return self
+        return RowSets._of(self._rows.replaced(_int64(list(more)), [s._rows for s in more.values()]))
 
     def cardinalities(self) -> NDArray[np.int64]:
         """Return the number of positions of each set, int64 of **shape (len,)**."""
-        return np.fromiter(map(len, self._sets), np.int64, len(self._sets))
+        return self._rows.measure()[0]
 
-    def take(self, indices: NDArray[np.integer[Any]]) -> RowSets:
+    def last(self) -> NDArray[np.int64]:
+        """Return the highest position of each set, -1 for an empty one, int64 of **shape (len,)**."""
+        return self._rows.measure()[1]
+
+    def take(self, indices: ArrayLike) -> RowSets:
         """Return the sets of some of the files, in the given order."""
-        return RowSets(self._sets[i] for i in indices.tolist())
+        return RowSets._of(self._rows.take(_int64(indices)))
+
+    def by_number(self) -> Mapping[int, RowSet]:
+        """Return the sets by the number of their file; each is made when it is looked up."""
+        return _ByNumber(self)
+
+    def to_blocks(self, magic: int) -> tuple[bytes, NDArray[np.int64]]:
+        """Return each set framed with its size, a magic number and a checksum, all in one piece of bytes.
+
+        Returns
+        -------
+        bytes
+            For each set: the size of magic number and bitmap in 4 bytes (big-endian), the magic number (little-endian), the
+            64-bit roaring bytes, and the CRC-32 of magic number and bitmap (big-endian).
+        int64, **shape (len,)**
+            These sizes: each block is 8 bytes longer.
+
+        Protocol
+        --------
+        Deletion Vector File Storage Format
+        """
+        return self._rows.blocks(magic)
+
+
+class _ByNumber(Mapping[int, RowSet]):
+    def __init__(self, sets: RowSets) -> None:
+        self._sets = sets
+
+    def __getitem__(self, number: int) -> RowSet:
+        if not 0 <= number < len(self._sets):
+            raise KeyError(number)
+        return self._sets[number]
+
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, int) and 0 <= number < len(self._sets)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self._sets)))
+
+    def __len__(self) -> int:
+        return len(self._sets)
+
+
+def _int64(values: ArrayLike) -> NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InvalidArgumentError(
+            f"numbers and positions are one-dimensional arrays of integers, not {array.dtype} of shape {array.shape}"
+        )
+    if array.size and array.dtype == np.uint64 and array.max() > np.iinfo(np.int64).max:
+        raise InvalidArgumentError(f"row positions lie within 0 and 2**63 - 1, not {array.max()}")
+    return np.ascontiguousarray(array, np.int64)
 
 
 def _position(value: int) -> int:

@@ -163,7 +163,7 @@ class FileSet:
     ----------
     parts : sequence
         Chunks with their masks, newest first.
-    keep : dict of int to RowSet, optional
+    keep : Mapping of int to RowSet, optional
         Row number in the file table to the rows of the file that are requested at all.
     renew : function() -> FileSet, optional
         Makes the set again from a fresh listing of the log.
@@ -179,7 +179,7 @@ class FileSet:
         self, parts: Sequence[Part], run: Map, keep: Mapping[int, RowSet] | None = None, renew: Renew | None = None
     ) -> None:
         self._run = run
-        self.keep = dict(keep) if keep else None
+        self.keep = keep or None
         self._renew = renew
         self._rows = _Rows(tuple(parts))
         self._loaded: dict[str, pa.ChunkedArray] = {}

@@ -378,7 +378,7 @@ def _only(files: pa.Table, rows: RowSets | None) -> FileSet:
     if rows is None:
         return FileSet.of(files)
     touched = np.flatnonzero(rows.cardinalities())
-    return FileSet.of(files.take(pa.array(touched)), keep=dict(enumerate(rows.take(touched))))
+    return FileSet.of(files.take(pa.array(touched)), keep=rows.take(touched).by_number())
 
 
 def _row_sets(count: int, run: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> RowSets:

@@ -82,7 +82,7 @@ class FileContext:
         stop = first + len(ends)
         some = set(self._dropped.between(first, stop))
         if self._kept_rows is not None:
-            some.update(file for file in self._kept_rows if first <= file < stop)
+            some.update(file for file in range(first, stop) if file in self._kept_rows)
         if not some:
             return None
         flags = np.ones(int(ends[-1]), np.bool_)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from delta_core.errors import CorruptTableError, InvalidArgumentError
-from delta_core.kernels.row_set import RowSet
+from delta_core.kernels.roaring import DV_MAGIC, encode_dv_payload, format_dv_block
+from delta_core.kernels.row_set import RowSet, RowSets
 
 LAST = 2**63 - 1
 STARTS = st.one_of(st.integers(0, 300_000), st.sampled_from([65_535, 65_536, 2**32 - 40, 2**40, LAST - 70_000]))
@@ -205,3 +206,62 @@ def test_threads_share_a_set() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+PAIRS = st.lists(st.tuples(st.integers(0, 4), st.one_of(st.integers(0, 9), STARTS)), max_size=40)
+
+
+def as_sets(pairs: list[tuple[int, int]]) -> list[set[int]]:
+    return [{p for f, p in pairs if f == file} for file in range(5)]
+
+
+def row_sets(pairs: list[tuple[int, int]]) -> RowSets:
+    return RowSets.from_positions(5, np.array([f for f, _ in pairs], int), np.array([p for _, p in pairs], int))
+
+
+@settings(max_examples=100, deadline=None)
+@given(PAIRS, PAIRS, st.lists(st.integers(0, 4), max_size=6))
+def test_sets_of_many_files_equal_those_of_python(
+    first: list[tuple[int, int]], second: list[tuple[int, int]], chosen: list[int]
+) -> None:
+    mine, theirs, expected = row_sets(first), row_sets(second), as_sets(first)
+    assert [set(s.positions().tolist()) for s in mine] == expected
+    assert mine.cardinalities().tolist() == [len(s) for s in expected]
+    assert mine.last().tolist() == [max(s, default=-1) for s in expected]
+    united = [set(s.positions().tolist()) for s in mine | theirs]
+    assert united == [a | b for a, b in zip(expected, as_sets(second), strict=True)]
+    assert list(mine.with_more(dict(enumerate(theirs)))) == list(mine | theirs)
+    assert list(mine.take(chosen)) == [mine[i] for i in chosen]
+    assert pickle.loads(pickle.dumps(mine)) == mine == RowSets(mine)
+    assert dict(mine.by_number()) == dict(enumerate(mine))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(position_arrays(), max_size=4))
+def test_blocks_of_many_files_are_those_of_each(parts: list[NDArray[np.int64]]) -> None:
+    sets = [RowSet.from_positions(p) for p in parts]
+    payloads = [encode_dv_payload(s) for s in sets]
+    data, sizes = RowSets(sets).to_blocks(DV_MAGIC)
+    assert data == b"".join(map(format_dv_block, payloads))
+    assert sizes.tolist() == list(map(len, payloads))
+
+
+@pytest.mark.parametrize(
+    ("files", "positions"), [([5], [0]), ([-1], [0]), ([0], [-1]), ([1, 0], [3, -1]), ([0.5], [1]), ([[0]], [[1]])]
+)
+def test_numbers_that_are_no_files_or_positions_are_rejected(files: list[int], positions: list[int]) -> None:
+    with pytest.raises(InvalidArgumentError):
+        RowSets.from_positions(5, files, positions)
+
+
+def test_sets_that_are_not_there_are_rejected() -> None:
+    sets = row_sets([(0, 1)])
+    for index in (5, -6):
+        with pytest.raises(IndexError):
+            sets[index]
+    with pytest.raises(IndexError):
+        sets.take([5])
+    with pytest.raises(KeyError):
+        sets.by_number()[5]
+    with pytest.raises(InvalidArgumentError, match="can't be united"):
+        sets | RowSets()
