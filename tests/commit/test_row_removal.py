@@ -1,4 +1,4 @@
-"""Files that lose rows: what their next add says, and many of them at once."""
+"""Files that lose rows: the contents of their next add, and many of them at once."""
 
 from __future__ import annotations
 
