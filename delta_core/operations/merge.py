@@ -39,7 +39,6 @@ from delta_core.operations.merge_decide import (
     Decided,
     Decisions,
     Join,
-    exact_test,
     first_clause,
     joined_batches,
     scan_predicate,
@@ -272,7 +271,7 @@ class _Merge:
         target_only = self.condition.target_only
         index = self._index(keys)
         predicate = scan_predicate(keys, index, target_only, self.bound)
-        files = self._files(keys, index, predicate)
+        files = self._files(predicate)
         join = Join(
             self.source,
             index,
@@ -312,13 +311,9 @@ class _Merge:
         found = [JoinedRows({SOURCE: (b, None)}, b.num_rows).evaluate(compiled) for _, b in self._source_blocks()]
         return pa.chunked_array(found, compiled.type)
 
-    def _files(self, keys: Sequence[Key], index: SourceIndex, predicate: Expression | None) -> pa.Table:
+    def _files(self, predicate: Expression | None) -> pa.Table:
         """Return the files with rows that can match, or that clauses for rows without a match apply to."""
         chosen = self.base.files if predicate is None else self.base.scan(predicate=predicate).file_set
-        if not any(b.kind == "not_matched_by_source" for b in self.bound) and chosen.count > 1:
-            exact = exact_test(keys, index)
-            if exact is not None:
-                chosen = self.base.scan(predicate=exact, files=chosen).file_set
         fields = [f.name for f in self.base.action_fields if f.action == "add"]
         files = chosen.columns([*READ_FILE, *fields])
         self.counts.scanned = files.num_rows

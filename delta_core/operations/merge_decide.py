@@ -31,16 +31,14 @@ __all__ = [
     "Decided",
     "Decisions",
     "Join",
-    "exact_test",
     "first_clause",
     "joined_batches",
     "scan_predicate",
 ]
 
-#: Distinct keys up to which rows and row groups of the table are tested against the keys themselves, not their range alone.
-_FEW_KEYS = 1_000
-#: Distinct keys up to which files are tested against the keys themselves.
-_MANY_KEYS = 1_000_000
+#: Distinct keys up to which the table is tested against the keys themselves, not their range alone. The test runs as rows are
+#: read, so that of 10,000,000 rows with 100,000 matches the read returns 100,000.
+_MOST_KEYS = 1_000_000
 #: Rows that are joined at a time, at least, unless they take more bytes.
 BLOCK_ROWS = 1 << 18
 _BLOCK_BYTES = 64 << 20
@@ -276,7 +274,7 @@ def scan_predicate(
     """Return the predicate of the rows that can match, or that a clause for rows without a match applies to; None: all."""
     others = [c.condition for c in clauses if c.kind == "not_matched_by_source"]
     parts = [] if target_only is None else [on_target(target_only)]
-    tests = [_key_test(key, members, _FEW_KEYS) for key, members in zip(keys, index.members, strict=True)]
+    tests = [_key_test(key, members) for key, members in zip(keys, index.members, strict=True)]
     parts += [t for t in tests if t is not None] if index.num_usable else [_NOTHING]
     matching = all_of(parts)
     if matching is None or None in others:
@@ -284,17 +282,7 @@ def scan_predicate(
     return any_of([matching, *(on_target(c) for c in others if c is not None)])
 
 
-def exact_test(keys: Sequence[Key], index: SourceIndex) -> Expression | None:
-    """Return a test of the keys themselves, if `scan_predicate` tests their range alone; None if there are none."""
-    tests = [
-        _key_test(key, members, _MANY_KEYS)
-        for key, members in zip(keys, index.members, strict=True)
-        if _FEW_KEYS < len(members) <= _MANY_KEYS
-    ]
-    return all_of([t for t in tests if t is not None])
-
-
-def _key_test(key: Key, members: pa.Array, most: int) -> Expression | None:
+def _key_test(key: Key, members: pa.Array) -> Expression | None:
     """Return a test on the table that holds for every row with one of these keys; None if there is none."""
     kind = arrow_to_type(members.type)
     if name_of(kind) not in _COMPARED:
@@ -302,7 +290,7 @@ def _key_test(key: Key, members: pa.Array, most: int) -> Expression | None:
     target = on_target(key.target)
     if not len(members):
         test: Expression | None = _NOTHING
-    elif len(members) <= most:
+    elif len(members) <= _MOST_KEYS:
         test = Call("in", (target, Values(members, kind)))
     else:
         test = _range_test(target, members, kind)

@@ -21,8 +21,8 @@ __all__ = ["JoinedRows", "SourceIndex", "as_array", "is_hashable"]
 #: Pairs that are made and tested at a time.
 _MOST_PAIRS = 1 << 20
 #: Whole numbers are looked up in an array if their range is at most so long, or a multiple of their number.
-_DENSE = 1 << 22
-_DENSE_TIMES = 16
+_DENSE = 1 << 24
+_DENSE_TIMES = 8
 
 
 def is_hashable(t: pa.DataType) -> bool:
@@ -195,13 +195,13 @@ class _Codes:
         if matches_null:
             self._null = len(self.members)
         self.size = len(self.members) + 1
-        self._low, self._table = 0, np.zeros(0, np.int64)
+        self._low, self._table = 0, np.zeros(0, np.int32)
         if len(self.members) and (pa.types.is_integer(self.members.type) or pa.types.is_date32(self.members.type)):
             numbers = values_of(self.members)
             low, high = int(numbers.min()), int(numbers.max())
             if high - low < max(_DENSE, _DENSE_TIMES * len(numbers)):
                 self._low = low
-                self._table = np.full(high - low + 1, -1, np.int64)
+                self._table = np.full(high - low + 1, -1, np.int32)
                 self._table[numbers.astype(np.int64) - low] = np.arange(len(numbers))
 
     def of(self, values: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
@@ -211,7 +211,7 @@ class _Codes:
             numbers = values_of(whole).astype(np.int64, copy=False)
             places = numbers - self._low
             is_inside = (numbers >= self._low) & (numbers < self._low + len(self._table))
-            codes = np.where(is_inside, self._table[np.where(is_inside, places, 0)], -1)
+            codes = np.where(is_inside, self._table[np.where(is_inside, places, 0)], -1).astype(np.int64)
             return np.where(is_valid(whole), codes, self._null) if whole.null_count else codes
         found = as_array(pc.index_in(_comparable(values), value_set=self.members))
         codes = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
