@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import delta_core
 from delta_core import CommitProperties, DeltaTable, Field, Schema, write_deltalake
 from delta_core.commit.options import AppTransaction
 from delta_core.errors import (
@@ -74,7 +75,7 @@ MATCHED = [
 ]
 NOT_MATCHED = [
     Clause("not_matched", "insert", None, updates=None, values=lambda t, s: s),
-    Clause("not_matched", "insert", "x > 0.5", lambda t, s: over(s["x"], 0.5), None, lambda t, s: s),
+    Clause("not_matched", "insert", "source.x > 0.5", lambda t, s: over(s["x"], 0.5), None, lambda t, s: s),
     Clause(
         "not_matched",
         "insert",
@@ -610,3 +611,37 @@ def test_merger_is_made_by_merge_alone_and_returns_itself(tmp_path: Path) -> Non
     merger = made(tmp_path).merge(UPSERT, "target.id = source.id")
     assert isinstance(merger, TableMerger)
     assert merger.when_matched_delete() is merger
+
+
+def called(merger: Any, clauses: Sequence[Clause]) -> Any:
+    """Add clauses through the methods that both packages have."""
+    for clause in clauses:
+        method = f"when_{clause.kind}_{clause.action}"
+        if clause.action == "delete":
+            getattr(merger, method)(clause.predicate)
+        elif clause.updates is None:
+            getattr(merger, f"{method}_all")(clause.predicate)
+        else:
+            getattr(merger, method)(clause.updates, clause.predicate)
+    return merger
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("matched", MATCHED)
+@pytest.mark.parametrize(("inserted", "kept"), [(NOT_MATCHED[0], BY_SOURCE[0]), (NOT_MATCHED[1], BY_SOURCE[2])])
+def test_deltalake_leaves_the_same_rows_for_the_same_calls(
+    tmp_path: Path, matched: Clause, inserted: Clause, kept: Clause
+) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    target = [{"id": i, "p": "ab"[i % 2] if i % 3 else None, "x": i / 8} for i in range(8)]
+    source = [{"id": i, "p": "ba"[i % 4 // 2], "x": 1 - i / 12} for i in range(4, 12)]
+    found = []
+    for package, uri in ((delta_core, tmp_path / "ours"), (deltalake, tmp_path / "theirs")):
+        package.write_deltalake(str(uri), table_of(target))
+        table = package.DeltaTable(str(uri))
+        merger = table.merge(table_of(source), "target.id = source.id", source_alias="source", target_alias="target")
+        metrics = called(merger, [matched, inserted, kept._replace(predicate="target.id > 3")]).execute()
+        names = ("source_rows", "target_rows_inserted", "target_rows_updated", "target_rows_deleted")
+        rows = pa.table(table.to_pyarrow_table()).to_pylist()
+        found.append((shown(rows), [metrics[f"num_{name}"] for name in names]))
+    assert found[0] == found[1]
