@@ -250,7 +250,7 @@ class ConstraintViolationError(DeltaError):
 
 
 class MultipleMatchesError(DeltaError):
-    """Several rows of a merge's source would change one row of the table; ``row`` shows one of them."""
+    """Several rows of a merge's source match one row of the table; ``row`` shows one of them."""
 
 
 class SpillLimitError(DeltaError):

@@ -113,7 +113,7 @@ def merge_rows(base: Snapshot, source: Any, options: MergeOptions) -> Changed:
     ExpressionError, ColumnNotFoundError, SchemaMismatchError
         A condition or a value does not fit the table and the source.
     MultipleMatchesError
-        Several rows of the source would change one row of the table.
+        Several rows of the source match one row of the table.
     ConstraintViolationError
         A row that is written breaks a constraint; nothing was committed.
     CommitConflictError

@@ -141,8 +141,9 @@ class Join:
         self._keys, self._target_only, self._rest = keys, target_only, rest
         self._matched = [c for c in clauses if c.bound.kind == "matched"]
         self._others = [c for c in clauses if c.bound.kind == "not_matched_by_source"]
-        #: Whether it makes no difference how many rows of the source match a row.
-        self._is_plain_delete = [(c.bound.action, c.condition) for c in self._matched] == [("delete", None)]
+        is_plain_delete = [(c.bound.action, c.condition) for c in self._matched] == [("delete", None)]
+        #: Whether several matches of one row are an error, whatever the conditions of clauses, as in delta-spark.
+        self._is_single = bool(self._matched or self._others) and not is_plain_delete
         self._is_matched = np.zeros(source.num_rows, np.bool_)
 
     def decide(self, files: pa.Table, blocks: Iterable[pa.RecordBatch]) -> Decided:
@@ -158,7 +159,7 @@ class Join:
         Raises
         ------
         MultipleMatchesError
-            Several rows of the source would change one row.
+            Several rows of the source match one row, and the clauses are not a single DELETE without a condition.
         """
         parts, read = list[Decisions](), [np.zeros(0, np.int64)]
         for block in blocks:
@@ -172,23 +173,22 @@ class Join:
         n = block.num_rows
         rows = JoinedRows({TARGET: (block, None)}, n)
         clauses, partners = np.full(n, -1, np.int16), np.full(n, -1, np.int64)
-        has_match, applying = np.zeros(n, np.bool_), np.zeros(n, np.int64)
+        num_matches = np.zeros(n, np.int64)
         for t, s, pairs in self._matches(block, rows):
             self._is_matched[s] = True
-            has_match[t] = True
+            num_matches += np.bincount(t, minlength=n)
+            if self._is_single and (num_matches > 1).any():
+                raise self._ambiguous(int(s[np.argmax(num_matches[t] > 1)]))
             chosen = first_clause(self._matched, pairs, np.ones(len(t), np.bool_))
             applied = np.flatnonzero(chosen >= 0)
-            applying += np.bincount(t[applied], minlength=n)
             clauses[t[applied]], partners[t[applied]] = chosen[applied], s[applied]
-        if not self._is_plain_delete and (applying > 1).any():
-            raise self._ambiguous(int(partners[np.argmax(applying > 1)]))
         if self._others:
-            chosen = first_clause(self._others, rows, ~has_match)
+            chosen = first_clause(self._others, rows, num_matches == 0)
             clauses = np.where(chosen >= 0, chosen, clauses)
         files = block.column(FILE_NUMBER).to_numpy(zero_copy_only=False)
         positions = block.column(ROW_INDEX).to_numpy(zero_copy_only=False)
         hit = np.flatnonzero(clauses >= 0)
-        return Decisions(files[hit], positions[hit], partners[hit], clauses[hit]), np.unique(files[has_match])
+        return Decisions(files[hit], positions[hit], partners[hit], clauses[hit]), np.unique(files[num_matches > 0])
 
     def _matches(
         self, block: pa.RecordBatch, rows: JoinedRows
@@ -206,9 +206,8 @@ class Join:
     def _ambiguous(self, source_row: int) -> MultipleMatchesError:
         row = {n: as_array(self._source.column(n).slice(source_row, 1))[0].as_py() for n in self._shown}
         return MultipleMatchesError(
-            f"Several rows of the source match one row of the table, and more than one of them would change it: such as those "
-            f"with {shortened(row)}. Keep one row of the source for each row of the table, or add conditions to the clauses "
-            "that leave one.",
+            f"Several rows of the source match one row of the table, such as those with {shortened(row)}. Keep one row of the "
+            "source for each row of the table, or narrow the merge condition.",
             row=row,
         )
 

@@ -106,7 +106,7 @@ class TableMerger:
         ExpressionError, ColumnNotFoundError, SchemaMismatchError
             A condition or a value does not fit the table and the source.
         MultipleMatchesError
-            Several rows of the source would change one row of the table.
+            Several rows of the source match one row of the table.
         ConstraintViolationError
             A row that is written breaks a constraint of the table.
         CommitConflictError

@@ -60,7 +60,7 @@ def clauses(random: random.Random) -> list[Clause]:
 
 
 def literal(value: Any) -> str:
-    return "null" if value is None else "double('NaN')" if value != value else repr(value)
+    return "null" if value is None else f"double('{value}')" if isinstance(value, float) else repr(value)
 
 
 def statement(path: Path, source: Sequence[Row], on: str, given: Sequence[Clause]) -> str:

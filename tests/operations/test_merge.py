@@ -125,7 +125,7 @@ def both(a: bool | None, b: bool | None) -> bool | None:
 
 
 class AmbiguousError(Exception):
-    """Several source rows would change one row."""
+    """Several source rows match one row."""
 
 
 class Result(NamedTuple):
@@ -144,12 +144,13 @@ def model(target: Sequence[Row], source: Sequence[Row], on: Any, clauses: Sequen
     out = Result([], [], [], [])
     matched_sources = set()
     matched = [c for c in clauses if c.kind == "matched"]
-    plain = len(matched) == 1 and matched[0].action == "delete" and matched[0].predicate is None
+    is_plain = len(matched) == 1 and matched[0].action == "delete" and matched[0].predicate is None
+    is_single = not is_plain and any(c.kind != "not_matched" for c in clauses)
     for t in target:
         partners = [i for i, s in enumerate(source) if on(t, s)]
         matched_sources.update(partners)
         chosen = [(c, source[i]) for i in partners if (c := first("matched", t, source[i]))]
-        if len(chosen) > 1 and not plain:
+        if len(partners) > 1 and is_single:
             raise AmbiguousError
         if not partners and (found := first("not_matched_by_source", t, {})):
             chosen = [(found, {})]
