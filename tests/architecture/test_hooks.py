@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -21,6 +22,7 @@ HOOKS = {
 }
 
 
+@cache
 def _tests() -> set[str]:
     return {
         node.name
