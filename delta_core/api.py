@@ -116,6 +116,7 @@ if TYPE_CHECKING:
         WriteCheckpoint as WriteCheckpoint,
     )
     from delta_core.scan.scan import Scan as Scan
+    from delta_core.protocol.schema_history import why_unreadable as why_unreadable
     from delta_core.protocol.schema import (
         FIELD_ID as FIELD_ID,
         ColumnMap as ColumnMap,
@@ -196,6 +197,7 @@ _HOMES = {
     ),
     "delta_core.scan.scan": "Scan",
     "delta_core.protocol.schema": "FIELD_ID ColumnMap Path Schema find format_path leaf_fields walk",
+    "delta_core.protocol.schema_history": "why_unreadable",
     "delta_core.snapshot": "Snapshot open_context open_snapshot",
     "delta_core.plugins.state": "TableState",
     "delta_core.log.timestamps": "parse_ms parse_version",

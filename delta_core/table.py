@@ -849,6 +849,38 @@ class DeltaTable(UnavailableCalls):
         """Changes of the table's definition: columns, constraints, properties, features."""
         return TableAlterer(self)
 
+    def diff(
+        self,
+        start_version: int,
+        end_version: int | None = None,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+    ) -> Scan:
+        """Return the rows in which two versions differ, by their row ids; the table needs row tracking, but no change feed.
+
+        Parameters
+        ----------
+        start_version, end_version : int
+            The two versions; the end is the version that is loaded unless it is given.
+        columns, predicate : optional
+            Of the rows, as for `scan`.
+
+        Returns
+        -------
+        Scan
+            The table's columns, ``_change_type`` (insert, delete, update_preimage, update_postimage), ``_row_id`` and
+            ``_row_commit_version``.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If row tracking was not on at both versions.
+        SchemaError
+            If rows of the older version can't be read by the later one's schema.
+        """
+        scan: Scan = self.operation("diff")(start_version, end_version, columns=columns, predicate=predicate)
+        return scan
+
     def load_cdf(
         self,
         starting_version: int = 0,

@@ -1,4 +1,4 @@
-"""Commands that print, export or explain rows: head, cat, explain, count, changes, sql."""
+"""Commands that print, export or explain rows: head, cat, explain, count, changes, diff, sql."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from delta_core.protocol.schema import Schema, arrow_schema
 from delta_core.protocol.types import Field, TypeDef
 from delta_core.query import QueryBuilder
 
-__all__ = ["cat", "changes", "count", "explain", "head", "sql"]
+__all__ = ["cat", "changes", "count", "diff", "explain", "head", "sql"]
 
 #: Turns values into JSON, of types that people and text formats get so.
 _Texts = Callable[[pa.RecordBatchReader], pa.RecordBatchReader]
@@ -207,6 +207,40 @@ def changes(
         raise click.UsageError("--end and --end-timestamp exclude each other.")
     found = target.table()
     reader = found.load_cdf(start or 0, end, start_timestamp, end_timestamp, columns, where)
+    _show_or_export(reader, _texts_of(found.snapshot().state), limit, kind, output, json_output)
+
+
+@click.command()
+@table_command(versioned=False)
+@click.argument("start", type=click.IntRange(min=0))
+@click.argument("end", type=click.IntRange(min=0), required=False)
+@selection
+@click.option("--limit", "-n", type=click.IntRange(min=0), help="How many rows.  [default: 50 as a table, else all]")
+@_destination
+@as_json
+def diff(
+    target: Target,
+    start: int,
+    end: int | None,
+    columns: list[str] | None,
+    where: str | None,
+    limit: int | None,
+    kind: str | None,
+    output: str | None,
+    json_output: bool,
+) -> None:
+    """Show or write the rows in which two versions differ, by their row ids.
+
+    END is the latest version unless it is given. The table needs row tracking, and no change data feed. Rows
+    carry _change_type, _row_id and _row_commit_version; rows that were only moved to other files are no difference.
+
+    \b
+    Examples:
+      delta-core diff sales 3 5
+      delta-core diff sales 3 --where "country = 'DE'" -o changed.parquet
+    """
+    found = target.table()
+    reader = found.diff(start, end, columns, where).to_reader()
     _show_or_export(reader, _texts_of(found.snapshot().state), limit, kind, output, json_output)
 
 

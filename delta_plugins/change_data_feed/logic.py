@@ -8,17 +8,13 @@ from msgspec import Struct
 
 from delta_core.api import (
     FILE_COLUMNS,
-    ArrayType,
     Call,
     Commit,
-    DataType,
     FileConstant,
-    MapType,
     MetadataColumn,
     PhysicalColumn,
     PrimitiveType,
-    Schema,
-    StructType,
+    why_unreadable,
 )
 from delta_core.kernels import compute as pc
 
@@ -141,48 +137,5 @@ def _files(commit: Commit, actions: pa.Table, change: str | None) -> pa.Table:
 
 
 def unreadable(old: Schema, new: Schema, widened: bool) -> str | None:
-    """Return why rows of an old schema can't be read by a newer one, None if they can.
-
-    Parameters
-    ----------
-    old, new : Schema
-        The schemas of two versions, the older one first.
-    widened : bool
-        Whether types may differ: the table has type widening, and whoever reads its files checks each file's type.
-    """
-    return _unreadable_struct(old, new, "", widened)
-
-
-def _unreadable_struct(old: StructType, new: StructType, prefix: str, widened: bool) -> str | None:
-    names = {f.name: f for f in new.fields}
-    for f in old.fields:
-        column = f"{prefix}{f.name}"
-        if f.name not in names:
-            return f"column {column} was dropped or renamed"
-        other = names.pop(f.name)
-        physical = "delta.columnMapping.physicalName"
-        if f.metadata.get(physical, other.metadata.get(physical)) != other.metadata.get(physical):
-            return f"column {column} was dropped and added again"
-        if f.nullable and not other.nullable:
-            return f"column {column} became NOT NULL"
-        why = _unreadable_type(f.type, other.type, column, widened)
-        if why:
-            return why
-    added = [f.name for f in names.values() if not f.nullable]
-    return f"column {prefix}{added[0]} was added NOT NULL" if added else None
-
-
-def _unreadable_type(old: DataType, new: DataType, column: str, widened: bool) -> str | None:
-    if isinstance(old, StructType) and isinstance(new, StructType):
-        return _unreadable_struct(old, new, f"{column}.", widened)
-    if isinstance(old, ArrayType) and isinstance(new, ArrayType):
-        return _unreadable_type(old.element_type, new.element_type, f"{column}.element", widened)
-    if isinstance(old, MapType) and isinstance(new, MapType):
-        return _unreadable_type(old.key_type, new.key_type, f"{column}.key", widened) or _unreadable_type(
-            old.value_type, new.value_type, f"{column}.value", widened
-        )
-    primitives = isinstance(old, PrimitiveType) and isinstance(new, PrimitiveType)
-    # a void column holds nothing but nulls
-    if old == new or (primitives and (widened or old == PrimitiveType("void"))):
-        return None
-    return f"column {column} changed its type from {old} to {new}"
+    """Return why rows of an old schema can't be read by a newer one, None if they can. See `why_unreadable`."""
+    return why_unreadable(old, new, widened, "delta.columnMapping.physicalName")

@@ -155,6 +155,15 @@ def test_changes_shows_the_feed_and_cuts_it_with_a_note(run: Any, table: TableBu
     assert "first 2 rows" in cut.err
 
 
+def test_diff_shows_the_rows_in_which_versions_differ(run: Any, tmp_path: Path) -> None:
+    uri = str(tmp_path / "tracked")
+    write_deltalake(uri, pa.table({"id": [1, 2, 3]}), configuration={"delta.enableRowTracking": "true"})
+    DeltaTable(uri).delete("id = 2")
+    rows = run("diff", uri, 0, "--json").json
+    assert rows == [{"id": 2, "_change_type": "delete", "_row_id": 1, "_row_commit_version": 0}]
+    assert run("diff", uri, 0, 1, "--where", "id > 2", "--json").json == []
+
+
 def test_changes_takes_times_and_formats(run: Any, table: TableBuilder) -> None:
     found = run("changes", table.uri, "--start-timestamp", "2023-11-14T22:13:22Z", "-f", "json")
     assert [json.loads(line)["_commit_version"] for line in found.lines] == [2]

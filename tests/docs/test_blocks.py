@@ -191,7 +191,7 @@ def _check_plugins(names: dict[str, Any]) -> None:
 
 def _row_changes(folder: Path) -> dict[str, Any]:
     rows = pa.table({"id": [7, 8], "amount": [50.0, 5.0], "day": [DAY, DAY]})
-    write_deltalake(folder / "t", rows)
+    write_deltalake(folder / "t", rows, configuration={"delta.enableRowTracking": "true"})
     return {"table": DeltaTable(folder / "t")}
 
 
