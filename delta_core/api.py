@@ -92,6 +92,11 @@ if TYPE_CHECKING:
         commit_name as commit_name,
     )
     from delta_core.operations.create import create_table as create_table
+    from delta_core.operations.optimize import (
+        OptimizeOptions as OptimizeOptions,
+        Optimized as Optimized,
+        optimize_table as optimize_table,
+    )
     from delta_core.operations.write import WriteOptions as WriteOptions, write_table as write_table
     from delta_core.plugins.plans import ReadRequest as ReadRequest
     from delta_core.protocol.properties import parse_columns as parse_columns, read_property as read_property
@@ -183,6 +188,7 @@ _HOMES = {
     "delta_core.log.files": "FileSet",
     "delta_core.log.names": "LOG_DIRECTORY STAGED_DIRECTORY commit_name",
     "delta_core.operations.create": "create_table",
+    "delta_core.operations.optimize": "OptimizeOptions Optimized optimize_table",
     "delta_core.operations.write": "WriteOptions write_table",
     "delta_core.plugins.plans": "ReadRequest",
     "delta_core.protocol.properties": "parse_columns read_property",

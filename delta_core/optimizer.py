@@ -22,6 +22,10 @@ class OptimizedTable(Protocol):
         """Return the version that is loaded."""
         ...
 
+    def operation(self, name: str) -> Callable[..., Any]:
+        """Return a feature's own operation, bound to the version that is loaded."""
+        ...
+
     def adopt(self, snapshot: Snapshot) -> None:
         """Take a later version."""
         ...
@@ -209,6 +213,77 @@ class TableOptimizer:
             The other arguments of `z_order`, by name. Results and errors are the same too.
         """
         return self._ordered("linear", columns, partition_filters, **options)
+
+    def cluster(
+        self,
+        *,
+        full: bool = False,
+        target_size: int | None = None,
+        max_concurrent_tasks: int | None = None,
+        max_spill_size: int | None = None,
+        max_temp_directory_size: int | None = None,
+        min_commit_interval: int | timedelta | None = None,
+        writer_properties: WriterProperties | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Callable[[Any], None] | None = None,
+    ) -> dict[str, Any]:
+        """Order the rows of a clustered table by its clustering columns, along a Hilbert curve.
+
+        Files that are clustered well enough stay as they are: see docs/optimize.md.
+
+        Parameters
+        ----------
+        full : bool
+            Write files that are clustered by other columns again, too.
+        target_size : int, optional
+            Bytes of a file; ``delta.targetFileSize`` or 128 MiB unless given.
+        max_concurrent_tasks : int, optional
+            How many files are written at a time; the number of cores unless given.
+        max_spill_size : int, optional
+            Bytes of memory for the rows, 2 GiB unless given; more rows are sorted by way of temporary files.
+        max_temp_directory_size : int, optional
+            Bytes of these files; no limit unless given.
+        min_commit_interval : int or timedelta, optional
+            Seconds after which the finished groups are committed.
+        writer_properties : WriterProperties, optional
+            How the files are encoded; goes before the table's properties.
+        commit_properties : CommitProperties, optional
+            How each commit is made.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows each commit.
+        progress : function(OptimizeProgress), optional
+            Called after each group of files.
+
+        Returns
+        -------
+        dict
+            As of `compact`.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            The table is not clustered.
+        CommitConflictError
+            Another writer changed the table's definition, or the same files again and again.
+        """
+        commit, post = check_properties(commit_properties, writer_properties, post_commithook_properties)
+        options = operations.OptimizeOptions(
+            target_size=target_size,
+            max_concurrent_tasks=max_concurrent_tasks,
+            max_spill_size=max_spill_size,
+            max_temp_directory_size=max_temp_directory_size,
+            min_commit_interval=_seconds(min_commit_interval),
+            progress=progress,
+            writer_properties=writer_properties,
+            transactions=commit.transactions,
+            custom_metadata=commit.custom_metadata or {},
+            max_commit_retries=commit.retries,
+            post=post.post_commit,
+        )
+        done = self.table.operation("cluster")(options, full=full)
+        self.table.adopt(done.snapshot)
+        return dict(done.metrics)
 
     def purge(
         self,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from delta_core.commit.intents import READ_FILE, REMOVED_FILE
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
@@ -90,6 +91,13 @@ class OptimizeOptions(Struct, frozen=True):
         Bytes of memory for rows that are ordered; more go by way of temporary files.
     max_temp_directory_size : int, optional
         Bytes of these files; no limit unless given.
+    choose : function(pyarrow.Table) -> sequence of int64 arrays, optional
+        From the live files (columns of `intents.READ_FILE`), the bins of file numbers to write again, each within one
+        partition; in place of the choice made here.
+    describe : function(pyarrow.Table) -> pyarrow.Table, optional
+        Called with the adds of each bin that was written; returns what is committed, for example with tags.
+    parameters : Mapping
+        What history states beside, or in place of, the usual operation parameters.
     max_concurrent_tasks : int, optional
         How many groups of files are written at a time; as many as there are cores unless given.
     min_commit_interval : float, optional
@@ -105,6 +113,9 @@ class OptimizeOptions(Struct, frozen=True):
     order_by: Sequence[str] = ()
     max_spill_size: int | None = None
     max_temp_directory_size: int | None = None
+    choose: Callable[[pa.Table], Sequence[Ints]] | None = None
+    describe: Callable[[pa.Table], pa.Table] | None = None
+    parameters: Mapping[str, Any] = {}
     max_concurrent_tasks: int | None = None
     min_commit_interval: float | None = None
     writer_properties: WriterProperties | None = None
@@ -214,6 +225,9 @@ class _Optimize:
 
     def _bins(self, files: FileSet, table: pa.Table, partitions: Ints) -> tuple[list[Ints], list[list[Ints]]]:
         """Return the bins, and which of them are written together."""
+        if self.options.choose is not None:
+            bins = list(self.options.choose(table))
+            return bins, [[one] for one in bins]
         sizes = int64_values(pc.fill_null(table.column("size"), 0))
         times = int64_values(pc.fill_null(table.column("modificationTime"), 0))
         # disks have coarse clocks; a file in a checkpoint has no version, and is older than all that have
@@ -303,7 +317,9 @@ class _Optimize:
     def _write(self, base: Snapshot, group: Group) -> Written:
         files = FileSet.of(group.files)
         rows = moved_rows(base.engine, base.scan(metadata=tuple(self.carried), files=files), self.carried)
-        return self._write_ordered(base, files, rows) if self.order_by else self._write_rows(base, rows)
+        written = self._write_ordered(base, files, rows) if self.order_by else self._write_rows(base, rows)
+        describe = self.options.describe
+        return written if describe is None else replace(written, files=describe(written.files))
 
     def _write_rows(self, base: Snapshot, rows: pa.RecordBatchReader | pa.Table) -> Written:
         # the files of a bin become one, though their sizes are but an estimate of its size
@@ -365,12 +381,12 @@ class _Optimize:
         options = self.options
         shown = [] if options.predicate is None else [_text(options.predicate)]
         by = json.dumps(list(options.order_by))
-        found = {"predicate": json.dumps(shown), "zOrderBy": "[]", "clusterBy": "[]", "auto": False}
-        if options.order is None:
-            return found
-        return (
-            {**found, "zOrderBy": by} if options.order == "zorder" else {**found, "orderBy": by, "order": options.order}
-        )
+        found: dict[str, Any] = {"predicate": json.dumps(shown), "zOrderBy": "[]", "clusterBy": "[]", "auto": False}
+        if options.order == "zorder":
+            found["zOrderBy"] = by
+        elif options.order is not None:
+            found.update(orderBy=by, order=options.order)
+        return {**found, **options.parameters}
 
     def _commit(self) -> list[Group]:
         """Commit what is done; return the groups to write again since other writers changed their files."""

@@ -23,7 +23,10 @@ FEATURE = TableFeature(
     requests={"cluster_by": logic.REQUEST},
     domains=(DOMAIN,),
     active=_is_active,
-    operations={"cluster_by": "delta_plugins.clustering.operations:cluster_by"},
+    operations={
+        "cluster": "delta_plugins.clustering.cubes:cluster",
+        "cluster_by": "delta_plugins.clustering.operations:cluster_by",
+    },
     enabling=("cluster_by",),
 )
 

@@ -26,7 +26,15 @@ from delta_core.api import (
     parse_decimal,
 )
 
-__all__ = ["DOMAIN", "REQUEST", "check_columns", "clustering_columns", "requested_domain", "without_request"]
+__all__ = [
+    "DOMAIN",
+    "REQUEST",
+    "check_columns",
+    "clustering_columns",
+    "logical_columns",
+    "requested_domain",
+    "without_request",
+]
 
 DOMAIN = "delta.clustering"
 #: A property that is never stored: JSON list of column names, dotted for fields of structs.
@@ -159,6 +167,12 @@ def check_columns(table: TableState) -> None:
                 column=format_path(logical),
                 type=name,
             )
+
+
+def logical_columns(table: TableState) -> tuple[str, ...]:
+    """Return the clustering columns by logical names, dotted for fields of structs."""
+    leaves = _physical_leaves(table)
+    return tuple(format_path(leaves[path][0]) for path in clustering_columns(table))
 
 
 def _physical_leaves(table: TableState) -> dict[Path, tuple[Path, Field]]:
