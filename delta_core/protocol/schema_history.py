@@ -18,7 +18,7 @@ def why_unreadable(old: Schema, new: Schema, widened: bool, name_key: str) -> st
     widened : bool
         Whether types may differ: the table has type widening, and whoever reads its files checks each file's type.
     name_key : str
-        The key of a field's metadata with the column's name in files, which tells a column from another of its name.
+        The key of a field's metadata with the column's name in files, which distinguishes columns of one name.
     """
     return _unreadable_struct(old, new, "", widened, name_key)
 
@@ -48,7 +48,7 @@ def _unreadable_type(old: DataType, new: DataType, column: str, widened: bool, k
         return _unreadable_type(old.element_type, new.element_type, f"{column}.element", widened, key)
     if isinstance(old, MapType) and isinstance(new, MapType):
         return _unreadable_type(old.key_type, new.key_type, f"{column}.key", widened, key) or _unreadable_type(
-            old.value_type, new.value_type, f"{column}.value", widened
+            old.value_type, new.value_type, f"{column}.value", widened, key
         )
     primitives = isinstance(old, PrimitiveType) and isinstance(new, PrimitiveType)
     # a void column holds nothing but nulls

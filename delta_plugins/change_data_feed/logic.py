@@ -14,6 +14,7 @@ from delta_core.api import (
     MetadataColumn,
     PhysicalColumn,
     PrimitiveType,
+    Schema,
     why_unreadable,
 )
 from delta_core.kernels import compute as pc

@@ -74,7 +74,7 @@ def test_every_subcommand_is_tried_and_documented(run: Any) -> None:
         (["add-constraint", "c", "id > 1"], 1, "breaks the CHECK constraint"),
     ],
 )
-def test_change_that_fails_says_why_and_commits_nothing(
+def test_change_that_fails_is_explained_and_commits_nothing(
     run: Any, uri: str, arguments: list[str], code: int, text: str
 ) -> None:
     found = run("alter", uri, *arguments)
