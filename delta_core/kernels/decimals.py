@@ -6,7 +6,7 @@ decimal too, and what rounding makes too large becomes 0, unless it is the last 
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ __all__ = ["checked_cast", "read_decimals", "round_half_up"]
 
 #: Digits that every number of 128 and of 256 bits has room for.
 _DIGITS, _WIDE_DIGITS = 38, 76
+_EXACT = Context(prec=_WIDE_DIGITS, traps=[Inexact, InvalidOperation])
 
 
 def checked_cast(x: Any, target: pa.DataType) -> Any:
@@ -62,14 +63,16 @@ def read_decimals(text: pa.Array, target: pa.DataType) -> pa.Array:
     longest = pc.max(pc.binary_length(text)).as_py() or 0
     if longest <= _DIGITS and not pc.any(pc.match_substring(text, "e", ignore_case=True)).as_py():
         return pc.cast(pc.cast(text, pa.decimal256(_WIDE_DIGITS, target.scale)), target)
-    return array_of([None if v is None else _decimal(v) for v in text.to_pylist()], target)
+    return array_of([None if v is None else _decimal(v, target.scale) for v in text.to_pylist()], target)
 
 
-def _decimal(text: str) -> Decimal:
+def _decimal(text: str, scale: int) -> Decimal:
+    """Read one text at a scale: from numbers with many more digits behind the point, Arrow makes zero."""
     try:
         number = Decimal(text) if text.isascii() and "_" not in text else Decimal("NaN")
-    except InvalidOperation:
+        number = number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+    except (InvalidOperation, Inexact):
         number = Decimal("NaN")
     if not number.is_finite() or number.adjusted() >= _DIGITS:
-        raise pa.ArrowInvalid(f"{text[:60]!r} is no decimal of at most {_DIGITS} digits")
+        raise pa.ArrowInvalid(f"{text[:60]!r} is no decimal of at most {_DIGITS} digits, {scale} of them behind the point")
     return number

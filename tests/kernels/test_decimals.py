@@ -85,6 +85,13 @@ def test_text_that_is_no_value_of_the_type_raises(text: str) -> None:
         read_decimals(pa.array([text, "1"]), pa.decimal128(38, 2))
 
 
+@pytest.mark.parametrize("text", ["1E-69", "1E-39", "123456E-75", f"0.{'0' * 68}1", f"1.{'0' * 68}1"])
+@pytest.mark.parametrize("target", [pa.decimal128(1, 0), pa.decimal128(38, 0), pa.decimal128(38, 37)])
+def test_text_with_digits_far_below_the_scale_raises(text: str, target: pa.DataType) -> None:
+    with pytest.raises(pa.ArrowInvalid):
+        read_decimals(pa.array([text]), target)
+
+
 def test_nulls_stay_null() -> None:
     target = pa.decimal128(12, 1)
     for made in (
