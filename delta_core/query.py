@@ -130,11 +130,11 @@ def _answers() -> bool:
 
     answered = threading.Event()
 
-    def ask() -> None:
+    def run_query() -> None:
         pa.RecordBatchReader.from_stream(datafusion.SessionContext().sql("SELECT 1")).read_all()
         answered.set()
 
-    threading.Thread(target=ask, name="delta-probe", daemon=True).start()
+    threading.Thread(target=run_query, name="delta-probe", daemon=True).start()
     return answered.wait(PATIENCE_S)
 
 

@@ -137,11 +137,11 @@ def open_snapshot(
     """
     if version is not None and timestamp is not None:
         raise InvalidArgumentError("Found both version and timestamp, expected one of the two.")
-    wanted = None if version is None else parse_version(version)
+    number = None if version is None else parse_version(version)
     context = open_context(
         os.fspath(uri), storage_options, engine, commits, plugins, timezone, committer, allow_external, pickle_secrets
     )
-    snapshot = context.read(wanted)
+    snapshot = context.read(number)
     if timestamp is None:
         return snapshot
     return snapshot.at(snapshot.version_at(parse_ms(timestamp, timezone)))
@@ -297,8 +297,8 @@ class TableContext(Struct, frozen=True):
         tail = self.log.engine.logs.read_commits([file], _TAIL)
         protocol, metadata = newest_definition(tail.other_actions, self.log.uri)
         assert protocol is not None and metadata is not None
-        kept = _without_data(file)
-        segment = LogSegment(file.version, None, (kept,), (kept,))
+        commit = _without_data(file)
+        segment = LogSegment(file.version, None, (commit,), (commit,))
         contents = LogContents(segment, tail, None, protocol, metadata, mark=self.log.mark_of(segment))
         state, plugins = self.state(contents)
         return Snapshot(self, contents, state, plugins, write_plan=write_plan)
@@ -661,10 +661,6 @@ class Snapshot:
 
     # --- commits and time ---
 
-    def others(self, kind: str) -> list[dict[str, Any]]:
-        """Return `custom_actions` of a kind; the earlier name of that method."""
-        return self.custom_actions(kind)
-
     @cached_property
     def _history(self) -> CommitHistory:
         def rule() -> CommitTimestamp | None:
@@ -708,8 +704,8 @@ class Snapshot:
 
     def at(self, version: int) -> Snapshot:
         """Open another version of the table."""
-        wanted = parse_version(version)
-        return self if wanted == self.version else self.context.read(wanted)
+        number = parse_version(version)
+        return self if number == self.version else self.context.read(number)
 
     def update(self) -> Snapshot:
         """Return the latest version; reads only the commits that this one lacks.
@@ -819,14 +815,14 @@ class Snapshot:
             How this process wrote the last one's files.
         """
         fresh = self.engine.logs.read_commits(newer, _TAIL) if actions is None else _narrowed(actions)
-        kept = tuple(_without_data(f) for f in newer)
+        commits = tuple(_without_data(f) for f in newer)
         protocol, metadata = newest_definition(fresh.other_actions, self.uri)
         old = self._contents
         segment = replace(
             old.segment,
             version=newer[-1].version,
-            deltas=(*old.segment.deltas, *kept),
-            commits=(*old.segment.commits, *kept),
+            deltas=(*old.segment.deltas, *commits),
+            commits=(*old.segment.commits, *commits),
         )
         contents = LogContents(
             segment, concat_actions(old.tail, fresh), old.checkpoint, protocol or old.protocol, metadata or old.metadata
@@ -841,9 +837,9 @@ class Snapshot:
         later = None
         if _fields_of(plugins) == self.action_fields:
             if self._files is not None:
-                later = _Later(self._files, fresh, kept)
+                later = _Later(self._files, fresh, commits)
             elif self._later is not None:
-                later = self._later.then(fresh, kept)
+                later = self._later.then(fresh, commits)
         return Snapshot(
             self.context,
             contents,

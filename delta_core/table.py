@@ -332,10 +332,10 @@ class DeltaTable(UnavailableCalls):
             commit_properties or CommitProperties(),
             post_commithook_properties or PostCommitHookProperties(),
         )
-        strange = next((a for a in actions if not isinstance(a, (AddAction, RemoveAction))), None)
-        if strange is not None:
+        unsupported = next((a for a in actions if not isinstance(a, (AddAction, RemoveAction))), None)
+        if unsupported is not None:
             raise InvalidArgumentError(
-                f"Found an action as {type(strange).__module__}.{type(strange).__name__}; expected AddAction or RemoveAction "
+                f"Found an action as {type(unsupported).__module__}.{type(unsupported).__name__}; expected AddAction or RemoveAction "
                 "of delta_core.transaction."
             )
         given = schema if isinstance(schema, StructType) else Schema.from_arrow(schema)
@@ -378,10 +378,10 @@ class DeltaTable(UnavailableCalls):
             raise InvalidArgumentError("Found both a version and a timestamp, expected one of the two.")
         if timestamp is not None:
             version = self._snapshot.update().version_at(parse_ms(timestamp, self._snapshot.timezone))
-        wanted = parse_version(version)  # type: ignore[arg-type]  # one of both is given
-        if wanted == self._snapshot.version:
+        number = parse_version(version)  # type: ignore[arg-type]  # one of both is given
+        if number == self._snapshot.version:
             return self._snapshot
-        return open_snapshot(self._uri, wanted, **self._options)
+        return open_snapshot(self._uri, number, **self._options)
 
     def load_as_version(self, version: int | str | datetime) -> None:
         """Move to a version, or to the version of a point in time.
@@ -942,10 +942,6 @@ class DeltaTable(UnavailableCalls):
             served = enabling
         function = load_object(served[name])
         return lambda *args, **kwargs: function(self._snapshot, *args, **kwargs)
-
-    def verb(self, name: str) -> Callable[..., Any]:
-        """Return `operation` of the same name; the earlier name of that method."""
-        return self.operation(name)
 
 
 def _reopen(kind: type[DeltaTable], pickled: Pickled, config: DeltaTableConfig) -> DeltaTable:

@@ -164,7 +164,7 @@ def write(
     with _progress() as advance:
         delta_core.write_deltalake(
             target.uri,
-            _counted(open_rows(sources, kind, columns, filled), advance),
+            _with_progress(open_rows(sources, kind, columns, filled), advance),
             mode=mode,
             partition_by=partition_by or None,
             name=name,
@@ -301,7 +301,7 @@ def report(table: DeltaTable, json_output: bool) -> None:
         print_facts(facts)
 
 
-def _counted(reader: pa.RecordBatchReader, advance: Callable[[int], None] | None) -> pa.RecordBatchReader:
+def _with_progress(reader: pa.RecordBatchReader, advance: Callable[[int], None] | None) -> pa.RecordBatchReader:
     if advance is None:
         return reader
 

@@ -62,18 +62,18 @@ def info(target: Target, json_output: bool) -> None:
             "Properties": facts["properties"],
         }
     )
-    _note_refused(refused)
+    _note_unreadable(refused)
 
 
-def _note_refused(refused: str | None) -> None:
-    if refused is not None:
-        print_note(f"The table can't be read: {refused}")
+def _note_unreadable(reason: str | None) -> None:
+    if reason is not None:
+        print_note(f"The table can't be read: {reason}")
 
 
 def _describe(snapshot: Snapshot, refused: str | None) -> dict[str, Any]:
     metadata, protocol = snapshot.metadata, snapshot.protocol
     # which files count, and which of their rows, is for features to specify
-    counted = interop.Sizes(None, None, None, None) if refused else interop.sizes(snapshot)
+    sizes = interop.Sizes(None, None, None, None) if refused else interop.sizes(snapshot)
     return {
         "uri": interop.root_uri(snapshot),
         "version": snapshot.version,
@@ -82,10 +82,10 @@ def _describe(snapshot: Snapshot, refused: str | None) -> dict[str, Any]:
         "name": metadata.name,
         "description": metadata.description,
         "createdTime": format_ms(metadata.created_time, snapshot.timezone),
-        "numFiles": counted.files,
-        "sizeInBytes": counted.size_bytes,
-        "numRows": counted.rows,
-        "numDeletedRows": counted.deleted_rows,
+        "numFiles": sizes.files,
+        "sizeInBytes": sizes.size_bytes,
+        "numRows": sizes.rows,
+        "numDeletedRows": sizes.deleted_rows,
         "partitionColumns": list(snapshot.state.partition_columns),
         "protocol": protocol.to_json(),
         "features": sorted(snapshot.state.features),
@@ -119,7 +119,7 @@ def schema(target: Target, json_output: bool) -> None:
     partitioned = set(snapshot.state.partition_columns)
     rows = list(_columns(snapshot.schema, partitioned))
     print_table(["column", "type", "nullable", "notes"], rows)
-    _note_refused(refused)
+    _note_unreadable(refused)
 
 
 def _columns(struct: StructType, partitioned: set[str], depth: int = 0) -> list[tuple[str, ...]]:
@@ -165,7 +165,7 @@ def history(target: Target, limit: int, everything: bool, json_output: bool) -> 
     print_table(
         ["version", "time", "operation", "parameters", "by"], rows, ["version"], whole=["version", "time", "operation"]
     )
-    _note_refused(refused)
+    _note_unreadable(refused)
 
 
 def _parameters(value: Any) -> str:
@@ -294,7 +294,7 @@ def features(target: Target | None, json_output: bool) -> None:
             ],
             whole=["feature", "needed by"],
         )
-    _note_refused(refused)
+    _note_unreadable(refused)
 
 
 _ACTIVE = {True: "yes", False: "no", None: "-"}

@@ -192,8 +192,8 @@ def _flatten(column: pa.Array, name: str) -> pa.Array:
         return column.storage
     if pa.types.is_null(column.type):
         return pc.cast(column, pa.string())
-    said = (plain(v) for v in values(column))
-    texts = [v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in said]
+    plain_values = (plain(v) for v in values(column))
+    texts = [v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in plain_values]
     return pa.array(texts, pa.string())
 
 

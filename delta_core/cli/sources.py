@@ -143,18 +143,18 @@ def _as_text(t: pa.DataType) -> pa.DataType:
 
 def _as_table(found: pa.Schema, columns: pa.Schema | None) -> tuple[pa.Schema, list[Callable[[Any], Any] | None]]:
     """Return the schema with the table's types if text represents them, and what makes values of the text."""
-    wanted = {} if columns is None else {f.name.lower(): f.type for f in columns}
-    types = [wanted.get(f.name.lower(), f.type) for f in found]
-    given = [_stands_for(f.type, t) for f, t in zip(found, types, strict=True)]
+    types_by_name = {} if columns is None else {f.name.lower(): f.type for f in columns}
+    types = [types_by_name.get(f.name.lower(), f.type) for f in found]
+    given = [_is_text_of(f.type, t) for f, t in zip(found, types, strict=True)]
     schema = [f.with_type(t) if text else f for f, t, text in zip(found, types, given, strict=True)]
     convert = [_from_text(f.name, t) if text else None for f, t, text in zip(found, types, given, strict=True)]
     return pa.schema(schema), convert
 
 
-def _stands_for(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_text_of(found: pa.DataType, target: pa.DataType) -> bool:
     """Whether values of one type were read for those of another."""
-    is_text = pa.types.is_string(found) and pa.types.is_decimal(wanted)
-    return not found.equals(wanted) and (is_text or found.equals(_as_text(wanted)))
+    is_text = pa.types.is_string(found) and pa.types.is_decimal(target)
+    return not found.equals(target) and (is_text or found.equals(_as_text(target)))
 
 
 def _from_text(name: str, t: pa.DataType) -> Callable[[Any], Any]:
@@ -210,12 +210,12 @@ def _json(stream: BinaryIO, columns: pa.Schema | None, filled: Collection[str]) 
         return arrow_json.open_json(stream)
     head = _begin(stream)
     names = {key.lower(): key for line in head.splitlines() for key in _keys(line)}
-    asked = [
+    fields = [
         pa.field(names.get(f.name.lower(), f.name), _as_text(f.type))
         for f in columns
         if f.name.lower() in names or f.name not in filled
     ]
-    options = arrow_json.ParseOptions(explicit_schema=pa.schema(asked))
+    options = arrow_json.ParseOptions(explicit_schema=pa.schema(fields))
     return arrow_json.open_json(io.BufferedReader(_Joined(head, stream)), parse_options=options)
 
 

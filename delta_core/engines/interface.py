@@ -241,7 +241,7 @@ class CheckpointHandle(Protocol):
         """Whether the footer proves that a nested field (no list or map) is null in every row of a group."""
         ...
 
-    def group_bounds(self, wanted: Sequence[FileStatistic]) -> list[pa.Array]:
+    def group_bounds(self, leaves: Sequence[FileStatistic]) -> list[pa.Array]:
         """Return what the footer specifies for nested fields, one value a group; null if it specifies nothing.
 
         The path of a statistic is that of a field, such as ``("add", "stats_parsed", "minValues", "id")``; its kind is

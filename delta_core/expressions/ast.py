@@ -358,9 +358,9 @@ def _flatten(e: Expression) -> Steps[Expression]:
 
 def uses(expression: Expression, path: Sequence[str]) -> bool:
     """Whether an expression uses a column: the whole of it, a part of it, or what it is a part of; case does not count."""
-    wanted = [p.lower() for p in path]
+    prefix = [p.lower() for p in path]
     found = [[p.lower() for p in leaf.path] for leaf in leaves(expression) if isinstance(leaf, Column)]
-    return any(f[: len(wanted)] == wanted or wanted[: len(f)] == f for f in found)
+    return any(f[: len(prefix)] == prefix or prefix[: len(f)] == f for f in found)
 
 
 def transform(expression: Expression, change: Callable[[Leaf], Expression]) -> Expression:

@@ -111,13 +111,13 @@ def _is_test(value: Any) -> bool:
 def _test(test: Sequence[Any], schema: StructType | None) -> Expression:
     name, operator, value = test
     is_quoted = "`" in name and (schema is None or schema.get(name) is None)
-    asked, symbol = column(name) if is_quoted else Column((name,)), " ".join(operator.lower().split())
+    tested, symbol = column(name) if is_quoted else Column((name,)), " ".join(operator.lower().split())
     make = _OPERATORS.get(symbol)
     if make is None:
         raise UnsupportedExpressionError(
             f"Operator {operator!r} of filter {test!r} is not one of: {', '.join(_OPERATORS)}."
         )
-    return make(asked, value)
+    return make(tested, value)
 
 
 def _comparison(operator: str) -> Callable[[Column, Any], Expression]:

@@ -236,7 +236,7 @@ REWRITES: dict[str, tuple[Rewrite, int, int]] = {
 }
 _OPTIONAL_FORMAT = {"to_date": DATE, "to_timestamp": TIMESTAMP, "to_timestamp_ntz": TIMESTAMP_NTZ}
 
-_REFUSED = {
+_REJECTED = {
     "an aggregate function": "sum count avg mean min max any every some all bool_and bool_or first last first_value "
     "last_value any_value collect_list collect_set array_agg stddev stddev_samp variance var_samp median mode percentile "
     "approx_count_distinct count_if max_by min_by corr covar_pop listagg string_agg",
@@ -271,7 +271,7 @@ def function_names() -> tuple[str, ...]:
 
 def unsupported_name(name: str) -> UnsupportedExpressionError:
     """Return the error for a function that expressions can't call, specifying why."""
-    for reason, names in _REFUSED.items():
+    for reason, names in _REJECTED.items():
         if name in names.split():
             return UnsupportedExpressionError(
                 f"Function {name!r} is {reason}; an expression over rows can't hold it.", function=name

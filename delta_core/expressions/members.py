@@ -147,13 +147,17 @@ def expand(values: Values) -> list[Literal]:
 
 def cast_values(values: Values, target: DataType) -> Values | None:
     """Cast values whose type Arrow casts as Spark casts constants; None if each has to be cast alone."""
-    source, wanted = name_of(values.type), name_of(target)
+    source, target_name = name_of(values.type), name_of(target)
     if values.type == target:
         return values
-    widens = is_integral(values.type) and is_integral(target) and _width(source) < _width(wanted)
-    exact = is_integral(values.type) and wanted in ("double", "decimal") or (source, wanted) == ("decimal", "decimal")
+    widens = is_integral(values.type) and is_integral(target) and _width(source) < _width(target_name)
+    exact = (
+        is_integral(values.type)
+        and target_name in ("double", "decimal")
+        or (source, target_name) == ("decimal", "decimal")
+    )
     known = {("float", "double"), ("date", "timestamp"), ("date", "timestamp_ntz")}
-    if not (widens or exact or (source, wanted) in known):
+    if not (widens or exact or (source, target_name) in known):
         return None
     try:
         return replace(values, array=pc.cast(values.array, target.to_arrow()), type=target)

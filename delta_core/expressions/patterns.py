@@ -73,14 +73,14 @@ def java_regex(pattern: str, *, anchored_end: bool = True) -> str:
             continue
         if in_class:
             if c == "[" or pair == "&&":
-                raise _refused(pattern, pair)
+                raise _unsupported(pattern, pair)
             in_class = c != "]"
         elif c == "[":
             in_class = True
             if pattern[i + 1 : i + 2] == "]" or pattern[i + 1 : i + 3] == "^]":
-                raise _refused(pattern, "[]")
+                raise _unsupported(pattern, "[]")
         elif _is_special(pattern[i : i + 3]):
-            raise _refused(pattern, pattern[i : i + 3])
+            raise _unsupported(pattern, pattern[i : i + 3])
         elif c == ".":
             c = f"[^{_LINE_ENDS}]"
         elif c == "$":
@@ -92,13 +92,13 @@ def java_regex(pattern: str, *, anchored_end: bool = True) -> str:
 
 def _end(pattern: str, anchored_end: bool) -> str:
     if not anchored_end:
-        raise _refused(pattern, "$")
+        raise _unsupported(pattern, "$")
     return rf"(?:\r\n|[{_LINE_ENDS}])?\z"
 
 
 def _escape(pattern: str, pair: str, in_class: bool) -> str:
     if len(pair) < 2 or (pair[1] not in _SAME_ESCAPES and not (pair[1] in "sS" and not in_class)):
-        raise _refused(pattern, pair)
+        raise _unsupported(pattern, pair)
     # Java counts the vertical tab as a blank, RE2 does not.
     return {"\\s": r"[\s\x0b]", "\\S": r"[^\s\x0b]"}.get(pair, pair)
 
@@ -131,7 +131,7 @@ def java_replacement(text: str) -> str:
     return "".join(out)
 
 
-def _refused(pattern: str, part: str) -> UnsupportedExpressionError:
+def _unsupported(pattern: str, part: str) -> UnsupportedExpressionError:
     return UnsupportedExpressionError(
         f"The regular expression {pattern!r} holds {part!r}, which is not evaluated as Java does here. "
         "Rewrite it without, e.g. with like, startswith or contains.",

@@ -87,8 +87,8 @@ def _parts(tree: Any) -> Iterator[Expression]:
 
 
 def _convert(node: Any) -> Steps[Expression]:
-    (kind, body), *others = node.items()
-    if others or kind not in _KINDS:
+    (kind, body), *rest = node.items()
+    if rest or kind not in _KINDS:
         raise _UntranslatableError(kind)
     found: Expression = yield _KINDS[kind](body)
     return found
@@ -102,10 +102,10 @@ def _binary(body: Any) -> Steps[Expression]:
 
 
 def _function(body: Any) -> Steps[Expression]:
-    (family, function), *others = body["function"].items()
+    (family, function), *rest = body["function"].items()
     known = [a for a in body["input"] if "List" not in a.get("Literal", {}).get("Scalar", {})]
     args = tuple((yield from each(map(_convert, known))))
-    if others:
+    if rest:
         raise _UntranslatableError(family)
     if family == "Boolean" and isinstance(function, str) and function in _BOOLEAN:
         return Call(_BOOLEAN[function], args)
@@ -138,8 +138,8 @@ def _members(value: Expression, node: Any) -> Expression:
 
 
 def _literal(body: Any) -> Literal:
-    (kind, value), *others = body.items()
-    if others or kind not in ("Dyn", "Scalar"):
+    (kind, value), *rest = body.items()
+    if rest or kind not in ("Dyn", "Scalar"):
         raise _UntranslatableError(kind)
     if value in ("Null", {"Null": "Null"}):
         return Literal(None)

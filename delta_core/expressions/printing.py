@@ -30,7 +30,7 @@ __all__ = ["format_sql", "quote_name"]
 
 _INFIX = frozenset(("=", "!=", "<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "div", "&", "|", "^", "and", "or"))
 #: Written with words or signs around their operands, so that these are in parentheses.
-_LOOSE = frozenset(("not", "isnull", "isnotnull", "in", "like", "ilike", "rlike", "negative", "positive", "~"))
+_LOW_PRECEDENCE = frozenset(("not", "isnull", "isnotnull", "in", "like", "ilike", "rlike", "negative", "positive", "~"))
 _WORD = {"and": "AND", "or": "OR", "div": "DIV", "like": "LIKE", "ilike": "ILIKE", "rlike": "RLIKE"}
 _ESCAPED = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0", "\b": "\\b", "\x1a": "\\Z"}
 #: Words that a plain name may not be, lest Spark reads them as something else.
@@ -91,7 +91,7 @@ def _leaf(leaf: Any) -> str:
 
 def _operand(part: _Part) -> str:
     e, text = part
-    compound = isinstance(e, Call) and (e.function in _INFIX or e.function in _LOOSE)
+    compound = isinstance(e, Call) and (e.function in _INFIX or e.function in _LOW_PRECEDENCE)
     negative = isinstance(e, Literal) and text.startswith("-")
     return f"({text})" if compound or negative else text
 

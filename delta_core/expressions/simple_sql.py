@@ -14,7 +14,7 @@ from delta_core.expressions.coercion import name_of
 from delta_core.expressions.literals import literal_type
 from delta_core.protocol.types import PrimitiveType
 
-__all__ = ["RESERVED", "STAND_IN", "parse_simple"]
+__all__ = ["RESERVED", "PLACEHOLDER", "parse_simple"]
 
 #: Words that sqlglot does not take for a column's name.
 RESERVED = frozenset([
@@ -27,7 +27,7 @@ RESERVED = frozenset([
     "xor",
 ])  # fmt: skip
 #: What the names of columns begin with that represent long lists.
-STAND_IN = "\0"
+PLACEHOLDER = "\0"
 _MOST_CHARACTERS = 4096
 _MOST_NESTED = 32
 _TOKENS = re.compile(
@@ -178,7 +178,7 @@ class _Parser:
 
     def _constant(self) -> Expression:
         found = self._signed()
-        if not isinstance(found, Literal) and not (isinstance(found, Column) and found.path[0].startswith(STAND_IN)):
+        if not isinstance(found, Literal) and not (isinstance(found, Column) and found.path[0].startswith(PLACEHOLDER)):
             raise _NotSimpleError
         return found
 

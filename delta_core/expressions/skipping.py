@@ -337,13 +337,13 @@ def _without_nan(e: Expression, positive: bool) -> frozenset[Column]:
     found: set[Column] = set()
     left = [(e, positive)]
     while left:
-        part, wanted = left.pop()
+        part, is_positive = left.pop()
         if isinstance(part, Call) and part.function == "not":
-            left.append((part.args[0], not wanted))
-        elif isinstance(part, Call) and part.function == ("and" if wanted else "or"):
-            left.extend((a, wanted) for a in part.args)
+            left.append((part.args[0], not is_positive))
+        elif isinstance(part, Call) and part.function == ("and" if is_positive else "or"):
+            left.extend((a, is_positive) for a in part.args)
         else:
-            found |= _no_nan_column(part, wanted)
+            found |= _no_nan_column(part, is_positive)
     return frozenset(found)
 
 
@@ -456,11 +456,11 @@ def _prefix(e: Call, scope: _Scope) -> Expression | None:
 
 def _successor(prefix: str) -> str | None:
     """Return the least text above everything that starts with the prefix; None if there is none."""
-    kept = prefix.rstrip("\U0010ffff")
-    if not kept:
+    shortened = prefix.rstrip("\U0010ffff")
+    if not shortened:
         return None
-    code = ord(kept[-1]) + 1
-    return kept[:-1] + chr(0xE000 if 0xD800 <= code <= 0xDFFF else code)
+    code = ord(shortened[-1]) + 1
+    return shortened[:-1] + chr(0xE000 if 0xD800 <= code <= 0xDFFF else code)
 
 
 # --- comparisons ---------------------------------------------------------------------------

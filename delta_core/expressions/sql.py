@@ -19,7 +19,7 @@ from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, 
 from delta_core.expressions.coercion import INTERVAL_DAY, INTERVAL_DAY_TIME, INTERVAL_YEAR_MONTH, name_of
 from delta_core.expressions.literals import cast_literal, literal_type
 from delta_core.expressions.members import MANY, from_text
-from delta_core.expressions.simple_sql import STAND_IN, parse_simple
+from delta_core.expressions.simple_sql import PLACEHOLDER, parse_simple
 from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType
 from delta_core.runtime.recursion import Steps, each, run
 
@@ -73,9 +73,9 @@ def _lift_lists(text: str) -> tuple[str, dict[Any, Expression]]:
         values = None if numbers is None and texts is None else from_text(numbers, texts)
         if values is None:
             return match[0]
-        stand_in = Column((f"{STAND_IN}{len(lists)}",))
-        lists[stand_in] = values
-        return f"IN (`{stand_in.name}`)"
+        placeholder = Column((f"{PLACEHOLDER}{len(lists)}",))
+        lists[placeholder] = values
+        return f"IN (`{placeholder.name}`)"
 
     return (_LISTS.sub(lift, text), lists) if len(text) > 2 * MANY else (text, lists)
 
@@ -89,13 +89,13 @@ def _parser() -> tuple[Any, Any]:
     from sqlglot.dialects.spark import Spark
 
     base = Spark.parser_class if hasattr(Spark, "parser_class") else Spark.Parser
-    kept = {name: base.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT", "TRIM")}
+    parsers = {name: base.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "EXTRACT", "TRIM")}
 
     class ByNameParser(base):  # type: ignore[misc, valid-type]  # a class by sqlglot's version
         """Spark's grammar with all functions left as they are written."""
 
         FUNCTIONS: dict[str, Any] = {}  # noqa: RUF012 (sqlglot declares no ClassVar)
-        FUNCTION_PARSERS = kept
+        FUNCTION_PARSERS = parsers
         NO_PAREN_FUNCTIONS: dict[Any, Any] = {}  # noqa: RUF012 (as above)
         STRICT_CAST = True
 
@@ -165,7 +165,7 @@ def _without_depth(tokens: list[Any], short: str, text: str, parts: dict[Any, Ex
         if levels >= _AT_ONCE and not (is_named and word.text.lower() == "in"):
             first -= is_named and word.text.lower() not in _NO_CALLS
             found = _parse_tokens(out[first:], short, text)
-            name = f"{STAND_IN}{len(parts)}"
+            name = f"{PLACEHOLDER}{len(parts)}"
             parts[Column((name,))] = transform(found, lambda leaf: parts.get(leaf, leaf))
             del out[first:]
             out += _tokens_of(f"(`{name}`)", token)
@@ -227,8 +227,8 @@ def _reason(error: Exception) -> str:
     details = getattr(error.__cause__ or error, "errors", None) or [{}]
     found = details[0]
     if found.get("description"):
-        said = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", found["description"])
-        return f"{said} at line {found.get('line')}, column {found.get('col')}"
+        description = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", found["description"])
+        return f"{description} at line {found.get('line')}, column {found.get('col')}"
     return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0].rstrip(".")
 
 
@@ -264,7 +264,7 @@ _BINARY = {
 _COMPARING = ("EQ", "NEQ", "NullSafeEQ", "NullSafeNEQ", "GT", "GTE", "LT", "LTE")
 _RANGES = ("Is", "In", "Between", "Like", "ILike", "RegexpLike", "Escape")
 _BITS = ("BitwiseAnd", "BitwiseOr", "BitwiseXor")
-_REFUSED = {
+_REJECTED = {
     "Subquery": "a subquery",
     "Select": "a subquery",
     "Exists": "a subquery (EXISTS)",
@@ -292,7 +292,7 @@ def _convert(node: Any, text: str) -> Steps[Expression]:
         return (yield _binary(node, kind, text))  # type: ignore[no-any-return]  # what it returns
     if kind in _NODES:
         return (yield _NODES[kind](node, text))  # type: ignore[no-any-return]  # what it returns
-    what = _REFUSED.get(kind, f"{kind} ({_short(node.sql(dialect='spark'))})")
+    what = _REJECTED.get(kind, f"{kind} ({_short(node.sql(dialect='spark'))})")
     raise UnsupportedExpressionError(
         f"The expression {_short(text)!r} holds {what}, which is not supported here. Rewrite it without.",
         part=kind,

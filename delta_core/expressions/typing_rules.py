@@ -296,8 +296,8 @@ def bits(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
 
 def nan_test(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
     """Take a number."""
-    kept, source = number(name, args)
-    return (kept if name_of(source) == "float" else [cast_to(args[0], DOUBLE)]), BOOLEAN
+    numbers, source = number(name, args)
+    return (numbers if name_of(source) == "float" else [cast_to(args[0], DOUBLE)]), BOOLEAN
 
 
 def item(name: str, args: list[Typed]) -> tuple[list[Expression], DataType]:
@@ -429,7 +429,7 @@ def implicit(name: str, arg: Typed, target: DataType) -> Expression:
     ExpressionError
         If Spark would not cast the argument on its own.
     """
-    source, wanted = name_of(arg.type), name_of(target)
+    source, target_name = name_of(arg.type), name_of(target)
     allowed = (
         same_type(arg.type, target)
         or arg.type == VOID
@@ -440,7 +440,7 @@ def implicit(name: str, arg: Typed, target: DataType) -> Expression:
             and not is_interval(arg.type)
             and source != "variant"
         )
-        or source in _UPCASTS.get(wanted, ())
+        or source in _UPCASTS.get(target_name, ())
         or (target == DOUBLE and is_numeric(arg.type))
         or (target in (DATE, TIMESTAMP, TIMESTAMP_NTZ) and arg.type in (DATE, TIMESTAMP, TIMESTAMP_NTZ))
     )

@@ -45,9 +45,9 @@ def read_changes(
     if read is not None:
         read += [c for c in dict.fromkeys(needed) if c not in names and c not in read]
     scan = changes(columns=read, predicate=pushed, **versions)
-    kept = scan.schema if columns is None else pa.schema([scan.schema.field(c) for c in columns])
+    schema = scan.schema if columns is None else pa.schema([scan.schema.field(c) for c in columns])
     batches = _filtered(snapshot, scan.to_reader(), rest)
-    return pa.RecordBatchReader.from_batches(kept, (b.select(kept.names) for b in batches))
+    return pa.RecordBatchReader.from_batches(schema, (b.select(schema.names) for b in batches))
 
 
 def _divide(snapshot: Snapshot, own: list[Field], predicate: Any) -> tuple[Expression | None, Expression | None]:

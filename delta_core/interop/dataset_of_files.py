@@ -232,8 +232,8 @@ class _Files(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no ty
     def open_input_stream(self, path: str) -> pa.NativeFile:
         return self._storage.open(path)
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+    def _reject(self, *args: Any, **kwargs: Any) -> Any:
         raise UnsupportedOperationError("The files of a table's dataset can only be read.")
 
-    get_file_info_selector = create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = _refuse
-    delete_file = move = copy_file = open_output_stream = open_append_stream = _refuse
+    get_file_info_selector = create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = _reject
+    delete_file = move = copy_file = open_output_stream = open_append_stream = _reject

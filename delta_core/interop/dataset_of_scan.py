@@ -88,11 +88,11 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]  # pyarrow has no types
         names = self.schema.names
         if columns is not None:
             needed = set() if isinstance(columns, Mapping) else set(columns)
-            asked = [
+            requested = [
                 *(columns.values() if isinstance(columns, Mapping) else ()),
                 *(() if filter is None else (filter,)),
             ]
-            needed |= referenced_columns(asked, self.schema)
+            needed |= referenced_columns(requested, self.schema)
             names = [n for n in names if n in needed]
         predicate = all_filters(self._snapshot, self._predicate, pushed)
         return self._snapshot.scan([(n,) for n in names or self.schema.names[:1]], predicate=predicate).to_reader()

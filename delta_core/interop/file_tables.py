@@ -160,9 +160,9 @@ def file_table(snapshot: Snapshot, predicate: Any = None, statistics: bool = Fal
         partition,
     ]
     table = pa.table(columns, ["path", "size", "modificationTime", "numRecords", "numDeleted", "partition"])
-    wanted = _statistics(snapshot) if statistics else []
-    found = files.statistics([leaf for _, _, leaf in wanted])
-    for i, (name, path, _) in enumerate(wanted):
+    leaves = _statistics(snapshot) if statistics else []
+    found = files.statistics([leaf for _, _, leaf in leaves])
+    for i, (name, path, _) in enumerate(leaves):
         table = table.append_column(f"{name}.{format_path(path)}", found.column(i))
     return table
 
@@ -175,13 +175,13 @@ def add_actions(snapshot: Snapshot, flatten: bool = False) -> pa.Table:
     files = snapshot.files
     # one pass over the log for all columns; the file set keeps the partition columns for later
     partitioned = [f"partition:{physical}" for _, physical in _partition_names(snapshot)]
-    wanted = _statistics(snapshot)
-    found = files.statistics([NUM_RECORDS, *(leaf for _, _, leaf in wanted)], beside=partitioned)
+    leaves = _statistics(snapshot)
+    found = files.statistics([NUM_RECORDS, *(leaf for _, _, leaf in leaves)], beside=partitioned)
     base = files.columns(["path", "size", "modificationTime", *partitioned]).select([0, 1, 2])
     base = base.rename_columns(["path", "size_bytes", "modification_time"])
     table = _not_null(base.append_column("num_records", found.column(0)), base.column_names)
     for name in ("null_count", "min", "max"):
-        columns = {path: found.column(i) for i, (kind, path, _) in enumerate(wanted, 1) if kind == name}
+        columns = {path: found.column(i) for i, (kind, path, _) in enumerate(leaves, 1) if kind == name}
         table = _append(table, name, columns, flatten)
     partition: dict[Path, Any] = {(name,): values for name, values in typed_partitions(snapshot, files).items()}
     return _append(table, "partition", partition, flatten)

@@ -106,8 +106,8 @@ def compares_floats(snapshot: Snapshot, filter: ds.Expression) -> Expression | N
         found = all_filters(snapshot, filter)
     except ExpressionError:
         return None
-    asked = () if found is None else leaves(found)
-    floats = any(isinstance(leaf, Column) and _type_of(snapshot, leaf) in _FLOATING for leaf in asked)
+    columns = () if found is None else leaves(found)
+    floats = any(isinstance(leaf, Column) and _type_of(snapshot, leaf) in _FLOATING for leaf in columns)
     return found if floats else None
 
 

@@ -21,8 +21,8 @@ def read_rows(snapshot: Snapshot, partitions: Any, columns: Sequence[str] | None
 
 def with_repeated(columns: Sequence[str] | None, read: Callable[[list[str] | None], pa.Table]) -> pa.Table:
     """Call ``read`` with each column once, and return the columns as often as they are named."""
-    wanted = None if columns is None else list(dict.fromkeys(columns))
-    table = read(wanted)
-    if columns is None or wanted is None or len(wanted) == len(columns):
+    names = None if columns is None else list(dict.fromkeys(columns))
+    table = read(names)
+    if columns is None or names is None or len(names) == len(columns):
         return table
-    return table.select([wanted.index(c) for c in columns])
+    return table.select([names.index(c) for c in columns])

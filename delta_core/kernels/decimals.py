@@ -74,5 +74,7 @@ def _decimal(text: str, scale: int) -> Decimal:
     except (InvalidOperation, Inexact):
         number = Decimal("NaN")
     if not number.is_finite() or number.adjusted() >= _DIGITS:
-        raise pa.ArrowInvalid(f"{text[:60]!r} is no decimal of at most {_DIGITS} digits, {scale} of them behind the point")
+        raise pa.ArrowInvalid(
+            f"{text[:60]!r} is no decimal of at most {_DIGITS} digits, {scale} of them behind the point"
+        )
     return number

@@ -145,14 +145,14 @@ class SelectionVector:
         return self._indices
 
 
-def gather(batch: pa.RecordBatch, picks: SelectionVector | None) -> pa.RecordBatch:
+def gather(batch: pa.RecordBatch, selection: SelectionVector | None) -> pa.RecordBatch:
     """Return rows of a batch, in the order in which they are picked.
 
     Parameters
     ----------
     batch : pyarrow.RecordBatch, **num_rows rows**
         Columns of type ``dictionary<int32, string>`` come back as strings.
-    picks : SelectionVector, or None
+    selection : SelectionVector, or None
         Of so many rows; None: all rows, and columns that need no decoding are passed through.
 
     Raises
@@ -160,12 +160,12 @@ def gather(batch: pa.RecordBatch, picks: SelectionVector | None) -> pa.RecordBat
     DataFileError
         Offsets or dictionary codes that lead outside their column.
     """
-    if picks is not None:
+    if selection is not None:
         if not batch.num_columns:
-            return empty_rows(len(picks))
+            return empty_rows(len(selection))
     elif not any(pa.types.is_dictionary(t) for t in batch.schema.types):
         return batch
-    arrays = [gather_column(c, picks) for c in batch.columns]
+    arrays = [gather_column(c, selection) for c in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
 
 
@@ -174,46 +174,50 @@ def check_rows(rows: Rows, num_rows: int) -> None:
     _gather.check_rows(rows, num_rows)
 
 
-def gather_column(array: pa.Array[Any], picks: SelectionVector | Rows | None, decode: bool = True) -> pa.Array[Any]:
+def gather_column(array: pa.Array[Any], selection: SelectionVector | Rows | None, decode: bool = True) -> pa.Array[Any]:
     """Return rows of one column; indices that come as a plain array were checked (`check_rows`). See `gather`.
 
     ``decode`` false leaves dictionary encoded strings as they are.
     """
-    if isinstance(picks, SelectionVector):
+    if isinstance(selection, SelectionVector):
         # few are picked sooner by their indices
-        if picks.mask is not None and 2 * picks.count >= picks.num_rows > 0:
-            return _keep(array, picks, picks.mask, decode)
-        return _take(array, picks.indices, decode)
-    return _take(array, picks, decode)
+        if selection.mask is not None and 2 * selection.count >= selection.num_rows > 0:
+            return _keep(array, selection, selection.mask, decode)
+        return _take(array, selection.indices, decode)
+    return _take(array, selection, decode)
 
 
-def _keep(array: pa.Array[Any], picks: SelectionVector, mask: NDArray[np.uint64], decode: bool) -> pa.Array[Any]:
+def _keep(array: pa.Array[Any], selection: SelectionVector, mask: NDArray[np.uint64], decode: bool) -> pa.Array[Any]:
     t = array.type
     if array.null_count == len(array):
-        return _nulls(t, len(picks), decode)
+        return _nulls(t, len(selection), decode)
     if pa.types.is_dictionary(t):
-        kept = pa.DictionaryArray.from_arrays(_keep(array.indices, picks, mask, False), array.dictionary, safe=False)
-        return _take(kept, None) if decode else kept
+        selected = pa.DictionaryArray.from_arrays(
+            _keep(array.indices, selection, mask, False), array.dictionary, safe=False
+        )
+        return _take(selected, None) if decode else selected
     if pa.types.is_boolean(t):
-        return _kept(array, picks, mask, _kept_bits(array.buffers()[1], array, mask)[0])
+        return _select_values(array, selection, mask, _select_bits(array.buffers()[1], array, mask)[0])
     if pa.types.is_primitive(t) or pa.types.is_decimal128(t):
         width = t.bit_width // 8
         data = allocate(len(array) * width)
         _gather.kept_fixed(array.buffers()[1], array.offset, len(array), width, mask, data)
-        return _kept(array, picks, mask, data)
-    return _take(array, picks.indices, decode)
+        return _select_values(array, selection, mask, data)
+    return _take(array, selection.indices, decode)
 
 
-def _kept_bits(source: pa.Buffer, array: pa.Array[Any], mask: NDArray[np.uint64]) -> tuple[pa.Buffer, int]:
+def _select_bits(source: pa.Buffer, array: pa.Array[Any], mask: NDArray[np.uint64]) -> tuple[pa.Buffer, int]:
     bits = allocate((len(array) + 7) // 8 + 8)
     return bits, _gather.kept_bits(source, array.offset, len(array), mask, bits)
 
 
-def _kept(array: pa.Array[Any], picks: SelectionVector, mask: NDArray[np.uint64], data: pa.Buffer) -> pa.Array[Any]:
+def _select_values(
+    array: pa.Array[Any], selection: SelectionVector, mask: NDArray[np.uint64], data: pa.Buffer
+) -> pa.Array[Any]:
     if not array.null_count:
-        return pa.Array.from_buffers(array.type, len(picks), [None, data], 0)
-    valid, set_bits = _kept_bits(array.buffers()[0], array, mask)
-    return pa.Array.from_buffers(array.type, len(picks), [valid, data], len(picks) - set_bits)
+        return pa.Array.from_buffers(array.type, len(selection), [None, data], 0)
+    valid, set_bits = _select_bits(array.buffers()[0], array, mask)
+    return pa.Array.from_buffers(array.type, len(selection), [valid, data], len(selection) - set_bits)
 
 
 def _nulls(t: pa.DataType, n: int, decode: bool) -> pa.Array[Any]:

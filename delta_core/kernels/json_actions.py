@@ -48,7 +48,9 @@ _FIELDS: dict[str, dict[str, str]] = {
     "cdc": {"path": "s", "partitionValues": "m", "size": "l", "dataChange": "b", "tags": "m"},
 }  # fmt: skip
 _ALWAYS = {"path", "dvId"}
-_OTHERS = pa.schema([("version", pa.int64()), ("line", pa.int32()), ("kind", pa.string()), ("json", pa.string())])
+_OTHER_ACTIONS = pa.schema(
+    [("version", pa.int64()), ("line", pa.int32()), ("kind", pa.string()), ("json", pa.string())]
+)
 _VECTOR_TYPE = pa.struct([(name, _ARROW[code]) for name, code in _VECTOR.items()])
 
 
@@ -91,15 +93,15 @@ class _Plan:
         self.columns[name] = code
         return len(self.columns) - 1
 
-    def field(self, name: str, code: str, kept_as: str | None, *, parent: int = -1, required: bool = False) -> int:
-        column = -1 if kept_as is None else self.column(kept_as, {"j": "s", "r": "s"}.get(code, code))
+    def field(self, name: str, code: str, column_name: str | None, *, parent: int = -1, required: bool = False) -> int:
+        column = -1 if column_name is None else self.column(column_name, {"j": "s", "r": "s"}.get(code, code))
         self.fields.append((name, code, parent, column, required))
         return len(self.fields) - 1
 
-    def vector(self, wanted: Collection[str]) -> None:
+    def vector(self, requested: Collection[str]) -> None:
         parent = self.field("deletionVector", "o", None)
         parts = [
-            self.field(name, code, column if column in wanted else None, parent=parent, required=code == "s")
+            self.field(name, code, column if column in requested else None, parent=parent, required=code == "s")
             for (name, code), column in zip(_VECTOR.items(), _VECTOR_COLUMNS.values(), strict=True)
         ]
         self.id = (self.column("dvId", "s"), parts[0], parts[1], parts[2])
@@ -114,17 +116,17 @@ def _plan(
     kind: str, columns: frozenset[str] | None, partition_keys: tuple[str, ...], extra: tuple[str, ...]
 ) -> _Layout:
     known = _FIELDS[kind]
-    wanted = {*known, *_VECTOR_COLUMNS.values()} - {"deletionVector"} if columns is None else _ALWAYS.union(columns)
-    if "deletionVector" in wanted:
-        wanted = wanted.union(_VECTOR_COLUMNS.values())
+    requested = {*known, *_VECTOR_COLUMNS.values()} - {"deletionVector"} if columns is None else _ALWAYS.union(columns)
+    if "deletionVector" in requested:
+        requested = requested.union(_VECTOR_COLUMNS.values())
     plan = _Plan(kind)
     for name, code in known.items():
         if code == "o":
-            plan.vector(wanted)
-        elif name in wanted or (name == "partitionValues" and partition_keys):
+            plan.vector(requested)
+        elif name in requested or (name == "partitionValues" and partition_keys):
             # without its map a file's partition is unknown, if a map without a key means null
             required = name == "path" or (kind == "add" and name == "partitionValues" and bool(partition_keys))
-            index = plan.field(name, code, name if name in wanted else None, required=required)
+            index = plan.field(name, code, name if name in requested else None, required=required)
             if name == "partitionValues":
                 plan.entries = [(index, key, plan.column(f"partition:{key}", "d")) for key in partition_keys]
     for name in extra:
@@ -148,7 +150,7 @@ class ActionParser:
         ``dvSizeInBytes``, ``dvCardinality``; requested as ``deletionVector`` they come as one struct instead.
     kinds : collection of str or None
         The kinds of action to keep, such as ``{"protocol", "metaData"}``; None keeps all, unknown ones too.
-    skip_others : collection of str
+    skip_kinds : collection of str
         Kinds to pass over, such as ``{"commitInfo"}``.
     partition_keys : sequence of str
         Keys of ``partitionValues`` that each become a column ``partition:<key>`` (dictionary of strings), null if
@@ -169,7 +171,7 @@ class ActionParser:
         columns: Collection[str] | None = None,
         *,
         kinds: Collection[str] | None = None,
-        skip_others: Collection[str] = (),
+        skip_kinds: Collection[str] = (),
         partition_keys: Sequence[str] = (),
         extra_fields: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
@@ -180,15 +182,15 @@ class ActionParser:
             )
         if len(set(partition_keys)) != len(partition_keys):
             raise InvalidArgumentError(f"partition_keys names a key twice: {list(partition_keys)}.")
-        wanted, keys = None if columns is None else frozenset(columns), tuple(partition_keys)
-        self._layouts = {k: _plan(k, wanted, keys, tuple(extra.get(k, ()))) for k in _FIELDS}
+        requested, keys = None if columns is None else frozenset(columns), tuple(partition_keys)
+        self._layouts = {k: _plan(k, requested, keys, tuple(extra.get(k, ()))) for k in _FIELDS}
         if columns is not None:
             names = {name for layout in self._layouts.values() for name in layout.schema.names} | {"deletionVector"}
             if unknown := set(columns) - names:
                 raise InvalidArgumentError(f"No file action has a column {sorted(unknown)}; there are {sorted(names)}.")
         self._nested = columns is not None and "deletionVector" in columns
-        self._kept = [k for k in _FIELDS if (kinds is None or k in kinds) and k not in skip_others]
-        self._parser = Parser([self._layouts[k].spec for k in self._kept], list(skip_others), kinds)
+        self._kinds = [k for k in _FIELDS if (kinds is None or k in kinds) and k not in skip_kinds]
+        self._parser = Parser([self._layouts[k].spec for k in self._kinds], list(skip_kinds), kinds)
 
     def feed(self, version: int, data: bytes | bytearray | memoryview | pa.Buffer, path: str = "") -> None:
         """Parse one commit's bytes.
@@ -232,12 +234,12 @@ class ActionParser:
 
     def finish(self) -> ParsedActions:
         """Return what was parsed; the columns take over the parser's memory, and the parser starts again."""
-        schemas = [*(self._layouts[k].schema for k in self._kept), _OTHERS]
+        schemas = [*(self._layouts[k].schema for k in self._kinds), _OTHER_ACTIONS]
         taken = self._parser.take(schemas)
-        batches = dict(zip((*self._kept, ""), taken, strict=True))
+        batches = dict(zip((*self._kinds, ""), taken, strict=True))
         tables = {k: self._table(batches.get(k, []), self._layouts[k].schema) for k in _FIELDS}
-        others = pa.Table.from_batches([pa.record_batch(b) for b in batches[""]], _OTHERS)
-        return ParsedActions(tables["add"], tables["remove"], tables["cdc"], others)
+        other_actions = pa.Table.from_batches([pa.record_batch(b) for b in batches[""]], _OTHER_ACTIONS)
+        return ParsedActions(tables["add"], tables["remove"], tables["cdc"], other_actions)
 
     def _table(self, exported: list[Any], schema: pa.Schema) -> pa.Table:
         batches = [pa.record_batch(b) for b in exported]

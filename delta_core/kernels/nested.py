@@ -104,15 +104,15 @@ def replace_field(array: pa.Array, path: Sequence[str], values: pa.Array) -> pa.
     return pa.StructArray.from_arrays(children, fields=fields)
 
 
-def narrow(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def narrow(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Return the part of a nested array that a type requires: fields of structs are picked by name, at any depth."""
     found = array.type
-    if not pa.types.is_nested(wanted) or found.equals(wanted):
+    if not pa.types.is_nested(target) or found.equals(target):
         return array
-    if pa.types.is_struct(wanted):
-        names = [wanted.field(i).name for i in range(wanted.num_fields)]
-        children = [narrow(array.field(name), wanted.field(name).type) for name in names]
+    if pa.types.is_struct(target):
+        names = [target.field(i).name for i in range(target.num_fields)]
+        children = [narrow(array.field(name), target.field(name).type) for name in names]
         return rebuild_struct(array, names, children)
-    if pa.types.is_map(wanted):
-        return rebuild_map(array, narrow(array.keys, wanted.key_type), narrow(array.items, wanted.item_type))
-    return rebuild_list(array, narrow(array.values, wanted.value_type))
+    if pa.types.is_map(target):
+        return rebuild_map(array, narrow(array.keys, target.key_type), narrow(array.items, target.item_type))
+    return rebuild_list(array, narrow(array.values, target.value_type))

@@ -41,7 +41,7 @@ CODECS: Mapping[str, tuple[int, Callable[[pa.Buffer, int], Any] | None]] = {
 } | ({"ZSTD": (2, _zstd)} if pa.Codec.is_available("zstd") else {})
 Source = int | bytes | memoryview
 #: Each thread's own workspace: fresh memory takes longer than what is done in it.
-_kept = threading.local()
+_thread = threading.local()
 
 
 class ColumnChunk(Struct, frozen=True):
@@ -98,10 +98,10 @@ def read_chunk(
     UnsupportedPagesError
         The chunk has pages of another encoding or codec, or is damaged, or ``coded`` and not all pages are coded.
     """
-    space = getattr(_kept, "space", None) or Workspace()
-    _kept.space = None  # whatever goes wrong, nobody else gets it
+    space = getattr(_thread, "space", None) or Workspace()
+    _thread.space = None  # whatever goes wrong, nobody else gets it
     array = _read(_open(source, chunk, space, keep), chunk, coded)
-    _kept.space = space if space.is_small else None
+    _thread.space = space if space.is_small else None
     return array
 
 

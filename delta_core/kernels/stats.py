@@ -79,18 +79,18 @@ def parse_stats(stats: Any, fields: Sequence[StatField], threads: int = 1) -> li
     Of equal keys the last one counts. NaN and the infinities may be quoted or plain. A timestamp without a zone is
     UTC. Runs without the interpreter lock, does no I/O.
     """
-    asked = [(field.path, *_code(field.kind)) for field in fields]
-    if len({path for path, *_ in asked}) != len(asked):
+    columns = [(field.path, *_code(field.kind)) for field in fields]
+    if len({path for path, *_ in columns}) != len(columns):
         raise InvalidArgumentError(f"A path of statistics is requested twice: {[f.path for f in fields]}.")
-    if not all(path for path, *_ in asked):
+    if not all(path for path, *_ in columns):
         raise InvalidArgumentError("A field of statistics needs a path, such as ('numRecords',).")
-    schema = pa.schema([(".".join(path), of_type) for path, _, _, _, of_type in asked])
-    compiled = Fields([(path, code, precision, scale) for path, code, precision, scale, _ in asked], schema)
+    schema = pa.schema([(".".join(path), of_type) for path, _, _, _, of_type in columns])
+    compiled = Fields([(path, code, precision, scale) for path, code, precision, scale, _ in columns], schema)
     if isinstance(stats, pa.ChunkedArray):
         return [
             pa.chunked_array([piece[i] for piece in pieces], schema.field(i).type)
             for pieces in [[_read(compiled, part, threads) for chunk in stats.chunks for part in _split(chunk)]]
-            for i in range(len(asked))
+            for i in range(len(columns))
         ]
     return _read(compiled, stats, threads)
 

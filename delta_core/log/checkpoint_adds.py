@@ -84,9 +84,9 @@ class AddReader(Struct, frozen=True):
         names = [f.name for f in self.columns.add if f.name not in _COMPUTED]
         texts = [PARTITION + f.name for f in self.columns.partitions]
         more = ["stats"] if self.columns.leaves and "stats" not in names else []
-        wanted = [*names, *more, *texts]
-        columns, alive = part.load_all(wanted)
-        found = dict(zip(wanted, columns, strict=True))
+        columns_read = [*names, *more, *texts]
+        columns, alive = part.load_all(columns_read)
+        found = dict(zip(columns_read, columns, strict=True))
         statistics = None
         if self.columns.leaves and _has_struct(part):
             loaded = part.chunk.statistics(self.columns.leaves, None, keep=False)
@@ -168,8 +168,8 @@ class _Loaded(Struct, frozen=True):
     @property
     def nbytes(self) -> int:
         """The bytes that it holds."""
-        held = [*self.columns.values(), *(self.statistics or {}).values(), *self.codes]
-        return sum(c.nbytes for c in held)
+        arrays = [*self.columns.values(), *(self.statistics or {}).values(), *self.codes]
+        return sum(c.nbytes for c in arrays)
 
     def bound(self, leaf: FileStatistic) -> pa.Array:
         """Return one statistic of the live rows."""

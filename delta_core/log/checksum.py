@@ -198,15 +198,15 @@ def _next(snapshot: ChecksumSource, previous: Checksum | None, commit: CommitCon
     files = _changed(previous, adds, removes)
     if files is None:
         return None
-    others = content.actions.other_actions
+    actions = content.actions.other_actions
     return {
         **files,
         **_definition(snapshot),
         **_commit_fields(snapshot, content.info),
         **_lists(
             snapshot,
-            _changed_list(previous.get("setTransactions"), others, "txn", "appId"),
-            _changed_list(previous.get("domainMetadata"), others, "domainMetadata", "domain"),
+            _changed_list(previous.get("setTransactions"), actions, "txn", "appId"),
+            _changed_list(previous.get("domainMetadata"), actions, "domainMetadata", "domain"),
         ),
     }
 
@@ -281,10 +281,10 @@ def _read_commit(snapshot: ChecksumSource) -> CommitContent:
     return CommitContent(actions, infos[-1] if infos else {})
 
 
-def _values(others: pa.Table, kind: str) -> list[dict[str, Any]]:
-    if not others.num_rows:
+def _values(actions: pa.Table, kind: str) -> list[dict[str, Any]]:
+    if not actions.num_rows:
         return []
-    rows = zip(others.column("kind").to_pylist(), others.column("json").to_pylist(), strict=True)
+    rows = zip(actions.column("kind").to_pylist(), actions.column("json").to_pylist(), strict=True)
     return [v for k, text in rows if k == kind and isinstance(v := parse_action(text, "the commit"), dict)]
 
 
@@ -406,11 +406,11 @@ def _binned(before: Sequence[int], starts: Sequence[int], bins: NDArray[np.int64
 # --- transactions and domains --------------------------------------------------------------
 
 
-def _changed_list(before: Any, others: pa.Table, kind: str, key: str) -> list[dict[str, Any]] | None:
+def _changed_list(before: Any, actions: pa.Table, kind: str, key: str) -> list[dict[str, Any]] | None:
     if not isinstance(before, list):
         return None
     out = {v[key]: v for v in before}
-    for v in _values(others, kind):
+    for v in _values(actions, kind):
         out.pop(v.get(key), None)
         if not v.get("removed"):
             out[v[key]] = v

@@ -128,11 +128,11 @@ class CommitChunk:
         return out
 
     def statistics(
-        self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
+        self, leaves: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
     ) -> list[pa.Array]:
         """Return statistics from their JSON text; of what is parsed beside it, small columns are kept."""
         text, *_ = self.load(["stats", *beside])
-        return json_statistics(pick(text, rows), wanted)
+        return json_statistics(pick(text, rows), leaves)
 
 
 _ADD = frozenset(
@@ -152,7 +152,7 @@ _ADD = frozenset(
 )
 
 
-def json_values(text: pa.Array, wanted: pa.DataType) -> pa.Array:
+def json_values(text: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return values of plugins' fields from their raw JSON texts.
 
     Raises
@@ -161,12 +161,12 @@ def json_values(text: pa.Array, wanted: pa.DataType) -> pa.Array:
         For a field that does not have the requested type.
     """
     if text.null_count == len(text):
-        return pa.nulls(len(text), wanted)
+        return pa.nulls(len(text), kind)
     values = [None if t is None else parse_action(t, "the commits") for t in text.to_pylist()]
     try:
-        return pa.array(values, wanted)
+        return pa.array(values, kind)
     except (pa.ArrowException, OverflowError, ValueError, TypeError) as e:
-        raise LogError(f"A field of an action can't be read as {wanted}: {e}.") from e
+        raise LogError(f"A field of an action can't be read as {kind}: {e}.") from e
 
 
 class CheckpointChunk:
@@ -190,11 +190,11 @@ class CheckpointChunk:
     def load(self, names: Sequence[str]) -> list[pa.Array]:
         """Return columns, read in one pass over the row group."""
         partitions = [n for n in names if n.startswith(PARTITION) and n not in self._partitions]
-        wanted = self._paths(names)
-        if partitions and self._map not in wanted:
-            wanted.append(self._map)
+        paths = self._paths(names)
+        if partitions and self._map not in paths:
+            paths.append(self._map)
         dictionary = [self._map] if partitions and "partitionValues" not in names else []
-        found = dict(zip(wanted, self._handle.read(self._group, wanted, dictionary), strict=True)) if wanted else {}
+        found = dict(zip(paths, self._handle.read(self._group, paths, dictionary), strict=True)) if paths else {}
         if partitions and self._action == "add":
             self._check_partitions(found[self._map])
         if partitions:
@@ -208,9 +208,9 @@ class CheckpointChunk:
         if not values.null_count:
             return
         (path,) = self._handle.read(self._group, [(self._action, "path")])
-        lacking = np.flatnonzero(is_valid(path) & ~is_valid(values))
-        if len(lacking):
-            name = path[int(lacking[0])].as_py()
+        incomplete = np.flatnonzero(is_valid(path) & ~is_valid(values))
+        if len(incomplete):
+            name = path[int(incomplete[0])].as_py()
             raise CheckpointError(
                 f"Checkpoint {self._handle.path} names file {name!r} without 'partitionValues', which a partitioned table "
                 "needs. Whatever wrote it is wrong; read a version before it, or write the checkpoint again.",
@@ -228,18 +228,18 @@ class CheckpointChunk:
         partitions = [n for n in names if n.startswith(PARTITION)]
         if _FEW * len(chosen) >= len(rows) or not all(n in self._partitions for n in partitions):
             return pick_all(self.load(names), rows)
-        wanted = self._paths(names)
-        found = dict(zip(wanted, self._read_few(wanted, rows, chosen), strict=True)) if wanted and len(chosen) else {}
-        if wanted and not found:
+        paths = self._paths(names)
+        found = dict(zip(paths, self._read_few(paths, rows, chosen), strict=True)) if paths and len(chosen) else {}
+        if paths and not found:
             return pick_all(self.load(names), rows)
         of_partitions = dict(zip(partitions, pick_all([self._partitions[n] for n in partitions], rows), strict=True))
         return [of_partitions[n] if n in of_partitions else self._column(n, found, len(chosen)) for n in names]
 
-    def _read_few(self, wanted: Sequence[tuple[str, ...]], rows: Mask, chosen: NDArray[np.int64]) -> list[pa.Array]:
+    def _read_few(self, paths: Sequence[tuple[str, ...]], rows: Mask, chosen: NDArray[np.int64]) -> list[pa.Array]:
         pieces = []
         first = 0
         # closing it is when it specifies whether the file stayed the same
-        with closing(self._handle.batches(self._group, wanted)) as batches:
+        with closing(self._handle.batches(self._group, paths)) as batches:
             for columns in batches:
                 part = rows[first : first + len(columns[0])]
                 if part.any():
@@ -292,13 +292,13 @@ class CheckpointChunk:
             return statistics_text(found[_PARSED])
         return self._conformed(name, found[self._action, name], self._fields.get(name) or FILE_COLUMNS.get(name))
 
-    def _conformed(self, name: str, column: Any, wanted: pa.DataType | None) -> pa.Array:
+    def _conformed(self, name: str, column: Any, target: pa.DataType | None) -> pa.Array:
         """Return a column with its type; rejects what is none of its values, and texts that are no UTF-8."""
-        if wanted is not None and column.type != wanted and not _is_coded_map(column.type, wanted):
+        if target is not None and column.type != target and not _is_coded_map(column.type, target):
             try:
-                column = pc.cast(column, wanted)
+                column = pc.cast(column, target)
             except pa.ArrowException as e:
-                raise self._damaged(f"has {self._action}.{name} of type {column.type}, expected {wanted}") from e
+                raise self._damaged(f"has {self._action}.{name} of type {column.type}, expected {target}") from e
         texts = [column.keys, column.items] if pa.types.is_map(column.type) else [column]
         if name not in _UNCHECKED and not all(is_utf8(t) for t in texts):
             raise self._damaged(f"has a text in {self._action}.{name} that is no UTF-8")
@@ -325,41 +325,41 @@ class CheckpointChunk:
         return CheckpointError.of_unreadable(self._handle.path, f"row group {self._group} {what}")
 
     def statistics(
-        self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
+        self, leaves: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
     ) -> list[pa.Array]:
         """Return statistics from the struct if the checkpoint has it, else from the JSON text."""
-        missing = [w for w in wanted if w not in self._bounds]
+        missing = [w for w in leaves if w not in self._bounds]
         # a few rows are no reason to parse all
         if rows is not None and (not keep or _FEW * int(rows.sum()) < len(rows)):
             found = dict(zip(missing, self._read_statistics(missing, rows), strict=True)) if missing else {}
-            there = {w: pick(self._bounds[w], rows) for w in wanted if w not in found}
-            return [found[w] if w in found else there[w] for w in wanted]
+            there = {w: pick(self._bounds[w], rows) for w in leaves if w not in found}
+            return [found[w] if w in found else there[w] for w in leaves]
         found = dict(zip(missing, self._read_statistics(missing, None), strict=True)) if missing else {}
-        columns = [found[w] if w in found else self._bounds[w] for w in wanted]
+        columns = [found[w] if w in found else self._bounds[w] for w in leaves]
         if keep:
             self._bounds |= found
         return pick_all(columns, rows)
 
-    def _read_statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None) -> list[pa.Array]:
-        struct = {w: (*_PARSED, *statistic_path(w)) for w in wanted}
-        parsed = [w for w in wanted if self._handle.arrow_type(struct[w]) is not None]
+    def _read_statistics(self, leaves: Sequence[FileStatistic], rows: Mask | None) -> list[pa.Array]:
+        struct = {w: (*_PARSED, *statistic_path(w)) for w in leaves}
+        parsed = [w for w in leaves if self._handle.arrow_type(struct[w]) is not None]
         found: dict[FileStatistic, pa.Array] = {}
         if parsed:
             columns = pick_all(self._handle.read(self._group, [struct[w] for w in parsed]), rows)
             found = {w: known_counts(w, conform(c, statistic_type(w))) for w, c in zip(parsed, columns, strict=True)}
-        rest = [w for w in wanted if w not in found]
+        rest = [w for w in leaves if w not in found]
         if rest and not self._handle.all_null(self._group, _TEXT):
             found |= zip(rest, self._parse_statistics(rest, rows), strict=True)
         count = self.num_rows if rows is None else int(rows.sum())
-        return [found[w] if w in found else pa.nulls(count, statistic_type(w)) for w in wanted]
+        return [found[w] if w in found else pa.nulls(count, statistic_type(w)) for w in leaves]
 
-    def _parse_statistics(self, wanted: Sequence[FileStatistic], rows: Mask | None) -> list[pa.Array]:
+    def _parse_statistics(self, leaves: Sequence[FileStatistic], rows: Mask | None) -> list[pa.Array]:
         """Parse the texts as they are decoded: together they are larger than everything else."""
         pieces = []
         first = 0
         for (text,) in self._handle.batches(self._group, [_TEXT]):
             chosen = None if rows is None else rows[first : first + len(text)]
-            pieces.append(json_statistics(pick(text, chosen), wanted))
+            pieces.append(json_statistics(pick(text, chosen), leaves))
             first += len(text)
         return [pa.concat_arrays(column) for column in zip(*pieces, strict=True)]
 
@@ -371,24 +371,24 @@ _TEXT, _PARSED = ("add", "stats"), ("add", "stats_parsed")
 _UNCHECKED = frozenset({"stats"})
 
 
-def _is_coded_map(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_coded_map(found: pa.DataType, target: pa.DataType) -> bool:
     """Whether a map of texts has them as dictionary codes."""
-    if not pa.types.is_map(found) or not pa.types.is_map(wanted):
+    if not pa.types.is_map(found) or not pa.types.is_map(target):
         return False
     plain = [t.value_type if pa.types.is_dictionary(t) else t for t in (found.key_type, found.item_type)]
-    return plain == [wanted.key_type, wanted.item_type]
+    return plain == [target.key_type, target.item_type]
 
 
-def conform(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+def conform(column: pa.Array, target: pa.DataType) -> pa.Array:
     """Cast a bound to its leaf's type; one that can't be cast is unknown."""
-    if column.type == wanted:
+    if column.type == target:
         return column
-    if pa.types.is_timestamp(column.type) and pa.types.is_timestamp(wanted) and column.type.tz != wanted.tz:
-        column = pc.cast(column, pa.timestamp(column.type.unit, wanted.tz))
+    if pa.types.is_timestamp(column.type) and pa.types.is_timestamp(target) and column.type.tz != target.tz:
+        column = pc.cast(column, pa.timestamp(column.type.unit, target.tz))
     try:
-        return checked_cast(column, wanted)
+        return checked_cast(column, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return pa.nulls(len(column), wanted)
+        return pa.nulls(len(column), target)
 
 
 def _one(column: pa.ChunkedArray) -> Any:

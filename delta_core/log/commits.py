@@ -103,14 +103,14 @@ class CommitTimes:
 
     def of(self, versions: Sequence[int]) -> dict[int, int]:
         """Return the times of some versions, in ms since the epoch."""
-        asked = [v for v in versions if v not in self._known]
-        inside = [v for v in asked if self._in_commit(v)]
-        if len(inside) < len(asked):
+        missing = [v for v in versions if v not in self._known]
+        inside = [v for v in missing if self._in_commit(v)]
+        if len(inside) < len(missing):
             self._load_file_times()
         if inside:
             infos = read_infos(self._engine, [self._file(v) for v in inside])
             self._known |= {v: self._required(v, infos.get(v)) for v in inside}
-        for v in asked:
+        for v in missing:
             self._file(v)
         return {v: self._known[v] for v in versions}
 
@@ -138,15 +138,15 @@ class CommitTimes:
         if self._file_times_known:
             return
         files = [f for v, f in sorted(self._files.items()) if not self._in_commit(v)]
-        asked = [f for f in files if f.modified_ms is None]
+        untimed = [f for f in files if f.modified_ms is None]
         try:
-            stats = self._engine.storage.stat([f"{LOG_DIRECTORY}/{f.name}" for f in asked]) if asked else []
+            stats = self._engine.storage.stat([f"{LOG_DIRECTORY}/{f.name}" for f in untimed]) if untimed else []
         except FileNotFoundError as e:
             raise LogChangedError(
                 f"A commit of {self._where} was listed but is gone, with the time that it was made: {e}. Open the table again.",
                 path=self._where,
             ) from e
-        fetched = {f.version: m for f, (_, m) in zip(asked, stats, strict=True)}
+        fetched = {f.version: m for f, (_, m) in zip(untimed, stats, strict=True)}
         last: int | None = None
         for f in files:
             time = fetched[f.version] if f.modified_ms is None else f.modified_ms
@@ -194,8 +194,8 @@ def _moment(time_ms: int) -> str:
 
 def read_infos(engine: Engine, files: Sequence[LogFile]) -> dict[int, dict[str, Any]]:
     """Return the ``commitInfo`` of commits by version; one pass over them."""
-    others = engine.logs.read_commits(files, ActionQuery(kinds=frozenset({"commitInfo"}))).other_actions
-    rows = zip(others.column("version").to_pylist(), others.column("json").to_pylist(), strict=True)
+    actions = engine.logs.read_commits(files, ActionQuery(kinds=frozenset({"commitInfo"}))).other_actions
+    rows = zip(actions.column("version").to_pylist(), actions.column("json").to_pylist(), strict=True)
     return {
         version: info for version, text in rows if isinstance(info := parse_action(text, f"version {version}"), dict)
     }
@@ -218,12 +218,12 @@ def read_commits(
             for t, kind in ((parsed.adds, "add"), (parsed.removes, "remove"), (parsed.cdcs, "cdc"))
         ]
         starts = [_slices(t) for t in tables]
-        others: dict[int, list[tuple[str, Any]]] = {}
+        other_actions: dict[int, list[tuple[str, Any]]] = {}
         for row in parsed.other_actions.select(["version", "kind", "json"]).to_pylist():
-            others.setdefault(row["version"], []).append((row["kind"], parse_action(row["json"], where)))
+            other_actions.setdefault(row["version"], []).append((row["kind"], parse_action(row["json"], where)))
         for f in batch:
             adds, removes, cdcs = (t.slice(*s.get(f.version, (0, 0))) for t, s in zip(tables, starts, strict=True))
-            yield _commit(f.version, stamps, others.get(f.version, []), adds, removes, cdcs, where)
+            yield _commit(f.version, stamps, other_actions.get(f.version, []), adds, removes, cdcs, where)
 
 
 def _stamps(times: Callable[[], CommitTimes], versions: Sequence[int]) -> Mapping[int, int]:
@@ -233,13 +233,13 @@ def _stamps(times: Callable[[], CommitTimes], versions: Sequence[int]) -> Mappin
 def _commit(
     version: int,
     stamps: Callable[[], Mapping[int, int]],
-    others: list[tuple[str, Any]],
+    other_actions: list[tuple[str, Any]],
     adds: pa.Table,
     removes: pa.Table,
     cdcs: pa.Table,
     where: str,
 ) -> Commit:
-    last = dict(others)
+    last = dict(other_actions)
     place = f"version {version} of {where}"
     protocol = Protocol.parse(last["protocol"], place) if "protocol" in last else None
     metadata = Metadata.parse(last["metaData"], place) if "metaData" in last else None
@@ -253,7 +253,7 @@ def _commit(
         adds,
         removes,
         cdcs,
-        tuple(others),
+        tuple(other_actions),
     )
 
 

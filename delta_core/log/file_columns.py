@@ -67,7 +67,7 @@ class Chunk(Protocol):
         ...
 
     def statistics(
-        self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
+        self, leaves: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
     ) -> list[pa.Array]:
         """Return statistics, of the rows if ``rows`` is true (None: all), null if they are not known.
 
@@ -111,11 +111,11 @@ class TableChunk:
         return pa.nulls(self.num_rows, FILE_COLUMNS.get(name, pa.string()))
 
     def statistics(
-        self, wanted: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
+        self, leaves: Sequence[FileStatistic], rows: Mask | None, keep: bool = True, beside: Sequence[str] = ()
     ) -> list[pa.Array]:
         """Return statistics from the column ``stats``."""
         (text,) = self.load(["stats"])
-        return json_statistics(pick(text, rows), wanted)
+        return json_statistics(pick(text, rows), leaves)
 
 
 def pick(column: pa.Array, rows: Mask | None) -> pa.Array:
@@ -138,10 +138,10 @@ def statistic_type(leaf: FileStatistic) -> pa.DataType:
     return pa.bool_() if leaf.kind == "tightBounds" else leaf.type.to_arrow()
 
 
-def json_statistics(text: pa.Array, wanted: Sequence[FileStatistic]) -> list[pa.Array]:
+def json_statistics(text: pa.Array, leaves: Sequence[FileStatistic]) -> list[pa.Array]:
     """Return statistics from their JSON text, each with the leaf's own type."""
-    fields = [StatField(statistic_path(w), _statistic_kind(w)) for w in wanted]
-    found = zip(parse_stats(text, fields), wanted, strict=True)
+    fields = [StatField(statistic_path(w), _statistic_kind(w)) for w in leaves]
+    found = zip(parse_stats(text, fields), leaves, strict=True)
     return [known_counts(w, _as(c, statistic_type(w))) for c, w in found]
 
 
@@ -162,19 +162,19 @@ def _statistic_kind(leaf: FileStatistic) -> str:
     return "boolean" if leaf.kind == "tightBounds" else str(leaf.type.type)
 
 
-def _as(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _as(column: pa.Array, target: pa.DataType) -> pa.Array:
     """Cast a bound; values that the type can't hold become null, that is unknown."""
-    if column.type == wanted:
+    if column.type == target:
         return column
     try:
-        return checked_cast(column, wanted)
+        return checked_cast(column, target)
     except pa.ArrowInvalid:
-        return pa.array([_try_cast(v, wanted) for v in column], wanted)
+        return pa.array([_try_cast(v, target) for v in column], target)
 
 
-def _try_cast(value: Any, wanted: pa.DataType) -> Any:
+def _try_cast(value: Any, target: pa.DataType) -> Any:
     try:
-        return checked_cast(value, wanted).as_py()
+        return checked_cast(value, target).as_py()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
 
@@ -196,9 +196,9 @@ def partition_text(values: Any, key: str) -> pa.DictionaryArray:
     if code >= 0:
         offsets = values_of(values.offsets)
         found = values_of(keys)[offsets[0] : offsets[-1]] == code
-        hits = offsets[0] + np.flatnonzero(found)
+        positions = offsets[0] + np.flatnonzero(found)
         picked = np.where(is_valid(items.indices), values_of(items), -1)
-        codes[_rows_of(hits, offsets)] = picked[hits]
+        codes[_rows_of(positions, offsets)] = picked[positions]
     return pa.DictionaryArray.from_arrays(number_array(codes, valid=codes >= 0), items.dictionary)
 
 

@@ -30,15 +30,15 @@ from delta_core.runtime.processes import cached_property
 
 __all__ = ["FilePruner", "plan_tests"]
 
-_CHEAP, _MIDDLE, _DEAR = range(3)
+_CHEAP, _MIDDLE, _EXPENSIVE = range(3)
 
 
 def plan_tests(expression: Expression | None, evaluator: Evaluator, zone: str, exact: bool) -> list[FilePruner]:
     """Compile the parts that AND joins, cheap ones first; those over statistics are one test: one pass serves them."""
-    asked = sorted(conjuncts(expression), key=_cost)
-    dear = [e for e in asked if _cost(e) == _DEAR]
-    tests = [FilePruner(e, evaluator, zone, exact) for e in asked if _cost(e) < _DEAR]
-    return tests if not dear else [*tests, _statistics_test(dear, evaluator, zone, exact)]
+    parts = sorted(conjuncts(expression), key=_cost)
+    expensive = [e for e in parts if _cost(e) == _EXPENSIVE]
+    tests = [FilePruner(e, evaluator, zone, exact) for e in parts if _cost(e) < _EXPENSIVE]
+    return tests if not expensive else [*tests, _statistics_test(expensive, evaluator, zone, exact)]
 
 
 def _statistics_test(parts: list[Expression], evaluator: Evaluator, zone: str, exact: bool) -> FilePruner:
@@ -64,7 +64,7 @@ def _all_null_path(e: Expression) -> tuple[str, ...] | None:
 
 def _cost(expression: Expression) -> int:
     kinds = {type(leaf) for leaf in leaves(expression)}
-    return _DEAR if FileStatistic in kinds else _MIDDLE if kinds != {PartitionValue} else _CHEAP
+    return _EXPENSIVE if FileStatistic in kinds else _MIDDLE if kinds != {PartitionValue} else _CHEAP
 
 
 class FilePruner:
@@ -96,9 +96,9 @@ class FilePruner:
 
         It may raise for a row outside ``rows`` too: then `run_alone` decides.
         """
-        wanted = self._compiled.leaves
-        if len(wanted) == 1 and isinstance(wanted[0], PartitionValue):
-            passed = self._run_distinct(chunk, wanted[0])
+        leaves = self._compiled.leaves
+        if len(leaves) == 1 and isinstance(leaves[0], PartitionValue):
+            passed = self._run_distinct(chunk, leaves[0])
             return passed if rows is None else passed & rows
         return self._run_rows(chunk, rows)
 
@@ -133,16 +133,16 @@ class FilePruner:
         return out
 
     def _columns(self, chunk: Chunk, rows: Mask | None) -> list[pa.Array]:
-        wanted = self._compiled.leaves
-        statistics = [leaf for leaf in wanted if isinstance(leaf, FileStatistic)]
+        leaves = self._compiled.leaves
+        statistics = [leaf for leaf in leaves if isinstance(leaf, FileStatistic)]
         found: dict[Leaf, pa.Array] = {}
         if statistics:
             found |= zip(statistics, chunk.statistics(statistics, rows), strict=True)
-        others = [leaf for leaf in wanted if leaf not in found]
-        if others:
-            loaded = pick_all(chunk.load([_column_name(leaf) for leaf in others]), rows)
-            found |= {leaf: self._typed(leaf, column) for leaf, column in zip(others, loaded, strict=True)}
-        return [found[leaf] for leaf in wanted]
+        unloaded = [leaf for leaf in leaves if leaf not in found]
+        if unloaded:
+            loaded = pick_all(chunk.load([_column_name(leaf) for leaf in unloaded]), rows)
+            found |= {leaf: self._typed(leaf, column) for leaf, column in zip(unloaded, loaded, strict=True)}
+        return [found[leaf] for leaf in leaves]
 
     def _typed(self, leaf: Leaf, column: pa.Array) -> pa.Array:
         if not isinstance(leaf, PartitionValue):
@@ -176,16 +176,16 @@ class StagedPruner(FilePruner):
         super().__init__(whole, evaluator, zone, exact=False)
         self._bounds = bounds
         self._all_null = nulls
-        asked = [leaf for leaf in bounds.leaves if isinstance(leaf, FileStatistic)]
+        leaves = [leaf for leaf in bounds.leaves if isinstance(leaf, FileStatistic)]
         paths = {leaf.path for leaf in nulls.leaves if isinstance(leaf, FileStatistic) and leaf.path}
-        self._asked = asked
-        self._deciding = [leaf for leaf in asked if leaf.path in paths]
+        self._leaves = leaves
+        self._deciding = [leaf for leaf in leaves if leaf.path in paths]
 
     def run(self, chunk: Chunk, rows: Mask | None) -> Mask:
         """Return which rows of a chunk pass; those outside ``rows`` do not."""
         if not chunk.has_statistics_columns:
             return super().run(chunk, rows)
-        chunk.statistics(self._asked, None)  # one read, kept for both
+        chunk.statistics(self._leaves, None)  # one read, kept for both
         passed = self._bounds.run(chunk, rows)
         unknown = np.zeros(chunk.num_rows, np.bool_)
         for column in chunk.statistics(self._deciding, None):

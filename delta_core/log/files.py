@@ -234,10 +234,10 @@ class FileSet:
             try:
                 return read(self._rows)
             except LogChangedError as e:
-                self._rows = self._made_anew(e)
+                self._rows = self._renew_rows(e)
         return read(self._rows)
 
-    def _made_anew(self, error: LogChangedError) -> _Rows:
+    def _renew_rows(self, error: LogChangedError) -> _Rows:
         """Return the rows of the set made again, in the order in which rows were returned already; else raise an error."""
         if self._renew is None or (self._is_ordered and "path" not in self._loaded):
             raise error

@@ -59,18 +59,18 @@ class GroupTest:
         self._compiled = compiled
         self._counts = [FileStatistic("min", path, _LONG) for path in counts]
         self._nulls = [FileStatistic("nullCount", path, _LONG) for path in paths]
-        self._kept: dict[int, tuple[CheckpointHandle, list[bool]]] = {}
+        self._results: dict[int, tuple[CheckpointHandle, list[bool]]] = {}
 
     def keeps(self, handle: CheckpointHandle, group: int) -> bool:
         """Whether a group may hold a file that passes. Each file's footer is queried once."""
-        found = self._kept.get(id(handle))
+        found = self._results.get(id(handle))
         if found is None:
-            found = self._kept[id(handle)] = (handle, self._ask(handle))
+            found = self._results[id(handle)] = (handle, self._test_groups(handle))
         return found[1][group]
 
-    def _ask(self, handle: CheckpointHandle) -> list[bool]:
-        wanted: list[Any] = [*self._compiled.leaves, *self._nulls, *self._counts]
-        bounds = handle.group_bounds(wanted)
+    def _test_groups(self, handle: CheckpointHandle) -> list[bool]:
+        requested: list[Any] = [*self._compiled.leaves, *self._nulls, *self._counts]
+        bounds = handle.group_bounds(requested)
         tested = len(self._compiled.leaves)
         passed = self._compiled(bounds[:tested], len(handle.group_rows)).to_pylist()
         known = [column.to_pylist() for column in bounds[tested:]]

@@ -78,16 +78,16 @@ class CommitHistory:
         VersionNotFoundError
             If a commit of the range was cleaned up.
         """
-        wanted = range(start, end + 1)
+        versions = range(start, end + 1)
         files = {f.version: f for f in self._segment.commits}
-        if not all(v in files for v in wanted):
+        if not all(v in files for v in versions):
             files = {f.version: f for f in self.files}
-        for v in wanted:
+        for v in versions:
             if v not in files:
                 first = min(files, default=None)
                 raise VersionNotFoundError(
                     f"The commit of version {v} of {self._log.uri} is not there; the first that exists is {first}.",
                     version=v,
                 )
-        chosen = [files[v] for v in wanted]
+        chosen = [files[v] for v in versions]
         return read_commits(self._log.engine, chosen, lambda: self.times, self._fields, self._log.uri)

@@ -28,8 +28,8 @@ def statistics_leaves(table: TableState, required: Sequence[Path] = ()) -> Itera
     listed, always = _lower(named or ()), _lower(required)
     for number, (logical, physical, found) in enumerate(stored):
         first = count < 0 or number < count
-        wanted = first if named is None else _covers(listed, logical)
-        if wanted or _covers(always, logical) or _covers(always, physical):
+        is_indexed = first if named is None else _covers(listed, logical)
+        if is_indexed or _covers(always, logical) or _covers(always, physical):
             yield physical, found
 
 

@@ -119,8 +119,8 @@ def parse_dictionary(
     counts = is_valid(coded.indices)
     used[values_of(coded)[counts if rows is None else counts & rows]] = True
     distinct = pc.cast(coded.dictionary, pa.string())
-    wanted = pc.and_(bool_array(used), pc.not_equal(distinct, scalar_of("", pa.string())))
-    return parse(pc.if_else(wanted, distinct, pa.nulls(1, pa.string())[0]), arrow, zone, column)
+    is_used = pc.and_(bool_array(used), pc.not_equal(distinct, scalar_of("", pa.string())))
+    return parse(pc.if_else(is_used, distinct, pa.nulls(1, pa.string())[0]), arrow, zone, column)
 
 
 def time_zone(name: str) -> tzinfo:

@@ -69,19 +69,21 @@ def choose_segment(
     notes = [_why(checkpoint, checkpoints, target, hint), *_passed_over(files, rejected, base, target)]
     deltas = _cover(commits, files, base, target, where, notes)
     checksum = next((f for f in reversed(files) if f.kind == "crc" and base <= f.version <= target), None)
-    kept = tuple(f for f in commits if f.version <= target)
-    return LogSegment(target, checkpoint, deltas, kept, checksum, tuple(notes))
+    commits_below = tuple(f for f in commits if f.version <= target)
+    return LogSegment(target, checkpoint, deltas, commits_below, checksum, tuple(notes))
 
 
 def _why(checkpoint: Checkpoint | None, all_complete: Sequence[Checkpoint], target: int, hint: Hint | None) -> str:
-    said = "there is no _last_checkpoint hint" if hint is None else f"_last_checkpoint points at version {hint.version}"
+    hint_text = (
+        "there is no _last_checkpoint hint" if hint is None else f"_last_checkpoint points at version {hint.version}"
+    )
     if checkpoint is None:
-        return f"No complete checkpoint at or below version {target}: all commits from 0 are replayed; {said}."
+        return f"No complete checkpoint at or below version {target}: all commits from 0 are replayed; {hint_text}."
     same = sum(c.version == checkpoint.version for c in all_complete)
     more = f", chosen of {same} at this version" if same > 1 else ""
     return (
         f"The newest complete checkpoint at or below version {target} is that of version {checkpoint.version} "
-        f"({checkpoint.kind}, {len(checkpoint.files)} file{'s' * (len(checkpoint.files) > 1)}{more}); {said}."
+        f"({checkpoint.kind}, {len(checkpoint.files)} file{'s' * (len(checkpoint.files) > 1)}{more}); {hint_text}."
     )
 
 

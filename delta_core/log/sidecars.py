@@ -70,13 +70,13 @@ def reusable_sidecars(snapshot: _Source, columns: CheckpointColumns, oldest_ms: 
     least : int
         Smaller sidecars are written again, together with what is new: else every checkpoint would leave a small one.
     """
-    placed = [(p, p.chunk.place[0]) for p in snapshot.files.parts if p.chunk.place is not None]
-    sidecars = {h.path: h for _, h in placed if _is_sidecar(h)}
+    checkpointed = [(p, p.chunk.place[0]) for p in snapshot.files.parts if p.chunk.place is not None]
+    sidecars = {h.path: h for _, h in checkpointed if _is_sidecar(h)}
     if not sidecars:
         return []
     adds, removes = Counter[str](), Counter[str]()
-    live = snapshot.engine.map(lambda pair: int(pair[0].mask().sum()), placed)
-    for (_, handle), count in zip(placed, live, strict=True):
+    live = snapshot.engine.map(lambda pair: int(pair[0].mask().sum()), checkpointed)
+    for (_, handle), count in zip(checkpointed, live, strict=True):
         adds[handle.path] += count
     for source, table in snapshot.tombstone_tables(["deletionTimestamp"]):
         if source is not None and _is_sidecar(source):
@@ -101,12 +101,12 @@ def _is_sidecar(handle: CheckpointHandle) -> bool:
 def _has_form(handle: CheckpointHandle, columns: CheckpointColumns) -> bool:
     """Whether a sidecar keeps statistics and plugins' fields as the table requires today."""
     have = set(handle.fields.get("add", ()))
-    asked = {
+    required = {
         "stats": columns.json,
         "stats_parsed": bool(columns.leaves),
         "partitionValues_parsed": bool(columns.partitions),
     }
-    if any((name in have) != wanted for name, wanted in asked.items()):
+    if any((name in have) != is_required for name, is_required in required.items()):
         return False
     if any(f.name not in handle.fields.get(f.action, ()) for f in columns.fields if f.action in ("add", "remove")):
         return False

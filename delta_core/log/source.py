@@ -430,25 +430,25 @@ def _with_embedded(segment: LogSegment, listing: LogListing) -> LogSegment:
     return replace(segment, checkpoint=replace(checkpoint, embedded=hint.embedded))
 
 
-def newest_definition(others: pa.Table, where: str) -> tuple[Protocol | None, Metadata | None]:
+def newest_definition(actions: pa.Table, where: str) -> tuple[Protocol | None, Metadata | None]:
     """Return the last protocol and metadata among the actions of commits, oldest first."""
     protocol: Protocol | None = None
     metadata: Metadata | None = None
-    kinds = others.column("kind").to_pylist()
+    kinds = actions.column("kind").to_pylist()
     for i in range(len(kinds) - 1, -1, -1):
         if kinds[i] == "protocol" and protocol is None:
-            protocol = Protocol.parse(*_value(others, i, where))
+            protocol = Protocol.parse(*_value(actions, i, where))
         elif kinds[i] == "metaData" and metadata is None:
-            metadata = Metadata.parse(*_value(others, i, where))
+            metadata = Metadata.parse(*_value(actions, i, where))
         if protocol is not None and metadata is not None:
             break
     return protocol, metadata
 
 
-def _value(others: pa.Table, row: int, where: str) -> tuple[Mapping[str, Any], str]:
-    version = others.column("version")[row].as_py()
-    value = parse_action(others.column("json")[row].as_py(), f"version {version} of {where}")
-    kind = others.column("kind")[row].as_py()
+def _value(actions: pa.Table, row: int, where: str) -> tuple[Mapping[str, Any], str]:
+    version = actions.column("version")[row].as_py()
+    value = parse_action(actions.column("json")[row].as_py(), f"version {version} of {where}")
+    kind = actions.column("kind")[row].as_py()
     if not isinstance(value, dict):
         raise LogError(
             f"Action {kind} in version {version} of {where} is {value!r}, expected an object.", version=version
@@ -456,7 +456,7 @@ def _value(others: pa.Table, row: int, where: str) -> tuple[Mapping[str, Any], s
     return value, f"version {version} of {where}"
 
 
-def newest(others: pa.Table, kind: str, key: Sequence[str]) -> dict[str, dict[str, Any]]:
+def newest(actions: pa.Table, kind: str, key: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return a kind's newest action by the fields of its key among the actions of commits, oldest first.
 
     Raises
@@ -464,13 +464,13 @@ def newest(others: pa.Table, kind: str, key: Sequence[str]) -> dict[str, dict[st
     LogError
         For an action that is not an object.
     """
-    kinds = others.column("kind").to_pylist()
+    kinds = actions.column("kind").to_pylist()
     rows = [i for i, k in enumerate(kinds) if k == kind]
-    texts = others.column("json").take(number_array(np.array(rows, np.int64))).to_pylist() if rows else []
+    texts = actions.column("json").take(number_array(np.array(rows, np.int64))).to_pylist() if rows else []
     values = [parse_action(t, f"the {kind} actions") for t in texts]
-    strange = next((v for v in values if not isinstance(v, dict)), None)
-    if strange is not None:
-        raise LogError(f"An action {kind} is {str(strange)[:200]}, expected an object.", action=kind)
+    invalid = next((v for v in values if not isinstance(v, dict)), None)
+    if invalid is not None:
+        raise LogError(f"An action {kind} is {str(invalid)[:200]}, expected an object.", action=kind)
     return {_key(v, key): v for v in values}
 
 

@@ -24,10 +24,10 @@ def _plain(column: pa.Array) -> pa.Array:
     kind = column.type
     if pa.types.is_struct(kind):
         parts = [_plain(column.field(i)) for i in range(kind.num_fields)]
-        kept = [(f.name, p) for f, p in zip(kind, parts, strict=True) if not pa.types.is_null(p.type)]
-        if not kept:
+        typed = [(f.name, p) for f, p in zip(kind, parts, strict=True) if not pa.types.is_null(p.type)]
+        if not typed:
             return pa.nulls(len(column))
-        return pa.StructArray.from_arrays([p for _, p in kept], [n for n, _ in kept], mask=pc.is_null(column))
+        return pa.StructArray.from_arrays([p for _, p in typed], [n for n, _ in typed], mask=pc.is_null(column))
     if pa.types.is_date(kind):
         return pc.cast(column, pa.string())
     if pa.types.is_timestamp(kind):

@@ -21,17 +21,17 @@ def retained(removes: pa.Table, oldest_ms: int) -> pa.Table:
 
 def remove_groups(tables: Iterable[pa.Table], kind: pa.DataType, rows: int) -> Iterator[pa.ChunkedArray]:
     """Yield tombstones as the ``remove`` column of a checkpoint, a row group at a time."""
-    held: list[pa.Array] = []
+    chunks: list[pa.Array] = []
     for table in tables:
         column = pa.chunked_array([c for batch in table.to_batches() if len(c := _removes(batch, kind))], kind)
         for start in range(0, len(column), rows):
             piece = column.slice(start, rows)
-            if sum(map(len, held)) + len(piece) > rows:
-                yield pa.chunked_array(held, kind)
-                held = []
-            held += piece.chunks
-    if held:
-        yield pa.chunked_array(held, kind)
+            if sum(map(len, chunks)) + len(piece) > rows:
+                yield pa.chunked_array(chunks, kind)
+                chunks = []
+            chunks += piece.chunks
+    if chunks:
+        yield pa.chunked_array(chunks, kind)
 
 
 def _removes(batch: pa.RecordBatch, kind: pa.DataType) -> pa.StructArray:

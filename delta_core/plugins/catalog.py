@@ -77,5 +77,5 @@ def allows(catalog: CommitSource | None, operation: str) -> bool:
     """
     if catalog is None:
         return True
-    ask = getattr(catalog, "allows", None)
-    return MAINTENANCE[operation] if ask is None else bool(ask(operation))
+    allows_operation = getattr(catalog, "allows", None)
+    return MAINTENANCE[operation] if allows_operation is None else bool(allows_operation(operation))

@@ -93,13 +93,13 @@ def guarded_hooks(plugin: Any, feature: str) -> GuardedHooks:
         if hook not in RESULTS:
             raise _broken(feature, hook, f"does not exist.{did_you_mean(hook, RESULTS)}")
         known = _arguments(getattr(hookspecs, hook))
-        strange = [p for p in _arguments(function) if p not in known]
-        if strange:
+        unknown = [p for p in _arguments(function) if p not in known]
+        if unknown:
             raise _broken(
                 feature,
                 hook,
-                f"takes the argument {strange[0]!r}; expected some of: {', '.join(known)}."
-                f"{did_you_mean(strange[0], known)}",
+                f"takes the argument {unknown[0]!r}; expected some of: {', '.join(known)}."
+                f"{did_you_mean(unknown[0], known)}",
             )
         guarded[name] = _guarded(function, feature, hook)
     return GuardedHooks(guarded)
@@ -138,9 +138,9 @@ def _check_answer(answer: Any, kind: str, types: tuple[type, ...], feature: str,
     elif kind == "list":
         if not isinstance(answer, list):
             raise _broken(feature, hook, f"returned {answer!r}; expected a list or another iterable.")
-        strange = next((a for a in answer if not isinstance(a, types)), None)
-        if strange is not None:
-            raise _broken(feature, hook, f"returned {strange!r}, which is no rule of it; expected {names}.")
+        unexpected = next((a for a in answer if not isinstance(a, types)), None)
+        if unexpected is not None:
+            raise _broken(feature, hook, f"returned {unexpected!r}, which is no rule of it; expected {names}.")
     elif not isinstance(answer, types) and not (kind == "single" and answer is None):
         raise _broken(feature, hook, f"returned {answer!r}; expected {names}.")
 

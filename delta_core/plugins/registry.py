@@ -278,8 +278,8 @@ class PluginSet:
         """Call a ``fold`` hook plugin by plugin, each with the former's answer as ``argument``."""
         _expect(hook, "fold")
         for name in self._implementers(hook):
-            others = [p for n, p in self._manager.list_name_plugin() if n != name and p is not None]
-            caller = self._manager.subset_hook_caller(hook, others)
+            excluded = [p for n, p in self._manager.list_name_plugin() if n != name and p is not None]
+            caller = self._manager.subset_hook_caller(hook, excluded)
             (value,) = caller(**{argument: value}, **arguments)
         return value
 

@@ -120,13 +120,13 @@ def remembering() -> Iterator[None]:
 
 
 def _remember(e: DeltaError, cause: BaseException | None) -> None:
-    kept = _copy(e)
+    copied = _copy(e)
     if cause is not None:
-        kept.add_note(f"Caused by {type(cause).__name__}: {shortened(cause)}")
+        copied.add_note(f"Caused by {type(cause).__name__}: {shortened(cause)}")
         with suppress(Exception):  # of a cause that can't be copied the note remains
-            kept.__cause__ = copy.copy(cause).with_traceback(None)
+            copied.__cause__ = copy.copy(cause).with_traceback(None)
     with _lock:
-        _raised.append(kept)
+        _raised.append(copied)
 
 
 def convert_failures() -> None:
@@ -254,16 +254,16 @@ def _data_file(exception: Any, causes: list[Any]) -> DeltaError | None:
         return DataFileNotFoundError.of(path)
     if name.endswith("PARQUET_COLUMN_DATA_TYPE_MISMATCH"):
         column = re.sub(r"^\[|\]$", "", facts.get("column", ""))
-        found, wanted = facts.get("actualType", ""), facts.get("expectedType", "")
+        found, expected = facts.get("actualType", ""), facts.get("expectedType", "")
         return DataFileError(
             f"Data file {path!r} can't be read as the table's schema specifies: column {column} is stored as {found}, expected "
-            f"{wanted}.",
+            f"{expected}.",
             path=path,
             column=column,
             found=found,
-            expected=wanted,
+            expected=expected,
         )
-    why = (_telling(causes) if causes else _sentence(_text(exception))).replace(f"{facts['path']} ", "it ")
+    why = (_combined(causes) if causes else _sentence(_text(exception))).replace(f"{facts['path']} ", "it ")
     if any("Permission denied" in _text(e) or "AccessControl" in _class_name(e) for e in causes):
         return AccessDeniedError.of(path, why)
     if any(_fails_in(e, _LOGICAL_TYPES) for e in causes):
@@ -344,7 +344,7 @@ def _is_sparks(e: BaseException) -> bool:
 def reason(error: BaseException) -> str:
     """Return why Spark failed, in a sentence or two."""
     java = _java(error)
-    return shortened(_sentence(str(error)) if java is None else _telling(_chain(java)), 600)
+    return shortened(_sentence(str(error)) if java is None else _combined(_chain(java)), 600)
 
 
 def cause_of(error: BaseException) -> BaseException:
@@ -372,19 +372,19 @@ def _class_name(exception: Any) -> str:
     return str(exception.getClass().getName())
 
 
-def _telling(chain: list[Any]) -> str:
+def _combined(chain: list[Any]) -> str:
     """Return what the first exception specifies that does not only carry others, and the last one's text if it adds to that."""
-    told = [e for e in chain if not _is_wrapper(e)] or chain[-1:]
-    first, last = _said(told[0]), _said(told[-1])
-    return first if _sentence(_text(told[-1])) in first else f"{first} ({last})"
+    informative = [e for e in chain if not _is_wrapper(e)] or chain[-1:]
+    first, last = _message(informative[0]), _message(informative[-1])
+    return first if _sentence(_text(informative[-1])) in first else f"{first} ({last})"
 
 
 def _is_wrapper(exception: Any) -> bool:
-    bare = _class_name(exception) == "org.apache.spark.SparkException" and exception.getCause() is not None
-    return _class_name(exception).startswith(_WRAPPERS) or (bare and _WRAPPING.match(_text(exception)) is not None)
+    is_plain = _class_name(exception) == "org.apache.spark.SparkException" and exception.getCause() is not None
+    return _class_name(exception).startswith(_WRAPPERS) or (is_plain and _WRAPPING.match(_text(exception)) is not None)
 
 
-def _said(exception: Any) -> str:
+def _message(exception: Any) -> str:
     text = _text(exception)
     if _PYTHON in text:
         return _python_error(text)

@@ -104,12 +104,12 @@ class _Reader(DataSourceReader):  # type: ignore[misc]  # pyspark has no types
 
     def partitions(self) -> Sequence[InputPartition]:
         sizes = _open(self._options, self._version).files.columns(["size"]).column(0).to_pylist()
-        out, start, held = [], 0, 0
+        out, start, num_bytes = [], 0, 0
         for at, size in enumerate(sizes):
-            held += size or 0
-            if held >= _TASK_BYTES:
+            num_bytes += size or 0
+            if num_bytes >= _TASK_BYTES:
                 out.append(_Files(start, at + 1))
-                start, held = at + 1, 0
+                start, num_bytes = at + 1, 0
         return [*out, _Files(start, len(sizes))]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
@@ -121,7 +121,7 @@ class _Reader(DataSourceReader):  # type: ignore[misc]  # pyspark has no types
         files = FileSet.of(table.slice(partition.start, partition.stop - partition.start))
         # from PySpark 4.2 on, the type of timestamps has to be given a zone
         zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-        wanted = to_arrow_schema(self._schema, **zone)
+        schema = to_arrow_schema(self._schema, **zone)
         for batch in snapshot.scan(self._schema.names, files=files).batches():
-            columns = [c.cast(f.type) for c, f in zip(batch.columns, wanted, strict=True)]
-            yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+            columns = [c.cast(f.type) for c, f in zip(batch.columns, schema, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)

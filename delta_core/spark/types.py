@@ -202,7 +202,7 @@ def reshape(column: Column, have: DataType, want: DataType, types: Mapping[str, 
     Structs are taken apart field by field, so that Spark reads only the fields that are used. As many fields: they are
     parallel; fewer: they are found by name.
     """
-    if _bare(have) == _bare(want):
+    if _without_metadata(have) == _without_metadata(want):
         return column
     if isinstance(have, StructType) and isinstance(want, StructType) and not _is_found_by_id(have):
         fields = [
@@ -242,10 +242,10 @@ def _same_width(a: DataType, b: DataType) -> bool:
     return True
 
 
-def _bare(t: DataType) -> DataType:
+def _without_metadata(t: DataType) -> DataType:
     """Return a type without nullability and metadata."""
     if isinstance(t, StructType):
-        return StructType(Field(f.name, _bare(f.type)) for f in t.fields)
+        return StructType(Field(f.name, _without_metadata(f.type)) for f in t.fields)
     if isinstance(t, ArrayType):
-        return ArrayType(_bare(t.element_type))
-    return MapType(_bare(t.key_type), _bare(t.value_type)) if isinstance(t, MapType) else t
+        return ArrayType(_without_metadata(t.element_type))
+    return MapType(_without_metadata(t.key_type), _without_metadata(t.value_type)) if isinstance(t, MapType) else t

@@ -36,10 +36,10 @@ class CommitterContract:
     def test_commit_becomes_the_version(self, make_committer: MakeCommitter, read_commit: ReadCommit) -> None:
         committer = make_committer()
         for version in range(3):
-            asked = proposal(version)
-            outcome = committer.commit(asked)
+            attempt = proposal(version)
+            outcome = committer.commit(attempt)
             assert isinstance(outcome, Committed) and outcome.version == version
-            assert read_commit(version) == asked.data
+            assert read_commit(version) == attempt.data
         assert read_commit(3) is None
 
     def test_taken_version_is_a_conflict_and_stays(
@@ -57,11 +57,11 @@ class CommitterContract:
     def test_same_commit_again_is_known_as_committed(
         self, make_committer: MakeCommitter, read_commit: ReadCommit
     ) -> None:
-        asked = proposal(0)
+        attempt = proposal(0)
         for _ in range(2):
-            outcome = make_committer().commit(asked)
+            outcome = make_committer().commit(attempt)
             assert isinstance(outcome, Committed) and outcome.version == 0
-        assert read_commit(0) == asked.data
+        assert read_commit(0) == attempt.data
 
     def test_transaction_id_outside_the_table_in_the_winner_is_no_proof(self, make_committer: MakeCommitter) -> None:
         ours = proposal(0)
@@ -69,9 +69,9 @@ class CommitterContract:
         assert make_committer().commit(ours) == Conflict(0)
 
     def test_large_commit_lands_whole(self, make_committer: MakeCommitter, read_commit: ReadCommit) -> None:
-        asked = proposal(0, userMetadata="x" * 3_000_000)
-        assert isinstance(make_committer().commit(asked), Committed)
-        assert read_commit(0) == asked.data
+        attempt = proposal(0, userMetadata="x" * 3_000_000)
+        assert isinstance(make_committer().commit(attempt), Committed)
+        assert read_commit(0) == attempt.data
 
     def test_race_for_each_version_is_won_by_exactly_one(
         self, make_committer: MakeCommitter, read_commit: ReadCommit
@@ -80,14 +80,14 @@ class CommitterContract:
         barrier = Barrier(RACERS)
 
         def run(number: int, version: int) -> tuple[Proposal, Outcome]:
-            asked = proposal(version)
+            attempt = proposal(version)
             barrier.wait()
-            return asked, committers[number].commit(asked)
+            return attempt, committers[number].commit(attempt)
 
         with ThreadPoolExecutor(RACERS) as pool:
             for version in range(4):
                 found = list(pool.map(run, range(RACERS), [version] * RACERS))
-                won = [asked.data for asked, outcome in found if isinstance(outcome, Committed)]
+                won = [attempt.data for attempt, outcome in found if isinstance(outcome, Committed)]
                 assert len(won) == 1
                 assert read_commit(version) == won[0]
-                assert all(outcome == Conflict(version) for asked, outcome in found if asked.data != won[0])
+                assert all(outcome == Conflict(version) for attempt, outcome in found if attempt.data != won[0])

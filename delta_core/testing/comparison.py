@@ -18,8 +18,8 @@ def assert_same_rows(found: pa.Table, expected: pa.Table) -> None:
         If they differ; the message shows up to five rows of either kind.
     """
     columns = [(f.name, f.type) for f in found.schema]
-    wanted = [(f.name, f.type) for f in expected.schema]
-    assert columns == wanted, f"found columns {columns}, expected {wanted}"
+    expected_columns = [(f.name, f.type) for f in expected.schema]
+    assert columns == expected_columns, f"found columns {columns}, expected {expected_columns}"
     left, right = (Counter(map(repr, table.to_pylist())) for table in (found, expected))
     extra, lost = list((left - right).elements()), list((right - left).elements())
     assert not [*extra, *lost], (

@@ -431,18 +431,18 @@ class FeatureContract:
 
     def test_properties_are_declared_and_read(self) -> None:
         declared = set(self.feature.properties) | set(self.feature.reserved)
-        asked: set[str] = set()
+        read_keys: set[str] = set()
         for state in (*self.states(), *self.writable()):
-            self._read_properties(state, asked)
-        unread = sorted(p for p in declared if "<" not in p and p not in asked and p not in self.unread)
+            self._read_properties(state, read_keys)
+        unread = sorted(p for p in declared if "<" not in p and p not in read_keys and p not in self.unread)
         assert not unread, (
             f"Plugin {self.name!r} declares the property {unread[0]!r} in FEATURE.properties, and none of its hooks reads it."
-            f"{did_you_mean(unread[0], asked - declared)}"
+            f"{did_you_mean(unread[0], read_keys - declared)}"
         )
 
-    def _read_properties(self, state: TableState, asked: set[str]) -> None:
+    def _read_properties(self, state: TableState, read_keys: set[str]) -> None:
         """Call the hooks for a table, and note which of its properties they look at."""
-        configuration = _Recording(state.metadata.configuration, asked)
+        configuration = _Recording(state.metadata.configuration, read_keys)
         metadata = replace(state.metadata, configuration=configuration)
         table, plugins = replace(state, metadata=metadata), self.alone()
         self.feature.active(table)
@@ -476,16 +476,16 @@ class FeatureContract:
         for state in self.writable():
             prepared = self.prepared(state)
             self.check_metadata(prepared)
-            wanted = plugins.collect("required_features", metadata=prepared.metadata)
-            for name in wanted:
+            required = plugins.collect("required_features", metadata=prepared.metadata)
+            for name in required:
                 if registry.load(name) is None:
                     self.fault(
                         "required_features",
                         f"it returned {name!r}, which no installed plugin provides."
                         f"{did_you_mean(name, registry.names())}",
                     )
-            once = upgrade_protocol(Protocol(1, 2), wanted, registry)
-            assert upgrade_protocol(once, wanted, registry) == once
+            once = upgrade_protocol(Protocol(1, 2), required, registry)
+            assert upgrade_protocol(once, required, registry) == once
 
     def test_metadata_is_prepared_once(self) -> None:
         for state in self.writable():
@@ -515,11 +515,11 @@ class FeatureContract:
 
     def test_table_without_the_feature_is_untouched(self) -> None:
         registry = self.registry
-        others = registry.resolve(SupportedFeatures(frozenset(), frozenset()))
-        assert self.name not in others.features
+        without = registry.resolve(SupportedFeatures(frozenset(), frozenset()))
+        assert self.name not in without.features
         state = table_state(registry=registry)
-        assert others.collect("read_rules", table=state, request=ReadRequest()) == []
-        assert others.single("column_map", table=state) is None
+        assert without.collect("read_rules", table=state, request=ReadRequest()) == []
+        assert without.single("column_map", table=state) is None
         assert not state.is_active(self.name)
 
     def test_write_of_a_table_without_the_feature_is_untouched(self) -> None:
@@ -715,10 +715,10 @@ class FeatureContract:
         for column in made.metadata_columns():
             with self.step(f"reading the metadata column {column.name!r} of hook read_rules"):
                 found = made.read(columns=[], metadata=[column.name]).column(0).type
-            wanted = column.type.to_arrow(made.snapshot.state.types)
-            if found != wanted:
+            expected = column.type.to_arrow(made.snapshot.state.types)
+            if found != expected:
                 self.fault(
-                    "read_rules", f"MetadataColumn {column.name!r} has values of type {found}; expected {wanted}"
+                    "read_rules", f"MetadataColumn {column.name!r} has values of type {found}; expected {expected}"
                 )
 
     def _check_fields(self, made: MadeTable) -> None:
@@ -774,27 +774,27 @@ class FeatureContract:
 class _Recording(dict[str, str]):
     """Properties that note which of them were looked at."""
 
-    def __init__(self, values: Mapping[str, str], asked: set[str]) -> None:
+    def __init__(self, values: Mapping[str, str], read_keys: set[str]) -> None:
         super().__init__(values)
-        self.asked = asked
+        self.read_keys = read_keys
 
     def __getitem__(self, key: str) -> str:
-        self.asked.add(key)
+        self.read_keys.add(key)
         return super().__getitem__(key)
 
     def __contains__(self, key: object) -> bool:
-        self.asked.add(str(key))
+        self.read_keys.add(str(key))
         return super().__contains__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        self.asked.add(key)
+        self.read_keys.add(key)
         return super().get(key, default)
 
     def items(self) -> Any:
-        self.asked.update(self)
+        self.read_keys.update(self)
         return super().items()
 
     def __iter__(self) -> Iterator[str]:
         for key in super().__iter__():
-            self.asked.add(key)
+            self.read_keys.add(key)
             yield key

@@ -78,7 +78,7 @@ class StorageContract:
         data = bytes(range(256)) * 8
         storage.put("f", data)
         storage.put("g", data[::-1])
-        asked = [
+        ranges = [
             ("g", 5, 3),
             ("f", 2000, 48),
             ("f", 0, 1),
@@ -87,9 +87,9 @@ class StorageContract:
             ("f", 1, 0),
             ("f", 500, 600),
         ]
-        found = storage.read([RangeRequest(*a) for a in asked])
+        found = storage.read([RangeRequest(*a) for a in ranges])
         files = {"f": data, "g": data[::-1]}
-        assert [bytes(b) for b in found] == [files[p][o : None if n is None else o + n] for p, o, n in asked]
+        assert [bytes(b) for b in found] == [files[p][o : None if n is None else o + n] for p, o, n in ranges]
 
     def test_range_past_the_end_comes_back_short(self, storage: Storage) -> None:
         storage.put("f", b"0123456789")

@@ -322,10 +322,10 @@ class TableBuilder(LogBuilder):
         **commit
             As of `commit`.
         """
-        hits = where if isinstance(where, Mapping) else self._matching(where)
+        positions = where if isinstance(where, Mapping) else self._matching(where)
         dropped: dict[str, frozenset[int]] = {}
         for path, vector in self.state.files:
-            rows = self._vectors[vector] | set(hits.get(path, ()))
+            rows = self._vectors[vector] | set(positions.get(path, ()))
             if rows != self._vectors[vector]:
                 dropped[path] = frozenset(rows)
         actions = self.vector_actions(dropped, storage=storage, prefix=prefix, runs=runs)

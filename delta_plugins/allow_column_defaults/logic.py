@@ -101,20 +101,20 @@ def _bound(table: TableState, f: Field) -> tuple[Expression, DataType]:
         raise type(e)(f"The default of column {f.name}: {e.message}", **{**e.facts, "column": f.name}) from e
 
 
-def _fits(bound: Expression, found: DataType, wanted: DataType, table: TableState) -> bool:
+def _fits(bound: Expression, found: DataType, target: DataType, table: TableState) -> bool:
     """Whether Spark assigns a value of a type to a column of another: it widens, and narrows constants that stay equal."""
-    if found == _VOID or same_type(found, wanted):
+    if found == _VOID or same_type(found, target):
         return True
-    if not isinstance(found, PrimitiveType) or not isinstance(wanted, PrimitiveType):
-        return common_type(found, wanted) == wanted
-    if wanted == _STRING or found == _STRING or "variant" in (found.type, wanted.type):
-        return wanted == _STRING and found.type != "variant"
-    if common_type(found, wanted) == wanted:
+    if not isinstance(found, PrimitiveType) or not isinstance(target, PrimitiveType):
+        return common_type(found, target) == target
+    if target == _STRING or found == _STRING or "variant" in (found.type, target.type):
+        return target == _STRING and found.type != "variant"
+    if common_type(found, target) == target:
         return True
-    if not (found.type.startswith(_NUMBERS) and wanted.type.startswith(_NUMBERS)):
+    if not (found.type.startswith(_NUMBERS) and target.type.startswith(_NUMBERS)):
         return False
     try:
-        made = bind(Cast(bound, wanted), _NO_COLUMNS, table.functions)
+        made = bind(Cast(bound, target), _NO_COLUMNS, table.functions)
     except ExpressionError:  # the constant overflows
         return False
     return isinstance(made, Literal) and isinstance(bound, Literal) and bool(made.value == bound.value)

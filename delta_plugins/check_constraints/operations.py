@@ -57,13 +57,13 @@ def add_constraint(source: Any, conditions: Mapping[str, str], **commit: Any) ->
     Reads every file that may hold a row which breaks a condition.
     """
     snapshot: Snapshot = source.snapshot() if callable(getattr(source, "snapshot", None)) else source
-    wanted = {name.lower(): text for name, text in conditions.items()}
+    constraints = {name.lower(): text for name, text in conditions.items()}
     _check_names(snapshot, conditions)
-    said = {"name": ", ".join(wanted), "expr": ", ".join(wanted.values())}
-    transaction = Transaction(snapshot.context, snapshot, VALIDATED, said, isolation=IsolationLevel.SERIALIZABLE)
-    properties = {**snapshot.metadata.configuration, **{PREFIX + name: text for name, text in wanted.items()}}
+    parameters = {"name": ", ".join(constraints), "expr": ", ".join(constraints.values())}
+    transaction = Transaction(snapshot.context, snapshot, VALIDATED, parameters, isolation=IsolationLevel.SERIALIZABLE)
+    properties = {**snapshot.metadata.configuration, **{PREFIX + name: text for name, text in constraints.items()}}
     transaction.set_metadata(replace(snapshot.metadata, configuration=properties))
-    validate_existing(snapshot, [row_check(transaction.table, name, text) for name, text in wanted.items()])
+    validate_existing(snapshot, [row_check(transaction.table, name, text) for name, text in constraints.items()])
     transaction.read(None)
     return transaction.commit(**commit).version
 

@@ -140,9 +140,9 @@ def _inline_bytes(vectors: pa.StructArray, inline: NDArray[np.bool_]) -> pa.Arra
     texts, sizes = chosen.field("pathOrInlineDv"), values_of(chosen.field("sizeInBytes")).astype(np.int64)
     ends = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
     letters = np.diff(ends).astype(np.int64)
-    held = letters // 5 * 4
+    capacity = letters // 5 * 4
     # the text is padded to whole groups of 4 bytes
-    fits = (letters % 5 == 0) & (sizes <= held) & (held - sizes < 4)
+    fits = (letters % 5 == 0) & (sizes <= capacity) & (capacity - sizes < 4)
     _check(bool_array(fits), chosen, "its text does not hold sizeInBytes bytes of Z85")
     # no text is null, and those of a filtered array are one behind the other
     _, _, content = texts.buffers()
@@ -151,11 +151,11 @@ def _inline_bytes(vectors: pa.StructArray, inline: NDArray[np.bool_]) -> pa.Arra
         whole = np.frombuffer(z85.decode(text), np.uint8)
     except CorruptTableError as e:
         raise DeletionVectorError(f"An inline deletion vector can't be read: {e}.") from e
-    position = np.arange(len(whole)) - np.repeat(np.cumsum(held) - held, held)
+    position = np.arange(len(whole)) - np.repeat(np.cumsum(capacity) - capacity, capacity)
     lengths = np.zeros(len(vectors), np.int64)
     lengths[inline] = sizes
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    buffers = [np.packbits(inline, bitorder="little"), offsets, whole[position < np.repeat(sizes, held)]]
+    buffers = [np.packbits(inline, bitorder="little"), offsets, whole[position < np.repeat(sizes, capacity)]]
     return pa.Array.from_buffers(pa.binary(), len(vectors), [pa.py_buffer(b) for b in buffers])
 
 

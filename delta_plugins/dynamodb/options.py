@@ -66,9 +66,9 @@ def _short(name: str) -> str:
 
 
 def _environment() -> dict[str, Any]:
-    wanted = ("delta_dynamo_", "aws_s3_locking_provider", "aws_endpoint_url", "aws_region")
+    prefixes = ("delta_dynamo_", "aws_s3_locking_provider", "aws_endpoint_url", "aws_region")
     found = {k.lower(): v for k, v in os.environ.items()}
-    return {k: v for k, v in found.items() if k.startswith(wanted) or k.endswith("_dynamodb")}
+    return {k: v for k, v in found.items() if k.startswith(prefixes) or k.endswith("_dynamodb")}
 
 
 def _first(known: Mapping[str, Any], *names: str) -> Any:

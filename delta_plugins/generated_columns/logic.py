@@ -39,7 +39,7 @@ __all__ = ["KEY", "check", "check_unused", "is_needed", "rules"]
 NAME = "generatedColumns"
 KEY = "delta.generationExpression"
 #: Other metadata that returns a column its values.
-_OTHERS = {"CURRENT_DEFAULT": "a default", "delta.identity.start": "identity values"}
+_OTHER_SOURCES = {"CURRENT_DEFAULT": "a default", "delta.identity.start": "identity values"}
 #: The functions that Spark takes in generation expressions, of those that are known here, by their canonical names:
 #: the same for the same row, whenever and wherever it is written.
 _NAMES = """
@@ -175,7 +175,7 @@ def _check_whole(table: TableState) -> None:
 
 
 def _check_column(table: TableState, f: Field) -> None:
-    other = next((what for key, what in _OTHERS.items() if key in f.metadata), None)
+    other = next((what for key, what in _OTHER_SOURCES.items() if key in f.metadata), None)
     if other is not None:
         raise SchemaError(
             f"Column {f.name} is generated and has {other} too; only one can pass its values.", column=f.name
@@ -219,11 +219,11 @@ def _calls(e: Expression) -> Iterator[Call | Literal]:
 def _check_call(table: TableState, f: Field, part: Call | Literal) -> None:
     if isinstance(part, Literal):
         if isinstance(part.type, PrimitiveType) and part.type.type.startswith("interval"):
-            raise _refused(f, "INTERVAL", "add days with date_add, or months with add_months")
+            raise _unsupported(f, "INTERVAL", "add days with date_add, or months with add_months")
     elif part.function not in _ALLOWED:
-        raise _refused(f, part.function, "Spark takes only built-in functions that are the same at all times")
+        raise _unsupported(f, part.function, "Spark takes only built-in functions that are the same at all times")
     elif part.function == "[]" and isinstance(bind_typed(part.args[0], table.schema, table.functions).type, MapType):
-        raise _refused(f, "m[key]", "use element_at(m, key)")
+        raise _unsupported(f, "m[key]", "use element_at(m, key)")
 
 
 def _check_timeless(table: TableState, f: Field, expression: Expression) -> None:
@@ -236,10 +236,10 @@ def _check_timeless(table: TableState, f: Field, expression: Expression) -> None
     ]
     found = next((n for n in names if n in _NOW), None)
     if found is not None:
-        raise _refused(f, found, "it is not the same at all times; a default may use it")
+        raise _unsupported(f, found, "it is not the same at all times; a default may use it")
 
 
-def _refused(f: Field, function: str, why: str) -> UnsupportedExpressionError:
+def _unsupported(f: Field, function: str, why: str) -> UnsupportedExpressionError:
     return UnsupportedExpressionError(
         f"The generation expression of column {f.name} holds {function}, which is not allowed there: {why}.",
         column=f.name,

@@ -133,11 +133,11 @@ class Version(Struct, frozen=True):
         for path, f in walk(schema):
             if isinstance(f.type, PrimitiveType):
                 if f.type.type not in allowed and parse_decimal(f.type.type) is None:
-                    self._refuse_type(path, f.type.type)
+                    self._check_type(path, f.type.type)
             elif not isinstance(f.type, StructType) and not self.nested:
-                self._refuse_type(path, f.type.type)
+                self._check_type(path, f.type.type)
 
-    def _refuse_type(self, path: tuple[str, ...], name: str) -> None:
+    def _check_type(self, path: tuple[str, ...], name: str) -> None:
         raise SchemaError(
             f"Column {format_path(path)} has type {name}, which {self.name} does not allow. Leave the column out, or set "
             f"{self.switch} to false.",
@@ -203,9 +203,9 @@ class Version(Struct, frozen=True):
         if not attempt.table.is_active(self.name) or not attempt.adds.num_rows:
             return
         adds = attempt.adds
-        counted = pc.fill_null(pc.match_substring(adds.column("stats"), '"numRecords"'), False)
-        if not pc.all(counted).as_py():
-            path = adds.filter(pc.invert(counted)).column("path")[0].as_py()
+        has_num_records = pc.fill_null(pc.match_substring(adds.column("stats"), '"numRecords"'), False)
+        if not pc.all(has_num_records).as_py():
+            path = adds.filter(pc.invert(has_num_records)).column("path")[0].as_py()
             raise InvalidArgumentError(
                 f"{path} has no numRecords in its statistics, as {self.name} requires.", path=path
             )

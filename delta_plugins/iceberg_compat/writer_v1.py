@@ -80,9 +80,9 @@ def _check_features(table: TableState) -> None:
         _lacks(f"{_COMPAT}=true")
     if (table.property(MODE) or "").strip().lower() != "id":
         _lacks(f"{MODE}=id")
-    strange = sorted(table.features - _USED - _IDLE)
-    if strange:
-        _lacks(f"a table without the feature {strange[0]}, which Iceberg writers would break")
+    unsupported = sorted(table.features - _USED - _IDLE)
+    if unsupported:
+        _lacks(f"a table without the feature {unsupported[0]}, which Iceberg writers would break")
     # NOT NULL is no invariant in the sense of the proposal
     used = [f for f in sorted(_IDLE - {"invariants"}) if table.is_active(f)]
     used += [f"invariants ({format_path(p)})" for p, f in walk(table.schema) if "delta.invariants" in f.metadata]

@@ -22,7 +22,7 @@ _INTEGERS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 #: Whole digits that hold every value.
 _LEAST_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
-_OTHERS = frozenset(
+_FURTHER_CHANGES = frozenset(
     {
         ("float", "double"),
         ("byte", "double"),
@@ -42,7 +42,7 @@ def is_widening(old: str, new: str) -> bool:
         return _INTEGERS[old] < _INTEGERS[new]
     target = parse_decimal(new)
     if target is None:
-        return (old, new) in _OTHERS
+        return (old, new) in _FURTHER_CHANGES
     precision, scale = target
     source = parse_decimal(old)
     if source is not None:

@@ -98,7 +98,7 @@ def test_what_was_staged_is_what_a_reader_parses(
     WORK[name](uri)
     assert attempts
     for attempt in attempts:
-        parser = ActionParser(COLUMNS, skip_others={"commitInfo", "cdc"})
+        parser = ActionParser(COLUMNS, skip_kinds={"commitInfo", "cdc"})
         parser.feed(attempt.view.version, attempt.data)
         parsed = parser.finish()
         assert attempt.content is not None

@@ -166,7 +166,7 @@ def test_kinds_narrow_what_is_kept():
 
 
 def test_skipped_kinds_are_not_kept():
-    parsed = parse('{"commitInfo":{}}' + add() + '{"txn":{}}', skip_others={"commitInfo", "add"})
+    parsed = parse('{"commitInfo":{}}' + add() + '{"txn":{}}', skip_kinds={"commitInfo", "add"})
     assert parsed.adds.num_rows == 0
     assert parsed.other_actions["kind"].to_pylist() == ["txn"]
 

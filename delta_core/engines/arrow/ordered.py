@@ -59,7 +59,7 @@ class _Stream:
         self._finished: set[int] = set()
         self._started = 0
         self._head = 0
-        self._held = 0
+        self._num_bytes = 0
         self._closed = False
         self._exhausted = False
 
@@ -114,14 +114,14 @@ class _Stream:
         size = batch.nbytes
         with self._changed:
             queue = self._queues[number]
-            while not self._closed and self._held > 0 and self._held + size > self._budget:
+            while not self._closed and self._num_bytes > 0 and self._num_bytes + size > self._budget:
                 if number == self._head and len(queue) < _HEAD_BATCHES:
                     break
                 self._changed.wait()
             if self._closed:
                 return False
             queue.append(batch)
-            self._held += size
+            self._num_bytes += size
             self._changed.notify_all()
         return True
 
@@ -146,7 +146,7 @@ class _Stream:
             if queue:
                 item = queue.popleft()
                 if not isinstance(item, BaseException):
-                    self._held -= item.nbytes
+                    self._num_bytes -= item.nbytes
                 self._changed.notify_all()
                 return item
             if self._head in self._finished:

@@ -30,12 +30,12 @@ def class_loader(spark: Any) -> Any:
     """
     jvm = spark._jvm
     parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    kept = _place(str(spark.version), str(jvm.java.lang.System.getProperty("java.version")))
-    if kept is not None and kept.is_file():
+    archive = _place(str(spark.version), str(jvm.java.lang.System.getProperty("java.version")))
+    if archive is not None and archive.is_file():
         from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped, unused-ignore]  # where pyspark is not there
 
         urls = spark._sc._gateway.new_array(jvm.java.net.URL, 1)
-        urls[0] = jvm.java.io.File(str(kept)).toURI().toURL()
+        urls[0] = jvm.java.io.File(str(archive)).toURI().toURL()
         loader = jvm.java.net.URLClassLoader(urls, parent)
         # what can't be loaded is compiled again
         with contextlib.suppress(Py4JJavaError):
@@ -47,9 +47,9 @@ def class_loader(spark: Any) -> Any:
         compiler.cook(source())
     except Exception as e:
         raise EngineError(f"Spark {spark.version} can't compile the file index: {str(e)[:300]}") from e
-    if kept is not None:
+    if archive is not None:
         with contextlib.suppress(OSError):
-            _keep(kept, {str(name): bytes(body) for name, body in compiler.getBytecodes().items()})
+            _keep(archive, {str(name): bytes(body) for name, body in compiler.getBytecodes().items()})
     return compiler.getClassLoader()
 
 

@@ -159,14 +159,14 @@ def canonical_path(path: Column) -> Column:
 
     Escapes that make no text are left as they are written.
     """
-    bare = F.when(
+    stripped = F.when(
         F.lower(F.substring(path, 1, 6)) == "file:/",
         F.regexp_replace(path, r"(?i)^file:(?:(?=/(?!/))|//(?=/)|//localhost(?=/))", ""),
     ).otherwise(path)
-    whole = F.regexp_replace(bare, "%(?![0-9A-Fa-f]{2})", "%25")
+    whole = F.regexp_replace(stripped, "%(?![0-9A-Fa-f]{2})", "%25")
     decoded = F.try_url_decode(F.replace(whole, F.lit("+"), F.lit("%2B")))
-    text = F.when(F.contains(decoded, F.lit("\ufffd")), bare).otherwise(F.coalesce(decoded, bare))
-    return F.when(F.contains(bare, F.lit("%")), text).otherwise(bare)
+    text = F.when(F.contains(decoded, F.lit("\ufffd")), stripped).otherwise(F.coalesce(decoded, stripped))
+    return F.when(F.contains(stripped, F.lit("%")), text).otherwise(stripped)
 
 
 # --- one form of files ---------------------------------------------------------------------
@@ -201,10 +201,10 @@ def _struct_type(handle: CheckpointHandle, leaf: FileStatistic) -> T.DataType | 
 def _is_exact(stored: T.DataType, leaf: FileStatistic) -> bool:
     if leaf.kind in ("nullCount", "numRecords"):
         return isinstance(stored, T.IntegralType)
-    wanted = "boolean" if leaf.kind == "tightBounds" else str(leaf.type.type)
-    if wanted in _WHOLE:
+    type_name = "boolean" if leaf.kind == "tightBounds" else str(leaf.type.type)
+    if type_name in _WHOLE:
         return isinstance(stored, T.IntegralType)
-    if parse_decimal(wanted) is not None:
+    if parse_decimal(type_name) is not None:
         return isinstance(stored, (T.DecimalType, T.IntegralType))
     kinds: Mapping[str, tuple[type[T.DataType], ...]] = {
         "float": (T.FloatType,),
@@ -215,7 +215,7 @@ def _is_exact(stored: T.DataType, leaf: FileStatistic) -> bool:
         "timestamp": (T.TimestampType,),
         "timestamp_ntz": (T.TimestampNTZType,),
     }
-    return isinstance(stored, kinds.get(wanted, ()))
+    return isinstance(stored, kinds.get(type_name, ()))
 
 
 def _spark(t: pa.DataType) -> T.DataType | None:
@@ -253,11 +253,11 @@ def _read(spark: Any, places: Sequence[str], form: _Form, shape: Shape) -> DataF
             fields.append(T.StructField(name, _spark(stored)))
     in_struct = {leaf: kind for leaf, kind in zip(shape.leaves, form.structs, strict=True) if kind is not None}
     in_text = [leaf for leaf in shape.leaves if leaf not in in_struct] if form.text else []
-    asked = {statistic_path(x): k for x, k in in_struct.items()} | (
+    paths = {statistic_path(x): k for x, k in in_struct.items()} | (
         {("numRecords",): T.LongType()} if form.records else {}
     )
-    if asked:
-        fields.append(T.StructField("stats_parsed", _nested(asked)))
+    if paths:
+        fields.append(T.StructField("stats_parsed", _nested(paths)))
     if in_text or ((shape.vectors or shape.records) and form.text and not form.records):
         fields.append(T.StructField("stats", T.StringType()))
     schema = T.StructType([T.StructField("add", T.StructType(fields))])

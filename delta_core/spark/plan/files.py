@@ -126,8 +126,8 @@ class PlannedFiles:
             text = self.table.column(f"partition:{leaf.name}")
             return parse_partition_values(text, leaf.type, source.timezone, column=leaf.name, types=source.state.types)
         column = self.table.column(leaf.name).combine_chunks()
-        wanted = leaf.type.to_arrow(source.state.types)
-        return column if column.type.equals(wanted) else column.cast(wanted)
+        type_ = leaf.type.to_arrow(source.state.types)
+        return column if column.type.equals(type_) else column.cast(type_)
 
     # --- dropped and kept rows -------------------------------------------------------------
 
@@ -183,11 +183,11 @@ class PlannedFiles:
     def rows(self, numbers: Sequence[int] | None = None) -> Iterator[Rows]:
         """Yield the dropped or chosen rows of files (all that have such), read window by window."""
         marked = np.flatnonzero(self.with_vector)
-        wanted = marked if numbers is None else np.asarray(numbers, np.int64)
+        positions = marked if numbers is None else np.asarray(numbers, np.int64)
         counts = dict(zip(marked.tolist(), self.num_records.to_pylist(), strict=True))
         keep = self.files.keep or {}
-        for start in range(0, len(wanted), _WINDOW):
-            window = wanted[start : start + _WINDOW]
+        for start in range(0, len(positions), _WINDOW):
+            window = positions[start : start + _WINDOW]
             found = self.dropped(self._selected.take(number_array(window)))
             for at, number in enumerate(window.tolist()):
                 rows = found.get(at, RowSet.empty())

@@ -20,7 +20,7 @@ from delta_core.scan.scan import Scan
 from delta_core.spark.plan import private
 from delta_core.spark.plan.files import Rows
 from delta_core.spark.plan.listing import FileListing
-from delta_core.spark.plan.names import VECTOR, WANTED, constant_name
+from delta_core.spark.plan.names import SELECTED, VECTOR, constant_name
 from delta_core.spark.plan.pruning import FilterReader, SparkFilePruner
 from delta_core.spark.types import row_width, shown_schema, spark_schema, spark_type
 
@@ -141,9 +141,9 @@ class VectorForm:
         position = F.expr(row)
         dropped = self._test(spark, F.col(VECTOR), position)
         out = rows.where(F.col(VECTOR).isNull() | ~dropped)
-        if WANTED in self.columns:
-            wanted = private.roaring_test(spark, F.col(WANTED), position)
-            out = out.where(F.col(WANTED).isNull() | wanted)
+        if SELECTED in self.columns:
+            is_selected = private.roaring_test(spark, F.col(SELECTED), position)
+            out = out.where(F.col(SELECTED).isNull() | is_selected)
         return out
 
     def _test(self, spark: Any, vector: Column, row: Column) -> Column:
@@ -176,4 +176,4 @@ def _form(listing: FileListing) -> VectorForm:
     if not listing.has_vectors:
         return VectorForm((), None, 0)
     files = listing.marked
-    return VectorForm((VECTOR, WANTED) if files.keeps else (VECTOR,), files.bit_bytes(), files.stored_bytes())
+    return VectorForm((VECTOR, SELECTED) if files.keeps else (VECTOR,), files.bit_bytes(), files.stored_bytes())

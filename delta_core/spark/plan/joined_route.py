@@ -21,7 +21,7 @@ from delta_core.scan.scan import Scan
 from delta_core.spark.failures import names_root
 from delta_core.spark.plan import private
 from delta_core.spark.plan.files import PlannedFiles, hadoop_path, root_of
-from delta_core.spark.plan.names import FILE, WANTED, constant_name
+from delta_core.spark.plan.names import FILE, SELECTED, constant_name
 from delta_core.spark.plan.vectors import CHUNK, CHUNK_SCHEMA, WORDS, chunk_table, vector_decoders
 from delta_core.spark.types import spark_schema, spark_type
 
@@ -103,7 +103,7 @@ def _keys(rows: DataFrame, places: list[str]) -> dict[str, str]:
 
 
 def _listing_schema(constants: list[Any], files: PlannedFiles) -> T.StructType:
-    flag = [T.StructField(WANTED, T.BooleanType())] if files.keeps else []
+    flag = [T.StructField(SELECTED, T.BooleanType())] if files.keeps else []
     fixed = [T.StructField(_KEY, T.StringType()), T.StructField(FILE, T.IntegerType())]
     return T.StructType([*fixed, *constants, *flag])
 
@@ -117,7 +117,7 @@ def _listing(scan: Scan, files: PlannedFiles, keys: dict[str, str], places: list
         columns[constant_name(i)] = files.constant(leaf)
     if files.keeps:
         keep = files.files.keep or {}
-        columns[WANTED] = pa.array([i in keep for i in range(len(files))])
+        columns[SELECTED] = pa.array([i in keep for i in range(len(files))])
     return pa.table(columns)
 
 
@@ -127,7 +127,7 @@ def _without_dropped(rows: DataFrame, chunks: DataFrame, keeps: bool) -> DataFra
     joined = rows.withColumn(CHUNK, key).join(chunks, CHUNK, "left")
     word = F.get(F.col(WORDS), (F.shiftright(position, 6).bitwiseAND(63)).cast("int"))
     hit = F.col(WORDS).isNotNull() & (F.bit_get(word, position.bitwiseAND(63).cast("int")) == 1)
-    return joined.where(F.when(F.col(WANTED), hit).otherwise(~hit) if keeps else ~hit)
+    return joined.where(F.when(F.col(SELECTED), hit).otherwise(~hit) if keeps else ~hit)
 
 
 def _chunks(spark: Any, scan: Scan, files: PlannedFiles, most: int) -> DataFrame:

@@ -108,9 +108,9 @@ class FileListing:
 
     def rows(self, numbers: Sequence[int]) -> Iterator[Rows]:
         """Yield the dropped or chosen rows of files that have such."""
-        wanted = np.unique(np.asarray(numbers, np.int64))
-        for rows in PlannedFiles(self._scan, self._at(wanted)).rows(range(len(wanted))):
-            yield replace(rows, file=int(wanted[rows.file]))
+        files = np.unique(np.asarray(numbers, np.int64))
+        for rows in PlannedFiles(self._scan, self._at(files)).rows(range(len(files))):
+            yield replace(rows, file=int(files[rows.file]))
 
     def _at(self, numbers: NDArray[np.int64]) -> FileSet:
         """Return files by their numbers, ascending."""
@@ -125,10 +125,10 @@ class FileListing:
         if self.files.keep is None:
             return self.files.with_parts(parts)
         every = self._numbers(self.files)
-        kept = {
+        keep = {
             int(np.searchsorted(numbers, every[n])): rows for n, rows in self.files.keep.items() if every[n] in numbers
         }
-        return FileSet(parts, self._scan.source.engine.map, kept)
+        return FileSet(parts, self._scan.source.engine.map, keep)
 
 
 def _runs(files: FileSet) -> Iterator[FileSet]:

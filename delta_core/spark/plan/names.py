@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["FILE", "ROW", "VECTOR", "WANTED", "column_name", "constant_name"]
+__all__ = ["FILE", "ROW", "VECTOR", "SELECTED", "column_name", "constant_name"]
 
 FILE = "__delta_file"
 ROW = "__delta_row"
 #: Rows that are dropped, and rows that alone are requested, of a file.
-VECTOR, WANTED = "__delta_vector", "__delta_wanted"
+VECTOR, SELECTED = "__delta_vector", "__delta_selected"
 
 
 def column_name(index: int) -> str:

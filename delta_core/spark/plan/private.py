@@ -81,8 +81,8 @@ def _once(spark: Any, what: str, make: Callable[[], Any]) -> Any:
     """
     gateway = spark._sc._gateway
     with _lock:
-        held, found = _made.get((id(gateway), what), (None, None))
-        if held is not gateway:
+        owner, found = _made.get((id(gateway), what), (None, None))
+        if owner is not gateway:
             found = make()
             _made[id(gateway), what] = gateway, found
     return found

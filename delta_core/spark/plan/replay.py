@@ -101,7 +101,7 @@ def plan_replay(spark: Any, scan: Scan, least: int | None) -> Replay | None:
     least : int, optional
         Actions of a checkpoint from which a job is worth it; the session's unless given.
     """
-    wanted = _wanted(spark, least)
+    requested = _requested_actions(spark, least)
     source = scan.source
     touched = getattr(source, "touched", None)
     if not private.is_available(spark) or not scan.is_of_table or touched is None:
@@ -109,9 +109,9 @@ def plan_replay(spark: Any, scan: Scan, least: int | None) -> Replay | None:
     parts = source.files.parts
     older = [(p, p.chunk.place) for p in parts if p.chunk.place is not None]
     count = sum(h.group_rows[g] for _, (h, g) in older)
-    if not older or count < (LEAST_ACTIONS if wanted is None else wanted):
+    if not older or count < (LEAST_ACTIONS if requested is None else requested):
         return None
-    if wanted is None and count * _cores(spark) < LEAST_ACTIONS * MOST_CORES:
+    if requested is None and count * _cores(spark) < LEAST_ACTIONS * MOST_CORES:
         return None
     if any(p.alive is not None or p.candidates is not None for p, _ in older):
         return None
@@ -183,7 +183,7 @@ def _cores(spark: Any) -> int:
     return min(MOST_CORES, max(1, int(spark.sparkContext.defaultParallelism)))
 
 
-def _wanted(spark: Any, given: int | None) -> int | None:
+def _requested_actions(spark: Any, given: int | None) -> int | None:
     """Return the number of actions that the call or the session requests."""
     found = spark.conf.get(SETTING, None) if given is None else given
     if found is None:
@@ -300,15 +300,15 @@ class Replay:
                 return str(facts.size)
             if request.startswith("files "):
                 text = request.removeprefix("files ")
-                asked = filters.plan(text)
+                skipping = filters.plan(text)
                 # what drops no file is answered by all files, which are found once
-                return self._select(asked, vectors) if text == "[]" or self._tells(asked) else None
+                return self._select(skipping, vectors) if text == "[]" or self._prunes(skipping) else None
             return self._write_vectors(vectors, request.split("\n")[1:])
 
         return relation.make(self._spark, vectors, "replayed", answer)
 
-    def _tells(self, asked: SkippingPlan) -> bool:
-        return any(map(_Tests(self._spark, self._scan, SkippingPlan(None, None)).is_known, _parts(asked)))
+    def _prunes(self, skipping: SkippingPlan) -> bool:
+        return any(map(_Tests(self._spark, self._scan, SkippingPlan(None, None)).is_known, _parts(skipping)))
 
     # --- the job ---------------------------------------------------------------------------
 
@@ -317,14 +317,14 @@ class Replay:
         shape = Shape(base.partitions, base.constants, base.vectors, statistics, base.records)
         return cached_checkpoint(self._spark, self._key, self._files, shape)
 
-    def _select(self, asked: SkippingPlan, vectors: VectorForm) -> Any:
+    def _select(self, skipping: SkippingPlan, vectors: VectorForm) -> Any:
         """Return the files that a filter leaves, for the driver."""
-        tests = _Tests(self._spark, self._scan, asked)
-        found = self._reading(lambda: self._collect(self._cached(tests.statistics), asked, vectors))
+        tests = _Tests(self._spark, self._scan, skipping)
+        found = self._reading(lambda: self._collect(self._cached(tests.statistics), skipping, vectors))
         self._handed.rows = found
         return found
 
-    def _collect(self, checkpoint: CachedCheckpoint, asked: SkippingPlan, vectors: VectorForm) -> Any:
+    def _collect(self, checkpoint: CachedCheckpoint, skipping: SkippingPlan, vectors: VectorForm) -> Any:
         spark, scan = self._spark, self._scan
         state = scan.source.state
         kinds = ""
@@ -339,7 +339,7 @@ class Replay:
                 kind, column = "v", F.col(shape.constant(leaf.name)).cast(spark_type(leaf.type, state.types))
             kinds += kind
             columns.append(column.alias(f"value_{len(columns)}"))
-        files = self._all_live(checkpoint, asked).select("path", "size", self._descriptor(shape), *columns)
+        files = self._all_live(checkpoint, skipping).select("path", "size", self._descriptor(shape), *columns)
         found = private.ReplayedRows(spark, files, kinds, constant_schema(scan, vectors))
         for i, leaf in enumerate(scan.plan.constants):
             if isinstance(leaf, PartitionValue) and (texts := found.texts(i)):
@@ -369,9 +369,9 @@ class Replay:
             place = self._uri(name)
             found.place(path, place, hadoop_path(place), sizes.get(path, 0))
 
-    def _all_live(self, checkpoint: CachedCheckpoint, asked: SkippingPlan) -> DataFrame:
+    def _all_live(self, checkpoint: CachedCheckpoint, skipping: SkippingPlan) -> DataFrame:
         """Return the live files that a filter leaves: those of newer commits, then the checkpoint's."""
-        tests = _Tests(self._spark, self._scan, asked)
+        tests = _Tests(self._spark, self._scan, skipping)
         older = tests.apply(checkpoint.frame, checkpoint.shape)
         if self._touched.num_rows:
             keys = self._spark.createDataFrame(_strings(self._touched))
@@ -384,15 +384,15 @@ class Replay:
         columns = ["path", "size", "vector", "records"]
         columns += [checkpoint.shape.partition(n) for n in self._base.partitions]
         columns += [checkpoint.shape.constant(n) for n in self._base.constants]
-        newer = self._newer(checkpoint.shape, asked)
+        newer = self._newer(checkpoint.shape, skipping)
         older = older.select(columns)
         return older if newer is None else newer.select(columns).unionAll(older)
 
-    def _newer(self, shape: Shape, asked: SkippingPlan) -> DataFrame | None:
+    def _newer(self, shape: Shape, skipping: SkippingPlan) -> DataFrame | None:
         """Return the files of newer commits, which this process has parsed already."""
         source, files = self._scan.source, self._tail
         evaluator, zone = source.engine.evaluator, source.timezone
-        for plan in (self._scan.skipping, asked):
+        for plan in (self._scan.skipping, skipping):
             files = files.where(plan.partition, evaluator, zone, exact=True).where(plan.statistics, evaluator, zone)
         if not files.count:
             return None
@@ -480,8 +480,8 @@ class Replay:
                 yield Rows(numbers[start + at], rows, False)
 
 
-def _parts(asked: SkippingPlan) -> list[Expression]:
-    return [*conjuncts(asked.partition), *conjuncts(asked.statistics)]
+def _parts(skipping: SkippingPlan) -> list[Expression]:
+    return [*conjuncts(skipping.partition), *conjuncts(skipping.statistics)]
 
 
 def _decoded(path: str) -> str:
@@ -497,11 +497,11 @@ def _strings(table: pa.Table) -> pa.Table:
 class _Tests:
     """The tests of files that Spark makes, weaker than the kernel's if they might not mean the same."""
 
-    def __init__(self, spark: Any, scan: Scan, asked: SkippingPlan) -> None:
+    def __init__(self, spark: Any, scan: Scan, skipping: SkippingPlan) -> None:
         zones = {str(spark.conf.get("spark.sql.session.timeZone")).upper(), scan.source.timezone.upper()}
         self._types = _TYPES | ({"timestamp"} if zones <= {"UTC", "ETC/UTC"} else frozenset())
         self._functions = scan.source.plugins.functions
-        plans = (scan.skipping, asked)
+        plans = (scan.skipping, skipping)
         self._partition = [e for p in plans for e in conjuncts(p.partition) if self.is_known(e)]
         self._statistics = [e for p in plans for e in conjuncts(p.statistics) if self.is_known(e)]
         found = dict.fromkeys(leaf for e in self._statistics for leaf in leaves(e) if isinstance(leaf, FileStatistic))

@@ -104,8 +104,8 @@ def cached_checkpoint(
 def _drop_namesakes(key: CheckpointKey) -> None:
     """Drop other checkpoints in files of the same names: Spark takes files of one name for the same."""
     names = {name for name, *_ in key.files}
-    others = [k for k in _cached if (k.application, k.uri) == (key.application, key.uri) and k != key]
-    for old in others:
+    outdated = [k for k in _cached if (k.application, k.uri) == (key.application, key.uri) and k != key]
+    for old in outdated:
         if not names.isdisjoint(name for name, *_ in old.files):
             _cached.pop(old).frame.unpersist()
 

@@ -159,8 +159,12 @@ def _written(
     data_change: bool,
     changes: bool,
 ) -> FrameWritten:
-    bare = _unpartitioned(plan)
-    table = _change_files(engine, paths) if changes else describe_files(engine, bare, paths, data_change=data_change)
+    unpartitioned = _unpartitioned(plan)
+    table = (
+        _change_files(engine, paths)
+        if changes
+        else describe_files(engine, unpartitioned, paths, data_change=data_change)
+    )
     values = _partition_values(plan, job.directory, paths)
     place = table.column_names.index("partitionValues")
     table = table.set_column(place, "partitionValues", pa.array(values, FILE_COLUMNS["partitionValues"]))

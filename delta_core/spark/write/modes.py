@@ -191,8 +191,8 @@ class _FrameWrite(TableWrite):
         self.replaced = Replaced(live_rows(touched, removed))
         carried = carried_columns(plan)
         old = frame(self.spark, base.scan(metadata=tuple(carried), files=touched)).alias("t")
-        kept = old.join(source, self._condition(base.schema), "left_anti")
-        self._stage_kept(self._write(plan, _renamed(kept, carried), origin="moved"))
+        remaining = old.join(source, self._condition(base.schema), "left_anti")
+        self._stage_kept(self._write(plan, _renamed(remaining, carried), origin="moved"))
         if plan.capture is not None:
             every = frame(self.spark, base.scan(files=touched)).alias("t")
             gone = every.join(source, self._condition(base.schema), "left_semi")
@@ -205,9 +205,9 @@ class _FrameWrite(TableWrite):
     def _of_places(self, base: Snapshot, places: Sequence[str]) -> pa.Table:
         """Return the files that lie at these places, as they are removed."""
         table = base.files.columns([n for n in REMOVED_FILE.names if n != "dataChange"])
-        wanted = set(places)
+        requested = set(places)
         uris = map(self.engine.storage.uri_for_engine, decode_paths(table.column("path")))
-        return table.filter(pa.array([u in wanted for u in uris], pa.bool_()))
+        return table.filter(pa.array([u in requested for u in uris], pa.bool_()))
 
     def _condition(self, schema: StructType) -> Column:
         on = self.own.replace_on

@@ -42,7 +42,7 @@ _TASK_ROW, _TASK_INDEX, _NUM_TASKS, _NEVER = (f"__delta_{n}" for n in ("task_row
 #: A task numbers its rows below this, as in Spark's monotonically_increasing_id.
 _TASK_ROWS = 2**33
 #: Field metadata that a table's own columns need; other such keys describe the query that a column came from.
-_KEPT = ("__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS")
+_SPARK_METADATA = ("__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS")
 
 
 class PhysicalRows(Struct, frozen=True):
@@ -78,7 +78,7 @@ def _given_field(f: Field) -> Field:
     metadata = {
         k: v
         for k, v in f.metadata.items()
-        if (not k.startswith("__") or k in _KEPT) and k not in (FIELD_ID, NESTED_IDS)
+        if (not k.startswith("__") or k in _SPARK_METADATA) and k not in (FIELD_ID, NESTED_IDS)
     }
     return Field(f.name, _given_type(f.type), True, metadata)
 
@@ -186,8 +186,8 @@ class _Preparation:
     def _logical(self) -> list[Column]:
         """Return every column of the table by its name, and carried ones, null if the rows lack them."""
         out = []
-        wanted = {n: f.type for n, f in self._fields.items() if f.type != _VOID} | self._extra
-        for name, t in wanted.items():
+        types = {n: f.type for n, f in self._fields.items() if f.type != _VOID} | self._extra
+        for name, t in types.items():
             given = self._given.get(name)
             if given is not None:
                 column = converted(F.col(quote_name(given.name)), given.type, t, self._types, (name,))

@@ -135,15 +135,15 @@ class CompiledExpression(Struct, frozen=True):
 
     def _on_dictionary(self, column: pa.DictionaryArray) -> pa.Array | None:
         """Evaluate once a distinct value; None if that raises, since a value may be in no row."""
-        kept = column.dictionary
-        values = pa.concat_arrays([kept, pa.nulls(1, kept.type)])
+        distinct = column.dictionary
+        values = pa.concat_arrays([distinct, pa.nulls(1, distinct.type)])
         try:
             out = self((values,), len(values))
         except ExpressionError:
             return None
         codes = values_of(column)
         if column.null_count:
-            codes = np.where(is_valid(column.indices), codes, len(kept))
+            codes = np.where(is_valid(column.indices), codes, len(distinct))
         return take(out, number_array(codes), "an expression")
 
 
@@ -314,13 +314,13 @@ def _apply(kernel: Kernel, nodes: list[Node], e: Expression, varies: bool) -> No
 
 def _once(node: Node) -> Node:
     """Compute a part without leaves one time; what it raises is raised when it is requested."""
-    kept: list[Any] = []
+    result: list[Any] = []
 
     def constant(batch: _Batch) -> Steps[Any]:
-        if not kept:
+        if not result:
             value = yield node(batch)
-            kept.append(value)
-        return kept[0]
+            result.append(value)
+        return result[0]
 
     return constant
 
@@ -400,8 +400,8 @@ def _case(parts: list[_Built]) -> Node:
         open_rows: Any = _TRUE
         taken = []
         for condition, value in pairs:
-            asked = yield _where_needed(condition, batch, partial(_same, open_rows))
-            hit = pc.and_(pc.fill_null(asked, _FALSE), open_rows)
+            is_true = yield _where_needed(condition, batch, partial(_same, open_rows))
+            hit = pc.and_(pc.fill_null(is_true, _FALSE), open_rows)
             open_rows = pc.and_not(open_rows, hit)
             taken.append((hit, (yield _where_needed(value, batch, partial(_same, hit)))))
         out = (yield _where_needed(default, batch, partial(_same, open_rows))) if default else None

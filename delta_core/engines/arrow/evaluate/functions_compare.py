@@ -106,7 +106,9 @@ def _within(call: CallInfo) -> Kernel:
     literals = [c for c in call.args[1:] if isinstance(c, Literal)]
     if len(literals) < len(candidates):
         pairs = [comparison("=", value, c) for c in candidates]
-        return lambda x, *others: reduce(pc.or_kleene, (equal(x, o) for equal, o in zip(pairs, others, strict=True)))
+        return lambda x, *comparands: reduce(
+            pc.or_kleene, (equal(x, o) for equal, o in zip(pairs, comparands, strict=True))
+        )
     exact: Kernel = _exact_decimals(call.inputs) if name_of(value) == "decimal" else lambda x: x
     if name_of(value) in ("float", "double"):
         exact = _positive_zero

@@ -62,22 +62,22 @@ def _spans(holder: Any) -> tuple[Any, Any]:
 
 def _find_in_array(holder: pa.ListArray, index: pa.Array, from_one: bool, strict: bool) -> pa.Array:
     starts, lengths = _spans(holder)
-    wanted, nulls = to_numpy(index)
+    positions, nulls = to_numpy(index)
     known = holder.is_valid().to_numpy(zero_copy_only=False)
     known = known if nulls is None else known & ~nulls
     if from_one:
-        if strict and np.any((wanted == 0) & known):
+        if strict and np.any((positions == 0) & known):
             raise ExpressionError(
                 "element_at counts from 1, or from the end with -1; found 0.", condition="INVALID_INDEX_OF_ZERO"
             )
-        place = np.where(wanted > 0, wanted - 1, np.where(wanted < 0, lengths + wanted, -1))
+        place = np.where(positions > 0, positions - 1, np.where(positions < 0, lengths + positions, -1))
     else:
-        place = wanted
+        place = positions
     inside = (place >= 0) & (place < lengths)
     if strict and np.any(known & ~inside):
         bad = int(np.flatnonzero(known & ~inside)[0])
         raise ExpressionError(
-            f"Index {wanted[bad]} is outside an array of {lengths[bad]} elements. Use get for null instead.",
+            f"Index {positions[bad]} is outside an array of {lengths[bad]} elements. Use get for null instead.",
             condition="INVALID_ARRAY_INDEX",
         )
     chosen = pa.array((starts + place).astype(np.int64), mask=~(inside & known))
@@ -90,9 +90,9 @@ def _find_in_map(holder: pa.MapArray, key: pa.Array, equal: Kernel) -> pa.Array:
     ends = np.cumsum(lengths)
     entries = np.arange(len(rows)) - np.repeat(ends - lengths, lengths) + np.repeat(starts, lengths)
     same = pc.coalesce(equal(holder.keys.take(pa.array(entries)), key.take(pa.array(rows))), False)
-    hits = same.to_numpy(zero_copy_only=False)
+    is_match = same.to_numpy(zero_copy_only=False)
     place = np.full(len(holder), -1, np.int64)
-    place[rows[hits]] = entries[hits]
+    place[rows[is_match]] = entries[is_match]
     return holder.items.take(pa.array(place, mask=place < 0))
 
 

@@ -67,14 +67,14 @@ class _Many:
         hashes = hash_values(x)
         places = np.searchsorted(self._hashes, hashes)
         places[places == len(self._hashes)] = 0
-        hits = np.flatnonzero((self._hashes[places] == hashes) & is_valid(x))
+        candidates = np.flatnonzero((self._hashes[places] == hashes) & is_valid(x))
         found = np.zeros(len(x), np.bool_)
-        if len(hits):
-            asked = pc.array_take(x, number_array(hits))
-            same = mask_of(_equal(asked, pc.array_take(self._members, number_array(self._order[places[hits]]))))
+        if len(candidates):
+            values = pc.array_take(x, number_array(candidates))
+            same = mask_of(_equal(values, pc.array_take(self._members, number_array(self._order[places[candidates]]))))
             if not same.all():  # two values of one hash
-                same |= mask_of(pc.is_in(asked, value_set=self._members))
-            found[hits] = same
+                same |= mask_of(pc.is_in(values, value_set=self._members))
+            found[candidates] = same
         return bool_array(found)
 
 

@@ -122,9 +122,9 @@ class Boundary:
             kind, authority, below = _split(path)
             # libraries disagree about where such a host ends, and what it is
             if authority != self.root.authority and _ODD_AUTHORITY.search(authority):
-                self._refuse(path, "its host is no name of a host or bucket")
+                self._reject(path, "its host is no name of a host or bucket")
             if below[:1] not in ("", "/") and kind in (self.root.kind, *_OPEN_KINDS):
-                self._refuse(path, "it is no URI of the form scheme://host/path")
+                self._reject(path, "it is no URI of the form scheme://host/path")
             if kind == "az":
                 authority = self._with_account(authority)
         if kind == "file":
@@ -132,7 +132,7 @@ class Boundary:
         elif has_dots(below) or "/./" in below:
             below = self._resolved(below, path)
         if kind not in _KEY_KINDS and _ENCODED_DOTS.search(below):
-            self._refuse(path, "a server may take its encoded dots for '..'")
+            self._reject(path, "a server may take its encoded dots for '..'")
         return Place(kind, authority, below)
 
     def check(self, place: Place, path: str) -> None:
@@ -147,7 +147,7 @@ class Boundary:
             why = "another host or container is not sent the table's credentials"
         else:
             return
-        self._refuse(
+        self._reject(
             path,
             f"{why}. If you trust the table's writers, name a prefix of it in allow_external (on the command line: "
             "--allow-external)",
@@ -168,17 +168,17 @@ class Boundary:
     def check_inside(self, path: str) -> None:
         """Raise ExternalPathError for a path out of the root: nothing is written or deleted there."""
         if not self.is_plain(path) and not self.place(path).is_below(self.root):
-            self._refuse(path, "nothing outside the table's root is written or deleted")
+            self._reject(path, "nothing outside the table's root is written or deleted")
 
     def reject_credentials(self, path: str) -> NoReturn:
         """Raise ExternalPathError for a place that another engine would read with credentials of its own."""
-        self._refuse(
+        self._reject(
             path,
             "another engine would read it with credentials of its own. If you trust the table's writers, name a prefix "
             "of it in allow_external",
         )
 
-    def _refuse(self, path: str, why: str) -> NoReturn:
+    def _reject(self, path: str, why: str) -> NoReturn:
         raise ExternalPathError(
             f"The table at {self._given} names {path!r}, which lies outside the table: {why}.", path=path
         )
@@ -201,15 +201,15 @@ class Boundary:
 
     def _resolved(self, below: str, path: str) -> str:
         """Return a path without ``.`` and ``..``; other segments, empty ones too, are names of a store."""
-        kept: list[str] = []
+        parts: list[str] = []
         for part in below.split("/")[1:]:
             if part == "..":
-                if not kept:
-                    self._refuse(path, "it climbs above the root of its store")
-                kept.pop()
+                if not parts:
+                    self._reject(path, "it climbs above the root of its store")
+                parts.pop()
             elif part != ".":
-                kept.append(part)
-        return "/" + "/".join(kept)
+                parts.append(part)
+        return "/" + "/".join(parts)
 
 
 def _split(uri: str) -> tuple[str, str, str]:
@@ -278,7 +278,7 @@ class CrossStoreStorage:
         self._opener = opener
         self._allow_external = allow_external
         self._boundary = Boundary(root, options, allow_external, chained)
-        self._others: dict[tuple[str, bool], Storage] = {}
+        self._storages: dict[tuple[str, bool], Storage] = {}
 
     def _own_place(self, path: str) -> Place | None:
         """Return where a path leads on this store, None if another one has it; raises ExternalPathError."""
@@ -299,7 +299,7 @@ class CrossStoreStorage:
         is_trusted = self._boundary.gets_credentials(place)
         scheme = scheme_of(path)
         store = "/" if scheme in LOCAL_SCHEMES else f"{scheme}://{_split(path)[1]}"
-        found = self._others.get((store, is_trusted))
+        found = self._storages.get((store, is_trusted))
         if found is None:
             if self._opener is None:
                 raise ExternalPathError(
@@ -314,5 +314,5 @@ class CrossStoreStorage:
                     f"{store}, which is read without credentials since it is not the table's own; name it in "
                     "allow_external to use the table's"
                 )
-            self._others[store, is_trusted] = found
+            self._storages[store, is_trusted] = found
         return found

@@ -81,7 +81,7 @@ class ChainedStorage(FsspecStorage):
 
     # --- writing ---
 
-    def _refuse(self, path: str) -> NoReturn:
+    def _reject(self, path: str) -> NoReturn:
         raise UnsupportedOperationError(
             f"{path!r} can't be written: {self.root} is a chain of filesystems, through which tables are only read. Open "
             "the table at its own place to write it.",
@@ -90,22 +90,22 @@ class ChainedStorage(FsspecStorage):
 
     def put_if_absent(self, path: str, data: bytes, *, durable: bool = True) -> PutResult:
         """Raise UnsupportedOperationError."""
-        self._refuse(path)
+        self._reject(path)
 
     def put(self, path: str, data: bytes) -> None:
         """Raise UnsupportedOperationError."""
-        self._refuse(path)
+        self._reject(path)
 
     def create(self, path: str) -> pa.NativeFile:
         """Raise UnsupportedOperationError."""
-        self._refuse(path)
+        self._reject(path)
 
     @contextmanager
     def put_stream(self, path: str, *, replace: bool = True) -> Iterator[IO[bytes]]:
         """Raise UnsupportedOperationError."""
-        yield self._refuse(path)
+        yield self._reject(path)
 
     def delete(self, paths: Iterable[str]) -> None:
         """Raise UnsupportedOperationError."""
         for path in paths:
-            self._refuse(path)
+            self._reject(path)

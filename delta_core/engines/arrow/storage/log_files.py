@@ -62,7 +62,7 @@ class ArrowLogFiles:
         parser = ActionParser(
             query.columns,
             kinds=query.kinds,
-            skip_others=query.skip,
+            skip_kinds=query.skip,
             partition_keys=query.partition_keys,
             extra_fields=query.extra_fields,
         )
@@ -182,11 +182,11 @@ class ParquetCheckpoint:
         known = statistics is not None and statistics.has_null_count
         return bool(known and statistics.null_count == self.group_rows[group])
 
-    def group_bounds(self, wanted: Sequence[FileStatistic]) -> list[pa.Array]:
+    def group_bounds(self, leaves: Sequence[FileStatistic]) -> list[pa.Array]:
         """Return what the footer specifies for nested fields, one value a group; null if it specifies nothing."""
-        paths = {w.path: self._leaf_index.get(w.path) for w in wanted if w.path}
+        paths = {w.path: self._leaf_index.get(w.path) for w in leaves if w.path}
         stored = {p: (i, t) for p, i in paths.items() if i is not None and (t := self.arrow_type(p)) is not None}
-        return group_bounds(ArrowFooter(self._metadata), stored, wanted)
+        return group_bounds(ArrowFooter(self._metadata), stored, leaves)
 
     @cached_property
     def _leaf_index(self) -> dict[Path, int]:
@@ -206,10 +206,12 @@ class ParquetCheckpoint:
             Columns whose strings (a map's keys and values) come dictionary-encoded.
         """
         found = self._read_flat(group, [c for c in columns if c not in dictionary])
-        found |= self._read_others(group, [c for c in columns if c not in found], dictionary)
+        found |= self._read_with_pyarrow(group, [c for c in columns if c not in found], dictionary)
         return [found[c] for c in columns]
 
-    def _read_others(self, group: int, columns: Sequence[Path], dictionary: Sequence[Path]) -> dict[Path, pa.Array]:
+    def _read_with_pyarrow(
+        self, group: int, columns: Sequence[Path], dictionary: Sequence[Path]
+    ) -> dict[Path, pa.Array]:
         """Read paths through pyarrow."""
         stored = self._stored(columns)
         rows = self.group_rows[group]

@@ -40,8 +40,8 @@ def first_keys(filesystem: Any, key: str, limit: int) -> list[str] | None:
 
 
 def _listing(found: list[Entry], start: str) -> Listing:
-    kept = sorted(entry for entry in found if entry[0] >= start and entry[0])
-    return Listing([e[0] for e in kept], [e[1] for e in kept], [e[2] for e in kept], [e[3] for e in kept])
+    entries = sorted(entry for entry in found if entry[0] >= start and entry[0])
+    return Listing([e[0] for e in entries], [e[1] for e in entries], [e[2] for e in entries], [e[3] for e in entries])
 
 
 def _place(key: str) -> tuple[str, str]:
@@ -52,20 +52,20 @@ def _place(key: str) -> tuple[str, str]:
 
 def _s3(filesystem: Any, key: str, start: str) -> Listing:
     bucket, prefix = _place(key)
-    asked = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/", **getattr(filesystem, "req_kw", {})}
+    parameters = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/", **getattr(filesystem, "req_kw", {})}
     # directory buckets list in no order
     if start and not bucket.endswith("--x-s3"):
-        asked["StartAfter"] = prefix + _just_below(start)
+        parameters["StartAfter"] = prefix + _just_below(start)
     found: list[Entry] = []
     while True:
-        page = filesystem.call_s3("list_objects_v2", **asked)
+        page = filesystem.call_s3("list_objects_v2", **parameters)
         contents = page.get("Contents", ())
         found += [
             (o["Key"][len(prefix) :], int(o["Size"]), _ms(o["LastModified"]), _tag(o.get("ETag"))) for o in contents
         ]
         if not page.get("IsTruncated"):
             return _listing(found, start)
-        asked["ContinuationToken"] = page["NextContinuationToken"]
+        parameters["ContinuationToken"] = page["NextContinuationToken"]
 
 
 def _just_below(start: str) -> str:
@@ -110,8 +110,8 @@ def _azure(filesystem: Any, key: str, start: str) -> Listing:
 
     container, prefix = _place(key)
 
-    async def walk(client: Any, **asked: str) -> list[Entry]:
-        blobs: AsyncIterator[Any] = client.walk_blobs(name_starts_with=prefix or None, delimiter="/", **asked)
+    async def walk(client: Any, **parameters: str) -> list[Entry]:
+        blobs: AsyncIterator[Any] = client.walk_blobs(name_starts_with=prefix or None, delimiter="/", **parameters)
         # a prefix, which represents a directory, has no size
         return [
             (b["name"][len(prefix) :], int(b["size"]), _ms(b["last_modified"]), _tag(b.get("etag")))
@@ -140,8 +140,8 @@ def _first_of_s3(filesystem: Any, bucket: str, prefix: str, limit: int) -> list[
 def _first_of_gcs(filesystem: Any, bucket: str, prefix: str, limit: int) -> list[str]:
     from fsspec.asyn import sync
 
-    asked = {"prefix": prefix or None, "maxResults": limit, "json_out": True, "fields": "items(name)"}
-    page = sync(filesystem.loop, filesystem._call, "GET", "b/{}/o", bucket, **asked)
+    parameters = {"prefix": prefix or None, "maxResults": limit, "json_out": True, "fields": "items(name)"}
+    page = sync(filesystem.loop, filesystem._call, "GET", "b/{}/o", bucket, **parameters)
     return [o["name"] for o in page.get("items", ())]
 
 

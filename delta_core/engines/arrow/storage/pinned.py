@@ -52,7 +52,7 @@ class PinnedFile:
         self._size = size
         self._is_unique = is_unique(path)
         self.local = storage.local_path(path)
-        self._kept: Any = None
+        self._content: Any = None
         self._identity: FileIdentity | None = None
         self._listed = None if storage in _listing_otherwise else listed
 
@@ -71,10 +71,10 @@ class PinnedFile:
         if self.local is not None:
             yield from self._opened_locally(self.local)
             return
-        if self._kept is None and self._size is not None and self._size <= WHOLE_BYTES:
-            self._kept = self._fetch(self._size)
-        if self._kept is not None:
-            yield pa.BufferReader(self._kept)
+        if self._content is None and self._size is not None and self._size <= WHOLE_BYTES:
+            self._content = self._fetch(self._size)
+        if self._content is not None:
+            yield pa.BufferReader(self._content)
             return
         if self._is_unique:
             with self._storage.open(self.path, self._size) as file:
@@ -126,7 +126,7 @@ class PinnedFile:
         return pa.py_buffer(data)
 
     def _opened_locally(self, path: str) -> Iterator[Any]:
-        file = self._kept
+        file = self._content
         if file is None:
             file = self._open(path)
         try:
@@ -136,7 +136,7 @@ class PinnedFile:
                 raise LogChangedError.of_replaced(self.path) from e
             raise
         finally:
-            if file is not self._kept:
+            if file is not self._content:
                 file.close()
 
     def _open(self, path: str) -> Any:
@@ -145,7 +145,7 @@ class PinnedFile:
             self._identity = identity_of(os.fstat(file.fileno()))
             # files with unique names are many, and are never replaced
             if not self._is_unique and _take():
-                self._kept = file
+                self._content = file
                 weakref.finalize(self, _release, file)
         return file
 

@@ -57,9 +57,9 @@ class Prefetch:
         if number is None:
             return None
         with self._lock:
-            for wanted in (number, number + 1):
-                if wanted < len(self._windows) and wanted not in self._results:
-                    self._results[wanted] = self._pool.submit(self._fetch, self._windows[wanted])
+            for window in (number, number + 1):
+                if window < len(self._windows) and window not in self._results:
+                    self._results[window] = self._pool.submit(self._fetch, self._windows[window])
             pending = self._results[number]
         data = pending.result().pop(index, None)
         return None if data is None else pa.BufferReader(pa.py_buffer(data))
