@@ -744,10 +744,11 @@ class FeatureContract:
                 f"ActionColumn sets {rule.action}.{rule.field}, which FEATURE.fields does not declare."
                 f"{did_you_mean(rule.field, declared)}",
             )
-        wanted = declared[rule.field].type if rule.field in declared else known
-        if rule.values.type != wanted:
+        expected = declared[rule.field].type if rule.field in declared else known
+        if rule.values.type != expected:
             self.fault(
-                hook, f"ActionColumn sets {rule.action}.{rule.field} to values of {rule.values.type}; expected {wanted}"
+                hook,
+                f"ActionColumn sets {rule.action}.{rule.field} to values of {rule.values.type}; expected {expected}",
             )
 
     def _check_rebased(self, made: MadeTable) -> None:
