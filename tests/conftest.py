@@ -20,6 +20,16 @@ settings.register_profile("long", settings.get_profile("delta_core"), max_exampl
 settings.load_profile("delta_core")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run the tests on Spark first where workers share the tests.
+
+    A worker that leaves them stops its session, and starts another one, for seconds, if it comes back to them. Short files
+    are left for the end, so that no worker waits for a long one.
+    """
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: not item.nodeid.startswith("tests/spark/"))
+
+
 @pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Return the home of the Java runtime that Spark is started with; skip if there is none."""
