@@ -412,7 +412,10 @@ class _ByNumber(Mapping[int, RowSet]):
         return self._sets[number]
 
     def __contains__(self, number: object) -> bool:
-        return isinstance(number, int) and 0 <= number < len(self._sets)
+        try:
+            return 0 <= operator.index(number) < len(self._sets)  # type: ignore[arg-type]  # raises on others
+        except TypeError:
+            return False
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(len(self._sets)))

@@ -263,5 +263,7 @@ def test_sets_that_are_not_there_are_rejected() -> None:
         sets.take([5])
     with pytest.raises(KeyError):
         sets.by_number()[5]
+    assert np.int64(0) in sets.by_number()
+    assert not {5, -1, "0"} & set(filter(sets.by_number().__contains__, (5, -1, "0")))
     with pytest.raises(InvalidArgumentError, match="can't be united"):
         sets | RowSets()
