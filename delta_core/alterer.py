@@ -148,7 +148,7 @@ class TableAlterer:
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
-        """Give a column, or a field of a struct, another name. The table needs column mapping.
+        """Rename a column, or a field of a struct. The table needs column mapping.
 
         Raises
         ------

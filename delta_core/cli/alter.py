@@ -68,7 +68,7 @@ def add_column(column: str, data_type: str, comment: str | None) -> Change:
 @click.argument("column")
 @click.argument("name")
 def rename_column(column: str, name: str) -> Change:
-    """Give a column another NAME, without the path to it; needs column mapping."""
+    """Rename a column to NAME, which is passed without the path to it; needs column mapping."""
     return lambda alterer: alterer.rename_column(column, name)
 
 

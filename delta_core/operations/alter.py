@@ -234,7 +234,7 @@ def _plain(t: DataType) -> DataType:
 
 
 def rename_column(base: Snapshot, column: ColumnName, name: str, commit: CommitArguments) -> Snapshot:
-    """Give a column, or a field of a struct, another name; files stay as they are.
+    """Rename a column, or a field of a struct; files stay as they are.
 
     Parameters
     ----------
@@ -504,7 +504,7 @@ def set_properties(
     commit : Mapping
         Arguments of `Transaction.commit`.
     known_only : bool
-        Whether a name that begins with ``delta.`` and that nothing here knows is rejected.
+        Whether a property whose name begins with ``delta.`` is rejected if neither the core nor a feature declares it.
 
     Raises
     ------
