@@ -13,6 +13,7 @@ from delta_core.runtime.lazy import lazy_names
 if TYPE_CHECKING:
     from delta_core import exceptions
     from delta_core.alterer import TableFeatures
+    from delta_core.log.position import StreamPosition
     from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
     from delta_core.protocol.schema import Schema
     from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType, VariantType
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AppTransaction", "ArrayType", "BloomFilterProperties", "ColumnProperties", "CommitProperties", "DataType", "DeltaTable",
     "Field", "MapType", "Metadata", "PostCommitHookProperties", "PrimitiveType", "ProtocolVersions", "QueryBuilder", "Schema",
-    "StructType", "TableFeatures", "TableMetadata", "Transaction", "VariantType", "WriterProperties", "__version__",
+    "StreamPosition", "StructType", "TableFeatures", "TableMetadata", "Transaction", "VariantType", "WriterProperties", "__version__",
     "convert_to_deltalake", "exceptions", "open_table", "write_deltalake",
 ]  # fmt: skip
 
@@ -34,6 +35,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "delta_core.exceptions": "exceptions",
         "delta_core.alterer": "TableFeatures",
+        "delta_core.log.position": "StreamPosition",
         "delta_core.protocol.properties": "BloomFilterProperties ColumnProperties WriterProperties",
         "delta_core.protocol.schema": "Schema",
         "delta_core.protocol.types": "ArrayType DataType Field MapType PrimitiveType StructType VariantType",

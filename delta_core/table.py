@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from delta_core.interop import ChangeFeed
+    from delta_core.log.position import StreamPosition
     from delta_core.scan import Scan
 
 __all__ = [
@@ -910,8 +912,8 @@ class DeltaTable(UnavailableCalls):
         by_time = starting_timestamp is not None and starting_version == 0
         if ending_version is not None:
             ending_version = min(parse_version(ending_version, "ending_version"), self.version())
-        return interop.read_changes(
-            self.operation("changes"),
+        feed = interop.ChangeFeed(
+            self.operation("plan_changes"),
             self._snapshot,
             columns,
             predicate,
@@ -920,6 +922,70 @@ class DeltaTable(UnavailableCalls):
             start_timestamp=starting_timestamp if by_time else None,
             end_timestamp=ending_timestamp if ending_version is None else None,
             allow_out_of_range=allow_out_of_range,
+        )
+        return feed.to_reader()
+
+    def changes(
+        self,
+        start_version: int | None = None,
+        end_version: int | None = None,
+        *,
+        start_timestamp: str | datetime | None = None,
+        end_timestamp: str | datetime | None = None,
+        position: StreamPosition | str | bytes | Mapping[str, Any] | None = None,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        max_files: int | None = None,
+        max_bytes: int | None = None,
+    ) -> ChangeFeed:
+        """Plan a read of the rows that changed, with ``_change_type``, ``_commit_version`` and ``_commit_timestamp``.
+
+        Parameters
+        ----------
+        start_version, end_version : int, optional
+            Both are part of the range; 0 and the version that is loaded unless given.
+        start_timestamp, end_timestamp : str or datetime, optional
+            Instead of a version: the first version committed at or after, the last one at or before.
+        position : StreamPosition, str, bytes or Mapping, optional
+            Instead of a start: the ``position`` of an earlier feed, or its JSON. If no later version exists, the feed is empty.
+        columns : sequence of str, optional
+            Of the table and of the feed, in this order.
+        predicate : str, filters or Expression, optional
+            Over the columns of the table and of the feed.
+        max_files, max_bytes : int, optional
+            How much a step reads at most: files, and bytes of files. The changes of a version are never divided, and a
+            step that has more to read includes one version with changes at least.
+
+        Returns
+        -------
+        ChangeFeed
+            To read by ``to_table()``, ``to_reader()``, or step by step by ``steps()``.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            The change data feed was off at a version of the range.
+        SchemaError
+            The schema changed within the range so that older rows can't be read by the newer one.
+        VersionNotFoundError
+            A commit of the range was cleaned up, or does not exist yet.
+        InvalidArgumentError
+            For a range or limit that is none, or a position of another table.
+        """
+        if position is not None and (start_version is not None or start_timestamp is not None):
+            raise InvalidArgumentError("Found both a position and a start, expected one of the two.")
+        return interop.ChangeFeed(
+            self.operation("plan_changes"),
+            self._snapshot,
+            columns,
+            predicate,
+            position,
+            start_version=start_version,
+            end_version=end_version,
+            start_timestamp=start_timestamp,
+            end_timestamp=end_timestamp,
+            max_files=max_files,
+            max_bytes=max_bytes,
         )
 
     def operation(self, name: str) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from delta_core.errors import MissingDependencyError
 from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from delta_core.interop.changes import read_changes
+    from delta_core.interop.changes import ChangeFeed
     from delta_core.interop.dataset_of_files import parquet_dataset
     from delta_core.interop.dataset_of_scan import read_table, scan_dataset
     from delta_core.interop.file_tables import (
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from delta_core.interop.rows import read_rows
 
 __all__ = [
+    "ChangeFeed",
     "Sizes",
     "add_actions",
     "file_filter",
@@ -39,7 +40,6 @@ __all__ = [
     "keep_masks",
     "parquet_dataset",
     "partition_values",
-    "read_changes",
     "read_rows",
     "read_table",
     "require",
@@ -53,7 +53,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "delta_core.interop.changes": "read_changes",
+        "delta_core.interop.changes": "ChangeFeed",
         "delta_core.interop.dataset_of_files": "parquet_dataset",
         "delta_core.interop.dataset_of_scan": "read_table scan_dataset",
         "delta_core.interop.file_tables": (

@@ -1,53 +1,137 @@
-"""The change feed as `deltalake` returns it: any columns in any order, and predicates over the feed's own columns too."""
+"""The change feed: any columns in any order, predicates over the feed's own columns too, in steps that continue."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from delta_core.errors import InvalidArgumentError
 from delta_core.expressions import to_expression
 from delta_core.expressions.ast import Column, Expression, all_of, conjuncts, leaves
+from delta_core.handles.secrets import shown_uri
+from delta_core.log.position import StreamPosition
+from delta_core.log.timestamps import parse_ms
 from delta_core.plugins.plans import ReadRequest
 from delta_core.plugins.rules import MetadataColumn
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import Field
 from delta_core.snapshot import Snapshot
 
-__all__ = ["read_changes"]
+__all__ = ["ChangeFeed"]
 
 
-def read_changes(
-    changes: Callable[..., Any], snapshot: Snapshot, columns: Sequence[str] | None, predicate: Any, **versions: Any
-) -> pa.RecordBatchReader:
-    """Stream what the operation ``changes`` returns for a range of versions.
+class ChangeFeed:
+    """The rows that a range of versions changed, which may be read several times; of a step of it if there are limits.
 
-    Parameters
+    Made by `DeltaTable.changes`. DuckDB, Polars, pandas and PyArrow take it as a stream.
+
+    Attributes
     ----------
-    changes : function
-        The table's operation ``changes``.
-    snapshot : Snapshot
-        The table's latest version.
-    columns : sequence of str, optional
-        Names of the table's columns and of the feed's own; all if not given.
-    predicate : optional
-        What it specifies for the table's columns alone is pushed into the scans.
-    **versions
-        The range, as ``changes`` takes it.
+    schema : pyarrow.Schema
+        The table's columns as at the end of the range, then ``_change_type``, ``_commit_version`` and
+        ``_commit_timestamp``; or the columns that were requested.
+    versions : range
+        The versions whose changes are read.
+    position : StreamPosition
+        Where the next step, or a later feed, continues.
+    is_complete : bool
+        Whether the range has no further version.
     """
-    rules = snapshot.plugins.collect("read_rules", table=snapshot.state, request=ReadRequest(purpose="changes"))
-    own = [Field(r.name, r.type) for r in rules if isinstance(r, MetadataColumn)]
-    pushed, rest = _divide(snapshot, own, predicate)
-    names = {f.name for f in own}
-    read = None if columns is None else [c for c in columns if c not in names]
-    needed = [leaf.path[0] for leaf in (() if rest is None else leaves(rest)) if isinstance(leaf, Column)]
-    if read is not None:
-        read += [c for c in dict.fromkeys(needed) if c not in names and c not in read]
-    scan = changes(columns=read, predicate=pushed, **versions)
-    schema = scan.schema if columns is None else pa.schema([scan.schema.field(c) for c in columns])
-    batches = _filtered(snapshot, scan.to_reader(), rest)
-    return pa.RecordBatchReader.from_batches(schema, (b.select(schema.names) for b in batches))
+
+    def __init__(
+        self,
+        plan: Callable[..., Any],
+        snapshot: Snapshot,
+        columns: Sequence[str] | None,
+        predicate: Any,
+        position: StreamPosition | str | bytes | Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        self._again = partial(ChangeFeed, plan, snapshot, columns, predicate)
+        self._options = options
+        self._snapshot = snapshot
+        if position is not None:
+            options = _resumed(StreamPosition.parse(position), snapshot, options)
+        rules = snapshot.plugins.collect("read_rules", table=snapshot.state, request=ReadRequest(purpose="changes"))
+        own = [Field(r.name, r.type) for r in rules if isinstance(r, MetadataColumn)]
+        pushed, self._rest = _divide(snapshot, own, predicate)
+        names = {f.name for f in own}
+        read = None if columns is None else [c for c in columns if c not in names]
+        used = () if self._rest is None else leaves(self._rest)
+        needed = [leaf.path[0] for leaf in used if isinstance(leaf, Column)]
+        if read is not None:
+            read += [c for c in dict.fromkeys(needed) if c not in names and c not in read]
+        planned = plan(columns=read, predicate=pushed, **options)
+        self._scan = planned.scan
+        schema = self._scan.schema
+        self.schema: pa.Schema = schema if columns is None else pa.schema([schema.field(c) for c in columns])
+        self.versions = range(planned.start, planned.stop)
+        self.position = StreamPosition(snapshot.metadata.id, planned.stop)
+        self.is_complete: bool = planned.stop > planned.end
+
+    def __repr__(self) -> str:
+        return f"ChangeFeed({shown_uri(self._snapshot.uri)!r}, versions={self.versions})"
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream of batches, in bounded memory; in the order of the versions."""
+        batches = _filtered(self._snapshot, self._scan.to_reader(), self._rest)
+        return pa.RecordBatchReader.from_batches(self.schema, (b.select(self.schema.names) for b in batches))
+
+    def to_table(self) -> pa.Table:
+        """Return the rows in memory."""
+        return self.to_reader().read_all()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def steps(self) -> Iterator[ChangeFeed]:
+        """Yield this feed, and then those of the further steps up to the end of the range.
+
+        Each step is planned when it is requested.
+        """
+        step = self
+        while not step.is_complete:
+            yield step
+            step = self._again(step.position, **self._options)
+        yield step
+
+
+def _resumed(position: StreamPosition, snapshot: Snapshot, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a feed that continues at a position.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the position is one of another table, of a later version, or within a version.
+    """
+    found, latest = position.version, snapshot.version
+    if position.table_id != snapshot.metadata.id:
+        raise InvalidArgumentError(
+            f"The position is one of the table {position.table_id}, and {shown_uri(snapshot.uri)} is the table "
+            f"{snapshot.metadata.id}: another table was made at its place, or the position belongs to another stream. "
+            "Begin again with start_version.",
+            version=found,
+        )
+    if position.index != -1 or position.is_initial_snapshot:
+        raise InvalidArgumentError(
+            f"The position {position.to_json()} is within version {found}; a change feed continues at the beginning of a "
+            "version only, with the index -1 and isStartingVersion false.",
+            version=found,
+        )
+    if found > latest + 1:
+        raise InvalidArgumentError(
+            f"The position continues with version {found}, and the table is loaded at version {latest}. Load the latest "
+            "version: table.update_incremental().",
+            version=found,
+        )
+    end, until = options.get("end_version"), options.get("end_timestamp")
+    if end is None:
+        end = latest if until is None else snapshot.version_at(parse_ms(until, snapshot.timezone))
+        options = {**options, "end_version": end, "end_timestamp": None}
+    return {**options, "start_version": found, "start_timestamp": None, "allow_out_of_range": found > end}
 
 
 def _divide(snapshot: Snapshot, own: list[Field], predicate: Any) -> tuple[Expression | None, Expression | None]:

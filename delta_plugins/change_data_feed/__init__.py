@@ -22,7 +22,7 @@ FEATURE = TableFeature(
     properties={logic.PROPERTY: "true makes writers record changes"},
     permits=("cdc",),
     active=methodcaller("flag", logic.PROPERTY),
-    operations={"changes": "delta_plugins.change_data_feed.changes:changes"},
+    operations={name: f"delta_plugins.change_data_feed.changes:{name}" for name in ("changes", "plan_changes")},
 )
 
 

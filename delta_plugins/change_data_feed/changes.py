@@ -1,11 +1,16 @@
-"""The operation ``changes``: the rows that a range of versions inserted, deleted and updated."""
+"""The operations ``changes`` and ``plan_changes``: the rows that a range of versions inserted, deleted and updated."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
+from math import inf
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from delta_core.api import (
     Commit,
@@ -23,10 +28,14 @@ from delta_core.api import (
     parse_version,
     supported_features,
 )
+from delta_core.kernels import compute as pc
 from delta_core.kernels.row_set import RowSet
 from delta_plugins.change_data_feed import logic
 
-__all__ = ["changes"]
+__all__ = ["PlannedChanges", "changes", "plan_changes"]
+
+#: How many commits are read first if limits may exclude the others.
+_FIRST_COMMITS = 16
 
 
 def changes(
@@ -77,25 +86,128 @@ def changes(
     -----
     Reads the commits of the range when it is called, and the vectors of files that changed theirs.
     """
+    return plan_changes(
+        source,
+        start_version,
+        end_version,
+        start_timestamp=start_timestamp,
+        end_timestamp=end_timestamp,
+        columns=columns,
+        predicate=predicate,
+        limit=limit,
+        allow_out_of_range=allow_out_of_range,
+    ).scan
+
+
+class PlannedChanges(Struct, frozen=True):
+    """The changes of the first versions of a range.
+
+    Parameters
+    ----------
+    scan : Scan
+        The rows that changed.
+    start, stop : int
+        The first version, and the one behind the last version, whose changes the scan returns.
+    end : int
+        The last version of the range.
+    """
+
+    scan: Scan
+    start: int
+    stop: int
+    end: int
+
+
+def plan_changes(
+    source: Any,
+    start_version: int | None = None,
+    end_version: int | None = None,
+    *,
+    start_timestamp: str | datetime | None = None,
+    end_timestamp: str | datetime | None = None,
+    columns: Sequence[str] | None = None,
+    predicate: Any = None,
+    limit: int | None = None,
+    allow_out_of_range: bool = False,
+    max_files: int | None = None,
+    max_bytes: int | None = None,
+) -> PlannedChanges:
+    """Plan a read of the rows that a range of versions changed, or of the first versions of the range.
+
+    Parameters
+    ----------
+    source, start_version, end_version, start_timestamp, end_timestamp, columns, predicate, limit, allow_out_of_range
+        As of `changes`.
+    max_files, max_bytes : int, optional
+        End before the version whose changes would exceed so many files, or bytes of files. The changes of a version are
+        never divided; the first version that has changes is included, whatever their size.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a limit below 1. What `changes` raises, in addition.
+
+    Notes
+    -----
+    With a limit, only the commits that it includes are checked, and those that were read with them.
+    """
     snapshot: Snapshot = source.snapshot() if callable(getattr(source, "snapshot", None)) else source
+    limits = _Limits.of(max_files, max_bytes)
     start = _first(snapshot, start_version, start_timestamp)
     end = _last(snapshot, end_version, end_timestamp)
     if allow_out_of_range:
         end = min(end, snapshot.version)
-    files, last = logic.FILES.empty_table(), snapshot
+    files, last, stop = logic.FILES.empty_table(), snapshot, start
     keep: dict[int, RowSet] = {}
     if not (allow_out_of_range and start > end):
         if start > snapshot.version:
             raise _begins_late(snapshot, start, start_timestamp)
         _check_range(snapshot, start, end)
         last = snapshot.at(end)
-        commits = list(snapshot.commits(start, end))
+        commits = list(snapshot.commits(start, end)) if limits is None else _within(snapshot, start, end, limits)
+        stop = start + len(commits)
         _check_columns(last.schema)
         _check_history(last, start, commits)
         files, keep = _changed_files(last, commits)
-    return last.scan(
+    scan = last.scan(
         columns, logic.COLUMNS, predicate, limit, files=FileSet.of(files, keep=keep or None), purpose="changes"
     )
+    return PlannedChanges(scan, start, stop, end)
+
+
+# --- limits ---
+
+
+class _Limits(Struct, frozen=True):
+    files: float
+    bytes: float
+
+    @classmethod
+    def of(cls, max_files: int | None, max_bytes: int | None) -> _Limits | None:
+        for name, value in (("max_files", max_files), ("max_bytes", max_bytes)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise InvalidArgumentError(f"Found {name}={value!r}, expected a whole number from 1 on.")
+        if max_files is None and max_bytes is None:
+            return None
+        return cls(*(inf if value is None else value for value in (max_files, max_bytes)))
+
+
+def _within(snapshot: Snapshot, start: int, end: int, limits: _Limits) -> list[Commit]:
+    """Return the commits from version ``start`` on whose changes are within the limits."""
+    found: list[Commit] = []
+    files = size = 0
+    num_read = _FIRST_COMMITS
+    while start <= end:
+        commits = list(snapshot.commits(start, min(start + num_read - 1, end)))
+        measures = zip(*logic.measure_changes(logic.find_changes(commits), start, len(commits)), strict=True)
+        for commit, (num_files, num_bytes) in zip(commits, measures, strict=True):
+            exceeds = files + num_files > limits.files or size + num_bytes > limits.bytes
+            if files and num_files and exceeds:
+                return found
+            files, size = files + int(num_files), size + int(num_bytes)
+            found.append(commit)
+        start, num_read = start + len(commits), num_read * 2
+    return found
 
 
 # --- which versions ---
@@ -157,9 +269,13 @@ def _check_history(last: Snapshot, start: int, commits: Sequence[Commit]) -> Non
     """Check that the feed is on at every version, and that each version's rows fit the last one's schema."""
     first = commits[0]
     if first.metadata is None or first.protocol is None:
-        before = last.at(start)
+        is_same = start + len(commits) > last.version and all(
+            c.metadata is None and c.protocol is None for c in commits
+        )
+        before = last if is_same else last.at(start)
         _check_protocol(last, before.state.reader_features, start)
         _check_metadata(last, before.metadata, start)
+    _check_removed(last, first)
     for commit in commits:
         if commit.protocol is not None:
             _check_protocol(last, supported_features(commit.protocol, last.registry.legacy).reader, commit.version)
@@ -185,16 +301,48 @@ def _check_metadata(last: Snapshot, metadata: Metadata, version: int) -> None:
             "recorded. Choose a range in which it is on.",
             version=version,
         )
-    old = Schema.from_json(metadata.schema_string)
-    why = logic.unreadable(old, last.schema, last.state.is_supported("typeWidening"))
-    if why is None and metadata.partition_columns != last.metadata.partition_columns:
-        why = f"the partition columns were {list(metadata.partition_columns)}"
+    why = _misfit(last, metadata)
     if why is not None:
-        raise SchemaError(
-            f"The rows of version {version} can't be read with the schema of version {last.version}, the end of the range: "
-            f"{why}. Read the two sides of the change separately.",
-            version=version,
-        )
+        raise _unreadable(last, version, why)
+
+
+def _check_removed(last: Snapshot, first: Commit) -> None:
+    """Check that the rows which the first commit deletes can be read although it changes the schema."""
+    if not first.version or first.metadata is None or not _deletes_files(first):
+        return
+    with suppress(VersionNotFoundError):  # the files are checked when they are read
+        why = _misfit(last, last.at(first.version - 1).metadata)
+        if why is not None:
+            raise _unreadable(last, first.version - 1, why)
+
+
+def _deletes_files(commit: Commit) -> bool:
+    return not commit.cdcs.num_rows and bool(commit.removes.column("dataChange").fill_null(False).to_numpy().any())
+
+
+def _unreadable(last: Snapshot, version: int, why: str) -> SchemaError:
+    """Return the error of rows that can't be read with the schema of the last version, with the ranges that can be read."""
+    changed = next(
+        c
+        for c in last.commits(version + 1, last.version)
+        if c.metadata is not None and _misfit(last, c.metadata) is None
+    )
+    behind = changed.version + _deletes_files(changed)
+    return SchemaError(
+        f"The rows of version {version} can't be read with the schema of version {last.version}, the end of the range: "
+        f"{why}, changed in version {changed.version}. Read the two sides of the change separately: the range that ends at "
+        f"version {changed.version - 1}, and the one that begins at version {behind}.",
+        version=version,
+        changed_version=changed.version,
+    )
+
+
+def _misfit(last: Snapshot, metadata: Metadata) -> str | None:
+    """Return why rows of an older definition can't be read with the last one, None if they can."""
+    if metadata.partition_columns != last.metadata.partition_columns:
+        return f"the partition columns were {list(metadata.partition_columns)}"
+    old = Schema.from_json(metadata.schema_string)
+    return logic.unreadable(old, last.schema, last.state.is_supported("typeWidening"))
 
 
 # --- the location of their rows ---
@@ -202,12 +350,11 @@ def _check_metadata(last: Snapshot, metadata: Metadata, version: int) -> None:
 
 def _changed_files(last: Snapshot, commits: Sequence[Commit]) -> tuple[pa.Table, dict[int, RowSet]]:
     """Return the files to read, and of some the rows that changed."""
-    found = [logic.commit_changes(c) for c in commits]
-    whole = pa.concat_tables([c.files for c in found])
-    before, after = (pa.concat_tables([getattr(c, side) for c in found]) for side in ("before", "after"))
+    found = logic.find_changes(commits)
+    whole, before, after = found.files, found.before, found.after
     _check_partitions(last, whole)
     if not before.num_rows:
-        return whole, {}
+        return _by_version(whole, {})
     dropped_before, dropped_after = last.row_sets(before), last.row_sets(after)
     none = RowSet.empty()
     deleted, inserted = {}, {}
@@ -223,7 +370,17 @@ def _changed_files(last: Snapshot, commits: Sequence[Commit]) -> tuple[pa.Table,
         for rows, change in ((deleted, "delete"), (inserted, "insert"))
     ]
     kept = [*deleted.values(), *inserted.values()]
-    return pa.concat_tables([whole, *partial]), dict(enumerate(kept, start=whole.num_rows))
+    return _by_version(pa.concat_tables([whole, *partial]), dict(enumerate(kept, start=whole.num_rows)))
+
+
+def _by_version(files: pa.Table, keep: dict[int, RowSet]) -> tuple[pa.Table, dict[int, RowSet]]:
+    """Return files in the order of their commits, with the row sets of the same files."""
+    versions = files.column(logic.COMMIT_VERSION).to_numpy()
+    if not (versions[1:] < versions[:-1]).any():
+        return files, keep
+    order = np.argsort(versions, kind="stable")
+    place = np.argsort(order)
+    return pc.take(files, pa.array(order)), {int(place[row]): rows for row, rows in keep.items()}
 
 
 def _bare(files: pa.Table, change: str) -> pa.Table:

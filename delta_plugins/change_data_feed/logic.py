@@ -1,10 +1,12 @@
-"""From a commit's file actions to the files that hold its changes."""
+"""From the file actions of commits to the files that hold their changes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from delta_core.api import (
     FILE_COLUMNS,
@@ -18,6 +20,7 @@ from delta_core.api import (
     why_unreadable,
 )
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import is_valid
 
 __all__ = [
     "CHANGE_TYPE",
@@ -27,14 +30,16 @@ __all__ = [
     "FILES",
     "METADATA_COLUMNS",
     "PROPERTY",
-    "CommitChanges",
-    "commit_changes",
+    "ChangedFiles",
+    "find_changes",
     "is_enabled",
+    "measure_changes",
     "unreadable",
 ]
 
 PROPERTY = "delta.enableChangeDataFeed"
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
+_INSTANT = pa.timestamp("us", "UTC")
 _STRING, _LONG, _TIMESTAMP = (PrimitiveType(name) for name in ("string", "long", "timestamp"))
 
 #: A file's kind of change, if it has one, counts for all its rows: data files may hold a column of that name
@@ -58,20 +63,20 @@ FILES = pa.schema(
         ),
         (CHANGE_TYPE, pa.string()),
         (COMMIT_VERSION, pa.int64()),
-        (COMMIT_TIMESTAMP, pa.timestamp("us", "UTC")),
+        (COMMIT_TIMESTAMP, _INSTANT),
     ]
 )
 
 
-class CommitChanges(Struct, frozen=True):
-    """The location of one commit's changes.
+class ChangedFiles(Struct, frozen=True):
+    """The location of the changes of a few commits.
 
     Parameters
     ----------
     files : pyarrow.Table
         `FILES` whose rows, but for those that their vectors drop, are the changes.
     before, after : pyarrow.Table
-        `FILES` that the commit returned another vector, row for row: a row that is dropped after but not before was
+        `FILES` that a commit returned another vector, row for row: a row that is dropped after but not before was
         deleted, one that is dropped before but not after was inserted (a restore).
     """
 
@@ -85,28 +90,75 @@ def is_enabled(configuration: Mapping[str, str]) -> bool:
     return configuration.get(PROPERTY, "").strip().lower() == "true"
 
 
-def commit_changes(commit: Commit) -> CommitChanges:
-    """Return where a commit's changes are.
+def find_changes(commits: Sequence[Commit]) -> ChangedFiles:
+    """Return where the changes of successive commits are.
 
     A commit with change files is determined by them alone; another's adds are inserts and its removes deletes, of those
     that change data. Protocol: Reader Requirements for AddCDCFile.
     """
-    if commit.cdcs.num_rows:
-        return CommitChanges(_files(commit, commit.cdcs, None), FILES.empty_table(), FILES.empty_table())
-    if _changed_nothing(commit.info or {}):
-        return CommitChanges(*[FILES.empty_table()] * 3)
-    adds, removes = (pc.filter(t, pc.equal(t.column("dataChange"), True)) for t in (commit.adds, commit.removes))
-    kept = pc.is_in(removes.column("path"), value_set=adds.column("path").combine_chunks())
-    remade = pc.is_in(adds.column("path"), value_set=removes.column("path").combine_chunks())
-    files = [
-        _files(commit, pc.filter(removes, pc.invert(kept)), "delete"),
-        _files(commit, pc.filter(adds, pc.invert(remade)), "insert"),
-    ]
-    before, after = pc.filter(removes, kept), pc.filter(adds, remade)
-    order = pc.index_in(before.column("path"), value_set=after.column("path").combine_chunks())
-    return CommitChanges(
-        pa.concat_tables(files), _files(commit, before, "delete"), _files(commit, pc.take(after, order), "insert")
+    adds, removes, cdcs = (
+        pa.concat_tables([getattr(c, kind) for c in commits]) for kind in ("adds", "removes", "cdcs")
     )
+    first = commits[0].version
+    silent = np.array([_changed_nothing(c.info or {}) for c in commits])
+    silent[_versions(cdcs) - first] = True
+    adds, removes = (
+        _filter(t, t.column("dataChange").fill_null(False).to_numpy() & ~silent[_versions(t) - first])
+        for t in (adds, removes)
+    )
+    remade, kept, order = _find_remade(adds, removes)
+    times = np.array([c.timestamp_ms * 1000 for c in commits])
+    return ChangedFiles(
+        pa.concat_tables(
+            [
+                _as_files(_filter(removes, ~kept), "delete", first, times),
+                _as_files(_filter(adds, ~remade), "insert", first, times),
+                _as_files(cdcs, None, first, times),
+            ]
+        ),
+        _as_files(pc.take(removes, order), "delete", first, times),
+        _as_files(_filter(adds, remade), "insert", first, times),
+    )
+
+
+def measure_changes(changes: ChangedFiles, first: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the number of files and of bytes that each of ``count`` commits, from version ``first`` on, changed."""
+    versions = np.concatenate([t.column(COMMIT_VERSION).to_numpy() for t in (changes.files, changes.after)]) - first
+    sizes = np.concatenate([t.column("size").fill_null(0).to_numpy() for t in (changes.files, changes.after)])
+    num_bytes = np.zeros(count, np.int64)
+    np.add.at(num_bytes, versions, sizes)
+    return np.bincount(versions, minlength=count), num_bytes
+
+
+def _versions(actions: pa.Table) -> NDArray[np.int64]:
+    return np.asarray(actions.column("version").to_numpy(), np.int64)
+
+
+def _filter(table: pa.Table, mask: NDArray[np.bool_]) -> pa.Table:
+    return table if mask.all() else pc.filter(table, pa.array(mask))
+
+
+def _find_remade(adds: pa.Table, removes: pa.Table) -> tuple[NDArray[np.bool_], NDArray[np.bool_], pa.Array]:
+    """Find the files that a commit removes and adds again.
+
+    Returns
+    -------
+    remade, kept : bool[n_adds], bool[n_removes]
+        Which adds and which removes are of such files.
+    order : int32[n]
+        The row of the remove of each such add.
+    """
+    both = np.intersect1d(_versions(adds), _versions(removes))
+    if not both.size:
+        return np.zeros(adds.num_rows, bool), np.zeros(removes.num_rows, bool), pa.array([], pa.int32())
+    ours, theirs = (
+        pc.binary_join_element_wise(pc.cast(t.column("version"), pa.string()), t.column("path"), "/").combine_chunks()
+        for t in (adds, removes)
+    )
+    found = pc.index_in(ours, value_set=theirs)
+    remade = is_valid(found)
+    kept = pc.is_in(theirs, value_set=ours).to_numpy(zero_copy_only=False)
+    return remade, kept, pc.filter(found, pa.array(remade))
 
 
 def _changed_nothing(info: Mapping[str, Any]) -> bool:
@@ -118,16 +170,16 @@ def _changed_nothing(info: Mapping[str, Any]) -> bool:
     return info.get("operation") == "MERGE" and all(str(c) == "0" for c in counts)
 
 
-def _files(commit: Commit, actions: pa.Table, change: str | None) -> pa.Table:
+def _as_files(actions: pa.Table, change: str | None, first: int, times: NDArray[np.int64]) -> pa.Table:
     """Return file actions as `FILES`; ``change`` None: each row specifies what it is."""
-    count = actions.num_rows
+    count, versions = actions.num_rows, _versions(actions)
     given = {
-        CHANGE_TYPE: pa.scalar(change, pa.string()),
-        COMMIT_VERSION: pa.scalar(commit.version, pa.int64()),
-        COMMIT_TIMESTAMP: pa.scalar(commit.timestamp_ms * 1000, pa.timestamp("us", "UTC")),
+        CHANGE_TYPE: pa.repeat(pa.scalar(change, pa.string()), count),
+        COMMIT_VERSION: pa.array(versions),
+        COMMIT_TIMESTAMP: pa.array(times[versions - first]).view(_INSTANT),
     }
     columns = [
-        pa.repeat(given[f.name], count)
+        given[f.name]
         if f.name in given
         else pc.cast(actions.column(f.name), f.type)
         if f.name in actions.column_names

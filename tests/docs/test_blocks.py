@@ -8,6 +8,7 @@ by tests/spark/test_pages.py.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import sys
 import tomllib
@@ -195,6 +196,19 @@ def _row_changes(folder: Path) -> dict[str, Any]:
     return {"table": DeltaTable(folder / "t")}
 
 
+def _changes(folder: Path) -> dict[str, Any]:
+    write_deltalake(folder / "t", _events(), configuration={"delta.enableChangeDataFeed": "true"})
+    for _ in range(3):
+        write_deltalake(folder / "t", _events(), mode="append")
+    return {"table": DeltaTable(folder / "t")}
+
+
+def _check_changes(names: dict[str, Any]) -> None:
+    assert names["feed"].versions == range(1, 3)
+    assert names["step"].is_complete
+    assert json.loads(names["stored"])["reservoirVersion"] == 4
+
+
 def _check_row_changes(names: dict[str, Any]) -> None:
     rows = sorted(names["table"].to_pyarrow_table().to_pylist(), key=lambda row: row["id"])
     assert rows == [{"id": 7, "amount": 100.0, "day": DAY + timedelta(1)}, {"id": 9, "amount": 40.0, "day": None}]
@@ -235,6 +249,7 @@ PYTHON: dict[tuple[str, str], tuple[Callable[[Path], dict[str, Any]], Callable[[
     ("docs/moving-from-deltalake.md", "python"): (_moving, _check_moving),
     ("docs/optimize.md", "python"): (lambda folder: {}, _check_optimize),
     ("docs/plugins.md", "python"): (_plugins, _check_plugins),
+    ("docs/changes.md", "python"): (_changes, _check_changes),
     ("docs/row-changes.md", "python"): (_row_changes, _check_row_changes),
     ("docs/stores.md", "python"): (_stores, _check_stores),
 }

@@ -241,3 +241,16 @@ def test_change_feed_is_the_recorded_one(case: Case, corpus: Any) -> None:
     assert found.num_rows == feed["rows"]
     schema = {"type": "struct", "fields": [*record["schema"]["fields"], *CHANGE_FIELDS]}
     assert corpus.digest(found, schema) == feed["hash"]
+
+
+@pytest.mark.corpus.with_args(feeds)
+def test_change_feed_in_steps_is_the_feed_at_once(case: Case, corpus: Any) -> None:
+    record = case[0]
+    start, end = record["cdf"]["start"], record["cdf"]["end"]
+    if "rows" not in record["cdf"]:
+        with pytest.raises(SchemaError):
+            DeltaTable(corpus.uri(record)).changes(start, end, max_bytes=1)
+        return
+    table = DeltaTable(corpus.uri(record))
+    steps = [step.to_table() for step in table.changes(start, end, max_bytes=1).steps()]
+    assert pa.concat_tables(steps).equals(table.changes(start, end).to_table())
