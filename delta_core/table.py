@@ -22,6 +22,7 @@ from delta_core.commit.options import (
     PostCommitHookProperties,
     RemoveAction,
     check_properties,
+    commit_arguments,
 )
 from delta_core.errors import (
     ConcurrentAppendError,
@@ -882,6 +883,66 @@ class DeltaTable(UnavailableCalls):
         """
         scan: Scan = self.operation("diff")(start_version, end_version, columns=columns, predicate=predicate)
         return scan
+
+    def restore(
+        self,
+        target: int | datetime | str,
+        *,
+        ignore_missing_files: bool = False,
+        protocol_downgrade_allowed: bool = False,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        dry_run: bool = False,
+    ) -> dict[str, Any]:
+        """Restore the table to an older version, in a new commit with the files and the definition of that version.
+
+        Parameters
+        ----------
+        target : int, str or datetime
+            A version; or the version of a point in time, ISO 8601 text or a datetime.
+        ignore_missing_files : bool
+            Whether files that are gone are left out, with their rows; otherwise they are an error.
+        protocol_downgrade_allowed : bool
+            Whether the table gets the protocol of that version too; otherwise it keeps its own.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+        dry_run : bool
+            Whether nothing is committed, and only the metrics are returned.
+
+        Returns
+        -------
+        dict
+            ``numRemovedFile`` and ``numRestoredFile``.
+
+        Raises
+        ------
+        VersionNotFoundError
+            There is no such version, or it can't be built any more.
+        DataFileNotFoundError
+            Files of the version are gone; the message names the first ones.
+        UnsupportedOperationError
+            The table is append-only.
+        CommitConflictError
+            Another writer changed the table meanwhile; nothing was changed.
+        """
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        parameters: dict[str, Any] = {}
+        if isinstance(target, (str, datetime)):
+            latest = self._snapshot.update()
+            version = latest.version_at(parse_ms(target, latest.timezone))
+            parameters["timestamp"] = target if isinstance(target, str) else target.isoformat()
+        else:
+            version = parse_version(target)
+        options = operations.RestoreOptions(
+            ignore_missing_files, protocol_downgrade_allowed, dry_run, parameters, commit
+        )
+        done = operations.restore_table(self._snapshot, version, options)
+        if not dry_run:
+            self.adopt(done.snapshot)
+        found = done.metrics
+        return {"numRemovedFile": found["numRemovedFiles"], "numRestoredFile": found["numRestoredFiles"]}
 
     def load_cdf(
         self,

@@ -42,6 +42,7 @@ COMMANDS = {
     "update": "Assign new values to columns of the rows for which a predicate is true.",
     "merge": "Update, delete and insert rows by comparing the table with rows of files; - reads standard input.",
     "alter": "Change a table's definition: columns, constraints, properties, features.",
+    "restore": "Restore a table to an older version, in a new commit.",
     "checkpoint": "Write a checkpoint of the latest version.",
 }
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from delta_core.cli.change import checkpoint, create, delete, update, write
     from delta_core.cli.inspect import features, files, history, info, log, schema
     from delta_core.cli.merge import merge
+    from delta_core.cli.restore import restore
     from delta_core.cli.rows import cat, changes, count, diff, explain, head, sql
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "info",
     "log",
     "merge",
+    "restore",
     "schema",
     "sql",
     "update",
@@ -43,6 +45,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.cli.change": "checkpoint create delete update write",
         "delta_core.cli.inspect": "features files history info log schema",
         "delta_core.cli.merge": "merge",
+        "delta_core.cli.restore": "restore",
         "delta_core.cli.rows": "cat changes count diff explain head sql",
     },
 )

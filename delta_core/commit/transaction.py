@@ -163,6 +163,7 @@ class Transaction(Generic[Base]):
         replaces: bool = False,
         requests: Mapping[str, str] | None = None,
         without_nulls: Collection[Path] = (),
+        protocol: Protocol | None = None,
     ) -> TableState:
         """Stage new metadata, with every feature that it switches on, and those requested.
 
@@ -178,6 +179,8 @@ class Transaction(Generic[Base]):
             What is requested of the features that the table has, beside its properties, and never stored.
         without_nulls : collection of Path
             Columns of the new schema whose rows were checked to have a value: they may become NOT NULL.
+        protocol : Protocol, optional
+            The protocol to which what the metadata needs is added; that of the table unless given.
 
         Raises
         ------
@@ -200,7 +203,8 @@ class Transaction(Generic[Base]):
         check_texts(given)
         check_partition_columns(given)
         wanted = [*registry.everything.collect("required_features", metadata=given), *asked.features, *features]
-        protocol = upgrade_protocol(NEW_TABLE if self._target is None else self._target[0].protocol, wanted, registry)
+        begin = protocol or (NEW_TABLE if self._target is None else self._target[0].protocol)
+        protocol = upgrade_protocol(begin, wanted, registry)
         if self.intents.domains:
             protocol = upgrade_protocol(protocol, self._needed_for_domains(protocol), registry)
         check_writable(protocol, registry)

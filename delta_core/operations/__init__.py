@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from delta_core.operations.merge import MergeOptions, merge_rows
     from delta_core.operations.optimize import OptimizeOptions, OptimizeProgress, optimize_table, plan_optimize
     from delta_core.operations.register import register_files
+    from delta_core.operations.restore import RestoreOptions, restore_table
     from delta_core.operations.row_changes import ChangeOptions
     from delta_core.operations.update import UpdateOptions, update_rows
     from delta_core.operations.write import WriteOptions, write_table
@@ -37,6 +38,7 @@ __all__ = [
     "OptimizeOptions",
     "OptimizeProgress",
     "MergeOptions",
+    "RestoreOptions",
     "UpdateOptions",
     "WriteOptions",
     "add_column",
@@ -54,6 +56,7 @@ __all__ = [
     "merge_rows",
     "register_files",
     "rename_column",
+    "restore_table",
     "set_not_null",
     "set_properties",
     "set_table_texts",
@@ -77,6 +80,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.operations.optimize": "OptimizeOptions OptimizeProgress optimize_table plan_optimize",
         "delta_core.operations.merge": "MergeOptions merge_rows",
         "delta_core.operations.register": "register_files",
+        "delta_core.operations.restore": "RestoreOptions restore_table",
         "delta_core.operations.row_changes": "ChangeOptions",
         "delta_core.operations.update": "UpdateOptions update_rows",
         "delta_core.operations.write": "WriteOptions write_table",

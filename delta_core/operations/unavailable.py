@@ -11,8 +11,6 @@ __all__ = ["TODAY", "UnavailableCalls", "convert_to_deltalake"]
 
 #: What to do instead of each call, by the name that scripts use for it.
 TODAY = {
-    "DeltaTable.restore": "overwrite the table with the rows of the older version: write_deltalake(table, DeltaTable(uri, "
-    "version=...).scan(), mode='overwrite', schema_mode='overwrite')",
     "DeltaTable.vacuum": "files that no version needs stay in the table's folder; run VACUUM of another Delta library, if it "
     "supports the table's features",
     "DeltaTable.repair": "pass a RemoveAction for each missing file to table.create_write_transaction(...)",
@@ -46,7 +44,6 @@ convert_to_deltalake = _call("convert_to_deltalake")
 class UnavailableCalls:
     """The methods of DeltaTable that are not available yet."""
 
-    restore = _call("DeltaTable.restore")
     vacuum = _call("DeltaTable.vacuum")
     repair = _call("DeltaTable.repair")
     generate = _call("DeltaTable.generate")

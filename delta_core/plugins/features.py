@@ -55,6 +55,8 @@ class TableFeature(Struct, frozen=True):
         such a property is never stored: ``{"cluster_by": "delta.clusterBy"}``.
     domains : tuple of str
         Domains whose configuration hooks need in `TableState.domains`.
+    growing_domains : tuple of str
+        Those of its domains whose values only grow, such as marks: restoring an older version keeps them.
     actions, fields : tuple
         Kinds of action, and fields of the core's actions, that it adds to the log.
     permits : tuple of str
@@ -87,6 +89,7 @@ class TableFeature(Struct, frozen=True):
     reserved: tuple[str, ...] = ()
     requests: Mapping[str, str] = {}
     domains: tuple[str, ...] = ()
+    growing_domains: tuple[str, ...] = ()
     actions: tuple[ActionKind, ...] = ()
     fields: tuple[ActionField, ...] = ()
     permits: tuple[str, ...] = ()

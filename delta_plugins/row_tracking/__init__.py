@@ -41,6 +41,7 @@ FEATURE = TableFeature(
     flags=(write.SWITCH, write.SUSPENDED),
     reserved=(logic.ROW_ID_COLUMN, logic.COMMIT_VERSION_COLUMN),
     domains=(logic.DOMAIN,),
+    growing_domains=(logic.DOMAIN,),
     operations={"diff": "delta_plugins.row_tracking.diff:diff"},
     active=methodcaller("flag", write.SWITCH),
 )
