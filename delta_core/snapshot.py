@@ -661,6 +661,10 @@ class Snapshot:
 
     # --- commits and time ---
 
+    def others(self, kind: str) -> list[dict[str, Any]]:
+        """Return `custom_actions` of a kind; the earlier name of that method."""
+        return self.custom_actions(kind)
+
     @cached_property
     def _history(self) -> CommitHistory:
         def rule() -> CommitTimestamp | None:

@@ -1070,6 +1070,10 @@ class DeltaTable(UnavailableCalls):
         function = load_object(served[name])
         return lambda *args, **kwargs: function(self._snapshot, *args, **kwargs)
 
+    def verb(self, name: str) -> Callable[..., Any]:
+        """Return `operation` of the same name; the earlier name of that method."""
+        return self.operation(name)
+
 
 def _reopen(kind: type[DeltaTable], pickled: Pickled, config: DeltaTableConfig) -> DeltaTable:
     """Open the table that a pickle describes, at its version."""
