@@ -43,6 +43,8 @@ COMMANDS = {
     "merge": "Update, delete and insert rows by comparing the table with rows of files; - reads standard input.",
     "alter": "Change a table's definition: columns, constraints, properties, features.",
     "restore": "Restore a table to an older version, in a new commit.",
+    "optimize": "Join small files and leave out many deleted rows, or write all rows again in another order.",
+    "purge": "Write files with deleted rows again without these, so that no deletion vector is left.",
     "checkpoint": "Write a checkpoint of the latest version.",
 }
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from delta_core.cli.change import checkpoint, create, delete, update, write
     from delta_core.cli.inspect import features, files, history, info, log, schema
     from delta_core.cli.merge import merge
+    from delta_core.cli.optimize import optimize, purge
     from delta_core.cli.restore import restore
     from delta_core.cli.rows import cat, changes, count, diff, explain, head, sql
 
@@ -32,6 +33,8 @@ __all__ = [
     "log",
     "merge",
     "restore",
+    "optimize",
+    "purge",
     "schema",
     "sql",
     "update",
@@ -46,6 +49,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.cli.inspect": "features files history info log schema",
         "delta_core.cli.merge": "merge",
         "delta_core.cli.restore": "restore",
+        "delta_core.cli.optimize": "optimize purge",
         "delta_core.cli.rows": "cat changes count diff explain head sql",
     },
 )
