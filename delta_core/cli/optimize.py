@@ -99,7 +99,7 @@ def _run(target: Target, where: str | None, dry_run: bool, json_output: bool, **
         wanted = operations.OptimizeOptions(predicate=predicate, progress=advance, **options)
         done = operations.optimize_table(snapshot, wanted)
     if done.snapshot.version == table.version():
-        nothing = {"version": table.version(), "operation": None, "metrics": {}}
+        nothing: dict[str, Any] = {"version": table.version(), "operation": None, "metrics": {}}
         print_json(nothing) if json_output else print_note("No file needs to be written again.")
         return
     table.adopt(done.snapshot)
