@@ -80,9 +80,7 @@ class GroupReader:
         """Yield all rows of neighbouring row groups through PyArrow, in the memory of a batch."""
         if groups:
             wanted = self._leaves if leaves is None else list(leaves)
-            for batch in self._file.arrow.reader.iter_batches(
-                batch_rows, row_groups=groups, column_indices=wanted, use_threads=False
-            ):
+            for batch in self._file.arrow.stream_leaves(batch_rows, groups, wanted):
                 yield first, batch
                 first += batch.num_rows
 
@@ -131,7 +129,7 @@ class GroupReader:
     def _others(self, group: int, leaves: list[int], picks: SelectionVector | None) -> dict[str, Any]:
         """Read columns through PyArrow; of few rows of a big row group, or of its first ones, in the memory of a batch."""
         if picks is None or not self._is_streamed(group, leaves, picks):
-            table = self._file.arrow.reader.read_row_group(group, column_indices=leaves, use_threads=False)
+            table = self._file.arrow.read_leaves(group, leaves)
             columns = dict(zip(table.column_names, table.columns, strict=True))
             return (
                 columns

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from delta_core.kernels import compute as pc
+
 __all__ = ["ParquetFile"]
+
+_PLAIN = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+_Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 
 class ParquetFile:
@@ -61,17 +66,32 @@ class ParquetFile:
 
     @cached_property
     def schema_arrow(self) -> pa.Schema:
-        """The columns in Arrow's types."""
-        return self.reader.schema_arrow
+        """The columns in Arrow's types.
+
+        Columns that their writer had as views are strings and binaries: Parquet stores both alike, and nothing else here
+        reads views as fast.
+        """
+        found = self.reader.schema_arrow
+        return pa.schema([f.with_type(_PLAIN.get(f.type, f.type)) for f in found], found.metadata)
 
     def read_row_group(self, group: int, columns: Sequence[str]) -> pa.Table:
         """Return columns of a row group; a dotted prefix selects all leaves below it."""
-        return self.reader.read_row_group(group, column_indices=self._leaves(columns), use_threads=False)
+        return self.read_leaves(group, self._leaves(columns))
 
     def iter_batches(self, rows: int, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Stream columns of a row group in batches of at most so many rows."""
-        leaves = self._leaves(columns)
-        yield from self.reader.iter_batches(rows, row_groups=[group], column_indices=leaves, use_threads=False)
+        yield from self.stream_leaves(rows, [group], self._leaves(columns))
+
+    def read_leaves(self, group: int, leaves: Sequence[int]) -> pa.Table:
+        """Return leaves of a row group, by number, in the types of `schema_arrow`."""
+        return _plain(self.reader.read_row_group(group, column_indices=list(leaves), use_threads=False))
+
+    def stream_leaves(self, rows: int, groups: Sequence[int], leaves: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        """Stream leaves of row groups, by number, in batches of at most so many rows."""
+        for batch in self.reader.iter_batches(
+            rows, row_groups=list(groups), column_indices=list(leaves), use_threads=False
+        ):
+            yield _plain(batch)
 
     def _leaves(self, columns: Sequence[str]) -> list[int]:
         paths = [".".join(path) + "." for path in self.reader.column_paths]
@@ -80,3 +100,12 @@ class ParquetFile:
     def close(self) -> None:
         """Close the source too."""
         self.reader.close()
+
+
+def _plain(rows: _Rows) -> _Rows:
+    """Return rows with views as strings and binaries."""
+    for place, field in enumerate(rows.schema):
+        wanted = _PLAIN.get(field.type)
+        if wanted is not None:
+            rows = rows.set_column(place, field.with_type(wanted), pc.cast(rows.column(place), wanted))
+    return rows
