@@ -124,7 +124,7 @@ def test_features_of_a_table_state_who_serves_them(run: Any, table: TableBuilder
         "name": "changeDataFeed",
         "reader": False,
         "active": True,
-        "operations": ["changes"],
+        "operations": ["changes", "plan_changes"],
         "plugin": by_name["deletionVectors"]["plugin"],
         "summary": by_name["changeDataFeed"]["summary"],
     }
