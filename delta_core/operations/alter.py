@@ -210,10 +210,12 @@ def _check_plain(latest: Snapshot, merged: Schema, added: Sequence[tuple[Path, F
         text = _dump(type_to_json(schema))
         return set(registry.collect("required_features", metadata=replace(latest.metadata, schema_string=text)))
 
-    without = merged
-    for path, _ in added:
-        without = Schema(_struct_of(_with_field(without, path, lambda f: Field(f.name, _plain(f.type), f.nullable))))
-    features = sorted(needed(merged) - needed(without))
+    # other columns may need the same features
+    without = _plain(merged)
+    alone = without
+    for path, f in added:
+        alone = _with_field(alone, path, lambda _, f=f: f)  # type: ignore[misc]
+    features = sorted(needed(alone) - needed(without))
     if features:
         names = ", ".join(format_path(path) for path, _ in added)
         raise SchemaError(
@@ -222,6 +224,14 @@ def _check_plain(latest: Snapshot, merged: Schema, added: Sequence[tuple[Path, F
             feature=features[0],
             column=names,
         )
+    for path, f in added:
+        # such as the name of a dropped column in files, whose values would come back
+        if '"delta.' in _dump(type_to_json(Schema([f]))):
+            raise SchemaError(
+                f"Column {format_path(path)} has metadata that features set, as a column of a table has it. Add it without "
+                "the keys that begin with 'delta.'.",
+                column=format_path(path),
+            )
 
 
 def _plain(t: DataType) -> DataType:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core import CommitProperties, DeltaTable, Field, TableFeatures, write_deltalake
+from delta_core import CommitProperties, DeltaTable, Field, Schema, TableFeatures, write_deltalake
 from delta_core.alterer import TableAlterer
 from delta_core.commit.options import AppTransaction
 from delta_core.errors import (
@@ -811,3 +811,20 @@ def test_text_names_a_type(text: str, expected: Any) -> None:
 def test_text_that_names_no_type_is_rejected(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match="Found the type"):
         parse_type_text(text)
+
+
+def test_a_dropped_column_that_is_added_again_with_its_old_metadata_is_rejected(tmp_path):
+    table = DeltaTable.create(
+        tmp_path, Schema([Field("a", "long"), Field("b", "long")]), configuration={"delta.columnMapping.mode": "name"}
+    )
+    old = table.snapshot().schema.get("a")
+    table.alter.drop_column("a")
+    with pytest.raises(SchemaError, match="metadata that features set"):
+        table.alter.add_columns(old)
+
+
+def test_a_generated_column_is_not_added_to_a_table_that_has_one(tmp_path):
+    generated = {"delta.generationExpression": "a * 2"}
+    table = DeltaTable.create(tmp_path, Schema([Field("a", "long"), Field("g", "long", metadata=generated)]))
+    with pytest.raises(SchemaError, match="generatedColumns"):
+        table.alter.add_columns(Field("h", "long", metadata=generated))
