@@ -156,9 +156,11 @@ def _unpacked(bits: pa.Buffer, offset: int, length: int) -> NDArray[np.bool_]:
 
 
 def mask_of(array: pa.Array[Any], null: bool = False) -> NDArray[np.bool_]:
-    """Return a boolean array's values, those of nulls as ``null``."""
+    """Return the values of a boolean array, or one of type null, with nulls as ``null``."""
     if not len(array):
         return np.zeros(0, np.bool_)
+    if pa.types.is_null(array.type):  # it has no buffer of values
+        return np.full(len(array), null)
     mask = _unpacked(array.buffers()[1], array.offset, len(array))
     if array.null_count:
         mask = mask | ~is_valid(array) if null else mask & is_valid(array)

@@ -44,6 +44,11 @@ def test_mask_of_equals_values_with_nulls_filled(values: list[bool | None], star
     assert mask_of(array, null).tolist() == [null if v is None else v for v in values[start:]]
 
 
+@pytest.mark.parametrize("null", [False, True])
+def test_mask_of_type_null_is_null_everywhere(null: bool) -> None:
+    assert mask_of(pa.nulls(3), null).tolist() == [null] * 3
+
+
 @given(st.lists(st.booleans()))
 def test_bool_array_equals_pyarrows(values: list[bool]) -> None:
     array = bool_array(np.array(values, bool))

@@ -88,6 +88,15 @@ def test_predicate_on_partition_columns_reads_no_data(tmp_path: Path) -> None:
     assert data_files(table) == before
 
 
+@pytest.mark.parametrize("predicate", ["null", "false", "p = null"])
+def test_predicate_that_is_true_for_no_row_changes_nothing(tmp_path: Path, predicate: str) -> None:
+    table = made(tmp_path, VECTORS, ["p"])
+    before = rows_of(table.to_pyarrow_table())
+    assert table.delete(predicate)["num_deleted_rows"] == 0
+    assert table.update({"id": "0"}, predicate=predicate)["num_updated_rows"] == 0
+    assert (table.version(), rows_of(table.to_pyarrow_table())) == (0, before)
+
+
 def test_vectors_leave_the_data_files_as_they_are(tmp_path: Path) -> None:
     table = made(tmp_path, VECTORS)
     [path] = table.file_uris()
