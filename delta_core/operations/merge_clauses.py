@@ -40,7 +40,7 @@ from delta_core.expressions.sql import parse_sql
 from delta_core.expressions.typing_rules import Typed
 from delta_core.operations.merger import Action, Kind, MergeClause
 from delta_core.protocol.schema import Path, Schema, find, format_path
-from delta_core.protocol.schema_merge import Accept, merge_schemas
+from delta_core.protocol.schema_merge import Accept, merge_rows_schema
 from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
 
 __all__ = [
@@ -319,7 +319,7 @@ def evolve_schema(table: Schema, source: StructType, clauses: Sequence[MergeClau
             named = {column(n).path[-1].lower() for n in clause.updates}
             added |= {n for n in named if table.get(n) is None}
     chosen = Schema([f for f in source.fields if f.name.lower() in added])
-    return merge_schemas(table, chosen, accept) if chosen.fields else table
+    return merge_rows_schema(table, chosen, accept) if chosen.fields else table
 
 
 def split_condition(condition: Expression) -> MatchCondition:

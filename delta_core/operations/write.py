@@ -39,7 +39,7 @@ from delta_core.operations.rewrite import (
 from delta_core.plugins.rules import RowCheck
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Schema
-from delta_core.protocol.schema_merge import merge_schemas
+from delta_core.protocol.schema_merge import merge_rows_schema
 from delta_core.protocol.types import StructType
 from delta_core.scan.scan import Scan
 from delta_core.snapshot import Snapshot, TableContext
@@ -357,7 +357,7 @@ class TableWrite:
                 description=metadata.description if options.description is None else options.description,
             )
         elif options.schema_mode == "merge":
-            merged = merge_schemas(state.schema, self._rows_schema(), self._accept)
+            merged = merge_rows_schema(state.schema, self._rows_schema(), self._accept)
             metadata = replace(metadata, schema_string=merged.to_json()) if merged != state.schema else metadata
         if metadata != state.metadata:
             whole = options.replace_where is None and options.partition_overwrite == "static"

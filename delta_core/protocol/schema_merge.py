@@ -7,10 +7,13 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from delta_core.errors import SchemaMismatchError
-from delta_core.protocol.schema import Path, Schema, format_path
+from delta_core.protocol.schema import Path, Schema, format_path, walk
 from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
 
-__all__ = ["merge_schemas"]
+__all__ = ["merge_rows_schema", "merge_schemas"]
+
+#: How the keys of metadata begin that features set.
+_FEATURES = "delta."
 
 #: Whether a column may change its type so: from its path, the table's type and the rows' type.
 Accept = Callable[[Path, DataType, DataType], bool]
@@ -28,6 +31,28 @@ def merge_schemas(table: Schema, rows: Schema, accept: Accept) -> Schema:
         If a column is a struct, list or map on one side only, and not the form in which Arrow has the table's type.
     """
     return Schema(_merged_struct(table, rows, accept, ()).fields)
+
+
+def merge_rows_schema(table: Schema, rows: Schema, accept: Accept) -> Schema:
+    """Return what `merge_schemas` returns, for rows that may add plain columns only.
+
+    Raises
+    ------
+    SchemaMismatchError
+        Also if an added column has metadata that features set: rows that the table has would lack its values, or get
+        those of a dropped column, which had its name in files.
+    """
+    merged = merge_schemas(table, rows, accept)
+    before = {path for path, _ in walk(table)}
+    for path, f in walk(merged):
+        key = next((k for k in f.metadata if k.startswith(_FEATURES)), None)
+        if key is not None and path not in before:
+            raise SchemaMismatchError(
+                f"The rows add column {format_path(path)} with the metadata {key!r}, which features set. Leave that metadata "
+                "out; a default can be set afterwards (table.alter.set_default).",
+                column=format_path(path),
+            )
+    return merged
 
 
 def _merged_struct(old: StructType, new: StructType, accept: Accept, path: Path) -> StructType:

@@ -401,3 +401,21 @@ def test_change_feed_of_a_partial_overwrite_holds_what_changed_alone(tmp_path: P
         (2, "n", "insert"),
     ]
     assert rows(uri) == expected(ROWS.slice(3), new)
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"delta.generationExpression": "id * 3"}, {"delta.columnMapping.physicalName": "col-of-a-dropped-one"}]
+)
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_merged_column_with_metadata_that_features_set_is_rejected(
+    tmp_path: Path, metadata: dict[str, str], is_nested: bool
+) -> None:
+    table = pa.schema([("id", "int64"), pa.field("g", "int64", metadata={"delta.generationExpression": "id * 2"})])
+    DeltaTable.create(tmp_path, table)
+    write_deltalake(tmp_path, pa.table({"id": [1]}), mode="append")
+    added = pa.field("h", pa.int64(), metadata=metadata)
+    field, value = (pa.field("s", pa.struct([added])), {"h": 15}) if is_nested else (added, 15)
+    rows = pa.table([[5], [value]], pa.schema([("id", "int64"), field]))
+    with pytest.raises(SchemaMismatchError, match="which features set"):
+        write_deltalake(tmp_path, rows, mode="append", schema_mode="merge")
+    assert DeltaTable(tmp_path).version() == 1
