@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from delta_core import interop, operations
-from delta_core.commit.options import CommitProperties, PostCommitHookProperties, check_properties
+from delta_core.commit.options import CommitProperties, PostCommitHookProperties, write_arguments
 from delta_core.errors import InvalidArgumentError
 from delta_core.protocol.properties import WriterProperties
 from delta_core.snapshot import Snapshot
@@ -267,7 +267,7 @@ class TableOptimizer:
         CommitConflictError
             Another writer changed the table's definition, or the same files again and again.
         """
-        commit, post = check_properties(commit_properties, writer_properties, post_commithook_properties)
+        arguments = write_arguments(commit_properties, writer_properties, post_commithook_properties)
         options = operations.OptimizeOptions(
             target_size=target_size,
             max_concurrent_tasks=max_concurrent_tasks,
@@ -275,11 +275,7 @@ class TableOptimizer:
             max_temp_directory_size=max_temp_directory_size,
             min_commit_interval=_seconds(min_commit_interval),
             progress=progress,
-            writer_properties=writer_properties,
-            transactions=commit.transactions,
-            custom_metadata=commit.custom_metadata or {},
-            max_commit_retries=commit.retries,
-            post=post.post_commit,
+            **arguments,
         )
         done = self.table.operation("cluster")(options, full=full)
         self.table.adopt(done.snapshot)
@@ -353,18 +349,12 @@ class TableOptimizer:
         post_commithook_properties: PostCommitHookProperties | None,
         **options: Any,
     ) -> dict[str, Any]:
-        commit, post = check_properties(commit_properties, writer_properties, post_commithook_properties)
+        arguments = write_arguments(commit_properties, writer_properties, post_commithook_properties)
         snapshot = self.table.snapshot()
         done = operations.optimize_table(
             snapshot,
             operations.OptimizeOptions(
-                predicate=interop.file_filter(snapshot, partition_filters),
-                writer_properties=writer_properties,
-                transactions=commit.transactions,
-                custom_metadata=commit.custom_metadata or {},
-                max_commit_retries=commit.retries,
-                post=post.post_commit,
-                **options,
+                predicate=interop.file_filter(snapshot, partition_filters), **arguments, **options
             ),
         )
         self.table.adopt(done.snapshot)

@@ -21,8 +21,8 @@ from delta_core.commit.options import (
     CommitProperties,
     PostCommitHookProperties,
     RemoveAction,
-    check_properties,
     commit_arguments,
+    write_arguments,
 )
 from delta_core.errors import (
     ConcurrentAppendError,
@@ -659,18 +659,8 @@ class DeltaTable(UnavailableCalls):
         """
         if args:
             raise InvalidArgumentError("delete takes commit_properties and post_commithook_properties by name only.")
-        commit, post = check_properties(commit_properties, writer_properties, post_commithook_properties)
-        done = operations.delete_rows(
-            self._snapshot,
-            operations.ChangeOptions(
-                predicate=predicate,
-                writer_properties=writer_properties,
-                transactions=commit.transactions,
-                custom_metadata=commit.custom_metadata or {},
-                max_commit_retries=commit.retries,
-                post=post.post_commit,
-            ),
-        )
+        arguments = write_arguments(commit_properties, writer_properties, post_commithook_properties)
+        done = operations.delete_rows(self._snapshot, operations.ChangeOptions(predicate=predicate, **arguments))
         self.adopt(done.snapshot)
         return {_in_snake_case(name): value for name, value in done.metrics.items()}
 
@@ -737,7 +727,7 @@ class DeltaTable(UnavailableCalls):
             raise InvalidArgumentError("update takes commit_properties and post_commithook_properties by name only.")
         if (updates is None) == (new_values is None):
             raise InvalidArgumentError("Pass either updates (SQL by column) or new_values (Python values by column).")
-        commit, post = check_properties(commit_properties, writer_properties, post_commithook_properties)
+        arguments = write_arguments(commit_properties, writer_properties, post_commithook_properties)
         done = operations.update_rows(
             self._snapshot,
             operations.UpdateOptions(
@@ -745,11 +735,7 @@ class DeltaTable(UnavailableCalls):
                 updates=updates or {},
                 new_values=new_values or {},
                 null_on_failed_cast=not error_on_type_mismatch,
-                writer_properties=writer_properties,
-                transactions=commit.transactions,
-                custom_metadata=commit.custom_metadata or {},
-                max_commit_retries=commit.retries,
-                post=post.post_commit,
+                **arguments,
             ),
         )
         self.adopt(done.snapshot)
@@ -822,7 +808,7 @@ class DeltaTable(UnavailableCalls):
         """
         if args:
             raise InvalidArgumentError("merge takes commit_properties and post_commithook_properties by name only.")
-        commit, post = check_properties(commit_properties, writer_properties, post_commithook_properties)
+        arguments = write_arguments(commit_properties, writer_properties, post_commithook_properties)
 
         def run(table: DeltaTable, clauses: tuple[MergeClause, ...]) -> dict[str, int]:
             options = operations.MergeOptions(
@@ -835,11 +821,7 @@ class DeltaTable(UnavailableCalls):
                 is_dry=dry_run,
                 max_memory_bytes=max_spill_size,
                 max_temporary_bytes=max_temp_directory_size,
-                writer_properties=writer_properties,
-                transactions=commit.transactions,
-                custom_metadata=commit.custom_metadata or {},
-                max_commit_retries=commit.retries,
-                post=post.post_commit,
+                **arguments,
             )
             done = operations.merge_rows(table.snapshot(), source, options)
             table.adopt(done.snapshot)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from delta_core.commit.options import check_properties, kind_name
+from delta_core.commit.options import kind_name, write_arguments
 from delta_core.errors import InvalidArgumentError
 from delta_core.operations.create import column_names
 from delta_core.operations.unavailable import convert_to_deltalake
@@ -88,7 +88,7 @@ def write_deltalake(
     -----
     A write that fails leaves nothing behind that it wrote.
     """
-    commit, post = check_properties(commit_properties, writer_properties, post_commithook_properties)
+    arguments = write_arguments(commit_properties, writer_properties, post_commithook_properties)
     if isinstance(table_or_uri, (str, os.PathLike)):
         context = open_context(os.fspath(table_or_uri), storage_options, allow_external=allow_external)
         table, known = None, None
@@ -109,12 +109,8 @@ def write_deltalake(
         properties=configuration,
         name=name,
         description=description,
-        writer_properties=writer_properties,
         target_file_size=target_file_size,
-        transactions=commit.transactions,
-        custom_metadata=commit.custom_metadata or {},
-        max_commit_retries=commit.retries,
-        post=post.post_commit,
+        **arguments,
     )
     result = write_table(context, data, options, known)
     if table is not None and result is not None:

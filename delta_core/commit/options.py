@@ -19,6 +19,7 @@ __all__ = [
     "PostCommitHookProperties",
     "RemoveAction",
     "check_properties",
+    "write_arguments",
     "commit_arguments",
     "kind_name",
 ]
@@ -154,6 +155,20 @@ def check_properties(
     commit = commit_properties if isinstance(commit_properties, CommitProperties) else CommitProperties()
     post = post_commithook_properties
     return commit, post if isinstance(post, PostCommitHookProperties) else PostCommitHookProperties()
+
+
+def write_arguments(
+    commit_properties: object, writer_properties: object, post_commithook_properties: object
+) -> dict[str, Any]:
+    """Return what options of operations that write rows take for these properties; raises as `check_properties`."""
+    commit, post = check_properties(commit_properties, writer_properties, post_commithook_properties)
+    return {
+        "writer_properties": writer_properties,
+        "transactions": commit.transactions,
+        "custom_metadata": commit.custom_metadata or {},
+        "max_commit_retries": commit.retries,
+        "post": post.post_commit,
+    }
 
 
 def commit_arguments(commit_properties: object, post_commithook_properties: object) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from delta_core.operations.create import property_texts
 from delta_core.protocol.actions import Metadata
 from delta_core.protocol.properties import PROPERTIES, normalize_properties, parse_columns
 from delta_core.protocol.schema import ColumnMap, Path, Schema, find, format_path
-from delta_core.protocol.schema_merge import merge_schemas
+from delta_core.protocol.schema_merge import feature_metadata, merge_schemas
 from delta_core.protocol.type_text import parse_type_text
 from delta_core.protocol.types import ArrayType, DataType, Field, MapType, StructType, type_to_json
 from delta_core.snapshot import Snapshot
@@ -224,14 +224,13 @@ def _check_plain(latest: Snapshot, merged: Schema, added: Sequence[tuple[Path, F
             feature=features[0],
             column=names,
         )
-    for path, f in added:
-        # such as the name of a dropped column in files, whose values would come back
-        if '"delta.' in _dump(type_to_json(Schema([f]))):
-            raise SchemaError(
-                f"Column {format_path(path)} has metadata that features set, as a column of a table has it. Add it without "
-                "the keys that begin with 'delta.'.",
-                column=format_path(path),
-            )
+    # such as the name of a dropped column in files, whose values would come back
+    for path, _ in feature_metadata(latest.schema, merged):
+        raise SchemaError(
+            f"Column {format_path(path)} has metadata that features set, as a column of a table has it. Add it without the "
+            "keys that begin with 'delta.'.",
+            column=format_path(path),
+        )
 
 
 def _plain(t: DataType) -> DataType:

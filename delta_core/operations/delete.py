@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 from delta_core.commit.intents import REMOVED_FILE
 from delta_core.commit.transaction import Transaction
 from delta_core.expressions import to_expression
 from delta_core.operations.rewrite import selects_partitions
-from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, elapsed_ms, latest_of, predicate_text
+from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing, latest_of, predicate_text
 from delta_core.operations.write import has_transactions, live_rows
 from delta_core.snapshot import Snapshot
 
@@ -50,8 +48,7 @@ class _Delete:
     """One delete: which files and rows, and the commit."""
 
     def __init__(self, base: Snapshot, options: ChangeOptions) -> None:
-        self.started = time.perf_counter()
-        self.scan_ms = 0
+        self.timing = Timing()
         self.base = base
         self.options = options
         self.predicate = to_expression(options.predicate, base.schema, functions=base.plugins.functions)
@@ -78,7 +75,7 @@ class _Delete:
 
     def _remove_rows(self) -> bool:
         files, rows = self.changes.find(self.predicate)
-        self.scan_ms = elapsed_ms(self.started)
+        self.timing.scanned()
         self.deleted = int(rows.cardinalities().sum())
         if self.deleted:
             self.changes.drop(files, deleted=rows)
@@ -87,11 +84,8 @@ class _Delete:
 
     def metrics(self) -> dict[str, int]:
         """Return what was done so far."""
-        took = elapsed_ms(self.started)
         return {
             **self.changes.metrics(),
             **({} if self.deleted is None else {"numDeletedRows": self.deleted}),
-            "executionTimeMs": took,
-            "scanTimeMs": self.scan_ms,
-            "rewriteTimeMs": max(0, took - self.scan_ms),
+            **self.timing.metrics(),
         }

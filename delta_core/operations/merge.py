@@ -7,7 +7,6 @@ This decides about each row; then the other columns are read, of updated rows al
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -52,7 +51,7 @@ from delta_core.operations.row_changes import (
     Changed,
     ChangeOptions,
     RowChanges,
-    elapsed_ms,
+    Timing,
     latest_of,
     numbered,
 )
@@ -145,12 +144,10 @@ class _Counts(Struct):
     deleted: dict[str, int] = field(default_factory=lambda: {"matched": 0, "not_matched_by_source": 0})
     scanned: int = 0
     skipped: int = 0
-    started: float = field(default_factory=time.perf_counter)
-    scan_ms: int = 0
+    timing: Timing = field(default_factory=Timing)
 
     def metrics(self, changes: Mapping[str, int] = {}) -> dict[str, int]:
         """Return the operation metrics, named as delta-spark's; ``changes`` are those of the `RowChanges`."""
-        took = elapsed_ms(self.started)
         updated, deleted = sum(self.updated.values()), sum(self.deleted.values())
         copied = changes.get("numCopiedRows", 0)
         return {
@@ -174,9 +171,7 @@ class _Counts(Struct):
             "numTargetDeletionVectorsUpdated": changes.get("numDeletionVectorsUpdated", 0),
             "numTargetDeletionVectorsRemoved": changes.get("numDeletionVectorsRemoved", 0),
             "numTargetChangeFilesAdded": changes.get("numAddedChangeFiles", 0),
-            "executionTimeMs": took,
-            "scanTimeMs": self.scan_ms,
-            "rewriteTimeMs": max(0, took - self.scan_ms),
+            **self.timing.metrics(),
         }
 
 
@@ -223,7 +218,7 @@ class _Merge:
         self.counts.source = self.source.num_rows
         decided = self._decide()
         inserts = self._chosen_inserts(decided.is_matched)
-        self.counts.scan_ms = elapsed_ms(self.counts.started)
+        self.counts.timing.scanned()
         self._count(decided.decisions, inserts)
         is_changed = len(decided.decisions.files) or self.counts.inserted or self.transaction.intents.metadata
         if self.options.is_dry or not is_changed:

@@ -33,16 +33,7 @@ from delta_core.snapshot import Snapshot
 from delta_core.write.files import Written, write_files
 from delta_core.write.plan import Origin
 
-__all__ = [
-    "FILE_NUMBER",
-    "ChangeOptions",
-    "Changed",
-    "RowChanges",
-    "elapsed_ms",
-    "latest_of",
-    "numbered",
-    "predicate_text",
-]
+__all__ = ["FILE_NUMBER", "ChangeOptions", "Changed", "RowChanges", "Timing", "latest_of", "numbered", "predicate_text"]
 
 #: The column of a scan with the number of the file that a row is in.
 FILE_NUMBER = "__file_number"
@@ -85,6 +76,23 @@ class Changed(Struct, frozen=True):
 
     snapshot: Snapshot
     metrics: Mapping[str, int]
+
+
+class Timing:
+    """The time that a change of rows takes, from when it is made on: `scanned` ends its search for rows."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._scan_ms = 0
+
+    def scanned(self) -> None:
+        """Take the time up to now for that of the search."""
+        self._scan_ms = _ms_since(self._started)
+
+    def metrics(self) -> dict[str, int]:
+        """Return the milliseconds so far, named as delta-spark's operation metrics."""
+        took = _ms_since(self._started)
+        return {"executionTimeMs": took, "scanTimeMs": self._scan_ms, "rewriteTimeMs": max(0, took - self._scan_ms)}
 
 
 class RowChanges:
@@ -368,8 +376,7 @@ def latest_of(base: Snapshot) -> Snapshot:
     return latest
 
 
-def elapsed_ms(start: float) -> int:
-    """Return the milliseconds since a value of `time.perf_counter`."""
+def _ms_since(start: float) -> int:
     return int((time.perf_counter() - start) * 1000)
 
 

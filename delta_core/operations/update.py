@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
@@ -13,7 +12,7 @@ from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, 
 from delta_core.expressions.binding import bind_typed
 from delta_core.expressions.coercion import same_type
 from delta_core.operations.rewrite import selects_partitions
-from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, elapsed_ms, latest_of, predicate_text
+from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing, latest_of, predicate_text
 from delta_core.operations.write import has_transactions
 from delta_core.protocol.schema import Path, find, format_path
 from delta_core.protocol.types import DataType, PrimitiveType, StructType
@@ -81,8 +80,7 @@ class _Update:
     """One update: which rows, their new values, and the commit."""
 
     def __init__(self, base: Snapshot, options: UpdateOptions) -> None:
-        self.started = time.perf_counter()
-        self.scan_ms = 0
+        self.timing = Timing()
         self.base = base
         self.options = options
         self.predicate = to_expression(options.predicate, base.schema, functions=base.plugins.functions)
@@ -101,7 +99,7 @@ class _Update:
             self.transaction.read(self.predicate, files)
         else:
             files, rows = changes.find(self.predicate)
-        self.scan_ms = elapsed_ms(self.started)
+        self.timing.scanned()
         if not files.num_rows:
             return Changed(self.base, self.metrics())
         if rows is None:
@@ -128,14 +126,7 @@ class _Update:
 
     def metrics(self) -> dict[str, int]:
         """Return what was done so far."""
-        took = elapsed_ms(self.started)
-        return {
-            **self.changes.metrics(),
-            "numUpdatedRows": self.changes.num_updated,
-            "executionTimeMs": took,
-            "scanTimeMs": self.scan_ms,
-            "rewriteTimeMs": max(0, took - self.scan_ms),
-        }
+        return {**self.changes.metrics(), "numUpdatedRows": self.changes.num_updated, **self.timing.metrics()}
 
 
 def assigned_columns(

@@ -1,26 +1,30 @@
-"""Schemas of two versions of a table: whether rows of the older one can be read by the newer one."""
+"""The definitions of two versions of a table: whether rows of the older one can be read by the newer one."""
 
 from __future__ import annotations
 
+from delta_core.protocol.actions import Metadata
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 
 __all__ = ["why_unreadable"]
 
 
-def why_unreadable(old: Schema, new: Schema, widened: bool, name_key: str) -> str | None:
-    """Return why rows of an old schema can't be read by a newer one, None if they can.
+def why_unreadable(old: Metadata, new: Metadata, widened: bool, name_key: str) -> str | None:
+    """Return why rows of an old definition can't be read by a newer one, None if they can.
 
     Parameters
     ----------
-    old, new : Schema
-        The schemas of two versions, the older one first.
+    old, new : Metadata
+        Of two versions, the older one first.
     widened : bool
         Whether types may differ: the table has type widening, and whoever reads its files checks each file's type.
     name_key : str
         The key of a field's metadata with the column's name in files, which distinguishes columns of one name.
     """
-    return _unreadable_struct(old, new, "", widened, name_key)
+    if old.partition_columns != new.partition_columns:
+        return f"the partition columns were {list(old.partition_columns)}"
+    before, after = Schema.from_json(old.schema_string), Schema.from_json(new.schema_string)
+    return _unreadable_struct(before, after, "", widened, name_key)
 
 
 def _unreadable_struct(old: StructType, new: StructType, prefix: str, widened: bool, key: str) -> str | None:

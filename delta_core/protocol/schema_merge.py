@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
@@ -10,7 +10,7 @@ from delta_core.errors import SchemaMismatchError
 from delta_core.protocol.schema import Path, Schema, format_path, walk
 from delta_core.protocol.types import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
 
-__all__ = ["merge_rows_schema", "merge_schemas"]
+__all__ = ["feature_metadata", "merge_rows_schema", "merge_schemas"]
 
 #: How the keys of metadata begin that features set.
 _FEATURES = "delta."
@@ -43,16 +43,21 @@ def merge_rows_schema(table: Schema, rows: Schema, accept: Accept) -> Schema:
         those of a dropped column, which had its name in files.
     """
     merged = merge_schemas(table, rows, accept)
-    before = {path for path, _ in walk(table)}
-    for path, f in walk(merged):
-        key = next((k for k in f.metadata if k.startswith(_FEATURES)), None)
-        if key is not None and path not in before:
-            raise SchemaMismatchError(
-                f"The rows add column {format_path(path)} with the metadata {key!r}, which features set. Leave that metadata "
-                "out; a default can be set afterwards (table.alter.set_default).",
-                column=format_path(path),
-            )
+    for path, key in feature_metadata(table, merged):
+        raise SchemaMismatchError(
+            f"The rows add column {format_path(path)} with the metadata {key!r}, which features set. Leave that metadata "
+            "out; a default can be set afterwards (table.alter.set_default).",
+            column=format_path(path),
+        )
     return merged
+
+
+def feature_metadata(before: StructType, after: StructType) -> Iterator[tuple[Path, str]]:
+    """Yield the path of each column or part of one that only the later schema has, with each key that features set."""
+    old = {path for path, _ in walk(before)}
+    for path, f in walk(after):
+        if path not in old:
+            yield from ((path, key) for key in f.metadata if key.startswith(_FEATURES))
 
 
 def _merged_struct(old: StructType, new: StructType, accept: Accept, path: Path) -> StructType:

@@ -27,6 +27,7 @@ from delta_core.api import (
     parse_ms,
     parse_version,
     supported_features,
+    why_unreadable,
 )
 from delta_core.kernels import compute as pc
 from delta_core.kernels.row_set import RowSet
@@ -339,10 +340,8 @@ def _unreadable(last: Snapshot, version: int, why: str) -> SchemaError:
 
 def _misfit(last: Snapshot, metadata: Metadata) -> str | None:
     """Return why rows of an older definition can't be read with the last one, None if they can."""
-    if metadata.partition_columns != last.metadata.partition_columns:
-        return f"the partition columns were {list(metadata.partition_columns)}"
-    old = Schema.from_json(metadata.schema_string)
-    return logic.unreadable(old, last.schema, last.state.is_supported("typeWidening"))
+    widened = last.state.is_supported("typeWidening")
+    return why_unreadable(metadata, last.metadata, widened, "delta.columnMapping.physicalName")
 
 
 # --- the location of their rows ---

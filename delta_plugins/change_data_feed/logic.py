@@ -8,17 +8,7 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from delta_core.api import (
-    FILE_COLUMNS,
-    Call,
-    Commit,
-    FileConstant,
-    MetadataColumn,
-    PhysicalColumn,
-    PrimitiveType,
-    Schema,
-    why_unreadable,
-)
+from delta_core.api import FILE_COLUMNS, Call, Commit, FileConstant, MetadataColumn, PhysicalColumn, PrimitiveType
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import is_valid
 
@@ -34,7 +24,6 @@ __all__ = [
     "find_changes",
     "is_enabled",
     "measure_changes",
-    "unreadable",
 ]
 
 PROPERTY = "delta.enableChangeDataFeed"
@@ -187,8 +176,3 @@ def _as_files(actions: pa.Table, change: str | None, first: int, times: NDArray[
         for f in FILES
     ]
     return pa.Table.from_arrays(columns, schema=FILES)
-
-
-def unreadable(old: Schema, new: Schema, widened: bool) -> str | None:
-    """Return why rows of an old schema can't be read by a newer one, None if they can. See `why_unreadable`."""
-    return why_unreadable(old, new, widened, "delta.columnMapping.physicalName")

@@ -163,9 +163,7 @@ def _check_readable(earlier: Snapshot, later: Snapshot) -> None:
             feature=gone[0],
         )
     widened = later.state.is_supported("typeWidening")
-    why = why_unreadable(earlier.schema, later.schema, widened, "delta.columnMapping.physicalName")
-    if why is None and earlier.state.partition_columns != later.state.partition_columns:
-        why = f"the partition columns were {list(earlier.state.partition_columns)}"
+    why = why_unreadable(earlier.metadata, later.metadata, widened, "delta.columnMapping.physicalName")
     if why is not None:
         raise SchemaError(
             f"The rows of version {earlier.version} can't be read with the schema of version {later.version}: {why}. Compare "
@@ -209,25 +207,21 @@ def _files(snapshot: Snapshot, other: Snapshot) -> pa.Table:
 
 def _place(files: pa.Table, others: pa.Table, names: Sequence[str]) -> NDArray[np.int64]:
     """Return the row of each file in another table by some columns, -1 if that has none."""
-    keys = [
-        pa.chunked_array([pa.StructArray.from_arrays([c.combine_chunks() for c in t.select(names)], names)])
-        for t in (files, others)
-    ]
-    both = pa.concat_arrays([k.combine_chunks() for k in keys])
-    numbers = _numbered(both)
+    numbers = _numbered(pa.concat_tables([files.select(names), others.select(names)]))
     own, theirs = numbers[: files.num_rows], numbers[files.num_rows :]
     place = np.full(int(numbers.max(initial=-1)) + 1, -1, np.int64)
     place[theirs] = np.arange(len(theirs))
     return place[own]
 
 
-def _numbered(rows: pa.StructArray) -> NDArray[np.int64]:
-    """Return a number for each struct, the same for equal ones."""
-    numbers = np.zeros(len(rows), np.int64)
-    for column in rows.flatten():
-        codes = int64_values(column.dictionary_encode(null_encoding="encode").indices.cast(pa.int64()))
+def _numbered(rows: pa.Table) -> NDArray[np.int64]:
+    """Return a number for each row, the same for equal ones."""
+    numbers = np.zeros(rows.num_rows, np.int64)
+    for column in rows.columns:
+        whole = column.combine_chunks()
+        codes = int64_values(whole.dictionary_encode(null_encoding="encode").indices.cast(pa.int64()))
         # both below the number of rows: no overflow up to 3e9 files
-        numbers = np.unique(numbers * (len(rows) + 1) + codes, return_inverse=True)[1]
+        numbers = np.unique(numbers * (rows.num_rows + 1) + codes, return_inverse=True)[1]
     return numbers
 
 

@@ -26,12 +26,12 @@ from delta_core.plugins.rules import ChangeCapture
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import Metadata
 from delta_core.protocol.schema import Schema
+from delta_core.protocol.schema_history import why_unreadable
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.testing.data_files import as_schema
 from delta_core.testing.feature_contract import ExampleTable, FeatureContract, attempt_view, table_state
 from delta_core.testing.table_builder import TableBuilder
 from delta_plugins.change_data_feed.changes import changes
-from delta_plugins.change_data_feed.logic import unreadable
 from tests.plugins.written import append, begin, create, overwrite
 
 ON = {"delta.enableChangeDataFeed": "true"}
@@ -382,6 +382,11 @@ def schema(**columns: Any) -> Schema:
 
 def with_b(**b: Any) -> dict[str, Any]:
     return {"type": "struct", "fields": [{"name": "b", "type": "long", "nullable": True, "metadata": {}} | b]}
+
+
+def unreadable(old: Schema, new: Schema, widened: bool) -> str | None:
+    before, after = (Metadata("t", schema_string=each.to_json()) for each in (old, new))
+    return why_unreadable(before, after, widened, "delta.columnMapping.physicalName")
 
 
 @pytest.mark.parametrize(
