@@ -34,7 +34,8 @@ _ROW_ID, _ROW_VERSION = "_row_id", "_row_commit_version"
 COLUMNS = (CHANGE_TYPE, _ROW_ID, _ROW_VERSION)
 #: The columns of a file table that specify which rows a file has, and their ids.
 _IDENTITY = ("path", "dvId", "baseRowId", "defaultRowCommitVersion")
-_FILES = (*_IDENTITY, "partitionValues", "size", "stats", "deletionVector")
+#: Without statistics: they are those of whole files, while a diff returns some of their rows.
+_FILES = (*_IDENTITY, "partitionValues", "size", "deletionVector")
 _FILE_NUMBER, _ROW_INDEX = "__file_number", "_file_row_index"
 
 
@@ -267,7 +268,4 @@ def _part(files: pa.Table, ids: _Ids, chosen: NDArray[np.bool_], change: str) ->
     rows = RowSets.from_positions(files.num_rows, ids.files[chosen], ids.positions[chosen])
     touched = np.flatnonzero(rows.cardinalities())
     found = files.take(pa.array(touched))
-    # statistics are those of whole files
-    stats = files.schema.get_field_index("stats")
-    found = found.set_column(stats, files.schema.field(stats), pa.nulls(len(touched), files.schema.field(stats).type))
     return found.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(change), len(touched))), list(rows.take(touched))
