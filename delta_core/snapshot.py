@@ -782,6 +782,18 @@ class Snapshot:
         self.check_id_of(found)
         self._seen(found._mark)
 
+    def latest(self) -> Snapshot:
+        """Return the latest version, to change the table from there.
+
+        Raises
+        ------
+        MetadataChangedError
+            If another table is at its place by now.
+        """
+        found = self.update()
+        self.check_id_of(found)
+        return found
+
     def check_id_of(self, latest: Snapshot) -> None:
         """Raise MetadataChangedError if a later version is one of another table.
 

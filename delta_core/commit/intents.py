@@ -22,6 +22,8 @@ __all__ = [
     "Intents",
     "Reads",
     "RowRemoval",
+    "READ_TO_REMOVE",
+    "removed_files",
     "changes_data",
     "with_num_records",
     "num_records",
@@ -47,6 +49,25 @@ REMOVED_FILE = pa.schema(
         )
     ]
 )
+
+
+#: Columns of a live file that is removed.
+READ_TO_REMOVE = tuple(n for n in REMOVED_FILE.names if n != "dataChange")
+
+
+def removed_files(files: pa.Table, data_change: bool | pa.Array = True) -> pa.Table:
+    """Return files as they were read as `Transaction.remove_files` takes them.
+
+    Parameters
+    ----------
+    files : pyarrow.Table
+        The columns of `READ_TO_REMOVE`; further ones are left out.
+    data_change : bool or bool[n_files]
+        Whether rows go with them.
+    """
+    names = [n for n in READ_TO_REMOVE if n in files.column_names]
+    change = pa.repeat(pa.scalar(data_change), files.num_rows) if isinstance(data_change, bool) else data_change
+    return files.select(names).append_column("dataChange", change)
 
 
 class RowRemoval(Struct, frozen=True):

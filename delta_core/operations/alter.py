@@ -80,7 +80,7 @@ def add_columns(base: Snapshot, fields: Field | Sequence[Field], commit: CommitA
     InvalidArgumentError
         If there is no field, or something else than a field.
     """
-    latest = _latest(base)
+    latest = base.latest()
     given = [fields] if isinstance(fields, Field) else list(fields)
     strange = next((f for f in given if not isinstance(f, Field)), None)
     if strange is not None or not given:
@@ -128,7 +128,7 @@ def add_column(
     ColumnNotFoundError
         If the table has no such struct.
     """
-    latest = _latest(base)
+    latest = base.latest()
     try:
         (path,) = parse_columns(column) if isinstance(column, str) else (tuple(column),)
     except ValueError as e:
@@ -265,7 +265,7 @@ def rename_column(base: Snapshot, column: ColumnName, name: str, commit: CommitA
     InvalidArgumentError
         For a new name that is no text, or a part of a list or map.
     """
-    latest = _latest(base)
+    latest = base.latest()
     path = _field_path(latest, column)
     if not isinstance(name, str) or not name:
         raise InvalidArgumentError(f"Found the new name {name!r} of column {format_path(path)}, expected text.")
@@ -303,7 +303,7 @@ def drop_columns(base: Snapshot, columns: ColumnName | Sequence[ColumnName], com
     InvalidArgumentError
         If no column is named, and for a part of a list or map.
     """
-    latest = _latest(base)
+    latest = base.latest()
     names = [columns] if isinstance(columns, str) else list(columns)
     if not names:
         raise InvalidArgumentError("Found no column to drop, expected at least one name.")
@@ -347,7 +347,7 @@ def move_column(
     ColumnNotFoundError
         If ``after`` is no field of the same struct.
     """
-    latest = _latest(base)
+    latest = base.latest()
     path = _field_path(latest, column)
     if first == (after is not None):
         raise InvalidArgumentError("Expected either first=True, or after= with the name of a column.")
@@ -388,7 +388,7 @@ def widen_type(base: Snapshot, column: ColumnName, data_type: DataType | str, co
     TypeChangeError
         For a change that no feature of the table allows, or of a column that an expression of the metadata uses.
     """
-    latest = _latest(base)
+    latest = base.latest()
     path, f = _found(latest, column)
     new = parse_type_text(data_type) if isinstance(data_type, str) else data_type
     if new == f.type:
@@ -408,7 +408,7 @@ def change_column_metadata(
     InvalidArgumentError
         For a key that begins with ``delta.``: features set those.
     """
-    latest = _latest(base)
+    latest = base.latest()
     path = _field_path(latest, column)
     for key, value in values.items():
         if key.lower().startswith("delta."):
@@ -434,7 +434,7 @@ def change_column_metadata(
 
 def drop_not_null(base: Snapshot, column: ColumnName, commit: CommitArguments) -> Snapshot:
     """Let a column be null."""
-    latest = _latest(base)
+    latest = base.latest()
     path = _field_path(latest, column)
     return _change_field(latest, path, lambda f: Field(f.name, f.type, True, f.metadata), commit)
 
@@ -455,7 +455,7 @@ def set_not_null(base: Snapshot, column: ColumnName, commit: CommitArguments) ->
     -----
     Reads every file that may have a null in the column.
     """
-    latest = _latest(base)
+    latest = base.latest()
     path, f = _found(latest, column)
     if not f.nullable:
         return latest
@@ -520,7 +520,7 @@ def set_properties(
     InvalidArgumentError
         For a value that a property can't have, an unknown name, and a property that its feature sets itself.
     """
-    latest = _latest(base)
+    latest = base.latest()
     plugins = latest.context.registry.everything
     declared = declared_properties(plugins)
     texts = normalize_properties(property_texts(properties), declared)
@@ -558,7 +558,7 @@ def unset_properties(
     InvalidArgumentError
         For a property that the table does not have, unless ``if_exists``, and for one that its feature keeps.
     """
-    latest = _latest(base)
+    latest = base.latest()
     wanted = [names] if isinstance(names, str) else list(names)
     have = latest.metadata.configuration
     spelled = {n.lower(): n for n in have if n.lower().startswith("delta.")}
@@ -591,7 +591,7 @@ def set_table_texts(base: Snapshot, texts: Mapping[str, str | None], commit: Com
     InvalidArgumentError
         For a value that is no text.
     """
-    latest = _latest(base)
+    latest = base.latest()
     metadata = replace(latest.metadata, **texts)
     if metadata == latest.metadata:
         return latest
@@ -610,7 +610,7 @@ def add_features(
     InvalidArgumentError
         If the protocol's versions would rise and ``allow_higher_versions`` is not set.
     """
-    latest = _latest(base)
+    latest = base.latest()
     before = latest.protocol
     protocol = upgrade_protocol(before, names, latest.context.registry)
     if protocol == before:
@@ -640,12 +640,6 @@ def add_features(
 
 
 # --- the commit ----------------------------------------------------------------------------
-
-
-def _latest(base: Snapshot) -> Snapshot:
-    latest = base.update()
-    base.check_id_of(latest)
-    return latest
 
 
 def _commit(

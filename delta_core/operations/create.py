@@ -8,9 +8,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
-from delta_core.commit.intents import REMOVED_FILE
+from delta_core.commit.intents import READ_TO_REMOVE, removed_files
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError, SchemaError, did_you_mean
@@ -212,9 +210,9 @@ def create_table(
         features=features,
     )
     if base is not None:
-        files = base.files.columns([n for n in REMOVED_FILE.names if n != "dataChange"])
+        files = base.files.columns(READ_TO_REMOVE)
         transaction.read(None, files)
-        transaction.remove_files(files.append_column("dataChange", pa.repeat(pa.scalar(True), files.num_rows)))
+        transaction.remove_files(removed_files(files))
     return transaction.commit(user_metadata, custom_metadata, max_commit_retries, post=post)
 
 

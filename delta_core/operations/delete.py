@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from delta_core.commit.intents import REMOVED_FILE
+from delta_core.commit.intents import READ_TO_REMOVE
 from delta_core.commit.transaction import Transaction
 from delta_core.expressions import to_expression
 from delta_core.operations.rewrite import selects_partitions
-from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing, latest_of, predicate_text
+from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing, predicate_text
 from delta_core.operations.write import has_transactions, live_rows
 from delta_core.snapshot import Snapshot
 
@@ -36,7 +36,7 @@ def delete_rows(base: Snapshot, options: ChangeOptions) -> Changed:
     CommitConflictError
         Another writer's commit contradicts this one. What was written is deleted again.
     """
-    latest = latest_of(base)
+    latest = base.latest()
     delete = _Delete(latest, options)
     if has_transactions(latest, options.transactions):
         return Changed(latest, delete.metrics())
@@ -67,7 +67,7 @@ class _Delete:
 
     def _remove_files(self) -> bool:
         files = self.base.files if self.predicate is None else self.base.scan(predicate=self.predicate).file_set
-        table = files.columns([n for n in REMOVED_FILE.names if n != "dataChange"])
+        table = files.columns(READ_TO_REMOVE)
         self.transaction.read(self.predicate, table)
         self.deleted = live_rows(files, table)
         self.changes.drop_files(table)

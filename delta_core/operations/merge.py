@@ -46,15 +46,7 @@ from delta_core.operations.merge_join import JoinedRows, SourceIndex, is_hashabl
 from delta_core.operations.merge_source import load_source
 from delta_core.operations.merge_updates import UpdatedRows, convert
 from delta_core.operations.merger import MergeClause
-from delta_core.operations.row_changes import (
-    FILE_NUMBER,
-    Changed,
-    ChangeOptions,
-    RowChanges,
-    Timing,
-    latest_of,
-    numbered,
-)
+from delta_core.operations.row_changes import FILE_NUMBER, Changed, ChangeOptions, RowChanges, Timing, numbered
 from delta_core.operations.write import has_transactions
 from delta_core.protocol.schema import Path, Schema
 from delta_core.protocol.types import DataType, PrimitiveType
@@ -118,7 +110,7 @@ def merge_rows(base: Snapshot, source: Any, options: MergeOptions) -> Changed:
     CommitConflictError
         Another writer's commit contradicts this one. What was written is deleted again.
     """
-    latest = latest_of(base)
+    latest = base.latest()
     rows = open_source(source)
     if has_transactions(latest, options.transactions):
         return Changed(latest, _Counts().metrics())

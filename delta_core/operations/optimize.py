@@ -15,7 +15,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from delta_core.commit.intents import READ_FILE, REMOVED_FILE
+from delta_core.commit.intents import READ_FILE, removed_files
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import Transaction
 from delta_core.errors import CommitConflictError, InvalidArgumentError, MetadataChangedError, ProtocolChangedError
@@ -174,8 +174,7 @@ def optimize_table(base: Snapshot, options: OptimizeOptions) -> Optimized:
         Another writer changed the table's definition, or the same files again and again. Groups that are committed
         already stay; what else was written is deleted.
     """
-    latest = base.update()
-    base.check_id_of(latest)
+    latest = base.latest()
     done = _Optimize(latest, options)
     if has_transactions(latest, options.transactions):
         return Optimized(latest, done.metrics([]))
@@ -395,7 +394,7 @@ class _Optimize:
             return again
         transaction = self._begin()
         for done in self.done:
-            transaction.remove_files(_removed(done.group.files))
+            transaction.remove_files(removed_files(done.group.files, False))
             transaction.add_files(done.written.adds)
             transaction.intents.report(done.written.reported)
         now = [(d.group.files, d.written) for d in self.done]
@@ -528,11 +527,6 @@ def _check_numbers(options: OptimizeOptions) -> None:
         kinds: Any = (int, float) if name == "min_commit_interval" else int
         if isinstance(found, bool) or not isinstance(found, kinds) or not found >= least:
             raise InvalidArgumentError(f"Found {name}={found!r}, expected a number from {least} on.")
-
-
-def _removed(files: pa.Table) -> pa.Table:
-    names = [n for n in REMOVED_FILE.names if n in files.column_names and n != "dataChange"]
-    return files.select(names).append_column("dataChange", pa.repeat(pa.scalar(False), files.num_rows))
 
 
 def _text(predicate: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec.structs import replace
 
-from delta_core.commit.intents import REMOVED_FILE
+from delta_core.commit.intents import READ_TO_REMOVE, removed_files
 from delta_core.commit.options import MAX_COMMIT_RETRIES, AddAction, PostCommit, RemoveAction
 from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import InvalidArgumentError, LogError, SchemaMismatchError
@@ -215,16 +215,15 @@ def _check_whole(predicate: Expression | None, base: Snapshot) -> None:
 def _stage_removes(
     txn: Transaction[Snapshot], base: Snapshot, removes: Sequence[RemoveAction], mode: str, filters: Any
 ) -> None:
-    names = [n for n in REMOVED_FILE.names if n != "dataChange"]
     if mode == "overwrite":
         predicate = None if not filters else to_expression(filters, base.schema)
         _check_whole(predicate, base)
-        files = base.scan(predicate=predicate).file_set.columns(names)
+        files = base.scan(predicate=predicate).file_set.columns(READ_TO_REMOVE)
         txn.read(predicate, files)
-        change = pa.repeat(pa.scalar(True), files.num_rows)
+        change: bool | pa.Array = True
     elif removes:
         wanted = {encode_path(r.path): r.data_change for r in removes} | {r.path: r.data_change for r in removes}
-        files = base.files.columns(names)
+        files = base.files.columns(READ_TO_REMOVE)
         hit = [p in wanted for p in files.column("path").to_pylist()]
         files = files.filter(pa.array(hit, pa.bool_()))
         found = set(files.column("path").to_pylist())
@@ -237,4 +236,4 @@ def _stage_removes(
     else:
         return
     if files.num_rows:
-        txn.remove_files(files.append_column("dataChange", change))
+        txn.remove_files(removed_files(files, change))

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.commit.conflict import IsolationLevel
-from delta_core.commit.intents import READ_FILE, REMOVED_FILE
+from delta_core.commit.intents import READ_FILE, READ_TO_REMOVE, removed_files
 from delta_core.commit.property_requests import reserved_properties
 from delta_core.commit.transaction import Transaction
 from delta_core.commit.upgrade import features_that_permit
@@ -97,8 +97,7 @@ def restore_table(base: Snapshot, version: int, options: RestoreOptions) -> Rest
     -----
     Looks for every file that is added again, and for its deletion vector; reads no data.
     """
-    latest = base.update()
-    base.check_id_of(latest)
+    latest = base.latest()
     if version > latest.version:
         raise VersionNotFoundError(
             f"Version {version} can't be restored: the latest version is {latest.version}.", version=version
@@ -107,7 +106,7 @@ def restore_table(base: Snapshot, version: int, options: RestoreOptions) -> Rest
     removed = latest.files.refreshed([], _keys(target.files))
     restored = target.files.refreshed([], _keys(latest.files))
     fields = [f.name for f in target.action_fields if f.action == "add"]
-    removes = removed.columns([n for n in REMOVED_FILE.names if n != "dataChange"])
+    removes = removed.columns(READ_TO_REMOVE)
     adds, missing = _present(target, restored.columns([*READ_FILE, *fields]))
     if missing and not options.ignore_missing_files:
         raise DataFileNotFoundError(
@@ -158,9 +157,11 @@ def _commit(
         transaction.set_metadata(metadata, replaces=True, protocol=protocol)
     transaction.read(None)
     if removes.num_rows:
-        transaction.remove_files(_changing(removes))
+        transaction.remove_files(removed_files(removes))
     if adds.num_rows:
-        again = _changing(adds).append_column("fresh", pa.repeat(pa.scalar(False), adds.num_rows))
+        again = adds
+        for name, value in (("dataChange", True), ("fresh", False)):
+            again = again.append_column(name, pa.repeat(pa.scalar(value), adds.num_rows))
         transaction.add_files(again)
     return transaction.commit(**options.commit).snapshot
 
@@ -168,10 +169,6 @@ def _commit(
 def _has_catalog(snapshot: Snapshot) -> bool:
     features = frozenset(snapshot.plugins.features)
     return bool(snapshot.plugins.single("requires_catalog", False, features=features))
-
-
-def _changing(files: pa.Table) -> pa.Table:
-    return files.append_column("dataChange", pa.repeat(pa.scalar(True), files.num_rows))
 
 
 def _restored_metadata(latest: Snapshot, target: Snapshot) -> Metadata:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from delta_core.commit.intents import READ_FILE, REMOVED_FILE
+from delta_core.commit.intents import READ_FILE, removed_files
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import Transaction
 from delta_core.engines.interface import Relation, Relations
@@ -33,7 +33,7 @@ from delta_core.snapshot import Snapshot
 from delta_core.write.files import Written, write_files
 from delta_core.write.plan import Origin
 
-__all__ = ["FILE_NUMBER", "ChangeOptions", "Changed", "RowChanges", "Timing", "latest_of", "numbered", "predicate_text"]
+__all__ = ["FILE_NUMBER", "ChangeOptions", "Changed", "RowChanges", "Timing", "numbered", "predicate_text"]
 
 #: The column of a scan with the number of the file that a row is in.
 FILE_NUMBER = "__file_number"
@@ -251,9 +251,7 @@ class RowChanges:
 
     def _remove(self, files: pa.Table) -> None:
         if files.num_rows:
-            names = [n for n in REMOVED_FILE.names if n in files.column_names and n != "dataChange"]
-            removed = files.select(names).append_column("dataChange", pa.repeat(pa.scalar(True), files.num_rows))
-            self.transaction.remove_files(removed)
+            self.transaction.remove_files(removed_files(files))
             self._removed.append(files.select(["size"]))
 
     # --- writing rows ---
@@ -367,13 +365,6 @@ def numbered(files: pa.Table) -> FileSet:
 def predicate_text(given: Any, predicate: Expression | None) -> str:
     """Return a predicate as a commit's parameter: a JSON list of its text, as the user wrote it or as SQL."""
     return json.dumps([] if predicate is None else [given if isinstance(given, str) else format_sql(predicate)])
-
-
-def latest_of(base: Snapshot) -> Snapshot:
-    """Return the latest version of a table; MetadataChangedError if another table is at its place."""
-    latest = base.update()
-    base.check_id_of(latest)
-    return latest
 
 
 def _ms_since(start: float) -> int:

@@ -12,7 +12,7 @@ from delta_core.expressions.ast import Call, Cast, Column, Expression, Literal, 
 from delta_core.expressions.binding import bind_typed
 from delta_core.expressions.coercion import same_type
 from delta_core.operations.rewrite import selects_partitions
-from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing, latest_of, predicate_text
+from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing, predicate_text
 from delta_core.operations.write import has_transactions
 from delta_core.protocol.schema import Path, find, format_path
 from delta_core.protocol.types import DataType, PrimitiveType, StructType
@@ -68,7 +68,7 @@ def update_rows(base: Snapshot, options: UpdateOptions) -> Changed:
     CommitConflictError
         Another writer's commit contradicts this one. Files that were written are deleted again.
     """
-    latest = latest_of(base)
+    latest = base.latest()
     update = _Update(latest, options)
     if has_transactions(latest, options.transactions):
         return Changed(latest, update.metrics())

@@ -12,7 +12,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from delta_core.commit.intents import REMOVED_FILE
+from delta_core.commit.intents import READ_TO_REMOVE, removed_files
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import CommitResult, Transaction
 from delta_core.errors import (
@@ -157,8 +157,7 @@ def run_write(
     _check(options)
     base: Snapshot | None = None
     if known is not None:
-        base = known.update()
-        known.check_id_of(base)
+        base = known.latest()
     else:
         with contextlib.suppress(TableNotFoundError):
             base = context.read(None)
@@ -426,8 +425,7 @@ class TableWrite:
             self._replace_partitions(base)
             return
         files = base.scan(predicate=predicate).file_set if predicate is not None else base.files
-        names = [*(n for n in REMOVED_FILE.names if n != "dataChange")]
-        table = files.columns(names)
+        table = files.columns(READ_TO_REMOVE)
         self.transaction.read(predicate, table)
         if predicate is not None:
             self.replaced = Replaced(live_rows(files, table))
@@ -491,8 +489,7 @@ class TableWrite:
         new = FileSet.of(self.written[0].adds)
         wanted = _partition_keys(new, columns, base)
         distinct = wanted.unique()
-        names = [n for n in REMOVED_FILE.names if n != "dataChange"]
-        table = base.files.columns(names)
+        table = base.files.columns(READ_TO_REMOVE)
         hit = np.isin(
             _partition_keys(base.files, columns, base).to_numpy(zero_copy_only=False),
             distinct.to_numpy(zero_copy_only=False),
@@ -503,9 +500,7 @@ class TableWrite:
 
     def _remove(self, table: pa.Table) -> None:
         if table.num_rows:
-            self.transaction.remove_files(
-                table.append_column("dataChange", pa.repeat(pa.scalar(self.options.data_change), table.num_rows))
-            )
+            self.transaction.remove_files(removed_files(table, self.options.data_change))
 
     def _measure(self) -> None:
         new = self.written

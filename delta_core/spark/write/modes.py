@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from delta_core.commit.intents import REMOVED_FILE
+from delta_core.commit.intents import READ_TO_REMOVE
 from delta_core.commit.transaction import CommitResult
 from delta_core.errors import DeltaError, InvalidArgumentError, SchemaMismatchError, did_you_mean
 from delta_core.expressions.ast import Expression
@@ -204,7 +204,7 @@ class _FrameWrite(TableWrite):
 
     def _of_places(self, base: Snapshot, places: Sequence[str]) -> pa.Table:
         """Return the files that lie at these places, as they are removed."""
-        table = base.files.columns([n for n in REMOVED_FILE.names if n != "dataChange"])
+        table = base.files.columns(READ_TO_REMOVE)
         requested = set(places)
         uris = map(self.engine.storage.uri_for_engine, decode_paths(table.column("path")))
         return table.filter(pa.array([u in requested for u in uris], pa.bool_()))
