@@ -43,12 +43,15 @@ __all__ = [
     "PluginError",
     "ProtocolChangedError",
     "ProtocolError",
+    "RowsChangedError",
     "SchemaError",
     "SchemaMismatchError",
     "TableExistsError",
     "TableNotFoundError",
     "TooManyAttemptsError",
     "SpillLimitError",
+    "StreamError",
+    "StreamSchemaError",
     "TypeChangeError",
     "UnsupportedExpressionError",
     "UnsupportedFeatureError",
@@ -251,6 +254,18 @@ class ConstraintViolationError(DeltaError):
 
 class MultipleMatchesError(DeltaError):
     """Several rows of a merge's source match one row of the table; ``row`` shows one of them."""
+
+
+class StreamError(DeltaError):
+    """A followed table changed so that its stream can't go on; ``position`` is where the stream stopped."""
+
+
+class RowsChangedError(StreamError):
+    """A commit deletes or changes rows, which a stream of appended rows can't show; ``version`` is the commit's."""
+
+
+class StreamSchemaError(StreamError, SchemaError):
+    """The schema of a followed table changed; ``version`` is the commit's."""
 
 
 class SpillLimitError(DeltaError):

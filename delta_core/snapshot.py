@@ -706,6 +706,16 @@ class Snapshot:
         """
         return self._history.read(start, self.version if end is None else end)
 
+    def definition_changes(self, start: int) -> list[int]:
+        """Return the versions, from ``start`` to this one, whose commits contain metadata.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If a commit of the range was cleaned up.
+        """
+        return self._history.definition_changes(start)
+
     def at(self, version: int) -> Snapshot:
         """Open another version of the table."""
         number = parse_version(version)

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
     from delta_core.interop import ChangeFeed
     from delta_core.log.position import StreamPosition
+    from delta_core.operations import TableStream
     from delta_core.scan import Scan
 
 __all__ = [
@@ -1029,6 +1030,107 @@ class DeltaTable(UnavailableCalls):
             end_timestamp=end_timestamp,
             max_files=max_files,
             max_bytes=max_bytes,
+        )
+
+    def follow(
+        self,
+        start: int | Literal["latest"] | None = None,
+        *,
+        start_timestamp: str | datetime | None = None,
+        position: StreamPosition | str | bytes | Mapping[str, Any] | None = None,
+        position_file: str | os.PathLike[str] | None = None,
+        stop_at: int | None = None,
+        available_now: bool = False,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        max_files: int | None = 1000,
+        max_bytes: int | None = None,
+        poll_interval: float = 1.0,
+        timeout: float | None = None,
+        skip_change_commits: bool = False,
+        ignore_deletes: bool = False,
+        ignore_changes: bool = False,
+        fail_on_data_loss: bool = True,
+    ) -> TableStream:
+        """Stream the rows of the table, and those that commits append to it as they arrive, in steps.
+
+        Commits that only write rows again, such as those of optimize, are passed over. See docs/changes.md.
+
+        Parameters
+        ----------
+        start : int or "latest", optional
+            The first version whose appended rows are read; ``latest``: the next one. Unless a start is given, all rows of
+            the latest version come first.
+        start_timestamp : str or datetime, optional
+            Instead: begin with the first version committed at or after a time.
+        position : StreamPosition, str, bytes or Mapping, optional
+            Instead: the ``position`` of a batch of an earlier stream, or its JSON.
+        position_file : str or path, optional
+            A local file that keeps the position from one run to the next; once it exists, it goes before the other starts.
+            A step that was not followed by another one is repeated with the same rows and the same number.
+        stop_at : int, optional
+            The last version that is read; the stream waits for it. Rows are read with the schema of this version if it
+            exists already.
+        available_now : bool
+            Stop behind the version that is the latest now.
+        columns, predicate : optional
+            Of the rows, as for `scan`.
+        max_files, max_bytes : int, optional
+            How many files and bytes of files a step reads at most. A single file may have more bytes.
+        poll_interval : float
+            Seconds between two looks for new commits.
+        timeout : float, optional
+            End after so many seconds without new rows; 0 ends at the last commit that there is.
+        skip_change_commits : bool
+            Leave out commits that delete or change rows, with the rows that they append.
+        ignore_deletes : bool
+            Ignore commits that remove whole files and append nothing.
+        ignore_changes : bool
+            Read all rows of the files that any commit adds: rows that an update or merge copied come again.
+        fail_on_data_loss : bool
+            Whether commits that were cleaned up before they were read are an error; otherwise the stream goes on with the
+            first commit that exists.
+
+        Returns
+        -------
+        TableStream
+            Iterate over it: each `StreamBatch` has the rows of a step (``to_reader()``, ``to_table()``, Arrow's stream
+            interface), its ``position`` and its ``number``. Its ``stop()`` ends the stream. The errors below, but for wrong
+            arguments, may come with any step.
+
+        Raises
+        ------
+        RowsChangedError
+            A commit deletes or changes rows.
+        StreamSchemaError
+            A commit changes the schema; ``position`` is where to begin again.
+        VersionNotFoundError
+            A commit was cleaned up before it was read.
+        StreamError
+            The table was dropped and made again.
+        InvalidArgumentError
+            For arguments that exclude each other, and a position of another table.
+        """
+        return operations.TableStream(
+            self._snapshot,
+            operations.FollowOptions(
+                columns=columns,
+                predicate=predicate,
+                start=start,
+                start_timestamp=start_timestamp,
+                position=position,
+                position_file=position_file,
+                stop_at=stop_at,
+                available_now=available_now,
+                max_files=max_files,
+                max_bytes=max_bytes,
+                poll_interval=poll_interval,
+                timeout=timeout,
+                skip_change_commits=skip_change_commits,
+                ignore_deletes=ignore_deletes,
+                ignore_changes=ignore_changes,
+                fail_on_data_loss=fail_on_data_loss,
+            ),
         )
 
     def operation(self, name: str) -> Callable[..., Any]:

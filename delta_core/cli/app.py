@@ -34,6 +34,7 @@ COMMANDS = {
     "explain": "Show which files and rows a read would touch, and why.",
     "sql": "Run a SQL query over tables, with DataFusion or DuckDB.",
     "changes": "Show or write the rows that changed, commit by commit.",
+    "follow": "Print the rows of a table as JSON lines, then those that commits append, as they arrive.",
     "diff": "Show or write the rows in which two versions differ, by their row ids.",
     "log": "Show which log files a version is built from, and why these.",
     "create": "Create a table without rows.",

@@ -9,6 +9,7 @@ from delta_core.runtime.lazy import lazy_names
 if TYPE_CHECKING:
     from delta_core.cli.alter import alter
     from delta_core.cli.change import checkpoint, create, delete, update, write
+    from delta_core.cli.follow import follow
     from delta_core.cli.inspect import features, files, history, info, log, schema
     from delta_core.cli.merge import merge
     from delta_core.cli.optimize import optimize, purge
@@ -27,6 +28,7 @@ __all__ = [
     "explain",
     "features",
     "files",
+    "follow",
     "head",
     "history",
     "info",
@@ -46,6 +48,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "delta_core.cli.alter": "alter",
         "delta_core.cli.change": "checkpoint create delete update write",
+        "delta_core.cli.follow": "follow",
         "delta_core.cli.inspect": "features files history info log schema",
         "delta_core.cli.merge": "merge",
         "delta_core.cli.restore": "restore",

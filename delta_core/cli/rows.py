@@ -14,6 +14,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
+from delta_core.cli.follow import followed_changes
 from delta_core.cli.json_values import values_as_json
 from delta_core.cli.options import Target, as_json, opening_options, selection, table_command
 from delta_core.cli.output import console, print_json, print_note, print_rows, row_dicts, values
@@ -173,6 +174,11 @@ def count(target: Target, where: str | None, json_output: bool) -> None:
 @click.option("--end", type=click.IntRange(min=0), help="Last version, inclusive.  [default: the latest]")
 @click.option("--start-timestamp", metavar="TIME", help="Begin with the first commit at or after a time (ISO 8601).")
 @click.option("--end-timestamp", metavar="TIME", help="End with the last commit at or before a time.")
+@click.option("--follow", is_flag=True, help="Go on with later commits as they arrive, as JSON lines.")
+@click.option("--interval", type=click.FloatRange(min=0), default=1.0, help="With --follow: seconds between looks.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="With --follow: stop after so long idle."
+)
 @selection
 @click.option("--limit", "-n", type=click.IntRange(min=0), help="How many rows.  [default: 50 as a table, else all]")
 @_destination
@@ -183,6 +189,9 @@ def changes(
     end: int | None,
     start_timestamp: str | None,
     end_timestamp: str | None,
+    follow: bool,
+    interval: float,
+    timeout: float | None,
     columns: list[str] | None,
     where: str | None,
     limit: int | None,
@@ -200,12 +209,28 @@ def changes(
       delta-core changes sales --start 3 --end 5
       delta-core changes sales --start-timestamp 2024-05-01 --where "_change_type = 'delete'"
       delta-core changes sales --start 3 -o changes.parquet
+      delta-core changes sales --start 3 --follow | jq ._change_type
     """
     if start is not None and start_timestamp is not None:
         raise click.UsageError("--start and --start-timestamp exclude each other.")
     if end is not None and end_timestamp is not None:
         raise click.UsageError("--end and --end-timestamp exclude each other.")
     found = target.table()
+    if follow:
+        others = {
+            "--end": end,
+            "--end-timestamp": end_timestamp,
+            "--limit": limit,
+            "--format": kind,
+            "--output": output,
+        }
+        given = next((name for name, value in others.items() if value is not None), None)
+        if given is not None or json_output:
+            raise click.UsageError(f"--follow prints JSON lines without an end: it excludes {given or '--json'}.")
+        options = {"start_version": start, "start_timestamp": start_timestamp, "columns": columns, "predicate": where}
+        for step in followed_changes(found, interval, timeout, **options):
+            export(_texts_of(found.snapshot().state)(step.to_reader()), "json", None)
+        return
     reader = found.load_cdf(start or 0, end, start_timestamp, end_timestamp, columns, where)
     _show_or_export(reader, _texts_of(found.snapshot().state), limit, kind, output, json_output)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from delta_core.engines.interface import ActionQuery
 from delta_core.errors import VersionNotFoundError
 from delta_core.log.commits import Commit, CommitTimes, read_commits, read_infos
 from delta_core.log.source import TableLog
@@ -78,7 +79,24 @@ class CommitHistory:
         VersionNotFoundError
             If a commit of the range was cleaned up.
         """
-        versions = range(start, end + 1)
+        chosen = self._files_of(range(start, end + 1))
+        return read_commits(self._log.engine, chosen, lambda: self.times, self._fields, self._log.uri)
+
+    def definition_changes(self, start: int) -> list[int]:
+        """Return the versions from ``start`` on whose commits contain metadata, ascending.
+
+        Raises
+        ------
+        VersionNotFoundError
+            If one of the commits was cleaned up.
+        """
+        chosen = self._files_of(range(start, self._segment.version + 1))
+        if not chosen:
+            return []
+        actions = self._log.engine.logs.read_commits(chosen, ActionQuery(kinds=frozenset({"metaData"}))).other_actions
+        return sorted(set(actions.column("version").to_pylist()))
+
+    def _files_of(self, versions: range) -> list[LogFile]:
         files = {f.version: f for f in self._segment.commits}
         if not all(v in files for v in versions):
             files = {f.version: f for f in self.files}
@@ -88,6 +106,6 @@ class CommitHistory:
                 raise VersionNotFoundError(
                     f"The commit of version {v} of {self._log.uri} is not there; the first that exists is {first}.",
                     version=v,
+                    first=first,
                 )
-        chosen = [files[v] for v in versions]
-        return read_commits(self._log.engine, chosen, lambda: self.times, self._fields, self._log.uri)
+        return [files[v] for v in versions]

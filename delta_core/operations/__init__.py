@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from delta_core.operations.create import column_names, create_table
     from delta_core.operations.delete import delete_rows
+    from delta_core.operations.follow import FollowOptions, StreamBatch, TableStream
     from delta_core.operations.merge import MergeOptions, merge_rows
     from delta_core.operations.optimize import OptimizeOptions, OptimizeProgress, optimize_table, plan_optimize
     from delta_core.operations.register import register_files
@@ -35,10 +36,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ChangeOptions",
+    "FollowOptions",
     "OptimizeOptions",
     "OptimizeProgress",
     "MergeOptions",
     "RestoreOptions",
+    "StreamBatch",
+    "TableStream",
     "UpdateOptions",
     "WriteOptions",
     "add_column",
@@ -77,6 +81,7 @@ __getattr__, __dir__ = lazy_names(
         ),
         "delta_core.operations.create": "column_names create_table",
         "delta_core.operations.delete": "delete_rows",
+        "delta_core.operations.follow": "FollowOptions StreamBatch TableStream",
         "delta_core.operations.optimize": "OptimizeOptions OptimizeProgress optimize_table plan_optimize",
         "delta_core.operations.merge": "MergeOptions merge_rows",
         "delta_core.operations.register": "register_files",

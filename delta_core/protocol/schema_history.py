@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from delta_core.protocol.actions import Metadata
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType
@@ -9,14 +11,18 @@ from delta_core.protocol.types import ArrayType, DataType, MapType, PrimitiveTyp
 __all__ = ["why_unreadable"]
 
 
-def why_unreadable(old: Metadata, new: Metadata, widened: bool, name_key: str) -> str | None:
+#: Whether a part of a type may have become another one, or the function that decides it.
+Widened = bool | Callable[[DataType, DataType], bool]
+
+
+def why_unreadable(old: Metadata, new: Metadata, widened: Widened, name_key: str) -> str | None:
     """Return why rows of an old definition can't be read by a newer one, None if they can.
 
     Parameters
     ----------
     old, new : Metadata
         Of two versions, the older one first.
-    widened : bool
+    widened : bool or function(DataType, DataType) -> bool
         Whether types may differ: the table has type widening, and whoever reads its files checks each file's type.
     name_key : str
         The key of a field's metadata with the column's name in files, which distinguishes columns of one name.
@@ -27,7 +33,7 @@ def why_unreadable(old: Metadata, new: Metadata, widened: bool, name_key: str) -
     return _unreadable_struct(before, after, "", widened, name_key)
 
 
-def _unreadable_struct(old: StructType, new: StructType, prefix: str, widened: bool, key: str) -> str | None:
+def _unreadable_struct(old: StructType, new: StructType, prefix: str, widened: Widened, key: str) -> str | None:
     names = {f.name: f for f in new.fields}
     for f in old.fields:
         column = f"{prefix}{f.name}"
@@ -45,7 +51,7 @@ def _unreadable_struct(old: StructType, new: StructType, prefix: str, widened: b
     return f"column {prefix}{added[0]} was added NOT NULL" if added else None
 
 
-def _unreadable_type(old: DataType, new: DataType, column: str, widened: bool, key: str) -> str | None:
+def _unreadable_type(old: DataType, new: DataType, column: str, widened: Widened, key: str) -> str | None:
     if isinstance(old, StructType) and isinstance(new, StructType):
         return _unreadable_struct(old, new, f"{column}.", widened, key)
     if isinstance(old, ArrayType) and isinstance(new, ArrayType):
@@ -56,6 +62,8 @@ def _unreadable_type(old: DataType, new: DataType, column: str, widened: bool, k
         )
     primitives = isinstance(old, PrimitiveType) and isinstance(new, PrimitiveType)
     # a void column holds nothing but nulls
-    if old == new or (primitives and (widened or old == PrimitiveType("void"))):
+    if old == new or (primitives and old == PrimitiveType("void")):
+        return None
+    if primitives and (widened(old, new) if callable(widened) else widened):
         return None
     return f"column {column} changed its type from {old} to {new}"
