@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from delta_core import operations
 from delta_core.commit.options import kind_name, write_arguments
 from delta_core.errors import InvalidArgumentError
 from delta_core.operations.create import column_names
@@ -40,6 +41,8 @@ def write_deltalake(
     partition_overwrite: Literal["static", "dynamic"] = "static",
     cluster_by: Sequence[str] = (),
     allow_external: Sequence[str] | Literal[False] | None = None,
+    replace_using: Sequence[str] | str = (),
+    replace_on: Any = None,
 ) -> None:
     """Write rows into a table, creating it if there is none.
 
@@ -75,6 +78,11 @@ def write_deltalake(
         Clustering columns of a table that is created, or whose schema is overwritten.
     allow_external
         As of `DeltaTable`, if a path or URI is given.
+    replace_using : str or sequence of str
+        With overwrite: replace only the rows that are equal to a new row in these columns; null equals nothing.
+    replace_on : str or Expression, optional
+        With overwrite: replace only the rows for which this is true with a new row; the table's columns are those of ``t``,
+        the new rows' those of ``s``: ``"t.id = s.id and t.day >= s.day"``.
 
     Raises
     ------
@@ -99,7 +107,7 @@ def write_deltalake(
             )
         table, known = table_or_uri, table_or_uri.snapshot()
         context = known.context
-    options = WriteOptions(
+    given: dict[str, Any] = dict(
         mode=mode,
         replace_where=predicate,
         partition_overwrite=partition_overwrite,
@@ -112,6 +120,11 @@ def write_deltalake(
         target_file_size=target_file_size,
         **arguments,
     )
-    result = write_table(context, data, options, known)
+    if replace_using or replace_on is not None:
+        using = column_names("replace_using", replace_using)
+        replacing = operations.ReplaceOptions(replace_using=using, replace_on=replace_on, **given)
+        result = operations.write_replacing(context, data, replacing, known)
+    else:
+        result = write_table(context, data, WriteOptions(**given), known)
     if table is not None and result is not None:
         table.adopt(result.snapshot)

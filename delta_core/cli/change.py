@@ -119,6 +119,16 @@ def create(
     "--replace-where", metavar="SQL", help="With --mode overwrite: replace only the rows that a predicate selects."
 )
 @click.option(
+    "--replace-using",
+    metavar="A,B",
+    help="With --mode overwrite: replace only the rows that are equal to a new row in these columns.",
+)
+@click.option(
+    "--replace-on",
+    metavar="SQL",
+    help="With --mode overwrite: replace only the rows (t) for which this is true with a new row (s).",
+)
+@click.option(
     "--replace-partitions", is_flag=True, help="With --mode overwrite: replace only the partitions that are written."
 )
 @click.option(
@@ -135,6 +145,8 @@ def write(
     mode: Any,
     kind: str | None,
     replace_where: str | None,
+    replace_using: str | None,
+    replace_on: str | None,
     replace_partitions: bool,
     schema_mode: Any,
     target_file_size: int | None,
@@ -153,6 +165,7 @@ def write(
     Examples:
       delta-core write sales day1.parquet day2.parquet
       delta-core write sales new.csv --mode overwrite --replace-where "day = '2024-05-01'"
+      delta-core write sales corrected.csv --mode overwrite --replace-using customer,day
       delta-core cat other -f arrow | delta-core write sales -
     """
     exists = DeltaTable.is_deltatable(target.uri, target.storage_options or None)
@@ -173,6 +186,8 @@ def write(
             schema_mode=schema_mode,
             storage_options=target.storage_options or None,
             predicate=replace_where,
+            replace_using=[name.strip() for name in (replace_using or "").split(",") if name.strip()],
+            replace_on=replace_on,
             target_file_size=target_file_size,
             partition_overwrite="dynamic" if replace_partitions else "static",
             cluster_by=cluster_by,

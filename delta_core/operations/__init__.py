@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from delta_core.operations.merge import MergeOptions, merge_rows
     from delta_core.operations.optimize import OptimizeOptions, OptimizeProgress, optimize_table, plan_optimize
     from delta_core.operations.register import register_files
+    from delta_core.operations.replace import ReplaceOptions, write_replacing
     from delta_core.operations.restore import RestoreOptions, restore_table
     from delta_core.operations.row_changes import ChangeOptions
     from delta_core.operations.update import UpdateOptions, update_rows
@@ -40,6 +41,7 @@ __all__ = [
     "OptimizeOptions",
     "OptimizeProgress",
     "MergeOptions",
+    "ReplaceOptions",
     "RestoreOptions",
     "StreamBatch",
     "TableStream",
@@ -68,6 +70,7 @@ __all__ = [
     "update_rows",
     "widen_type",
     "write_checkpoint",
+    "write_replacing",
     "write_table",
 ]
 
@@ -85,6 +88,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.operations.optimize": "OptimizeOptions OptimizeProgress optimize_table plan_optimize",
         "delta_core.operations.merge": "MergeOptions merge_rows",
         "delta_core.operations.register": "register_files",
+        "delta_core.operations.replace": "ReplaceOptions write_replacing",
         "delta_core.operations.restore": "RestoreOptions restore_table",
         "delta_core.operations.row_changes": "ChangeOptions",
         "delta_core.operations.update": "UpdateOptions update_rows",

@@ -16,43 +16,19 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from delta_core.commit.intents import READ_FILE
 from delta_core.commit.transaction import Transaction
-from delta_core.engines.interface import Compiled
-from delta_core.expressions.ast import Column, Expression, Leaf, all_of, leaves
-from delta_core.kernels.arrow_buffers import number_array
-from delta_core.operations.merge_clauses import (
-    SOURCE,
-    TARGET,
-    BoundClause,
-    Key,
-    MergeNames,
-    describe_clauses,
-    evolve_schema,
-    split_condition,
-    sql_text,
-)
-from delta_core.operations.merge_decide import (
-    BLOCK_ROWS,
-    CompiledClause,
-    Decided,
-    Decisions,
-    Join,
-    first_clause,
-    joined_batches,
-    scan_predicate,
-)
-from delta_core.operations.merge_join import JoinedRows, SourceIndex, is_hashable
+from delta_core.operations.merge_clauses import SOURCE, MergeNames, describe_clauses, evolve_schema, sql_text
+from delta_core.operations.merge_decide import BLOCK_ROWS, CompiledClause, Decided, Decisions, first_clause
+from delta_core.operations.merge_join import JoinedRows
+from delta_core.operations.merge_match import Matching, source_blocks
 from delta_core.operations.merge_source import load_source
 from delta_core.operations.merge_updates import UpdatedRows, convert
 from delta_core.operations.merger import MergeClause
-from delta_core.operations.row_changes import FILE_NUMBER, Changed, ChangeOptions, RowChanges, Timing, numbered
+from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing
 from delta_core.operations.write import has_transactions
 from delta_core.protocol.schema import Path, Schema
 from delta_core.protocol.types import DataType, PrimitiveType
-from delta_core.scan.plan import ROW_INDEX
 from delta_core.snapshot import Snapshot
-from delta_core.write.layout import arrow_type
 from delta_core.write.source import open_source
 
 __all__ = ["MergeOptions", "merge_rows", "run_merge"]
@@ -185,30 +161,26 @@ class _Merge:
         #: The version that is merged into, as the table will be defined.
         self.base = base.redefined(self.transaction.table, self.transaction.plugins)
         self.changes = RowChanges(self.base, self.transaction, options.writer_properties)
-        table = self.transaction.table
         self.source = source
         names = MergeNames(
-            table.schema,
+            self.transaction.table.schema,
             rows,
             options.target_alias,
             options.source_alias,
             self.base.plugins.functions,
             options.null_on_failed_cast,
         )
-        self._arrow = {(TARGET, f.name): arrow_type(f.type, table.types) for f in table.schema} | {
-            (SOURCE, f.name): arrow_type(f.type, table.types) for f in rows
-        }
-        self.condition = split_condition(names.condition(options.predicate))
-        self.bound = [names.clause(c) for c in options.clauses]
-        self.clauses = [self._compiled(i, b) for i, b in enumerate(self.bound)]
-        for bound in self.bound:
-            if bound.action == "update":
-                self.transaction.plan.check_assigned(bound.assigned)
+        self.matching = Matching(self.base, source, rows, names, options.predicate, options.clauses)
+        self.clauses = self.matching.clauses
+        for clause in self.clauses:
+            if clause.bound.action == "update":
+                self.transaction.plan.check_assigned(clause.bound.assigned)
 
     def run(self) -> Changed:
         """Decide about all rows, write what changes, and commit."""
         self.counts.source = self.source.num_rows
-        decided = self._decide()
+        decided = self.matching.decide(self.transaction)
+        self.counts.scanned, self.counts.skipped = self.matching.scanned, self.matching.skipped
         inserts = self._chosen_inserts(decided.is_matched)
         self.counts.timing.scanned()
         self._count(decided.decisions, inserts)
@@ -232,104 +204,13 @@ class _Merge:
         if merged != state.schema:
             self.transaction.set_metadata(replace(state.metadata, schema_string=merged.to_json()))
 
-    def _compiled(self, number: int, bound: BoundClause) -> CompiledClause:
-        condition = None if bound.condition is None else self._compile(bound.condition)
-        return CompiledClause(
-            bound, number, condition, tuple((a.path, self._compile(a.value)) for a in bound.assignments)
-        )
-
-    def _compile(self, expression: Expression) -> Compiled:
-        types: dict[Leaf, pa.DataType] = {}
-        for leaf in leaves(expression):
-            if isinstance(leaf, Column):
-                t = self._arrow[leaf.path[0], leaf.path[1]]
-                for name in leaf.path[2:]:
-                    t = t.field(name).type
-                types[leaf] = t
-        return self.engine.evaluator.compile(expression, types, self.base.plugins.functions)
-
-    # --- the join ---
-
-    def _decide(self) -> Decided:
-        hashed = [is_hashable(self._compile(k.source).type) for k in self.condition.keys]
-        keys = [k for k, is_key in zip(self.condition.keys, hashed, strict=True) if is_key]
-        others = [k.as_test() for k, is_key in zip(self.condition.keys, hashed, strict=True) if not is_key]
-        rest = all_of([*others, *([] if self.condition.rest is None else [self.condition.rest])])
-        target_only = self.condition.target_only
-        index = self._index(keys)
-        predicate = scan_predicate(keys, index, target_only, self.bound)
-        files = self._files(predicate)
-        join = Join(
-            self.source,
-            index,
-            [self._compile(k.target) for k in keys],
-            None if target_only is None else self._compile(target_only),
-            None if rest is None else self._compile(rest),
-            self.clauses,
-            self._key_columns(rest),
-        )
-        needed = [*(k.target for k in keys), *(b.condition for b in self.bound), rest, target_only]
-        decided = join.decide(files, self._blocks(files, predicate, [e for e in needed if e is not None]))
-        self.transaction.read(predicate, files.take(number_array(decided.read)))
-        return decided
-
-    def _key_columns(self, rest: Expression | None) -> list[str]:
-        """Return the columns of the source that messages show: those that the condition reads, else the first ones."""
-        parts = [*(k.source for k in self.condition.keys), *([] if rest is None else [rest])]
-        read = [leaf.path for e in parts for leaf in leaves(e) if isinstance(leaf, Column)]
-        return list(dict.fromkeys(p[1] for p in read if p[0] == SOURCE)) or self.source.column_names[:5]
-
-    def _index(self, keys: Sequence[Key]) -> SourceIndex:
-        usable = None
-        if self.condition.source_only is not None:
-            test = self._compile(self.condition.source_only)
-            found = [JoinedRows({SOURCE: (b, None)}, b.num_rows).where(test) for _, b in self._source_blocks()]
-            usable = np.concatenate([np.zeros(0, np.bool_), *found])
-        columns = [self._source_values(self._compile(k.source)) for k in keys]
-        return SourceIndex(columns, [k.matches_null for k in keys], self.source.num_rows, usable)
-
-    def _source_blocks(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        first = 0
-        for batch in self.source.to_batches(max_chunksize=BLOCK_ROWS):
-            yield first, batch
-            first += batch.num_rows
-
-    def _source_values(self, compiled: Compiled) -> pa.ChunkedArray:
-        found = [JoinedRows({SOURCE: (b, None)}, b.num_rows).evaluate(compiled) for _, b in self._source_blocks()]
-        return pa.chunked_array(found, compiled.type)
-
-    def _files(self, predicate: Expression | None) -> pa.Table:
-        """Return the files with rows that can match, or that clauses for rows without a match apply to."""
-        chosen = self.base.files if predicate is None else self.base.scan(predicate=predicate).file_set
-        fields = [f.name for f in self.base.action_fields if f.action == "add"]
-        files = chosen.columns([*READ_FILE, *fields])
-        self.counts.scanned = files.num_rows
-        self.counts.skipped = self.base.files.count - files.num_rows
-        return files
-
-    def _blocks(
-        self, files: pa.Table, predicate: Expression | None, needed: Sequence[Expression]
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the selected rows of files: the columns that decide, file number and position."""
-        if not files.num_rows:
-            return
-        read = [leaf.path for e in needed for leaf in leaves(e) if isinstance(leaf, Column) and leaf.path[0] == TARGET]
-        scan = self.base.scan(
-            columns=[(name,) for name in dict.fromkeys(path[1] for path in read)],
-            metadata=(ROW_INDEX,),
-            predicate=predicate,
-            files=numbered(files),
-            constants={FILE_NUMBER: (FILE_NUMBER, _LONG)},
-        )
-        yield from joined_batches(scan, max(BLOCK_ROWS, 2 * self.source.num_rows))
-
     # --- inserts ---
 
     def _chosen_inserts(self, is_matched: NDArray[np.bool_]) -> list[tuple[CompiledClause, NDArray[np.int64]]]:
         """Return the rows of the source that each clause inserts."""
         clauses = [c for c in self.clauses if c.bound.kind == "not_matched"]
         chosen: dict[int, list[NDArray[np.int64]]] = {c.number: [np.zeros(0, np.int64)] for c in clauses}
-        for first, batch in self._source_blocks() if clauses else ():
+        for first, batch in source_blocks(self.source) if clauses else ():
             rows = JoinedRows({SOURCE: (batch, None)}, batch.num_rows)
             found = first_clause(clauses, rows, ~is_matched[first : first + batch.num_rows])
             for number, kept in chosen.items():
@@ -386,7 +267,7 @@ class _Merge:
 
     def _inserted(self, group: Sequence[tuple[CompiledClause, NDArray[np.int64]]]) -> pa.RecordBatchReader:
         names = [f.name for f in self.transaction.table.schema if f.name in group[0][0].bound.assigned]
-        schema = pa.schema([pa.field(n, self._arrow[TARGET, n]) for n in names])
+        schema = pa.schema([pa.field(n, self.columns[n]) for n in names])
 
         def batches() -> Iterator[pa.RecordBatch]:
             for clause, chosen in group:
@@ -404,4 +285,4 @@ class _Merge:
     @property
     def columns(self) -> dict[str, pa.DataType]:
         """The columns of the table."""
-        return {name: t for (side, name), t in self._arrow.items() if side == TARGET}
+        return self.matching.columns

@@ -207,7 +207,7 @@ class RowChanges:
             return
         for some, kind in ((deleted, "delete"), (updated, "update_preimage")):
             if some is not None:
-                self._record(files, some, kind)
+                self.record(files, some, kind)
         touched = np.flatnonzero(rows.cardinalities())
         if len(touched) < files.num_rows:
             files, rows = files.take(pa.array(touched)), rows.take(touched)
@@ -223,7 +223,7 @@ class RowChanges:
     def drop_files(self, files: pa.Table, updated: bool = False) -> None:
         """Remove whole files; ``updated``: their rows are written again by `write_updated`."""
         if updated:
-            self._record(files, None, "update_preimage")
+            self.record(files, None, "update_preimage")
         self._remove(files)
 
     def _drop_by_vector(self, files: pa.Table, rows: RowSets, counts: NDArray[np.int64]) -> None:
@@ -272,13 +272,13 @@ class RowChanges:
         """
         written = self._write(rows, "updated")
         self.num_updated += written.num_rows
-        self._record(written.adds, None, "update_postimage")
+        self.record(written.adds, None, "update_postimage")
 
     def write_inserted(self, rows: Relation, *, task_index: int = 0, num_tasks: int = 1) -> None:
         """Write new rows, as `write_files` does; the arguments are its own, for rows that come in several calls."""
         written = self._write(rows, "new", task_index, num_tasks)
         self.num_inserted += written.num_rows
-        self._record(written.adds, None, "insert")
+        self.record(written.adds, None, "insert")
 
     def _write(self, rows: Relation, origin: Origin, task_index: int = 0, num_tasks: int = 1) -> Written:
         stream = self.relations.stream(rows)
@@ -307,7 +307,8 @@ class RowChanges:
             self._recorded = write_change_rows(self.base.engine, self.transaction.plan, self._changes)
             self.transaction.add_change_files(self._recorded.files)
 
-    def _record(self, files: pa.Table, rows: RowSets | None, kind: str) -> None:
+    def record(self, files: pa.Table, rows: RowSets | None, kind: str) -> None:
+        """Note rows of files, all if ``rows`` is None, for the change files: ``kind`` is their kind of change."""
         if self.transaction.plan.capture is not None and files.num_rows:
             self._changes.append((self.base.scan(files=_only(files, rows)), kind))
 

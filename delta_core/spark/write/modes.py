@@ -12,11 +12,12 @@ from pyspark.sql import functions as F
 
 from delta_core.commit.intents import READ_TO_REMOVE
 from delta_core.commit.transaction import CommitResult
-from delta_core.errors import DeltaError, InvalidArgumentError, SchemaMismatchError, did_you_mean
+from delta_core.errors import DeltaError, InvalidArgumentError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.printing import quote_name
 from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
+from delta_core.operations.replace import check_replacing, replaced_columns, replacing_parameters
 from delta_core.operations.rewrite import carried_columns
 from delta_core.operations.write import Replaced, TableWrite, WriteOptions, live_rows, run_write
 from delta_core.protocol.types import StructType
@@ -62,28 +63,10 @@ def write_rows(
     context: TableContext, rows: DataFrame, options: WriteOptions, own: FrameWriteOptions
 ) -> CommitResult[Snapshot] | None:
     """Write a DataFrame's rows and commit them; as `operations.write.write_table`."""
-    _check(options, own)
+    if own.replaces:
+        check_replacing(options, own.replace_using, own.replace_on)
     with failing_as(f"Spark failed to write {context.log.uri}", path=context.log.uri):
         return run_write(context, options, lambda base: _FrameWrite(context, base, rows, options, own))
-
-
-def _check(options: WriteOptions, own: FrameWriteOptions) -> None:
-    if not own.replaces:
-        return
-    if own.replace_using and own.replace_on is not None:
-        raise InvalidArgumentError("replace_using and replace_on exclude each other.")
-    if options.mode != "overwrite":
-        raise InvalidArgumentError(
-            "replace_using and replace_on specify which rows are replaced: they need mode='overwrite'."
-        )
-    if (
-        options.replace_where is not None
-        or options.partition_overwrite == "dynamic"
-        or options.schema_mode == "overwrite"
-    ):
-        raise InvalidArgumentError(
-            "replace_using and replace_on exclude replace_where, dynamic partition overwrite and schema_mode='overwrite'."
-        )
 
 
 class _FrameWrite(TableWrite):
@@ -100,12 +83,7 @@ class _FrameWrite(TableWrite):
         super().__init__(context, base, source, options)
 
     def _parameters(self) -> dict[str, Any]:
-        found = super()._parameters()
-        if self.own.replace_using:
-            found["replaceUsingCols"] = f"({', '.join(self.own.replace_using)})"
-        if self.own.replace_on is not None:
-            found["replaceOnCond"] = str(self.own.replace_on)
-        return found
+        return {**super()._parameters(), **replacing_parameters(self.own.replace_using, self.own.replace_on)}
 
     def moved_to(self, base: Snapshot) -> TableWrite:
         """Return the same write for a table that another writer created meanwhile."""
@@ -214,16 +192,8 @@ class _FrameWrite(TableWrite):
         if on is not None:
             return F.expr(on) if isinstance(on, str) else on
         found: Column | None = None
-        for name in self.own.replace_using:
-            column = schema.get(name)
-            if column is None:
-                names = schema.names
-                raise SchemaMismatchError(
-                    f"Column {name!r} of replace_using is not in the table; its columns are: {', '.join(names)}."
-                    f"{did_you_mean(name, names)}",
-                    column=name,
-                )
-            quoted = quote_name(column.name)
+        for name in replaced_columns(schema, self.own.replace_using):
+            quoted = quote_name(name)
             part = F.col(f"t.{quoted}") == F.col(f"s.{quoted}")
             found = part if found is None else found & part
         assert found is not None
