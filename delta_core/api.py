@@ -98,6 +98,12 @@ if TYPE_CHECKING:
         optimize_table as optimize_table,
     )
     from delta_core.operations.write import WriteOptions as WriteOptions, write_table as write_table
+    from delta_core.plugins.checks import (
+        CommitCheck as CommitCheck,
+        FileCheck as FileCheck,
+        Finding as Finding,
+        TableCheck as TableCheck,
+    )
     from delta_core.plugins.plans import ReadRequest as ReadRequest
     from delta_core.protocol.properties import parse_columns as parse_columns, read_property as read_property
     from delta_core.plugins.rules import (
@@ -190,6 +196,7 @@ _HOMES = {
     "delta_core.operations.create": "create_table",
     "delta_core.operations.optimize": "OptimizeOptions Optimized optimize_table",
     "delta_core.operations.write": "WriteOptions write_table",
+    "delta_core.plugins.checks": "CommitCheck FileCheck Finding TableCheck",
     "delta_core.plugins.plans": "ReadRequest",
     "delta_core.protocol.properties": "parse_columns read_property",
     "delta_core.plugins.rules": (

@@ -264,6 +264,19 @@ class TableContext(Struct, frozen=True):
                 return Snapshot(self, contents, state, plugins)
         raise AssertionError  # counting does not end
 
+    def read_segment(self, segment: LogSegment) -> Snapshot:
+        """Open a version from these files of the log and no others, so that what is wrong with one of them is an error.
+
+        Raises
+        ------
+        LogError, CheckpointError
+            For a file that can't be read; reading the live files raises them too.
+        """
+        contents = self.log.contents(segment)
+        state, plugins = self.state(contents)
+        listing = _FileListing(self.log, state, plugins, _fields_of(plugins))
+        return Snapshot(self, contents, state, plugins, files=listing.of(contents))
+
     def state(self, contents: LogContents) -> tuple[TableState, PluginSet]:
         """Build the state of what was read."""
         version = contents.segment.version

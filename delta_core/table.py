@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from delta_core.interop import ChangeFeed
     from delta_core.log.position import StreamPosition
     from delta_core.operations import TableStream
+    from delta_core.operations.verify import VerifyReport
     from delta_core.scan import Scan
 
 __all__ = [
@@ -926,6 +927,42 @@ class DeltaTable(UnavailableCalls):
             self.adopt(done.snapshot)
         found = done.metrics
         return {"numRemovedFile": found["numRemovedFiles"], "numRestoredFile": found["numRestoredFiles"]}
+
+    def verify(
+        self,
+        *,
+        deep: bool | Literal["rows"] = False,
+        data: bool = True,
+        versions: Sequence[int] | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> VerifyReport:
+        """Check the log, the definition and the files of the table against the rules of the protocol; changes nothing.
+
+        Parameters
+        ----------
+        deep : bool or "rows"
+            True compares the statistics with the footers of the data files, "rows" with their rows, which it reads all.
+        data : bool
+            Whether to look for the data files and read deletion vectors; False reads the log only.
+        versions : sequence of int, optional
+            The versions whose files are checked; the one that is loaded unless given.
+        progress : function(str, int, int), optional
+            Called with the name of a step, how much of it is done and how much there is; on any thread.
+
+        Returns
+        -------
+        VerifyReport
+            ``ok``, ``findings`` (an Arrow table), ``to_text()``, ``to_json()``.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For another value of ``deep``, or deep without data.
+        EngineError
+            If the store fails.
+        """
+        options = operations.VerifyOptions(deep, data, versions, progress)
+        return operations.verify_table(self._snapshot.context, self._snapshot, options)
 
     def load_cdf(
         self,

@@ -570,11 +570,13 @@ class DataFiles(Protocol):
         """
         ...
 
-    def describe(self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path]) -> list[WrittenFile]:
+    def describe(
+        self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path], *, strict: bool = True
+    ) -> list[WrittenFile]:
         """Return what the footers of files from elsewhere report, in the order given.
 
         Bounds of floating-point columns are left out: a footer does not specify whether there is a NaN. Raises
-        SchemaMismatchError for a file whose columns are not those of ``schema``.
+        SchemaMismatchError for a file whose columns are not those of ``schema``; unless ``strict``, it may have further ones.
         """
         ...
 

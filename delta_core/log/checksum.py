@@ -28,7 +28,7 @@ from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import DomainMetadata, SetTransaction, parse_action
 from delta_core.runtime.json_text import decode_json
 
-__all__ = ["ChecksumSource", "CommitContent", "read_checksum", "write_checksum"]
+__all__ = ["ChecksumSource", "CommitContent", "read_checksum", "whole_checksum", "write_checksum"]
 
 _log = logging.getLogger(__name__)
 _KB, _MB, _GB = 1 << 10, 1 << 20, 1 << 30
@@ -159,7 +159,7 @@ def write_checksum(
     try:
         if full and _is_there(storage, name):
             return None
-        value = _whole(snapshot, commit) if full else _next(snapshot, previous, commit)
+        value = whole_checksum(snapshot, commit) if full else _next(snapshot, previous, commit)
         if value is None:
             return None
         data = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
@@ -221,7 +221,7 @@ def _empty(snapshot: ChecksumSource) -> dict[str, Any]:
     return {**_files(pa.table(empty), _has_vectors(snapshot)), "setTransactions": [], "domainMetadata": []}
 
 
-def _whole(snapshot: ChecksumSource, commit: CommitContent | None) -> dict[str, Any]:
+def whole_checksum(snapshot: ChecksumSource, commit: CommitContent | None = None) -> dict[str, Any]:
     """Return the checksum from the whole state."""
     vectors = _has_vectors(snapshot)
     found = snapshot.files.columns(["size", *(["deletionVector"] if vectors else [])])

@@ -144,7 +144,7 @@ class TableLog:
         changes = 0
         while True:
             try:
-                return replace(self._contents(segment or self.segment(version, rejected)), rejected=tuple(rejected))
+                return replace(self.contents(segment or self.segment(version, rejected)), rejected=tuple(rejected))
             except CheckpointError as e:
                 if isinstance(e, LogChangedError) and changes < MOST_CHANGES:
                     changes += 1
@@ -245,13 +245,16 @@ class TableLog:
                 version=target,
                 latest=latest,
             )
-        # the catalog's commit beats a published one, and what lies above its latest version does not exist
-        published = [f for f in listing.files if f.end_version <= latest and f.kind != "staged"]
-        files = [f for f in published if not (f.kind == "commit" and f.version in ratified)]
-        merged = sorted([*files, *ratified.values()], key=lambda f: (f.version, f.name))
+        merged = self._merged(_CatalogFiles(latest, ratified, listing))
         segment = choose_segment(merged, target, hint=listing.hint, where=self.uri, rejected=rejected)
         note = f"The catalog's latest version is {latest}; {len(ratified)} of its commits replace published ones."
         return replace(segment, notes=(*segment.notes, note))
+
+    def _merged(self, found: _CatalogFiles) -> list[LogFile]:
+        # the catalog's commit beats a published one, and what lies above its latest version does not exist
+        published = [f for f in found.listing.files if f.end_version <= found.latest and f.kind != "staged"]
+        files = [f for f in published if not (f.kind == "commit" and f.version in found.ratified)]
+        return sorted([*files, *found.ratified.values()], key=lambda f: (f.version, f.name))
 
     def is_latest(self, version: int) -> bool:
         """Whether a version is known to be the latest without a listing.
@@ -336,13 +339,31 @@ class TableLog:
             return False
         return True
 
+    def listed(self) -> list[LogFile]:
+        """Return every file of the log in order of versions.
+
+        If a catalog decides the versions, its commits replace published ones, and what is above its latest is left out.
+        """
+        if self.catalog is None:
+            return list(self._list().files)
+        return self._merged(self._catalog_files())
+
     def commit_files(self, start: int = 0) -> list[LogFile]:
         """List the commits from a version on, as far as they still exist."""
         if self.catalog is not None:
             return [f for f in self._catalog_segment(None, ()).commits if f.version >= start]
         return [f for f in self._list(start).files if f.kind == "commit"]
 
-    def _contents(self, segment: LogSegment) -> LogContents:
+    def contents(self, segment: LogSegment) -> LogContents:
+        """Read a version from these files of the log and no others.
+
+        Raises
+        ------
+        LogError
+            If they have no protocol or metadata, or a commit can't be read.
+        CheckpointError
+            If the checkpoint can't be read.
+        """
         mark = self.mark_of(segment)
         checkpoint = None if segment.checkpoint is None else CheckpointReader(self.engine.logs, segment.checkpoint)
         tail = self._read_tail(segment, checkpoint)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from delta_core.operations.restore import RestoreOptions, restore_table
     from delta_core.operations.row_changes import ChangeOptions
     from delta_core.operations.update import UpdateOptions, update_rows
+    from delta_core.operations.verify import VerifyOptions, VerifyReport, verify_table
     from delta_core.operations.write import WriteOptions, write_table
 
 __all__ = [
@@ -46,6 +47,8 @@ __all__ = [
     "StreamBatch",
     "TableStream",
     "UpdateOptions",
+    "VerifyOptions",
+    "VerifyReport",
     "WriteOptions",
     "add_column",
     "add_columns",
@@ -68,6 +71,7 @@ __all__ = [
     "set_table_texts",
     "unset_properties",
     "update_rows",
+    "verify_table",
     "widen_type",
     "write_checkpoint",
     "write_replacing",
@@ -92,6 +96,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.operations.restore": "RestoreOptions restore_table",
         "delta_core.operations.row_changes": "ChangeOptions",
         "delta_core.operations.update": "UpdateOptions update_rows",
+        "delta_core.operations.verify": "VerifyOptions VerifyReport verify_table",
         "delta_core.operations.write": "WriteOptions write_table",
     },
 )

@@ -11,6 +11,7 @@ from delta_core.errors import HookContractError, did_you_mean, plugin_errors
 from delta_core.expressions.plugin_functions import Function
 from delta_core.plugins import hookspecs
 from delta_core.plugins.checkpoint_plan import CheckpointPlan
+from delta_core.plugins.checks import TableCheck
 from delta_core.plugins.hookspecs import PROJECT, RESULTS
 from delta_core.plugins.rules import (
     ActionColumn,
@@ -46,6 +47,7 @@ _ANSWERS: Mapping[str, tuple[type, ...]] = {
     "rebase_files": (ActionColumn,),
     "checksum_fields": (ChecksumField,),
     "file_references": (FileReference,),
+    "check_table": get_args(TableCheck),
     "feature_steps": get_args(FeatureStep),
     "plan_checkpoint": (CheckpointPlan,),
     "retention_limits": (int,),

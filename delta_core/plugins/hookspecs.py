@@ -19,6 +19,7 @@ from delta_core.expressions.plugin_functions import Function
 from delta_core.plugins.attempt import AttemptView
 from delta_core.plugins.catalog import CommitSource
 from delta_core.plugins.checkpoint_plan import CheckpointPlan
+from delta_core.plugins.checks import TableCheck
 from delta_core.plugins.committer import Committed, Committer
 from delta_core.plugins.plans import ReadRequest
 from delta_core.plugins.rules import (
@@ -244,6 +245,14 @@ def file_references(table: TableState) -> Iterable[FileReference]:
 
 
 @hookspec
+def check_table(table: TableState) -> Iterable[TableCheck]:
+    """Return checks of the feature's rules for `DeltaTable.verify`: `FileCheck`, `CommitCheck`, or a `Finding` of ``table``.
+
+    Set: table. When: per version that is verified. Result: list; default none.
+    """
+
+
+@hookspec
 def retention_limits(table: TableState, cutoff: int) -> Iterable[int]:
     """Return versions from which on cleanup keeps everything; ``cutoff`` is the first that it would like to keep.
 
@@ -293,6 +302,6 @@ RESULTS = {
     "read_rules": "list", "commit_timestamps": "single", "checkpoint_sidecars": "single", "plan_checkpoint": "single",
     "write_rules": "list", "commit_rules": "list", "finish_metadata": "fold", "check_commit": "check",
     "rebase_files": "list", "checksum_fields": "list",
-    "file_references": "list", "retention_limits": "list", "feature_steps": "list", "committer": "single",
+    "file_references": "list", "check_table": "list", "retention_limits": "list", "feature_steps": "list", "committer": "single",
     "requires_catalog": "single", "after_commit": "check",
 }  # fmt: skip

@@ -85,19 +85,21 @@ class ArrowDataFiles:
         """Write rows as data files, several at once, in bounded memory."""
         return parquet.write_parquet_files(self._storage, write, source, apply)
 
-    def describe(self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path]) -> list[WrittenFile]:
+    def describe(
+        self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path], *, strict: bool = True
+    ) -> list[WrittenFile]:
         """Return what the footers of files from elsewhere report, in the order given."""
         with ThreadPoolExecutor(32) as pool:
-            return list(pool.map(lambda path: self._describe(path, schema, statistics), paths))
+            return list(pool.map(lambda path: self._describe(path, schema, statistics, strict), paths))
 
-    def _describe(self, path: str, schema: pa.Schema, statistics: Sequence[Path]) -> WrittenFile:
+    def _describe(self, path: str, schema: pa.Schema, statistics: Sequence[Path], strict: bool) -> WrittenFile:
         with _naming(path):
             ((size, modified_ms),) = self._storage.stat([path])
             source = self._storage.local_path(path) or self._storage.open(path, size)
             file = ParquetFile(source, read_footer(source))
         found = file.schema_arrow
         unknown = [n for n in found.names if schema.get_field_index(n) < 0]
-        if unknown:
+        if unknown and strict:
             raise SchemaMismatchError(
                 f"Data file {path!r} has the column {unknown[0]!r}, which the table's files do not have; they have: "
                 f"{', '.join(schema.names[:20])}.",
