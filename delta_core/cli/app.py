@@ -46,6 +46,7 @@ COMMANDS = {
     "restore": "Restore a table to an older version, in a new commit.",
     "optimize": "Join small files and leave out many deleted rows, or write all rows again in another order.",
     "purge": "Write files with deleted rows again without these, so that no deletion vector is left.",
+    "verify": "Check a table's log, definition and files against the rules of the protocol; nothing is changed.",
     "checkpoint": "Write a checkpoint of the latest version.",
 }
 
@@ -123,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in given
     given = [a for a in given if a != "--debug"]
     try:
-        cli.main(given, prog_name=PROGRAM, standalone_mode=False)
+        code = cli.main(given, prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.Exit as e:
         return e.exit_code
@@ -138,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except Exception as e:  # noqa: BLE001 (the last line of defence of a program)
         return _report(e, debug)
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def _report(error: Exception, debug: bool) -> int:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from delta_core.cli.optimize import optimize, purge
     from delta_core.cli.restore import restore
     from delta_core.cli.rows import cat, changes, count, diff, explain, head, sql
+    from delta_core.cli.verify import verify
 
 __all__ = [
     "alter",
@@ -40,6 +41,7 @@ __all__ = [
     "schema",
     "sql",
     "update",
+    "verify",
     "write",
 ]
 
@@ -54,5 +56,6 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.cli.restore": "restore",
         "delta_core.cli.optimize": "optimize purge",
         "delta_core.cli.rows": "cat changes count diff explain head sql",
+        "delta_core.cli.verify": "verify",
     },
 )

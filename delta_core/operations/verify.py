@@ -243,10 +243,7 @@ def _open(
 ) -> Iterator[Finding]:
     """Open a version; one that can't be opened is a finding."""
     try:
-        if base is not None and version in (None, base.version):
-            snapshot = base
-        else:
-            snapshot = context.read(version)
+        snapshot = base if base is not None and version in (None, base.version) else context.read(version)
         _ = snapshot.files.count
         states[snapshot.version] = snapshot
     except (EngineError, LogChangedError):

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.errors import AccessDeniedError, DeltaError, EngineError, SchemaError, shortened
+from delta_core.commit.intents import READ_FILE
+from delta_core.errors import (
+    AccessDeniedError,
+    DeltaError,
+    EngineError,
+    SchemaError,
+    UnsupportedFeatureError,
+    UnsupportedOperationError,
+    shortened,
+)
 from delta_core.expressions.ast import NUM_RECORDS, Call, Expression, FileStatistic, Literal
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import is_valid
@@ -29,6 +39,10 @@ _LONG = PrimitiveType("long")
 _KINDS = ("min", "max", "nullCount")
 #: Files whose footers are read at a time.
 _WINDOW = 512
+#: Later times are the same in every calendar that writers use.
+_MODERN = dt.datetime(1900, 1, 2)  # noqa: DTZ001 (of all zones)
+#: Functions whose value is that of the write.
+_MOMENTS = frozenset({"now", "current_date", "current_timestamp", "localtimestamp", "rand", "randn", "uuid"})
 #: Texts of footers that are longer may be cut.
 _MOST_TEXT = 16
 _RESTORE = "Restore the file from a copy, or write its rows again."
@@ -43,7 +57,9 @@ class _Leaves:
         #: Logical names, by physical ones.
         self.logical = {p.name: f.name for f, p in fields if p.name in kinds}
         self.types = {name: kinds[name].to_arrow() for name in self.logical}
-        self.all = [FileStatistic(k, (n,), kinds[n] if k != "nullCount" else _LONG) for n in self.logical for k in _KINDS]
+        self.all = [
+            FileStatistic(k, (n,), kinds[n] if k != "nullCount" else _LONG) for n in self.logical for k in _KINDS
+        ]
 
 
 def _is_ordered(kind: object) -> bool:
@@ -111,14 +127,9 @@ def _compare(
 ) -> Iterator[Finding]:  # fmt: skip
     """Yield statistics that contradict what is there.
 
-    Parameters
-    ----------
-    have, should : pyarrow.Table
-        Statistics as the log and as the files have them: the number of rows, then those of ``leaves``.
-    plain : bool[n_files]
-        Files without deletion vector.
-    cut : bool
-        Whether ``should`` is from footers: only of files that are ``plain``, and their texts may be cut.
+    ``have`` and ``should`` are the statistics as the log and as the files have them: the number of rows, then those of
+    ``leaves``. ``plain`` are the files without deletion vector. ``cut``: the statistics are from footers, so that only
+    those of ``plain`` files are compared, and texts may be cut.
     """
     rows_there = pc.fill_null(should.column(0), -1).to_numpy()
     rows_listed = pc.fill_null(have.column(0), -1).to_numpy()
@@ -130,18 +141,32 @@ def _compare(
             misleading = known & ((a == 0) & (b > 0) | (a == rows_listed) & (b < rows_there))
             wrong = misleading | known & plain & (a != b)
         else:
-            compare = pc.greater if leaf.kind == "min" else pc.less
-            wrong = pc.fill_null(compare(listed, there), False).to_numpy()
-            if cut:
-                wrong = wrong & plain
-            if cut and pa.types.is_string(there.type):
-                wrong &= pc.fill_null(pc.less(pc.binary_length(there), _MOST_TEXT), False).to_numpy()
-            misleading = wrong
+            wrong = _excludes(leaf.kind, listed, there, cut)
+            misleading = wrong = wrong & plain if cut else wrong
         column = leaves.logical[leaf.path[0]]
         for i in np.flatnonzero(wrong).tolist():
-            found, expected = (f"{leaf.kind} is {c[i].as_py()}" for c in (listed, there))
-            severity = bool(misleading[i])
-            yield _finding(snapshot, files, i, found, f"{expected}, as the file has it", column, severity)
+            found, expected = (f"{leaf.kind} is {c[i]}" for c in (listed, there))
+            yield _finding(snapshot, files, i, found, f"{expected}, as the file has it", column, bool(misleading[i]))
+
+
+def _excludes(kind: str, listed: pa.ChunkedArray, there: pa.ChunkedArray, cut: bool) -> NDArray[np.bool_]:
+    """Return which bounds of the log exclude values that are there."""
+    compare = pc.greater if kind == "min" else pc.less
+    found = compare(listed, there)
+    if pa.types.is_temporal(there.type):
+        # writers differ in the calendar of earlier times
+        found = pc.and_(found, pc.greater(there, pa.scalar(_MODERN, pa.timestamp("us")).cast(there.type)))
+    if pa.types.is_timestamp(there.type):
+        # texts have milliseconds: some writers cut a greatest value, others round it up
+        there = pc.subtract(there, pa.scalar(1000, pa.duration("us"))) if kind == "max" else there
+        found = pc.and_(found, compare(listed, there))
+    elif pa.types.is_float64(there.type):
+        # a column that was of type float has the shortest texts of floats
+        found = pc.and_(found, compare(*(pc.cast(c, pa.float32(), safe=False) for c in (listed, there))))
+    elif cut and pa.types.is_string(there.type):
+        found = pc.and_(found, pc.less(pc.binary_length(there), _MOST_TEXT))
+    excluded: NDArray[np.bool_] = pc.fill_null(found, False).to_numpy()
+    return excluded
 
 
 def _finding(
@@ -149,8 +174,9 @@ def _finding(
 ) -> Finding:  # fmt: skip
     advice = "Readers may leave the file out although it has matching rows: write its rows again."
     path = files.column("path")[row].as_py()
-    severity = "error" if error else "warning"
-    return Finding("statistics-wrong", found, expected, advice, severity, path, snapshot.version, column)
+    return Finding(
+        "statistics-wrong", found, expected, advice, "error" if error else "warning", path, snapshot.version, column
+    )
 
 
 def _unreadable(snapshot: Snapshot, files: pa.Table, row: int, error: DeltaError) -> Iterator[Finding]:
@@ -168,8 +194,7 @@ def check_rows(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
     """Yield files whose rows can't be read or contradict their statistics, and conditions that rows break."""
     leaves = _Leaves(snapshot)
     fields = [f.name for f in snapshot.action_fields if f.action == "add"]
-    names = ["path", "size", "dvId", "partitionValues", "deletionVector", "baseRowId", "defaultRowCommitVersion", *fields]
-    files = snapshot.files.columns(names)
+    files = snapshot.files.columns([*READ_FILE, *fields])
     claimed = snapshot.files.statistics([NUM_RECORDS, *leaves.all])
     paths, sizes = decode_paths(files.column("path")), files.column("size").to_pylist()
     for i in range(files.num_rows):
@@ -212,19 +237,21 @@ def _statistics_of(snapshot: Snapshot, file: pa.Table, leaves: _Leaves) -> pa.Ta
             columns.append(pa.array([nulls[name]], pa.int64()))
             continue
         value = (low if leaf.kind == "min" else high).get(name)
-        found = pa.array([None if value is None else value.as_py()], leaves.types[name])
-        if pa.types.is_timestamp(found.type):
-            # texts of statistics have milliseconds
-            found = pc.floor_temporal(found, unit="millisecond")
-        columns.append(found)
+        columns.append(pa.nulls(1, leaves.types[name]) if value is None else pa.repeat(value, 1))
     return pa.Table.from_arrays(columns, [str(i) for i in range(len(columns))])
 
 
 def _check_conditions(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield the conditions of the table, such as constraints, that live rows break."""
-    rules = snapshot.plugins.collect("write_rules", table=snapshot.state, operation="WRITE")
+    try:
+        rules = snapshot.plugins.collect("write_rules", table=snapshot.state, operation="WRITE")
+    except (UnsupportedFeatureError, UnsupportedOperationError) as e:
+        found, expected = f"the table's conditions are not known: {e}", "a table that can be written"
+        advice = "Verify it with an engine that supports the table's features."
+        yield Finding("conditions-not-checked", found, expected, advice, "information", version=snapshot.version)
+        return
     for check in rules:
-        if not isinstance(check, RowCheck):
+        if not isinstance(check, RowCheck) or any(f"{name}(" in check.sql.lower() for name in _MOMENTS):
             continue
         passed = Call("coalesce", (check.expression, Literal(check.null_passes, PrimitiveType("boolean"))))
         broken: Expression = Call("not", (passed,))

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from delta_core import scan as scanning
 from delta_core.engines.interface import Storage
-from delta_core.errors import DataFileNotFoundError, DeltaError, ExternalPathError, HookContractError, LogError, shortened
+from delta_core.errors import (
+    DataFileNotFoundError,
+    DeltaError,
+    ExternalPathError,
+    HookContractError,
+    LogError,
+    shortened,
+)
 from delta_core.expressions.ast import NUM_RECORDS
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import is_valid
@@ -126,14 +133,14 @@ def _check_paths(snapshot: Snapshot, paths: pa.ChunkedArray, keys: KeySet) -> It
     unusual = pc.filter(paths, pc.match_substring_regex(paths, _UNUSUAL))
     if not len(unusual):
         return
-    storage, version = snapshot.engine.storage, snapshot.version
+    version = snapshot.version
     try:
         decoded = decode_paths(unusual)
     except LogError as e:
         advice = "Remove the file and write its rows again."
         yield Finding("path-wrong", str(e), "a path in UTF-8, percent-encoded", advice, version=version)
         return
-    usual = [_usual_path(storage.root, path) for path in decoded]
+    usual = [_usual_path(snapshot.engine.storage.root, path) for path in decoded]
     texts = unusual.to_pylist()
     # another entry has the usual spelling, or two have unusual ones
     seen: dict[str, str] = {}
@@ -147,22 +154,27 @@ def _check_paths(snapshot: Snapshot, paths: pa.ChunkedArray, keys: KeySet) -> It
             found, expected = f"it is live as {other} too", "one entry for each file"
             advice = "Its rows are counted twice: remove one of the entries."
             yield Finding("file-repeated", found, expected, advice, "error", text, version)
+    yield from _check_outside(snapshot, usual)
+
+
+def _check_outside(snapshot: Snapshot, paths: Sequence[str]) -> Iterator[Finding]:
+    """Yield the folders outside the table that files are in, and those that are not to be read."""
     outside: dict[str, int] = {}
-    for path in usual:
+    for path in paths:
         if path.startswith(("../", "/")) or ":" in path:
             folder = posixpath.dirname(path)
             outside[folder] = outside.get(folder, 0) + 1
     for folder, count in outside.items():
         try:
-            storage.uri(f"{folder}/x")
+            snapshot.engine.storage.uri(f"{folder}/x")
         except ExternalPathError as e:
             found, expected = f"{count} files in {folder}: {e}", "files that this table may read"
             advice = "Pass allow_external to read them."
-            yield Finding("path-outside", found, expected, advice, "error", folder, version)
+            yield Finding("path-outside", found, expected, advice, "error", folder, snapshot.version)
         else:
             found, expected = f"{count} files are outside the table, in {folder}", "files below the table's root"
             advice = "Such as in a shallow clone: vacuum of the other table may delete them."
-            yield Finding("path-outside", found, expected, advice, "information", folder, version)
+            yield Finding("path-outside", found, expected, advice, "information", folder, snapshot.version)
 
 
 def _usual_path(root: str, path: str) -> str:
@@ -203,17 +215,15 @@ def _check_partitions(snapshot: Snapshot, files: pa.Table) -> Iterator[Finding]:
             has[rows[codes[: len(rows)] == known.index(name)]] = True
         advice = "Readers take it for null: add the file again with the value."
         found, expected = f"no partition value of {field.name}", "a value, or null"
-        yield from _at(
-            snapshot, files, ~has, "partition-value-missing", found, expected, advice, "warning", field.name
-        )
+        yield from _at(snapshot, files, ~has, "partition-value-missing", found, expected, advice, "warning", field.name)
         text = snapshot.files.columns([f"partition:{name}"]).column(0)
         try:
-            parsed = parse_partition_values(
-                text, field.type, snapshot.timezone, column=field.name, types=state.types
-            )
+            parsed = parse_partition_values(text, field.type, snapshot.timezone, column=field.name, types=state.types)
         except DeltaError as e:
             expected = "the text of a value of the column's type"
-            yield Finding("partition-value-wrong", str(e), expected, _ADD_AGAIN, version=snapshot.version, column=field.name)
+            yield Finding(
+                "partition-value-wrong", str(e), expected, _ADD_AGAIN, version=snapshot.version, column=field.name
+            )
             continue
         if not field.nullable:
             found, expected = f"null in {field.name}", "a value: the column is NOT NULL"
@@ -252,7 +262,13 @@ def _are_statistics(text: str) -> bool:
 
 
 def check_features(snapshot: Snapshot, infos: Callable[[], Mapping[int, Mapping[str, Any]]]) -> Iterator[Finding]:
-    """Yield what the checks of the features find; ``infos`` returns the ``commitInfo`` of the commits by version."""
+    """Yield what the checks of the features find; ``infos`` returns the ``commitInfo`` of the commits by version.
+
+    Raises
+    ------
+    HookContractError
+        If a check returns something else than findings.
+    """
     checks = snapshot.plugins.collect("check_table", table=snapshot.state)
     for check in checks:
         if isinstance(check, Finding):
@@ -359,7 +375,7 @@ def _check_selector(snapshot: Snapshot, selector: RowSelector, progress: Progres
             sets = {}
             for i in range(len(window)):
                 try:
-                    sets |= {i: s for s in scanning.read_row_sets(storage, [selector], part.slice(i, 1)).values()}
+                    sets[i] = scanning.read_row_sets(storage, [selector], part.slice(i, 1))[0]
                 except DeltaError as e:
                     yield _vector_finding(snapshot, part, i, e)
         assert counts is not None

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from msgspec import Struct
 
 from delta_core.engines.interface import ActionQuery, LogFiles, RangeRequest
 from delta_core.errors import (
@@ -18,13 +17,14 @@ from delta_core.errors import (
     LogChangedError,
     LogError,
     ProtocolError,
+    TableNotFoundError,
     VersionNotFoundError,
     shortened,
 )
 from delta_core.kernels import compute as pc
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.json_actions import ParsedActions
-from delta_core.log.checksum import read_checksum, whole_checksum
+from delta_core.log.checksum import whole_checksum
 from delta_core.log.hint import parse_hint
 from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
 from delta_core.log.reconcile import reconcile
@@ -33,6 +33,7 @@ from delta_core.plugins.checks import Finding
 from delta_core.plugins.plans import Checkpoint, LogFile, LogSegment
 from delta_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction, parse_action
 from delta_core.protocol.schema import Schema
+from delta_core.runtime.json_text import decode_json
 from delta_core.snapshot import Snapshot, TableContext
 
 __all__ = ["check_checkpoints", "check_checksums", "check_commits", "check_compacted", "check_hint", "replay_of"]
@@ -47,7 +48,7 @@ _PARSERS: Mapping[str, Callable[[Any, str], object]] = {
     "txn": SetTransaction.parse,
     "domainMetadata": DomainMetadata.parse,
 }
-#: The field that tells actions of a kind apart; of the other kinds a commit has one at most.
+#: The field that identifies actions of a kind within a commit; of the other kinds a commit has one at most.
 _KEY_FIELDS = {"txn": "appId", "domainMetadata": "domain", "protocol": None, "metaData": None}
 _RESTORE = "Restore the file from a copy; versions below it can still be read."
 
@@ -188,7 +189,7 @@ def _small_actions(actions: pa.Table, names: Mapping[int, str]) -> Iterator[Find
 def check_checkpoints(
     context: TableContext, files: Sequence[LogFile], progress: Progress
 ) -> Iterator[tuple[Finding, Checkpoint]]:
-    """Yield what is wrong with the checkpoints: those that can't be read, or differ from the commits that they stand for."""
+    """Yield what is wrong with the checkpoints: those that can't be read, or differ from the commits below them."""
     checkpoints = complete_checkpoints(files, set())
     for number, checkpoint in enumerate(checkpoints):
         progress("checkpoints", number, len(checkpoints))
@@ -229,7 +230,7 @@ def replay_of(context: TableContext, checkpoint: Checkpoint, files: Sequence[Log
         replayed.files.columns(["path", "dvId", "size"])
     except LogChangedError:
         raise
-    except (VersionNotFoundError, LogError, CheckpointError, ProtocolError):
+    except (TableNotFoundError, VersionNotFoundError, LogError, CheckpointError, ProtocolError):
         return None
     return replayed
 
@@ -264,7 +265,9 @@ def _files(files: pa.Table) -> str:
 def _definition_differences(stored: Snapshot, replayed: Snapshot) -> Iterator[str]:
     if _versions(stored.protocol) != _versions(replayed.protocol):
         yield f"its protocol is {stored.protocol.to_json()}, that of the commits {replayed.protocol.to_json()}"
-    parts = [(s.metadata.id, s.metadata.partition_columns, s.metadata.configuration, s.schema) for s in (stored, replayed)]
+    parts = [
+        (s.metadata.id, s.metadata.partition_columns, s.metadata.configuration, s.schema) for s in (stored, replayed)
+    ]
     for name, here, there in zip(("table id", "partition columns", "properties", "schema"), *parts, strict=True):
         if here != there:
             yield f"its {name}: {shortened(here)}; of the commits: {shortened(there)}"
@@ -349,18 +352,26 @@ def check_compacted(logs: LogFiles, files: Sequence[LogFile]) -> Iterator[Findin
                 )
 
 
-def check_checksums(context: TableContext, files: Sequence[LogFile], states: Mapping[int, Snapshot]) -> Iterator[Finding]:
+def check_checksums(
+    context: TableContext, files: Sequence[LogFile], states: Mapping[int, Snapshot]
+) -> Iterator[Finding]:
     """Yield checksum files that can't be read, or differ from those versions that were loaded."""
     storage = context.log.engine.storage
     for f in files:
         if f.kind != "crc":
             continue
         advice = "Delete it; repair does. Readers need none."
-        found = read_checksum(storage, f)
-        if found is None:
-            expected = "JSON with protocol and metadata"
-            yield Finding("checksum-unreadable", "no such JSON", expected, advice, "warning", _path(f), f.version)
-        elif f.version in states:
+        try:
+            (data,) = storage.read([RangeRequest(_path(f))])
+            found = decode_json(bytes(data))
+        except FileNotFoundError:
+            continue
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            yield Finding("checksum-unreadable", "no JSON object", "one", advice, "warning", _path(f), f.version)
+            continue
+        if f.version in states:
             for name, have, should in _checksum_differences(found, states[f.version]):
                 values = f"{name} is {shortened(json.dumps(have))}", f"{name} {shortened(json.dumps(should))}"
                 yield Finding("checksum-differs", *values, advice, "error", _path(f), f.version)
@@ -369,6 +380,9 @@ def check_checksums(context: TableContext, files: Sequence[LogFile], states: Map
 #: Fields of a checksum that are compared as they are.
 _NUMBERS = ("tableSizeBytes", "numFiles", "numMetadata", "numProtocol", "numDeletedRecordsOpt", "numDeletionVectorsOpt",
             "inCommitTimestampOpt")  # fmt: skip
+
+#: Lists of a checksum, with the key and the value of their elements.
+_LISTS = (("setTransactions", "appId", "version"), ("domainMetadata", "domain", "configuration"))
 
 
 def _checksum_differences(found: Mapping[str, Any], snapshot: Snapshot) -> Iterator[tuple[str, Any, Any]]:
@@ -379,15 +393,11 @@ def _checksum_differences(found: Mapping[str, Any], snapshot: Snapshot) -> Itera
     for name in _NUMBERS:
         if found.get(name) is not None and name in should and found[name] != should[name]:
             yield name, found[name], should[name]
-    histograms = [v.get("fileSizeHistogram") for v in (found, should)]
-    if all(isinstance(h, dict) for h in histograms):
-        keys = ("sortedBinBoundaries", "fileCounts", "totalBytes")
-        here, there = ([h.get(k) for k in keys] for h in histograms if h is not None)
-        if here[0] == there[0] and here != there:
-            yield "fileSizeHistogram", here[1:], there[1:]
-    yield from _definition_of_checksum(found, snapshot)
-    lists = (("setTransactions", "appId", "version"), ("domainMetadata", "domain", "configuration"))
-    for name, key, value in lists:
+    yield from _histogram_differences(found.get("fileSizeHistogram"), should.get("fileSizeHistogram"))
+    # older writers leave both out
+    if found.get("protocol") is not None and found.get("metadata") is not None:
+        yield from _definition_of_checksum(found, snapshot)
+    for name, key, value in _LISTS:
         if isinstance(found.get(name), list) and isinstance(should.get(name), list):
             here, there = ({v.get(key): v.get(value) for v in values} for values in (found[name], should[name]))
             if here != there:
@@ -399,11 +409,20 @@ def _checksum_differences(found: Mapping[str, Any], snapshot: Snapshot) -> Itera
             yield "allFiles", f"{len(paths)} files", f"{len(live)} files"
 
 
+def _histogram_differences(found: Any, should: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield a histogram that differs; one with other bins can't be compared."""
+    if not isinstance(found, dict) or not isinstance(should, dict):
+        return
+    here, there = ([h.get(k) for k in ("sortedBinBoundaries", "fileCounts", "totalBytes")] for h in (found, should))
+    if here[0] == there[0] and here != there:
+        yield "fileSizeHistogram", here[1:], there[1:]
+
+
 def _definition_of_checksum(found: Mapping[str, Any], snapshot: Snapshot) -> Iterator[tuple[str, Any, Any]]:
     try:
         protocol, metadata = Protocol.parse(found["protocol"], "it"), Metadata.parse(found["metadata"], "it")
         schema = Schema.from_json(metadata.schema_string)
-    except (DeltaError, ValueError) as e:
+    except (DeltaError, ValueError, AttributeError, TypeError) as e:
         yield "metadata", str(e), "the table's own"
         return
     if _versions(protocol) != _versions(snapshot.protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from delta_core.api import DomainMetadata, FileRequirement, Metadata, TableFeature, TableState, hookimpl
+from delta_core.api import DomainMetadata, FileRequirement, Finding, Metadata, TableFeature, TableState, hookimpl
 from delta_plugins.clustering import logic
 from delta_plugins.clustering.logic import DOMAIN
 
@@ -49,6 +49,11 @@ def prepare_domains(table: TableState, requested: Mapping[str, str]) -> Iterable
 @hookimpl
 def check_metadata(table: TableState) -> None:
     logic.check_columns(table)
+
+
+@hookimpl
+def check_table(table: TableState) -> Iterable[Finding]:
+    return logic.missing_columns(table)
 
 
 @hookimpl

@@ -12,6 +12,7 @@ from delta_core.api import (
     CorruptTableError,
     DomainMetadata,
     Field,
+    Finding,
     InvalidArgumentError,
     Metadata,
     Path,
@@ -32,6 +33,7 @@ __all__ = [
     "check_columns",
     "clustering_columns",
     "logical_columns",
+    "missing_columns",
     "requested_domain",
     "without_request",
 ]
@@ -80,6 +82,27 @@ def clustering_columns(table: TableState) -> tuple[Path, ...]:
             domain=DOMAIN,
         ) from e
     return paths
+
+
+def missing_columns(table: TableState) -> Iterable[Finding]:
+    """Yield clustering columns that the table does not have.
+
+    Raises
+    ------
+    CorruptTableError
+        If the domain holds no list of columns.
+    """
+    have = {path for path, _ in leaf_fields(table.column_map.physical)}
+    for path in clustering_columns(table):
+        if path not in have:
+            yield Finding(
+                "clustering-column-missing",
+                f"clustering column {format_path(path)}, which the table does not have",
+                "physical names of columns",
+                "Set the clustering columns again: table.alter.cluster_by([...]).",
+                "warning",
+                column=format_path(path),
+            )
 
 
 def without_request(metadata: Metadata) -> Metadata:

@@ -8,6 +8,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING
 
 from delta_core.api import (
+    FileCheck,
     FileReference,
     Metadata,
     ReadRule,
@@ -17,7 +18,7 @@ from delta_core.api import (
     TableState,
     hookimpl,
 )
-from delta_plugins.deletion_vectors import logic, write
+from delta_plugins.deletion_vectors import logic, verify, write
 from delta_plugins.deletion_vectors.logic import DeletionVectorError
 
 if TYPE_CHECKING:
@@ -64,6 +65,11 @@ def write_rules(table: TableState) -> Iterable[RemoveRows]:
 @hookimpl
 def check_commit(attempt: AttemptView) -> None:
     write.check_commit(attempt)
+
+
+@hookimpl
+def check_table() -> Iterable[FileCheck]:
+    return [FileCheck(FEATURE.name, ("deletionVector", "numRecords"), verify.check_files)]
 
 
 @hookimpl

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from delta_core.api import (
     ChecksumField,
+    CommitCheck,
     CommitInfoField,
     CommitSummary,
     CommitTimestamp,
@@ -64,6 +65,11 @@ def prepare_metadata(table: TableState, metadata: Metadata, previous: TableState
 def write_rules(table: TableState) -> Iterable[NoReturn]:
     logic.check_no_preview(table)
     return ()
+
+
+@hookimpl
+def check_table(table: TableState) -> Iterable[CommitCheck]:
+    return [logic.commit_check(table)] if table.is_active(FEATURE.name) else []
 
 
 @hookimpl

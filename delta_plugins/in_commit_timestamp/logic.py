@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from delta_core.api import (
     ChecksumField,
+    CommitCheck,
     CommitSummary,
     CommitTimestamp,
     CorruptTableError,
+    Finding,
     Metadata,
     TableState,
     UnsupportedFeatureError,
@@ -27,6 +30,7 @@ __all__ = [
     "SWITCH",
     "check_no_preview",
     "checksum_fields",
+    "commit_check",
     "commit_timestamps",
     "timestamp_of",
     "with_enablement",
@@ -83,6 +87,31 @@ def _number(configuration: Mapping[str, str], name: str) -> int | None:
     if number < 0:
         raise CorruptTableError(f"Table property {name} is {text!r}, expected a number from 0.", property=name)
     return number
+
+
+def commit_check(table: TableState) -> CommitCheck:
+    """Return the check that each commit has a time, above that of the one before. Protocol: In-Commit Timestamps."""
+    first = commit_timestamps(table.configuration).enablement_version
+    return CommitCheck(NAME, partial(_check_times, first=first))
+
+
+def _check_times(infos: Mapping[int, Mapping[str, Any]], first: int) -> Iterator[Finding]:
+    last: int | None = None
+    for version, info in infos.items():
+        if version < first:
+            continue
+        found = info.get(FIELD)
+        if not isinstance(found, int) or last is not None and found <= last:
+            is_missing = not isinstance(found, int)
+            yield Finding(
+                "commit-time-wrong",
+                f"no {FIELD}" if is_missing else f"{FIELD} {found}, after {last} of the commit before",
+                "a time above that of the commit before",
+                "Time travel by timestamp may return another version; use version numbers.",
+                "error" if is_missing else "warning",
+                version=version,
+            )
+        last = found if isinstance(found, int) else last
 
 
 # --- writing -------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from delta_core.api import (
     ActionColumn,
+    FileCheck,
     HiddenColumn,
     Metadata,
     ReadRequest,
@@ -18,7 +19,7 @@ from delta_core.api import (
     TableState,
     hookimpl,
 )
-from delta_plugins.row_tracking import logic, write
+from delta_plugins.row_tracking import logic, verify, write
 
 if TYPE_CHECKING:
     from delta_core.api import AttemptView, CommitRule
@@ -71,6 +72,11 @@ def check_metadata(table: TableState, previous: TableState | None) -> None:
 @hookimpl
 def write_rules(table: TableState) -> Iterable[HiddenColumn]:
     return write.hidden_columns(table) if table.is_active(FEATURE.name) else ()
+
+
+@hookimpl
+def check_table(table: TableState) -> Iterable[FileCheck]:
+    return [verify.file_check(table)]
 
 
 @hookimpl

@@ -39,6 +39,7 @@ __all__ = [
     "check_metadata",
     "commit_rules",
     "hidden_columns",
+    "high_water_mark",
     "rebase_files",
     "with_column_names",
 ]
@@ -89,7 +90,7 @@ def _assigned(attempt: AttemptView) -> Iterator[ActionColumn | ExtraAction]:
     fresh = adds.column("fresh").combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
     needed = np.flatnonzero(fresh | ~is_valid(given))
     rows = counts.fill_null(0).to_numpy()
-    old = max(_mark(state) for state in (attempt.previous, attempt.table) if state is not None)
+    old = max(high_water_mark(state) for state in (attempt.previous, attempt.table) if state is not None)
     # files of another table, or of a version whose mark was lost, provide ids that must not be given again
     brought = np.delete(given.fill_null(-1).to_numpy() + rows - 1, needed)
     start = max(old, int(brought.max(initial=-1)))
@@ -109,8 +110,14 @@ def _assigned(attempt: AttemptView) -> Iterator[ActionColumn | ExtraAction]:
         yield ExtraAction(NAME, "domainMetadata", {"domain": DOMAIN, "configuration": configuration, "removed": False})
 
 
-def _mark(table: TableState) -> int:
-    """Return the highest row id that was given, -1 for none."""
+def high_water_mark(table: TableState) -> int:
+    """Return the highest row id that was given, -1 for none.
+
+    Raises
+    ------
+    CorruptTableError
+        If the domain holds no such number.
+    """
     text = table.domains.get(DOMAIN)
     if not text:
         return -1

@@ -10,15 +10,19 @@ import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
+from delta_core import DeltaTable, write_deltalake
 from delta_core.api import (
     ActionColumn,
     ActionField,
     CheckpointPlan,
     ChecksumField,
+    CommitCheck,
     CommitInfoField,
     CommitSummary,
     DomainMetadata,
+    FileCheck,
     FileReference,
+    Finding,
     InvalidArgumentError,
     Metadata,
     Protocol,
@@ -314,6 +318,24 @@ def test_hook_file_references_join() -> None:
         ExternalPlugin("one", file_references=hook("one")), ExternalPlugin("two", file_references=hook("two"))
     )
     assert sorted(r.feature for r in both.collect("file_references", table=STATE)) == ["one", "two"]
+
+
+def test_hook_check_table_adds_checks_to_verify(tmp_path: Path) -> None:
+    def seen(rule: str) -> Finding:
+        return Finding(rule, "found", "expected", "advice", "warning")
+
+    def files(table: pa.Table) -> list[Finding]:
+        assert table.column_names == ["path", "size", "numRecords"]
+        return [seen(f"files-{table.num_rows}-{table.column('numRecords')[0]}")]
+
+    checks: list[Any] = [seen("table"), FileCheck("one", ("size", "numRecords"), files)]
+    checks.append(CommitCheck("one", lambda infos: [seen(f"commits-{len(infos)}")]))
+    registry = PluginRegistry([ExternalPlugin("one", check_table=lambda table: checks)])
+    create_table(open_context(str(tmp_path / "t"), plugins=registry), SCHEMA, features=["one"])
+    table = DeltaTable(tmp_path / "t", plugins=registry)
+    write_deltalake(table, pa.table({"id": [1, 2]}), mode="append")
+    report = table.verify()
+    assert report.rules() == {"table", "files-1-2", "commits-2"}
 
 
 def test_hook_retention_limits_join_so_that_the_strictest_can_win() -> None:

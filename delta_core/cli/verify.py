@@ -1,0 +1,62 @@
+"""The command that verifies a table."""
+
+from __future__ import annotations
+
+import click
+
+from delta_core.cli.options import Target, as_json, table_command
+from delta_core.cli.output import print_json
+from delta_core.errors import CatalogRequiredError, CorruptTableError, VersionNotFoundError
+from delta_core.operations.verify import VerifyOptions, VerifyReport, verify_table
+from delta_core.snapshot import open_context
+
+__all__ = ["verify"]
+
+FINDINGS, UNREADABLE = 1, 2
+
+
+@click.command()
+@table_command()
+@click.option("--deep", is_flag=True, help="Compare the statistics with the footers of the data files too.")
+@click.option(
+    "--rows", is_flag=True, help="Compare the statistics with the rows, and check constraints: reads all data."
+)
+@click.option("--log-only", is_flag=True, help="Don't look for data files, and read no deletion vectors.")
+@as_json
+def verify(target: Target, deep: bool, rows: bool, log_only: bool, json_output: bool) -> None:
+    """Check a table's log, definition and files against the rules of the protocol; nothing is changed.
+
+    Exit code 0: sound. 1: there are errors or warnings. 2: the table can't be read.
+
+    \b
+    Examples:
+      delta-core verify sales
+      delta-core verify sales --deep --json
+    """
+    if log_only and (deep or rows):
+        raise click.UsageError("--log-only excludes --deep and --rows.")
+    report, is_readable = _verified(target, VerifyOptions("rows" if rows else deep, not log_only))
+    if json_output:
+        print_json(report.to_dict())
+    else:
+        click.echo(report.to_text())
+    if not is_readable:
+        raise click.exceptions.Exit(UNREADABLE)
+    if not report.ok:
+        raise click.exceptions.Exit(FINDINGS)
+
+
+def _verified(target: Target, options: VerifyOptions) -> tuple[VerifyReport, bool]:
+    """Return the report, and whether the table can be opened: of one that can't the log is verified nevertheless."""
+    try:
+        snapshot = target.snapshot()
+    except CatalogRequiredError:
+        raise
+    except (CorruptTableError, VersionNotFoundError):
+        context = open_context(
+            target.uri, target.storage_options or None, timezone=target.timezone, allow_external=target.allow_external
+        )
+        if not context.log.listed():
+            raise
+        return verify_table(context, None, options), False
+    return verify_table(snapshot.context, snapshot, options), True

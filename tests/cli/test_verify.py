@@ -1,0 +1,46 @@
+"""The command verify: its exit codes and what it prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_core import write_deltalake
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> Path:
+    for i in range(3):
+        write_deltalake(tmp_path / "t", pa.table({"id": [i]}), mode="append")
+    return tmp_path / "t"
+
+
+@pytest.mark.parametrize("options", [[], ["--deep"], ["--rows"], ["--log-only"]])
+def test_sound_table_exits_with_0(run: Any, uri: Path, options: list[str]) -> None:
+    found = run("verify", uri, *options)
+    assert found.code == 0
+    assert "nothing found" in found.out
+
+
+def test_findings_exit_with_1(run: Any, uri: Path) -> None:
+    next(uri.glob("*.parquet")).unlink()
+    assert run("verify", uri).code == 1
+    assert run("verify", uri, "--log-only").code == 0
+    found = run("verify", uri, "--json")
+    assert (found.code, found.json["ok"]) == (1, False)
+    assert [f["rule"] for f in found.json["findings"]] == ["data-file-missing"]
+
+
+def test_table_that_can_not_be_read_exits_with_2_and_its_log_is_verified(run: Any, uri: Path) -> None:
+    path = uri / "_delta_log" / f"{1:020}.json"
+    path.write_text(path.read_text()[:-20])
+    found = run("verify", uri, "--json")
+    assert found.code == 2
+    assert {f["rule"] for f in found.json["findings"]} == {"commit-unreadable", "version-unreadable"}
+
+
+def test_log_only_excludes_deep(run: Any, uri: Path) -> None:
+    assert run("verify", uri, "--log-only", "--deep").code == 2
