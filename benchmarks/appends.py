@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, date, datetime
@@ -55,11 +56,7 @@ def _append(write: Callable[..., Any], table: Any, rows: pa.Table, commits: int)
 
 @contextmanager
 def copied(table: Path) -> Iterator[Path]:
-    """Return a copy of a table's log on the same disk, for a while; files are linked, since none is ever changed in place."""
+    """Return a copy of a table on the same disk, for a while; files are linked, since none is ever changed in place."""
     with TemporaryDirectory(dir=table.parent, prefix=f"{table.name}-copy-") as folder:
-        log = Path(folder) / "_delta_log"
-        log.mkdir()
-        for file in (table / "_delta_log").iterdir():
-            if file.is_file():
-                os.link(file, log / file.name)
+        shutil.copytree(table, folder, copy_function=os.link, dirs_exist_ok=True)
         yield Path(folder)

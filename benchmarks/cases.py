@@ -18,12 +18,15 @@ class Target:
         How many times faster than the peer.
     memory : float or None
         The share of the peer's peak memory that it may take.
+    most_mb : float or None
+        The peak memory that it may take, in MB.
     at_most, at_least : float or None
         Bounds of the case's own figure: seconds, calls or MB, as its unit specifies.
     """
 
     faster: float | None = None
     memory: float | None = None
+    most_mb: float | None = None
     at_most: float | None = None
     at_least: float | None = None
 
@@ -99,6 +102,28 @@ CASES = (
     Case("append_to_many", "the same on 1,000,000 files, no checkpoints", "million-json", Target(4)),
     Case("checkpoint", "open 1,000,000 files and write their checkpoint", "million-json", Target(3, 0.5)),
     Case("append_at_once", "8 processes x 50 blind appends at once", "empty", Target(1.0)),
+    Case("delete_vectors", "delete 1 % of 10,000,000 rows (int64, double, string), scattered; vectors beside the peer's copies",
+         "narrow-rows", Target(4, 0.5)),
+    Case("delete_copies", "the same, copy-on-write", "narrow-rows", Target(1.0)),
+    Case("delete_half", "open 1,000,000 files and delete half of them by partition", "million-json", Target(10, 0.5)),
+    Case("update_vectors", "update 1 % of these rows; vectors beside the peer's copies", "narrow-rows", Target(2)),
+    Case("update_copies", "the same, copy-on-write", "narrow-rows", Target(1.0)),
+    Case("merge_vectors", "merge 110,000 rows into them (100,000 match); vectors beside the peer's copies", "narrow-rows",
+         Target(3, 0.5)),
+    Case("merge_copies", "the same, copy-on-write", "narrow-rows", Target(1.5, 0.5)),
+    Case("upsert_vectors", "merge 200 rows into 2,000,000 of an id and 100 doubles in 20 files; vectors beside the peer's copies",
+         "wide-rows", Target(20)),
+    Case("upsert_copies", "the same, copy-on-write", "wide-rows", Target(4, most_mb=500)),
+    Case("compact_small", "compact 10,000 files of 200 rows", "tiny-files", Target(3)),
+    Case("cluster", "Z-order of two columns of 10,000,000 rows", "narrow-rows", Target(5)),
+    Case("files_after_z_order", "files planned for 1 % of either column after it: our share over the peer's", "narrow-rows",
+         Target(at_most=1), peer=None, clock="count", unit="x", shrink=0.1),
+    Case("files_after_hilbert", "the same: our Hilbert curve over our Z-order", "narrow-rows",
+         Target(at_most=1), peer=None, clock="count", unit="x", shrink=0.1),
+    Case("read_changes", "open and read the change feed of 100 commits that append, update, delete, merge", "change-feed",
+         Target(2)),
+    Case("merge_peak", "merge 1,100,000 rows into 100,000,000: peak memory", "hundred-million",
+         Target(at_most=1_000), peer=None, clock="count", unit="MB", big=True),
     Case("chain_of_open", "20 ms a call: longest chain of calls to open 1,000,000 files", "million-json",
          Target(at_most=5), peer=None, clock="count", unit="calls"),
     Case("in_flight_of_list", "20 ms a call: calls in flight to list 10,000 commits", "commits",

@@ -16,9 +16,23 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.appends import FIVE_COLUMNS, THREE_COLUMNS, appending, copied
 from benchmarks.questions import PARTITION, RANGE, SMALLEST, vector_payloads
+from benchmarks.row_changes import (
+    Answer,
+    changing,
+    compact,
+    delete_partitions,
+    delete_rows,
+    merge_rows,
+    merging_many,
+    reading_changes,
+    share_of_files,
+    update_rows,
+    upsert_rows,
+    z_order,
+)
 from benchmarks.writes import appending_at_once, checkpointing, writing
 
-Work = Callable[[], float]
+Work = Callable[[], Answer]
 
 
 def _prepared(action: Callable[[str], float], table: Path, small: Path) -> Work:
@@ -287,3 +301,18 @@ def plan_partition_peak(table: Path, small: Path) -> Work:
 write_rows = partial(writing, "delta_core")
 checkpoint = partial(checkpointing, "delta_core")
 append_at_once = partial(appending_at_once, "delta_core")
+delete_vectors = partial(changing, "delta_core", delete_rows, vectors=True)
+delete_copies = partial(changing, "delta_core", delete_rows)
+update_vectors = partial(changing, "delta_core", update_rows, vectors=True)
+update_copies = partial(changing, "delta_core", update_rows)
+merge_vectors = partial(changing, "delta_core", merge_rows, vectors=True)
+merge_copies = partial(changing, "delta_core", merge_rows)
+upsert_vectors = partial(changing, "delta_core", upsert_rows, vectors=True)
+upsert_copies = partial(changing, "delta_core", upsert_rows)
+delete_half = partial(changing, "delta_core", delete_partitions)
+compact_small = partial(changing, "delta_core", compact)
+cluster = partial(changing, "delta_core", z_order)
+read_changes = partial(reading_changes, "delta_core")
+merge_peak = partial(merging_many, "delta_core")
+files_after_z_order = partial(share_of_files, ("delta_core", "deltalake"), ("z_order", "z_order"))
+files_after_hilbert = partial(share_of_files, ("delta_core", "delta_core"), ("hilbert", "z_order"))

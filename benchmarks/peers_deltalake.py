@@ -10,6 +10,17 @@ import pyarrow as pa
 from benchmarks.appends import FIVE_COLUMNS, THREE_COLUMNS, appending
 from benchmarks.ours import Work, _prepared
 from benchmarks.questions import PARTITION, RANGE
+from benchmarks.row_changes import (
+    changing,
+    compact,
+    delete_partitions,
+    delete_rows,
+    merge_rows,
+    reading_changes,
+    update_rows,
+    upsert_rows,
+    z_order,
+)
 from benchmarks.writes import appending_at_once, checkpointing, writing
 
 
@@ -130,3 +141,15 @@ def append_to_many(table: Path, small: Path) -> Work:
 write_rows = partial(writing, "deltalake")
 checkpoint = partial(checkpointing, "deltalake")
 append_at_once = partial(appending_at_once, "deltalake")
+delete_vectors = partial(changing, "deltalake", delete_rows)
+delete_copies = delete_vectors
+update_vectors = partial(changing, "deltalake", update_rows)
+update_copies = update_vectors
+merge_vectors = partial(changing, "deltalake", merge_rows)
+merge_copies = merge_vectors
+upsert_vectors = partial(changing, "deltalake", upsert_rows)
+upsert_copies = upsert_vectors
+delete_half = partial(changing, "deltalake", delete_partitions)
+compact_small = partial(changing, "deltalake", compact)
+cluster = partial(changing, "deltalake", z_order)
+read_changes = partial(reading_changes, "deltalake")

@@ -74,6 +74,8 @@ def _target(target: Target, unit: str) -> str:
         parts.append("no slower" if target.faster == 1 else f"{target.faster:g}x")
     if target.memory:
         parts.append(f"{target.memory:g} of the memory")
+    if target.most_mb:
+        parts.append(f"at most {target.most_mb:,g} MB")
     if target.at_most is not None:
         parts.append(f"at most {target.at_most:,g} {unit}")
     if target.at_least is not None:

@@ -69,6 +69,7 @@ class Result:
             (
                 ask.faster is None or (self.faster or 0) >= ask.faster,
                 ask.memory is None or (self.memory or 9) <= ask.memory,
+                ask.most_mb is None or own.peak_mb <= ask.most_mb,
                 ask.at_most is None or figure <= ask.at_most,
                 ask.at_least is None or figure >= ask.at_least,
             )

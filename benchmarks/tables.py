@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from benchmarks.change_tables import CHANGE_GENERATORS
 from benchmarks.columns import SCHEMA_STRING, FileNumbers, add_columns, partition_values, paths, stats_json
 from delta_core.testing.vector_bytes import encode_vector_file, vector_path
 
@@ -251,7 +252,7 @@ def _write_data(file: Path, first_id: int, rows: int) -> None:
             "category": category.cast(pa.string()),
         }
     )
-    pq.write_table(data, file, compression="snappy", row_group_size=max(rows // 4, 1))
+    pq.write_table(data, file, compression="snappy", row_group_size=max(rows // 4, 1_000))
 
 
 def data_add(file: Path, first_id: int, rows: int, vector: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -333,6 +334,11 @@ def make_small_files(table: Path, sizes: Sizes) -> None:
     _data_table(table, sizes.of(200, 20), 1_000, 0.1, per_vector_file=10)
 
 
+def make_tiny_files(table: Path, sizes: Sizes) -> None:
+    """10,000 files of 200 rows."""
+    _data_table(table, sizes.of(10_000, 20), 200, 0, per_vector_file=20)
+
+
 APPENDED_SCHEMA = json.dumps(
     {
         "type": "struct",
@@ -395,4 +401,6 @@ GENERATORS: Generators = {
     "three-commits": make_three_commits,
     "hooks-one": make_hooks_one,
     "hooks-thousand": make_hooks_thousand,
+    "tiny-files": make_tiny_files,
+    **CHANGE_GENERATORS,
 }
