@@ -647,3 +647,17 @@ def test_every_function_is_evaluated() -> None:
     synonyms = {*REWRITES, "to_timestamp_ntz", "current_date", "current_timestamp", "localtimestamp", "now"}
     planned = {"between any"}  # made by planning alone
     assert (set(function_names()) - synonyms) | planned == set(evaluator._MAKERS) | set(evaluator._CONTROL)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@given(data=st.data())
+def test_remainder_by_a_constant_has_the_sign_of_java(bits: int, data: st.DataObject) -> None:
+    low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    values = data.draw(st.lists(st.none() | st.sampled_from([low, low + 1, high, 0]) | st.integers(low, high)))
+    divisor = data.draw(st.integers(low, high).filter(bool))
+    column = pa.array(values, getattr(pa, f"int{bits}")())
+    text = f"cast({divisor} as {['byte', 'short', 'int', 'long'][(8, 16, 32, 64).index(bits)]})"
+    expected = [None if v is None else abs(v) % abs(divisor) * (-1 if v < 0 else 1) for v in values]
+    assert run(f"x % {text}", pa.table({"x": column})) == expected
+    if divisor > 0:
+        assert run(f"pmod(x, {text})", pa.table({"x": column})) == [None if v is None else v % divisor for v in values]

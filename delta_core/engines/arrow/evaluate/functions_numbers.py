@@ -44,9 +44,12 @@ def _arithmetic(call: CallInfo) -> Kernel:
     if is_interval(call.inputs[1]):
         return _shift_time(call)
     if call.name in ("%", "pmod"):
-        return on_arrays(_positive_remainder if call.name == "pmod" else _remainder)
-    kernel: Kernel = getattr(pc, _CHECKED[call.name])
-    return kernel
+        kernel = on_arrays(_positive_remainder if call.name == "pmod" else _remainder)
+        if is_integral(call.inputs[0]) and call.is_constant(1) and call.constant(1) > 0:
+            return _remainder_by(call.constant(1), call.name == "pmod", kernel)
+        return kernel
+    checked: Kernel = getattr(pc, _CHECKED[call.name])
+    return checked
 
 
 def _shift_time(call: CallInfo) -> Kernel:
@@ -78,6 +81,23 @@ def _remainder(a: pa.Array, b: pa.Array) -> pa.Array:
     x, y, nulls = _parts(a, b)
     with np.errstate(all="ignore"):
         return pa.array(np.fmod(x, y), a.type, mask=nulls)
+
+
+def _remainder_by(divisor: int, is_positive: bool, other: Kernel) -> Kernel:
+    """Return the remainder by a positive constant: NumPy's floor division by one number is many times faster than `fmod`."""
+
+    def kernel(a: Any, b: Any) -> Any:
+        if isinstance(a, pa.Scalar):
+            return other(a, b)
+        x, nulls = to_numpy(a)
+        # what wraps in the product wraps back in the difference
+        rest = x - x // x.dtype.type(divisor) * x.dtype.type(divisor)
+        if not is_positive and x.min(initial=0) < 0:
+            # it has the sign of the dividend
+            rest = np.where((x < 0) & (rest != 0), rest - x.dtype.type(divisor), rest)
+        return pa.array(rest, a.type, mask=nulls)
+
+    return kernel
 
 
 def _positive_remainder(a: pa.Array, b: pa.Array) -> pa.Array:
