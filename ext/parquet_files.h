@@ -1,7 +1,8 @@
-// Many small Parquet files of one schema in one call: opened, read whole, their flat columns decoded behind one another.
+// Many small Parquet files of a few schemas in one call: opened, read whole, the flat columns of the files of each schema decoded
+// behind one another.
 //
-// A file that is not exactly as expected (another schema, encoding or codec, a row group that does not fit, damage, a file that
-// can't be read) ends the run before it: nothing of it is in the output, and a complete reader takes it.
+// A file that is not exactly as expected (a schema that none has, another encoding or codec, a row group that does not fit,
+// damage, a file that can't be read) ends the run before it: nothing of it is in the output, and a complete reader takes it.
 #pragma once
 
 #include <fcntl.h>
@@ -58,6 +59,7 @@ struct RunColumn {
     bool has_bits = false;
 };
 
+// The columns of the files of one schema.
 class FileRun {
    public:
     FileRun(Workspace &space, const char *schema, size_t schema_size, const char *metadata, size_t metadata_size)
@@ -69,18 +71,10 @@ class FileRun {
     void add_column(int leaf, int type, int width, int most_level) { columns_.push_back(new RunColumn(leaf, type, width, most_level)); }
     int64_t rows() const { return rows_; }
     RunColumn &column(int64_t i) { return *columns_[i]; }
+    bool fits(const FooterFacts &footer) const { return footer.schema == schema_ && footer.metadata == metadata_; }
 
-    // Read one file behind those before it; false if it is left to a complete reader.
-    bool read(const char *path, int64_t size) {
-        if (is_ended_) return false;
-        is_ended_ = true;
-        const int file = open(path, O_RDONLY | O_CLOEXEC);
-        if (file < 0) return false;
-        const uint8_t *const data = content(file, size);
-        close(file);
-        if (!data) return false;
-        FooterFacts footer;
-        if (!parse(data, size, footer)) return false;
+    // Add the rows of one file behind those before it; false, and nothing is added, if it is left to a complete reader.
+    bool append(const uint8_t *data, int64_t size, const FooterFacts &footer) {
         const int64_t before = rows_;
         for (const RunColumn *c : columns_) marks_.push_back({c->text, c->nulls});
         bool good = true;
@@ -95,7 +89,6 @@ class FileRun {
             for (size_t i = 0; i < columns_.size(); i++) columns_[i]->text = marks_[i].text, columns_[i]->nulls = marks_[i].nulls;
         }
         marks_.clear();
-        is_ended_ = !good;
         return good;
     }
     // What the columns hold.
@@ -107,22 +100,6 @@ class FileRun {
 
    private:
     struct Mark { int64_t text, nulls; };
-
-    const uint8_t *content(int file, int64_t size) {
-        struct stat facts;
-        // a file of another size than the log specifies is looked at by a complete reader
-        if (size < MAGIC_BYTES + TAIL_BYTES || fstat(file, &facts) || facts.st_size != size) return nullptr;
-        return read_file(files_, file, 0, size);
-    }
-
-    bool parse(const uint8_t *data, int64_t size, FooterFacts &footer) const {
-        if (std::memcmp(data + size - MAGIC_BYTES, "PAR1", MAGIC_BYTES) || std::memcmp(data, "PAR1", MAGIC_BYTES)) return false;
-        const int64_t length = load<uint32_t>(data + size - TAIL_BYTES);
-        if (length > size - TAIL_BYTES - MAGIC_BYTES) return false;
-        const uint8_t *const end = data + size - TAIL_BYTES;
-        FooterReader reader(end - length, end);
-        return reader.footer(footer) && footer.is_plain && footer.schema == schema_ && footer.metadata == metadata_;
-    }
 
     bool append(const uint8_t *data, int64_t size, const GroupFacts &group) {
         if (group.num_rows > MOST_GROUP_ROWS || rows_ + group.num_rows > MOST_RUN_ROWS) return false;
@@ -186,11 +163,74 @@ class FileRun {
     enum : int64_t { MOST_GROUP_ROWS = int64_t(1) << 20, MOST_RUN_ROWS = int64_t(1) << 22 };
 
     Workspace &space_;
-    Workspace files_;
     const std::string schema_, metadata_;
     std::vector<RunColumn *> columns_;
     std::vector<Mark> marks_;
     int64_t rows_ = 0;
+};
+
+// Files one behind the other, each added to the run of its schema.
+class FileRuns {
+   public:
+    FileRuns() = default;
+    ~FileRuns() { for (FileRun *run : runs_) delete run; }
+    FileRuns(const FileRuns &) = delete;
+    FileRuns &operator=(const FileRuns &) = delete;
+
+    FileRun *add(const char *schema, size_t schema_size, const char *metadata, size_t metadata_size) {
+        runs_.push_back(new FileRun(space_, schema, schema_size, metadata, metadata_size));
+        return runs_.back();
+    }
+    FileRun &run(int64_t i) { return *runs_[i]; }
+    int64_t rows() const {
+        int64_t total = 0;
+        for (const FileRun *run : runs_) total += run->rows();
+        return total;
+    }
+    int64_t bytes() const {
+        int64_t total = 0;
+        for (const FileRun *run : runs_) total += run->bytes();
+        return total;
+    }
+
+    // Read a file; return the number of its run, -1 if it is left to a complete reader, as all further ones are then.
+    int64_t read(const char *path, int64_t size) {
+        if (is_ended_) return -1;
+        is_ended_ = true;
+        const int file = open(path, O_RDONLY | O_CLOEXEC);
+        if (file < 0) return -1;
+        const uint8_t *const data = content(file, size);
+        close(file);
+        FooterFacts footer;
+        if (!data || !parse(data, size, footer)) return -1;
+        for (size_t i = 0; i < runs_.size(); i++) {
+            if (!runs_[i]->fits(footer)) continue;
+            if (!runs_[i]->append(data, size, footer)) return -1;
+            is_ended_ = false;
+            return static_cast<int64_t>(i);
+        }
+        return -1;
+    }
+
+   private:
+    const uint8_t *content(int file, int64_t size) {
+        struct stat facts;
+        // a file of another size than the log specifies is looked at by a complete reader
+        if (size < MAGIC_BYTES + TAIL_BYTES || fstat(file, &facts) || facts.st_size != size) return nullptr;
+        return read_file(files_, file, 0, size);
+    }
+
+    static bool parse(const uint8_t *data, int64_t size, FooterFacts &footer) {
+        if (std::memcmp(data + size - MAGIC_BYTES, "PAR1", MAGIC_BYTES) || std::memcmp(data, "PAR1", MAGIC_BYTES)) return false;
+        const int64_t length = load<uint32_t>(data + size - TAIL_BYTES);
+        if (length > size - TAIL_BYTES - MAGIC_BYTES) return false;
+        const uint8_t *const end = data + size - TAIL_BYTES;
+        FooterReader reader(end - length, end);
+        return reader.footer(footer) && footer.is_plain;
+    }
+
+    Workspace space_, files_;
+    std::vector<FileRun *> runs_;
     bool is_ended_ = false;
 };
 

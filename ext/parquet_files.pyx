@@ -11,10 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 
-cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
-    cdef cppclass WorkspaceBytes "delta_parquet::Workspace":
-        size_t size()
-
 cdef extern from "parquet_footer.h" namespace "delta_parquet" nogil:
     cdef cppclass string_view "std::string_view":
         const char* data()
@@ -36,12 +32,15 @@ cdef extern from "parquet_files.h" namespace "delta_parquet" nogil:
         int64_t text, nulls
         bint has_bits
     cdef cppclass FileRun:
-        FileRun(WorkspaceBytes& space, const char* schema, size_t schema_size, const char* metadata, size_t metadata_size)
         void add_column(int leaf, int type, int width, int most_level)
         int64_t rows()
-        int64_t bytes()
         RunColumn& column(int64_t i)
-        bint read(const char* path, int64_t size)
+    cdef cppclass FileRuns:
+        FileRun* add(const char* schema, size_t schema_size, const char* metadata, size_t metadata_size)
+        FileRun& run(int64_t i)
+        int64_t rows()
+        int64_t bytes()
+        int64_t read(const char* path, int64_t size)
 
 
 def footer_key(const uint8_t[::1] footer not None):
@@ -58,51 +57,56 @@ def footer_key(const uint8_t[::1] footer not None):
         del reader
 
 
-cdef class Run:
-    """The columns of a run of files, and the memory that they lie in."""
+cdef class Runs:
+    """The columns of files, of each layout by itself, and the memory that they lie in."""
 
-    cdef FileRun* run
-    cdef WorkspaceBytes* space
-    cdef int num_columns
+    cdef FileRuns* runs
+    cdef list counts
 
-    def __cinit__(self, bytes schema not None, bytes metadata not None, columns):
-        self.space = new WorkspaceBytes()
-        self.run = new FileRun(self.space[0], PyBytes_AS_STRING(schema), len(schema), PyBytes_AS_STRING(metadata), len(metadata))
-        for leaf, type, width, most_level in columns:
-            self.run.add_column(leaf, type, width, most_level)
-            self.num_columns += 1
+    def __cinit__(self, layouts):
+        self.runs = new FileRuns()
+        self.counts = []
+        cdef FileRun* run
+        cdef bytes schema, metadata
+        for schema, metadata, columns in layouts:
+            run = self.runs.add(PyBytes_AS_STRING(schema), len(schema), PyBytes_AS_STRING(metadata), len(metadata))
+            for leaf, type, width, most_level in columns:
+                run.add_column(leaf, type, width, most_level)
+            self.counts.append(len(columns))
 
     def __dealloc__(self):
-        del self.run
-        del self.space
+        del self.runs
 
     def read(self, list paths not None, const int64_t[::1] sizes not None, int64_t most_rows, int64_t most_bytes):
-        """Read files until one is left to a complete reader, or there is so much; return the rows of each that was read."""
+        """Read files until one is left to a complete reader, or there is so much; return the layout and the rows of each."""
         cdef int64_t n = min(len(paths), sizes.shape[0]), i, done = 0
         cdef vector[const char*] names
         cdef bytes path
-        cdef int64_t[::1] rows
         cdef int64_t before
         names.reserve(n)
         for path in paths:
             names.push_back(PyBytes_AS_STRING(path))
-        out = np.zeros(n, np.int64)
-        rows = out
+        chosen_out, rows_out = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        cdef int64_t[::1] chosen = chosen_out, rows = rows_out
         with nogil:
             for i in range(n):
-                before = self.run.rows()
-                if before >= most_rows or self.run.bytes() >= most_bytes or not self.run.read(names[i], sizes[i]):
+                before = self.runs.rows()
+                if before >= most_rows or self.runs.bytes() >= most_bytes:
                     break
-                rows[i] = self.run.rows() - before
+                chosen[i] = self.runs.read(names[i], sizes[i])
+                if chosen[i] < 0:
+                    break
+                rows[i] = self.runs.rows() - before
                 done += 1
-        return out[:done]
+        return chosen_out[:done], rows_out[:done]
 
-    def column(self, int i):
-        """Return (validity or None, nulls, buffers) of a column; they hold the run's memory."""
-        if not 0 <= i < self.num_columns:
+    def column(self, int number, int i):
+        """Return (validity or None, nulls, buffers) of a column of a layout; they hold the memory of all."""
+        if not 0 <= number < len(self.counts) or not 0 <= i < self.counts[number]:
             raise IndexError(i)
-        cdef RunColumn* column = &self.run.column(i)
-        cdef int64_t rows = self.run.rows()
+        cdef FileRun* run = &self.runs.run(number)
+        cdef RunColumn* column = &run.column(i)
+        cdef int64_t rows = run.rows()
         valid = self._buffer(column.bits.data, (rows + 7) // 8) if column.nulls else None
         if column.width:
             return valid, column.nulls, [self._buffer(column.data.data, rows * column.width)]

@@ -1,20 +1,22 @@
 """Many small Parquet files to Arrow arrays in one call: opened, read whole and decoded behind one another, without the GIL.
 
-Flat columns of files that have the same schema, as `parquet_pages` decodes them. The call ends before the first file that is
-different, damaged or not there: PyArrow reads that one or specifies what is wrong.
+Flat columns of files that have one of a few schemas, as `parquet_pages` decodes them. The call ends before the first file that
+is different, damaged or not there: PyArrow reads that one or specifies what is wrong.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from delta_core.kernels._parquet_files import Run, footer_key
+from delta_core.kernels._parquet_files import Runs, footer_key
 from delta_core.kernels.parquet_pages import is_text
 
-__all__ = ["FileLayout", "FlatColumn", "footer_key", "read_files"]
+__all__ = ["FileLayout", "FilesRead", "FlatColumn", "footer_key", "read_files"]
 
 _PHYSICAL_TYPES = {"INT32": 1, "INT64": 2, "FLOAT": 4, "DOUBLE": 5, "BYTE_ARRAY": 6}
 
@@ -46,7 +48,7 @@ class FileLayout(Struct, frozen=True):
     Parameters
     ----------
     schema, metadata : bytes
-        What `footer_key` returned for one of them: a file of another schema or key-value metadata ends a run.
+        What `footer_key` returned for one of them: it is recognised by them.
     columns : tuple of FlatColumn
     """
 
@@ -55,37 +57,48 @@ class FileLayout(Struct, frozen=True):
     columns: tuple[FlatColumn, ...]
 
 
+class FilesRead(Struct, frozen=True):
+    """What was read of files.
+
+    Parameters
+    ----------
+    layouts : int64, **shape (n_read,)**
+        The number of each file's layout; none if the first file is to be read by PyArrow.
+    rows : int64, **shape (n_read,)**
+        Of each file.
+    columns : list of list of pyarrow.Array
+        By layout, parallel to its ``columns``: the rows of its files behind one another. They own their memory.
+    """
+
+    layouts: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    columns: list[list[pa.Array]]
+
+
 def read_files(
-    layout: FileLayout, paths: list[bytes], sizes: NDArray[np.int64], most_rows: int, most_bytes: int
-) -> tuple[NDArray[np.int64], list[pa.Array]]:
+    layouts: Sequence[FileLayout], paths: list[bytes], sizes: NDArray[np.int64], most_rows: int, most_bytes: int
+) -> FilesRead:
     """Read files from the first one on.
 
     Parameters
     ----------
-    layout : FileLayout
-        The columns, and the footer that the files must have.
+    layouts : sequence of FileLayout
+        The columns, and the footers that files must have one of.
     paths : list of bytes
         On a local disk.
     sizes : int64, **shape (n_files,)**, bytes
         As the log specifies; a file of another size ends the run.
     most_rows, most_bytes : int
         The run ends with the file that reaches either.
-
-    Returns
-    -------
-    rows : int64, **shape (n_read,)**
-        Of each file that was read; none if the first one is to be read by PyArrow.
-    columns : list of pyarrow.Array, **sum(rows) values each**
-        Parallel to ``layout.columns``. They own their memory.
     """
-    run = Run(layout.schema, layout.metadata, [_row(c) for c in layout.columns])
-    rows = run.read(paths, sizes, most_rows, most_bytes)
-    n = int(rows.sum())
-    arrays = []
-    for number, column in enumerate(layout.columns):
-        valid, nulls, buffers = run.column(number)
-        arrays.append(pa.Array.from_buffers(column.type, n, [valid, *buffers], nulls))
-    return rows, arrays
+    runs = Runs([(own.schema, own.metadata, [_row(c) for c in own.columns]) for own in layouts])
+    chosen, rows = runs.read(paths, sizes, most_rows, most_bytes)
+    columns = []
+    for number, own in enumerate(layouts):
+        n = int(rows[chosen == number].sum())
+        parts = [(c.type, *runs.column(number, i)) for i, c in enumerate(own.columns)]
+        columns.append([pa.Array.from_buffers(t, n, [valid, *buffers], nulls) for t, valid, nulls, buffers in parts])
+    return FilesRead(chosen, rows, columns)
 
 
 def _row(column: FlatColumn) -> tuple[int, int, int, int]:

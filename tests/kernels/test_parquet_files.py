@@ -80,10 +80,10 @@ def read(
         path.write_bytes(data)
         paths.append(os.fsencode(path))
     layout = FileLayout(*key_of(files[0]), COLUMNS) if layout is None else layout
-    rows, columns = read_files(layout, paths, np.array([len(f) for f in files]), most_rows, 1 << 30)
-    for column in columns:
+    found = read_files([layout], paths, np.array([len(f) for f in files]), most_rows, 1 << 30)
+    for column in found.columns[0]:
         column.validate(full=True)
-    return rows.tolist(), pa.table(columns, schema=SCHEMA)
+    return found.rows.tolist(), pa.table(found.columns[0], schema=SCHEMA)
 
 
 @pytest.fixture(scope="module")
@@ -136,8 +136,29 @@ def test_file_that_is_missing_or_of_another_size_ends_the_run(folder: Path) -> N
     read(folder, [good] * 3)
     layout = FileLayout(*key_of(good), COLUMNS)
     paths = [os.fsencode(folder / name) for name in ("0.parquet", "missing.parquet", "1.parquet")]
-    assert read_files(layout, paths, np.full(3, len(good)), 1000, 1 << 30)[0].tolist() == [50]
-    assert read_files(layout, paths[2:], np.array([len(good) - 1]), 1000, 1 << 30)[0].tolist() == []
+    assert read_files([layout], paths, np.full(3, len(good)), 1000, 1 << 30).rows.tolist() == [50]
+    assert read_files([layout], paths[2:], np.array([len(good) - 1]), 1000, 1 << 30).rows.tolist() == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.lists(ROW, max_size=8)), min_size=1, max_size=9))
+def test_files_of_several_layouts_are_each_behind_those_of_their_own(
+    folder: Path, files: list[tuple[int, list[tuple[Any, ...]]]]
+) -> None:
+    names = (SCHEMA.names, [n.upper() for n in SCHEMA.names], [f"{n}2" for n in SCHEMA.names])
+    stored = [written(table_of(rows).rename_columns(names[kind])) for kind, rows in files]
+    layouts = [FileLayout(*key_of(written(table_of([]).rename_columns(n))), COLUMNS) for n in names[:2]]
+    paths = [folder / f"{number}.several" for number in range(len(files))]
+    for path, data in zip(paths, stored, strict=True):
+        path.write_bytes(data)
+    found = read_files(layouts, [os.fsencode(p) for p in paths], np.array([len(f) for f in stored]), 1 << 20, 1 << 30)
+    taken = [*(kind for kind, _ in files), 2].index(2)
+    assert found.layouts.tolist() == [kind for kind, _ in files[:taken]]
+    assert found.rows.tolist() == [len(rows) for _, rows in files[:taken]]
+    for number, columns in enumerate(found.columns):
+        expected = table_of([row for kind, rows in files[:taken] if kind == number for row in rows])
+        own = pa.table(columns, schema=SCHEMA)
+        own.validate(full=True)
+        assert [str(r) for r in own.to_pylist()] == [str(r) for r in expected.to_pylist()]
 
 
 @settings(max_examples=300)

@@ -162,3 +162,39 @@ def test_null_in_a_column_that_has_none_names_the_file(tmp_path: Path) -> None:
     pq.write_table(rows, path, store_schema=False)
     with pytest.raises(DataFileError, match=path.name):
         table.snapshot().scan().to_table()
+
+
+@pytest.mark.parametrize("names", [["id", "name", "value"], ["name"], ["other"], []], ids=str)
+def test_files_of_alternating_layouts_are_read_together_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[int], names: list[str]
+) -> None:
+    types: dict[str, Any] = {"id": pa.int64(), "name": pa.string(), "value": pa.float64(), "other": pa.int32()}
+    for k in range(FILES):
+        rows = {"id": [k * 10 + i for i in range(k % 4)], "name": [f"n{i}" if i else None for i in range(k % 4)]}
+        more = {"value": [i / 2 for i in range(k % 4)]} if k % 3 else {}
+        columns = {n: pa.array(v, types[n]) for n, v in (rows | more).items()}
+        pq.write_table(pa.table(columns), tmp_path / f"{k}.parquet", row_group_size=2)
+    paths = [f"{k}.parquet" for k in range(FILES)]
+    sizes = [(tmp_path / p).stat().st_size for p in paths]
+    logical = {pa.int64(): "long", pa.string(): "string", pa.float64(): "double", pa.int32(): "integer"}
+    columns = StructType([Field(n, PrimitiveType(logical[types[n]])) for n in names])
+    places: list[tuple[int, int]] = []
+
+    def together(first: int, ends: Any, batch: pa.RecordBatch) -> pa.RecordBatch:
+        places.extend((first + i, int(end)) for i, end in enumerate(ends))
+        return batch
+
+    def read() -> pa.Table:
+        schema = pa.schema({n: types[n] for n in names})
+        request = FileRead(paths, sizes, columns, "name", schema, apply_files=together)
+        files = ArrowDataFiles(LocalStorage(str(tmp_path)))
+        return pa.Table.from_batches(files.read(request, lambda file, first, batch, *_: batch), schema)
+
+    found = read()
+    assert len(opened) <= 6  # an example of each layout, in each thread
+    assert len(places) + len(set(opened)) >= FILES
+    with monkeypatch.context() as patch:
+        patch.setattr(small_files, "SMALL_BYTES", -1)
+        expected = read()
+    assert found.equals(expected)
+    assert found.num_rows == sum(k % 4 for k in range(FILES))

@@ -14,8 +14,10 @@ from delta_core.engines.arrow.parquet.columns import is_stored_as
 from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.engines.arrow.parquet.types import FilePlan
 from delta_core.engines.interface import FileRead
+from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.nested import empty_rows, relabel
-from delta_core.kernels.parquet_files import FileLayout, FlatColumn, read_files
+from delta_core.kernels.parquet_files import FileLayout, FilesRead, FlatColumn, read_files
 
 __all__ = ["SmallFiles"]
 
@@ -26,7 +28,7 @@ RUN_FILES = 1024
 RUN_BYTES = 16 << 20
 #: What columns of one batch hold, about.
 BATCH_BYTES = 32 << 20
-#: Layouts that are tried on a file before PyArrow reads it.
+#: Layouts that a file may have one of; PyArrow reads others.
 MOST_LAYOUTS = 4
 #: Files that no layout fitted, after which none is tried any more.
 MOST_MISSES = 16
@@ -83,16 +85,33 @@ class SmallFiles:
         paths = [os.fsencode(p or "") for p in self._local[start:stop]]
         sizes = np.array(self._read.sizes[start:stop], np.int64)
         at = 0
-        while at < len(paths):
-            for known in self._known if self._misses < MOST_MISSES else ():
-                rows, columns = read_files(known.layout, paths[at:], sizes[at:], self._read.batch_rows, BATCH_BYTES)
-                if len(rows):
-                    break
-            else:
+        while at < len(paths) and self._known and self._misses < MOST_MISSES:
+            # others may learn further layouts meanwhile
+            known = tuple(self._known)
+            found = read_files([k.layout for k in known], paths[at:], sizes[at:], self._read.batch_rows, BATCH_BYTES)
+            if not len(found.rows):
                 return
-            batch = self._batch(known.plan, columns, int(rows.sum()))
-            yield start + at + len(rows), self._read.apply_files(start + at, np.cumsum(rows), batch)
-            at += len(rows)
+            batch = self._in_order(known, found)
+            yield start + at + len(found.rows), self._read.apply_files(start + at, np.cumsum(found.rows), batch)
+            at += len(found.rows)
+
+    def _in_order(self, known: Sequence[_Known], found: FilesRead) -> pa.RecordBatch:
+        """Return the rows of files in their order, whatever their layouts."""
+        if not len(self._read.schema):
+            return empty_rows(int(found.rows.sum()))
+        used = np.unique(found.layouts)
+        batches = [
+            self._batch(known[i].plan, found.columns[i], int(found.rows[found.layouts == i].sum())) for i in used
+        ]
+        if len(batches) == 1:
+            return batches[0]
+        # the rows lie layout by layout: where does each file begin among them?
+        order = np.argsort(found.layouts, kind="stable")
+        begins = np.zeros(len(order), np.int64)
+        begins[order] = np.cumsum(found.rows[order]) - found.rows[order]
+        ends = np.cumsum(found.rows)
+        numbers = np.arange(ends[-1]) + np.repeat(begins - (ends - found.rows), found.rows)
+        return pc.take(pa.concat_batches(batches), number_array(numbers))
 
     def learn(self, file: DataFile, plan: FilePlan) -> None:
         """Take a file for an example of those that follow, if its columns are all flat ones."""
@@ -108,8 +127,6 @@ class SmallFiles:
 
     def _batch(self, plan: FilePlan, columns: list[pa.Array], rows: int) -> pa.RecordBatch:
         schema = self._read.schema
-        if not len(schema):
-            return empty_rows(rows)
         decoded = iter(columns)
         arrays = []
         for number, source in enumerate(plan.sources):
