@@ -67,7 +67,7 @@ def merge_rows(table: Path) -> Change:
 
 
 def upsert_rows(table: Path) -> Change:
-    """Merge 200 rows, a hundred of which are in the table, some of them in each file."""
+    """Merge 200 rows: a hundred new ones, and a hundred that are in the table, some of them in each file."""
     last = _num_rows(table)
     ids = np.concatenate([np.arange(0, last, last // 100)[:100] + 3, np.arange(last, last + 100)])
     return _upsert(wide_rows(ids, 99))
