@@ -22,6 +22,7 @@
 namespace delta_parquet {
 
 enum { MAGIC_BYTES = 4, TAIL_BYTES = 8 };
+const int MOST_CODEC = 8;  // of Parquet's numbers
 enum PhysicalType { INT32 = 1, INT64 = 2, FLOAT = 4, DOUBLE_TYPE = 5, BYTE_ARRAY = 6 };
 const int64_t KNOWN_ENCODINGS = 1 << PLAIN | 1 << PLAIN_DICTIONARY | 1 << RLE | 1 << 4 /* BIT_PACKED */ | 1 << RLE_DICTIONARY;
 const int64_t MOST_TEXT_OF_RUN = int64_t(64) << 20;
@@ -59,11 +60,19 @@ struct RunColumn {
     bool has_bits = false;
 };
 
+// What decompresses pages, by Parquet's number of the codec; nothing for those that are compiled in.
+struct ForeignCodecs {
+    Decompress decompress = nullptr;
+    void *codecs[MOST_CODEC] = {};
+    bool has(int64_t codec) const { return codec >= 0 && codec < MOST_CODEC && codecs[codec]; }
+};
+
 // The columns of the files of one schema.
 class FileRun {
    public:
-    FileRun(Workspace &space, const char *schema, size_t schema_size, const char *metadata, size_t metadata_size)
-        : space_(space), schema_(schema, schema_size), metadata_(metadata, metadata_size) {}
+    FileRun(Workspace &space, const ForeignCodecs &foreign, const char *schema, size_t schema_size, const char *metadata,
+            size_t metadata_size)
+        : space_(space), foreign_(foreign), schema_(schema, schema_size), metadata_(metadata, metadata_size) {}
     ~FileRun() { for (RunColumn *c : columns_) delete c; }
     FileRun(const FileRun &) = delete;
     FileRun &operator=(const FileRun &) = delete;
@@ -114,11 +123,14 @@ class FileRun {
         if (!rows) return true;
         int64_t first = chunk.data_page;
         if (chunk.dictionary_page > 0 && chunk.dictionary_page < first) first = chunk.dictionary_page;
-        if (!chunk.is_plain || chunk.type != column.type || chunk.num_values != rows || (chunk.codec != 0 && chunk.codec != 1) ||
-            chunk.encodings & ~KNOWN_ENCODINGS || first < MAGIC_BYTES || chunk.compressed <= 0 || chunk.uncompressed <= 0 ||
+        const bool is_foreign = foreign_.has(chunk.codec);
+        if (!chunk.is_plain || chunk.type != column.type || chunk.num_values != rows ||
+            (chunk.codec != 0 && chunk.codec != 1 && !is_foreign) || chunk.encodings & ~KNOWN_ENCODINGS || first < MAGIC_BYTES || chunk.compressed <= 0 || chunk.uncompressed <= 0 ||
             first > size || chunk.compressed > size - first) return false;
-        ChunkReader reader(space_, data + first, chunk.compressed, chunk.codec == 1 ? SNAPPY : UNCOMPRESSED, column.width,
-                           column.most_level, rows, nullptr, rows);
+        space_.decompress = foreign_.decompress;
+        space_.codec = is_foreign ? foreign_.codecs[chunk.codec] : nullptr;
+        const int codec = is_foreign ? FOREIGN : chunk.codec == 1 ? SNAPPY : UNCOMPRESSED;
+        ChunkReader reader(space_, data + first, chunk.compressed, codec, column.width, column.most_level, rows, nullptr, rows);
         Status status;
         int64_t done = 0;
         while ((status = reader.next_page()) == PAGE) {
@@ -163,6 +175,7 @@ class FileRun {
     enum : int64_t { MOST_GROUP_ROWS = int64_t(1) << 20, MOST_RUN_ROWS = int64_t(1) << 22 };
 
     Workspace &space_;
+    const ForeignCodecs &foreign_;
     const std::string schema_, metadata_;
     std::vector<RunColumn *> columns_;
     std::vector<Mark> marks_;
@@ -178,8 +191,12 @@ class FileRuns {
     FileRuns &operator=(const FileRuns &) = delete;
 
     FileRun *add(const char *schema, size_t schema_size, const char *metadata, size_t metadata_size) {
-        runs_.push_back(new FileRun(space_, schema, schema_size, metadata, metadata_size));
+        runs_.push_back(new FileRun(space_, foreign_, schema, schema_size, metadata, metadata_size));
         return runs_.back();
+    }
+    void add_codec(int codec, Decompress decompress, void *object) {
+        foreign_.decompress = decompress;
+        if (codec >= 0 && codec < MOST_CODEC) foreign_.codecs[codec] = object;
     }
     FileRun &run(int64_t i) { return *runs_[i]; }
     int64_t rows() const {
@@ -230,6 +247,7 @@ class FileRuns {
     }
 
     Workspace space_, files_;
+    ForeignCodecs foreign_;
     std::vector<FileRun *> runs_;
     bool is_ended_ = false;
 };

@@ -1,6 +1,6 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet_files.h ext/parquet_footer.h ext/parquet_pages.h ext/compact.h
+# distutils: depends = ext/parquet_files.h ext/parquet_footer.h ext/parquet_pages.h ext/compact.h ext/foreign_pages.pxi
 """Runs of small Parquet files; `delta_core.kernels.parquet_files` is its public API."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -10,6 +10,12 @@ from libcpp.vector cimport vector
 import numpy as np
 import pyarrow as pa
 
+
+include "foreign_pages.pxi"
+
+
+cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
+    ctypedef int (*Decompress)(void* codec, const uint8_t* data, int64_t n, uint8_t* out, int64_t size) noexcept nogil
 
 cdef extern from "parquet_footer.h" namespace "delta_parquet" nogil:
     cdef cppclass string_view "std::string_view":
@@ -37,6 +43,7 @@ cdef extern from "parquet_files.h" namespace "delta_parquet" nogil:
         RunColumn& column(int64_t i)
     cdef cppclass FileRuns:
         FileRun* add(const char* schema, size_t schema_size, const char* metadata, size_t metadata_size)
+        void add_codec(int codec, Decompress decompress, void* object)
         FileRun& run(int64_t i)
         int64_t rows()
         int64_t bytes()
@@ -58,13 +65,20 @@ def footer_key(const uint8_t[::1] footer not None):
 
 
 cdef class Runs:
-    """The columns of files, of each layout by itself, and the memory that they lie in."""
+    """The columns of files, of each layout by itself, and the memory that they lie in.
+
+    `codecs` maps Parquet's numbers of codecs to functions that decompress their pages.
+    """
 
     cdef FileRuns* runs
     cdef list counts
+    cdef dict codecs
 
-    def __cinit__(self, layouts):
+    def __cinit__(self, layouts, dict codecs not None):
         self.runs = new FileRuns()
+        self.codecs = codecs
+        for number, decompress in codecs.items():
+            self.runs.add_codec(number, &decompress_page, <void*>decompress)
         self.counts = []
         cdef FileRun* run
         cdef bytes schema, metadata

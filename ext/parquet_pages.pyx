@@ -1,13 +1,11 @@
 # distutils: language = c++
 # distutils: extra_compile_args = -std=c++17 -O3
-# distutils: depends = ext/parquet_pages.h ext/compact.h
+# distutils: depends = ext/parquet_pages.h ext/compact.h ext/foreign_pages.pxi
 """Pages of Parquet column chunks as Arrow buffers; `delta_core.kernels.parquet_pages` is its public API."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
-
-from pyarrow import foreign_buffer
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels.memory import allocate
@@ -69,20 +67,7 @@ class UnsupportedPagesError(Exception):
     """The chunk holds what this reader does not decode, or what is damaged: a complete reader reports which."""
 
 
-cdef int decompress_page(void* codec, const uint8_t* data, int64_t n, uint8_t* out, int64_t size) noexcept with gil:
-    """Call a Python function that decompresses a page; whatever it raises, or returns too much or too little of, is damage."""
-    cdef Py_buffer view
-    cdef bint good
-    try:
-        plain = (<object>codec)(foreign_buffer(<size_t>data, n), size)
-        PyObject_GetBuffer(plain, &view, PyBUF_SIMPLE)
-    except Exception:
-        return False
-    good = view.len == size
-    if good:
-        memcpy(out, view.buf, size)
-    PyBuffer_Release(&view)
-    return good
+include "foreign_pages.pxi"
 
 
 cdef class Block:

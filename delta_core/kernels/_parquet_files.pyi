@@ -1,4 +1,5 @@
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -7,7 +8,11 @@ from numpy.typing import NDArray
 def footer_key(footer: bytes | memoryview) -> tuple[bytes, bytes] | None: ...
 
 class Runs:
-    def __init__(self, layouts: Iterable[tuple[bytes, bytes, Sequence[tuple[int, int, int, int]]]]) -> None: ...
+    def __init__(
+        self,
+        layouts: Iterable[tuple[bytes, bytes, Sequence[tuple[int, int, int, int]]]],
+        codecs: dict[int, Callable[[pa.Buffer, int], Any]],
+    ) -> None: ...
     def read(
         self, paths: list[bytes], sizes: NDArray[np.int64], most_rows: int, most_bytes: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...

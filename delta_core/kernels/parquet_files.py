@@ -14,11 +14,14 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from delta_core.kernels._parquet_files import Runs, footer_key
-from delta_core.kernels.parquet_pages import is_text
+from delta_core.kernels.parquet_pages import CODECS, is_text
 
 __all__ = ["FileLayout", "FilesRead", "FlatColumn", "footer_key", "read_files"]
 
 _PHYSICAL_TYPES = {"INT32": 1, "INT64": 2, "FLOAT": 4, "DOUBLE": 5, "BYTE_ARRAY": 6}
+_CODECS = {"GZIP": 2, "ZSTD": 6}
+#: What decompresses pages that the compiled module does not.
+_FOREIGN = {_CODECS[name]: found for name, (_, found) in CODECS.items() if found is not None}
 
 
 class FlatColumn(Struct, frozen=True):
@@ -91,7 +94,7 @@ def read_files(
     most_rows, most_bytes : int
         The run ends with the file that reaches either.
     """
-    runs = Runs([(own.schema, own.metadata, [_row(c) for c in own.columns]) for own in layouts])
+    runs = Runs([(own.schema, own.metadata, [_row(c) for c in own.columns]) for own in layouts], _FOREIGN)
     chosen, rows = runs.read(paths, sizes, most_rows, most_bytes)
     columns = []
     for number, own in enumerate(layouts):
