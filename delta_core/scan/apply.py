@@ -29,6 +29,8 @@ from delta_core.scan.plan import ConstantSource, Output, PhysicalSource, Positio
 
 __all__ = ["CompiledPlan"]
 
+#: Rows that a condition is tested for at once.
+_STEP = 1 << 16
 #: Physical columns by their number in the read.
 Columns = Mapping[int, pa.Array]
 
@@ -106,8 +108,30 @@ class CompiledPlan:
     def _passing(
         self, compiled: Compiled, file: int, first: int, columns: Columns, num_rows: int, picked: SelectionVector | None
     ) -> SelectionVector | None:
-        mask = _View(self._plan, OneFile(self._files, file, first, picked), columns, num_rows).evaluate(compiled)
+        if num_rows > _STEP and all(isinstance(self._plan.sources[leaf], PhysicalSource) for leaf in compiled.leaves):
+            # what steps of an expression hold stays small, and in the processor's caches
+            own = {c: columns[c] for c in self._columns(compiled)}
+            masks = [
+                self._mask(
+                    compiled, file, first, {c: v.slice(at, _STEP) for c, v in own.items()}, min(_STEP, num_rows - at)
+                )
+                for at in range(0, num_rows, _STEP)
+            ]
+            mask = pa.concat_arrays(masks)
+        else:
+            mask = self._mask(compiled, file, first, columns, num_rows, picked)
         return None if mask.true_count == num_rows else SelectionVector.where(mask)
+
+    def _mask(
+        self,
+        compiled: Compiled,
+        file: int,
+        first: int,
+        columns: Columns,
+        num_rows: int,
+        picked: SelectionVector | None = None,
+    ) -> pa.BooleanArray:
+        return _View(self._plan, OneFile(self._files, file, first, picked), columns, num_rows).evaluate(compiled)
 
     def __call__(
         self,

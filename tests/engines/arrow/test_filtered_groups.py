@@ -180,10 +180,13 @@ SMALL_GROUPS: list[Callable[[pytest.MonkeyPatch], None]] = [
     lambda patch: patch.setattr(filtered_groups, "GROUP_BYTES", 0),
     lambda patch: patch.setattr(parquet_columns, "GROUP_BYTES", 0),
     lambda patch: patch.setattr(filtered_groups, "GROUP_BYTES", 4_000),
+    lambda patch: patch.setattr(filtered_groups, "WINDOW_BYTES", 900),
 ]
 
 
-@pytest.mark.parametrize("shrink", SMALL_GROUPS, ids=["whole", "in parts", "pyarrow in parts", "some in parts"])
+@pytest.mark.parametrize(
+    "shrink", SMALL_GROUPS, ids=["whole", "in parts", "pyarrow in parts", "some in parts", "in stretches"]
+)
 @pytest.mark.parametrize("local", [True, False])
 @given(
     numbers=st.lists(st.sampled_from(NUMBERS), max_size=3),

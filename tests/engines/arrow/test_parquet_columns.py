@@ -62,7 +62,7 @@ def test_big_row_groups_are_streamed(path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(parquet_columns, "read_chunk", lambda *a, **k: whole.append(a) or read_chunk(*a, **k))
     assert read(path, [0]).equals(TABLE.select(["id"]))
     assert len(whole) == 3
-    monkeypatch.setattr(parquet_columns, "GROUP_BYTES", 5_000)
+    monkeypatch.setattr(parquet_columns, "GROUP_BYTES", 3_000)
     assert read(path, [0]).equals(TABLE.select(["id"]))
     assert len(whole) == 3 + 1  # the last row group is small
 

@@ -29,7 +29,9 @@ _ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_D
 MOST_ROWS = 1 << 24
 MOST_BYTES = 256 << 20
 #: A row group that takes more when it is decoded as a whole is streamed by PyArrow.
-GROUP_BYTES = 64 << 20
+GROUP_BYTES = 96 << 20
+#: Bytes of a value in memory.
+_WIDTHS = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
 #: Rows that are decoded at once where few of them are kept.
 _BATCH_ROWS = 131_072
 
@@ -90,12 +92,21 @@ class GroupReader:
         table = self._table(group, leaves, chunks, picks)
         return {name: _one_array(column) for name, column in zip(table.column_names, table.columns, strict=True)}
 
+    def decodes(self, group: int, leaves: Sequence[int]) -> bool:
+        """Whether our own decoder reads these columns of a row group, which skips pages without a picked row."""
+        return len(self._chunks(group, leaves)) == len(leaves)
+
     def plain_bytes(self, group: int, leaves: Sequence[int]) -> int:
         """Return what columns of a row group take in memory, about."""
-        facts = [self._file.footer.chunk(group, leaf) for leaf in leaves]
-        size = sum(f.uncompressed for f in facts if f is not None)
-        # numbers and codes may take no more than a few bits as they are stored
-        return int(size + 8 * self.group_rows[group] * sum(leaf in self._flat for leaf in leaves))
+        rows, size = self.group_rows[group], 0
+        for leaf in leaves:
+            width = _WIDTHS.get(self._file.layout.leaves[leaf].physical) if leaf in self._flat else None
+            if width is not None:
+                size += width * rows
+            elif (facts := self._file.footer.chunk(group, leaf)) is not None:
+                # codes may take no more than a few bits as they are stored
+                size += facts.uncompressed + 8 * rows * (leaf in self._flat)
+        return size
 
     def _chunks(self, group: int, leaves: Sequence[int]) -> dict[int, ColumnChunk]:
         """Return the chunks of a row group that our own decoder reads, by leaf."""
@@ -152,6 +163,8 @@ class GroupReader:
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)  # `combine_chunks` would copy it
     found = column.combine_chunks()
     if not isinstance(found, pa.ChunkedArray):
         return found

@@ -33,8 +33,9 @@ from delta_core.protocol.schema import Path, Schema
 
 __all__ = ["ArrowDataFiles"]
 
-#: What finished batches of later files may hold while an earlier file is still being read.
+#: What finished batches of later files may hold while an earlier file is still being read: in all, and for each thread.
 BUDGET_BYTES = 256 << 20
+THREAD_BYTES = 16 << 20
 #: Files above this are split into runs of row groups, one thread each.
 SPLIT_BYTES = 64 << 20
 #: A file below this is read by the caller's own thread when it is the only one.
@@ -173,7 +174,8 @@ class _Job:
                 return
             cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
             workers = cores if self._prefetch is None else max(cores, REMOTE_WORKERS)
-            yield from run_ordered(self._tasks(), min(workers, max(len(sizes), cores)), BUDGET_BYTES)
+            workers = min(workers, max(len(sizes), cores))
+            yield from run_ordered(self._tasks(), workers, min(BUDGET_BYTES, workers * THREAD_BYTES))
         finally:
             if self._prefetch is not None:
                 self._prefetch.close()

@@ -37,8 +37,10 @@ PARALLEL_BYTES = 32 << 20
 STEP_ROWS = 1 << 16
 STEP_BYTES = 8 << 20
 PARTITIONED_STEPS = 8
-#: Consecutive rows of a stream that one worker takes at once, and what big batches are cut down to.
-RUN_BYTES = 32 << 20
+#: Consecutive rows of a stream that one worker takes at once: some runs wait while others are written.
+RUN_BYTES = 8 << 20
+#: What big batches are cut down to.
+PIECE_BYTES = 32 << 20
 #: Row groups that come in shorter pieces on average are joined first.
 PIECE_ROWS = 1 << 12
 #: A file above this is synced when it is closed; smaller ones all together at the end, so many at once.
@@ -494,14 +496,14 @@ def _steps(batches: Iterator[pa.RecordBatch], first_row: int, factor: int) -> St
     rows = size = 0
     for batch in batches:
         for piece, nbytes in _cut(batch):
-            if held and (rows + piece.num_rows > ROW_GROUP_ROWS or size + nbytes > RUN_BYTES):
+            if held and (rows + piece.num_rows > ROW_GROUP_ROWS or size + nbytes > PIECE_BYTES):
                 yield first_row, _joined(held)
                 first_row += rows
                 held, rows, size = [], 0, 0
             held.append(piece)
             rows += piece.num_rows
             size += nbytes
-            if rows >= STEP_ROWS * factor or size >= min(STEP_BYTES * factor, RUN_BYTES):
+            if rows >= STEP_ROWS * factor or size >= min(STEP_BYTES * factor, PIECE_BYTES):
                 yield first_row, _joined(held)
                 first_row += rows
                 held, rows, size = [], 0, 0
@@ -515,7 +517,7 @@ def _cut(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
         return
     nbytes = batch.nbytes
     wide = nbytes / batch.num_rows
-    rows = max(1, min(ROW_GROUP_ROWS, int(RUN_BYTES / wide) if wide else ROW_GROUP_ROWS))
+    rows = max(1, min(ROW_GROUP_ROWS, int(PIECE_BYTES / wide) if wide else ROW_GROUP_ROWS))
     if batch.num_rows <= rows:
         yield batch, nbytes
         return

@@ -21,6 +21,8 @@ __all__ = ["Batch", "FilteredGroups"]
 
 #: The position of a batch's first row, the batch, and which of the rows from there on it has; None: each one.
 Batch = tuple[int, pa.RecordBatch, "SelectionVector | None"]
+#: Picked rows of a row group are decoded in stretches that take so much.
+WINDOW_BYTES = 16 << 20
 #: Rows of a mask's word: a batch begins with one if it can.
 _WORD = 64
 
@@ -108,11 +110,47 @@ class FilteredGroups:
         if not picks.count:
             return
         columns = [c for c in range(len(self._plan.sources)) if c not in found and c not in self._read.tested_only]
+        step = self._window_rows(group, columns, picks)
+        if step < rows and self._reader.decodes(group, self._leaves(columns)):
+            yield from self._windows(group, first, columns, found, picks, step)
+            return
         if self._is_big(group, columns, picks):
             yield from self._streamed(group, first, picks)
             return
         found |= self._decoded(group, columns, picks)
         yield from self._cut(first, self._batch(found, picks.count), picks)
+
+    def _window_rows(self, group: int, columns: Sequence[int], picks: SelectionVector) -> int:
+        """Return the rows of a stretch of a row group whose columns take the bytes of a window, about."""
+        size = self._reader.plain_bytes(group, self._leaves(columns)) * picks.count / picks.num_rows
+        if size <= 1.25 * WINDOW_BYTES:
+            return picks.num_rows
+        return max(int(picks.num_rows * WINDOW_BYTES / size) // _WORD * _WORD, _WORD)
+
+    def _windows(
+        self,
+        group: int,
+        first: int,
+        columns: Sequence[int],
+        found: dict[int, pa.Array],
+        picks: SelectionVector,
+        step: int,
+    ) -> Iterator[Batch]:
+        """Yield the picked rows of one stretch after the other: a batch that waits keeps no more than its stretch in memory."""
+        mask = picks.mask if picks.mask is not None else SelectionVector.of_flags(picks.flags()).mask
+        assert mask is not None
+        at = 0
+        for start in range(0, picks.num_rows, step):
+            stop = min(start + step, picks.num_rows)
+            part = picks.part(start, stop)
+            if not part.count:
+                continue
+            words = np.zeros_like(mask)
+            words[start // _WORD : -(-stop // _WORD)] = mask[start // _WORD : -(-stop // _WORD)]
+            own = {c: array.slice(at, part.count) for c, array in found.items()}
+            own |= self._decoded(group, columns, SelectionVector.of_mask(words, picks.num_rows))
+            yield from self._cut(first + start, self._batch(own, part.count), part)
+            at += part.count
 
     def _cut(self, first: int, batch: pa.RecordBatch, picks: SelectionVector) -> Iterator[Batch]:
         """Cut the picked rows of a row group into batches."""
