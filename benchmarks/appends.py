@@ -35,7 +35,12 @@ FIVE_COLUMNS = pa.table(
 
 
 def appending(
-    open_table: Callable[[str], Any], write: Callable[..., Any], rows: pa.Table, table: Path, small: Path
+    open_table: Callable[[str], Any],
+    write: Callable[..., Any],
+    rows: pa.Table,
+    table: Path,
+    small: Path,
+    commits: int = COMMITS,
 ) -> Callable[[], float]:
     """Return work that appends to a copy of a table, which is open already; it answers with the version reached."""
     with copied(small) as folder:
@@ -44,7 +49,7 @@ def appending(
     atexit.register(stack.close)
     opened = open_table(str(stack.enter_context(copied(table))))
     _append(write, opened, rows, WARM_UP)
-    return lambda: _append(write, opened, rows, COMMITS)
+    return lambda: _append(write, opened, rows, commits)
 
 
 def _append(write: Callable[..., Any], table: Any, rows: pa.Table, commits: int) -> float:

@@ -99,7 +99,7 @@ CASES = (
     Case("plan_range", "open and plan 10 of 100,000 files by JSON statistics", "million-json", peer=None, shrink=0.1),
     Case("write_rows", "write 10,000,000 rows (int64, double, string) with full statistics", "empty", Target(2)),
     Case("append_rows", "200 appends of 10 rows to an open table, one commit each, a checkpoint each 100", "empty", Target(4)),
-    Case("append_to_many", "the same on 1,000,000 files, no checkpoints", "million-json", Target(4)),
+    Case("append_to_many", "10 appends of 10 rows to an open table of 1,000,000 files, no checkpoints", "million-json", Target(4)),
     Case("checkpoint", "open 1,000,000 files and write their checkpoint", "million-json", Target(3, 0.5)),
     Case("append_at_once", "8 processes x 50 blind appends at once", "empty", Target(1.0)),
     Case("delete_vectors", "delete 1 % of 10,000,000 rows (int64, double, string), scattered; vectors beside the peer's copies",

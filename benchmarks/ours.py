@@ -169,7 +169,7 @@ def append_to_many(table: Path, small: Path) -> Work:
     from delta_core import DeltaTable, PostCommitHookProperties, write_deltalake
 
     write = partial(write_deltalake, post_commithook_properties=PostCommitHookProperties(create_checkpoint=False))
-    return appending(DeltaTable, write, FIVE_COLUMNS, table, small)
+    return appending(DeltaTable, write, FIVE_COLUMNS, table, small, commits=10)
 
 
 def calls_of_append(table: Path, small: Path) -> Work:

@@ -135,7 +135,7 @@ def append_to_many(table: Path, small: Path) -> Work:
     from deltalake import DeltaTable, PostCommitHookProperties, write_deltalake
 
     write = partial(write_deltalake, post_commithook_properties=PostCommitHookProperties(create_checkpoint=False))
-    return appending(DeltaTable, write, FIVE_COLUMNS, table, small)
+    return appending(DeltaTable, write, FIVE_COLUMNS, table, small, commits=10)
 
 
 write_rows = partial(writing, "deltalake")

@@ -28,6 +28,7 @@ from delta_core.errors import (
     UnsupportedOperationError,
 )
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.dedup import KeySet, dv_unique_ids
 from delta_core.log.checksum import CommitContent
 from delta_core.plugins.attempt import AttemptView, no_actions
@@ -156,7 +157,7 @@ def _check_paths(adds: pa.Table, removes: pa.Table) -> None:
         return
     keys = KeySet()
     keys.insert(removes.column("path"), removes.column("dvId"))
-    kind, text, offset, *_ = adds.column("deletionVector").combine_chunks().flatten()
+    kind, text, offset, *_ = one_array(adds.column("deletionVector")).flatten()
     both = keys.contains(paths, dv_unique_ids(kind, text, offset))
     if both.any():
         path = paths[int(np.argmax(both))].as_py()
@@ -169,7 +170,7 @@ def _check_paths(adds: pa.Table, removes: pa.Table) -> None:
 def _check_files(rules: Sequence[RemainingFilesCheck], view: AttemptView, base: TableBase | None) -> None:
     if not rules or base is None:
         return
-    touched = pa.concat_arrays([t.column("path").combine_chunks() for t in (view.adds, view.removes)])
+    touched = pa.concat_arrays([one_array(t.column("path")) for t in (view.adds, view.removes)])
     found = base.files.columns(["path", *dict.fromkeys(r.field for r in rules if r.field)])
     found = found.filter(pc.invert(pc.is_in(found.column("path"), value_set=touched)))
     for rule in rules:

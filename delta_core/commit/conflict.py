@@ -28,6 +28,7 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import Expression
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.commits import Commit
 from delta_core.protocol.actions import ActionKind
@@ -145,7 +146,7 @@ def _check_appends(winner: Commit, check: _Check) -> None:
     if weakest is IsolationLevel.WRITE_SERIALIZABLE and blind:
         return
     added = winner.adds.filter(winner.adds.column("dataChange"))
-    removed = winner.removes.column("path").combine_chunks()
+    removed = one_array(winner.removes.column("path"))
     added = added.filter(pc.invert(pc.is_in(added.column("path"), value_set=removed)))
     for predicate in check.reads.predicates:
         found = check.matches(added, predicate)
@@ -163,7 +164,7 @@ def _check_removed_reads(winner: Commit, check: _Check) -> None:
     # a file that comes back with fewer rows is judged row by row, if rows of it are to be dropped
     removed = winner.removes
     for removal in check.intents.row_removals:
-        mine, back = (t.column("path").combine_chunks() for t in (removal.files, winner.adds))
+        mine, back = (one_array(t.column("path")) for t in (removal.files, winner.adds))
         paths = removed.column("path")
         judged = pc.and_(pc.is_in(paths, value_set=mine), pc.is_in(paths, value_set=back))
         removed = removed.filter(pc.invert(judged))

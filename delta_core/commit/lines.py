@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.errors import InvalidArgumentError
-from delta_core.kernels.arrow_buffers import number_array, strings_of, utf8_of
+from delta_core.kernels.arrow_buffers import number_array, one_array, strings_of, utf8_of
 from delta_core.kernels.dedup import dv_unique_ids
 from delta_core.kernels.json_actions import ActionParser, ParsedActions
 from delta_core.kernels.json_lines import format_actions
@@ -124,7 +124,7 @@ def _files(files: pa.Table, empty: pa.Table, version: int, first_line: int) -> p
     }
     vectors = files.column("deletionVector")
     if vectors.null_count < count:
-        kind, text, offset, _, cardinality = vectors.combine_chunks().flatten()
+        kind, text, offset, _, cardinality = one_array(vectors).flatten()
         found |= {"dvId": dv_unique_ids(kind, text, offset), "dvCardinality": cardinality}
     columns = []
     for f in empty.schema:

@@ -15,7 +15,7 @@ from delta_core.commit.intents import REMOVED_FILE, RowRemoval
 from delta_core.errors import ConcurrentDeleteDeleteError, InvalidArgumentError, plugin_errors
 from delta_core.expressions.ast import NUM_RECORDS
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array
+from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array, one_array
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.log.commits import Commit
@@ -55,7 +55,7 @@ def resolve(removals: Sequence[RowRemoval], snapshot: TableBase, rule: RemoveRow
     files, given = _joined(removals, snapshot)
     before = snapshot.row_sets(files)
     rows = given.with_more(before)
-    found = FileSet.of(files).statistics([NUM_RECORDS]).column(0).combine_chunks()
+    found = one_array(FileSet.of(files).statistics([NUM_RECORDS]).column(0))
     _check_counted(files, found)
     counts = int64_values(found)
     _check_fit(files, given, counts)
@@ -109,7 +109,7 @@ def _plain(files: pa.Table, snapshot: TableBase) -> pa.Table:
 def _added(files: pa.Table, encoded: EncodedRows, counts: NDArray[np.int64]) -> pa.Table:
     out = _set(files.drop_columns(["dvId"]), "deletionVector", encoded.descriptors)
     out = _set(out, "dataChange", True)
-    out = _set(out, "stats", _loosened(files.column("stats").combine_chunks()))
+    out = _set(out, "stats", _loosened(one_array(files.column("stats"))))
     out = _set(out, "numRecords", number_array(counts))
     return _set(out, "fresh", False)
 
@@ -149,8 +149,8 @@ def rebase(winner: Commit, removals: Sequence[RowRemoval], snapshot: TableBase) 
 
 def _rebased(winner: Commit, removal: RowRemoval, snapshot: TableBase) -> RowRemoval:
     files = removal.files
-    paths = files.column("path").combine_chunks()
-    place = pc.index_in(paths, value_set=winner.adds.column("path").combine_chunks())
+    paths = one_array(files.column("path"))
+    place = pc.index_in(paths, value_set=one_array(winner.adds.column("path")))
     gone = KeySet()
     gone.insert(winner.removes.column("path"), winner.removes.column("dvId"))
     lost = gone.contains(files.column("path"), files.column("dvId")) & ~is_valid(place)

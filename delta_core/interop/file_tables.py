@@ -12,7 +12,15 @@ import pyarrow as pa
 from delta_core.expressions.ast import FileStatistic
 from delta_core.interop.predicates import plan_files
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import array_of, bool_array, holds_bytes, int64_values, is_valid, scalar_of
+from delta_core.kernels.arrow_buffers import (
+    array_of,
+    bool_array,
+    holds_bytes,
+    int64_values,
+    is_valid,
+    one_array,
+    scalar_of,
+)
 from delta_core.log.files import FileSet
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.partition_values import parse_partition_values
@@ -242,7 +250,7 @@ def _nest(columns: dict[Path, pa.Array], count: int) -> pa.Array:
 def _struct(parts: dict[str, pa.Array], count: int) -> pa.Array:
     if not parts:
         return pa.Array.from_buffers(pa.struct([]), count, [None])
-    arrays = [p.combine_chunks() if isinstance(p, pa.ChunkedArray) else p for p in parts.values()]
+    arrays = [one_array(p) for p in parts.values()]
     return pa.StructArray.from_arrays(arrays, fields=[pa.field(n, a.type) for n, a in zip(parts, arrays, strict=True)])
 
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from delta_core.errors import InvalidArgumentError
 
 __all__ = [
+    "one_array",
     "StringBuffers",
     "array_of",
     "bool_array",
@@ -44,6 +45,18 @@ __all__ = [
 StringBuffers = tuple[pa.Buffer | None, pa.Buffer | None, pa.Buffer | None, int, int, bool]
 """Validity, offsets, data, array offset, length, and whether the offsets have 64 bits."""
 _EPOCH = date(1970, 1, 1).toordinal()
+
+
+def one_array(column: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.Array[Any]:
+    """Return a column as one array, without a copy if it is one already (`ChunkedArray.combine_chunks` copies always)."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    found = column.combine_chunks()
+    if not isinstance(found, pa.ChunkedArray):
+        return found
+    return pa.concat_arrays(found.chunks) if found.num_chunks else pa.nulls(0, found.type)
 
 
 def plain_strings(array: pa.Array[Any]) -> pa.Array[Any]:

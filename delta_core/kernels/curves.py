@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import one_array
 
 __all__ = ["MOST_COLUMNS", "Curve", "Ranges", "cell_ranks", "cells_of", "check_ordered", "curve_bits", "radix_order"]
 
@@ -119,7 +120,7 @@ class Ranges:
         self._count = 1 << bits
         self._bounds: NDArray[np.float64] | pa.Array | None = None
         self._grid: NDArray[np.uint16] | None = None
-        values = sample.combine_chunks() if isinstance(sample, pa.ChunkedArray) else sample
+        values = one_array(sample)
         check_ordered(values.type)
         values = values.drop_null()
         if not len(values):
@@ -166,7 +167,7 @@ class Ranges:
         uint32, **shape (n,)**
             Below ``2 ** bits``, and not falling as values rise.
         """
-        array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        array = one_array(values)
         if self._bounds is None:
             return np.zeros(len(array), np.uint32)
         if isinstance(self._bounds, pa.Array):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels import _row_ids
-from delta_core.kernels.arrow_buffers import is_valid
+from delta_core.kernels.arrow_buffers import is_valid, one_array
 
 __all__ = ["assign_base_row_ids", "take_values"]
 
@@ -80,7 +80,7 @@ def take_values(files: pa.Table, newer: pa.Table, fields: Sequence[str]) -> list
     list of int64 array, shape (n_files,)
         One a field; empty if no value is taken.
     """
-    first = is_valid(newer.column(fields[0]).combine_chunks())
+    first = is_valid(one_array(newer.column(fields[0])))
     known = {p: i for i, p in enumerate(newer.column("path").to_pylist()) if first[i]}
     rows = [known.get(p) for p in files.column("path").to_pylist()]
     taken = np.array([r is not None for r in rows], np.bool_)
@@ -89,7 +89,7 @@ def take_values(files: pa.Table, newer: pa.Table, fields: Sequence[str]) -> list
     index = pa.array(rows, pa.int64())
     out = []
     for name in fields:
-        mine, theirs = (t.column(name).combine_chunks() for t in (files, newer))
+        mine, theirs = (one_array(t.column(name)) for t in (files, newer))
         found = theirs.take(index).to_pylist()
         values = [f if t else m for f, m, t in zip(found, mine.to_pylist(), taken.tolist(), strict=True)]
         out.append(pa.array(values, pa.int64()))

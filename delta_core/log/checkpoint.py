@@ -11,7 +11,7 @@ import pyarrow as pa
 from delta_core.engines.interface import ActionQuery, CheckpointHandle, FileIdentity, LogFiles
 from delta_core.errors import AccessDeniedError, CheckpointError, LogChangedError
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import array_of, is_valid
+from delta_core.kernels.arrow_buffers import array_of, is_valid, one_array
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.chunks import BASE_COLUMNS, CheckpointChunk, CommitChunk, json_values
 from delta_core.log.files import Chunk
@@ -198,6 +198,6 @@ def read_removes(
     )
     found = logs.read_commits(files, query).removes
     columns = [
-        json_values(found.column(f"extra:{n}").combine_chunks(), own[n]) if n in own else found.column(n) for n in names
+        json_values(one_array(found.column(f"extra:{n}")), own[n]) if n in own else found.column(n) for n in names
     ]
     return pa.Table.from_arrays(columns, list(names))

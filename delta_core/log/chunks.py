@@ -14,7 +14,7 @@ from delta_core.engines.interface import ActionQuery, CheckpointHandle, LogFiles
 from delta_core.errors import CheckpointError, LogChangedError, LogError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import is_utf8, is_valid, values_of
+from delta_core.kernels.arrow_buffers import is_utf8, is_valid, one_array, values_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.dedup import dv_unique_ids
 from delta_core.kernels.nested import struct_of
@@ -73,7 +73,7 @@ class CommitChunk:
         self._logs = logs
         self._files = tuple(files)
         self._fields = {f.name: f.type for f in fields if f.action == "add"}
-        self._columns = {n: _one(table.column(n)) for n in table.column_names if n in _SMALL}
+        self._columns = {n: one_array(table.column(n)) for n in table.column_names if n in _SMALL}
 
     def split(self, rows: int) -> list[tuple[int, CommitChunk]]:
         """Cut into chunks of about so many rows each, between files; each with the number of its first row."""
@@ -120,11 +120,11 @@ class CommitChunk:
             extra_fields={"add": tuple(plugin)} if plugin else {},
         )
         adds = self._logs.read_commits(self._files, query).adds
-        if not _one(adds.column("path")).equals(self._columns["path"]):
+        if not one_array(adds.column("path")).equals(self._columns["path"]):
             raise LogChangedError.of_replaced(f"{self._files[0].name} to {self._files[-1].name}")
-        out = {n: _one(adds.column(n)) for n in names if n in adds.column_names}
+        out = {n: one_array(adds.column(n)) for n in names if n in adds.column_names}
         for name in plugin:
-            out[name] = json_values(_one(adds.column(f"extra:{name}")), self._fields[name])
+            out[name] = json_values(one_array(adds.column(f"extra:{name}")), self._fields[name])
         return out
 
     def statistics(
@@ -389,7 +389,3 @@ def conform(column: pa.Array, target: pa.DataType) -> pa.Array:
         return checked_cast(column, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return pa.nulls(len(column), target)
-
-
-def _one(column: pa.ChunkedArray) -> Any:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

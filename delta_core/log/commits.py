@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from delta_core.engines.interface import ActionQuery, Engine
 from delta_core.errors import LogChangedError, LogError, VersionNotFoundError
+from delta_core.kernels.arrow_buffers import one_array
 from delta_core.log.chunks import extra_fields, json_values
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.plugins.plans import LogFile
@@ -270,6 +271,6 @@ def _typed(table: pa.Table, action: str, fields: Sequence[ActionField]) -> pa.Ta
     for f in fields:
         name = f"extra:{f.name}"
         if f.action == action and name in table.column_names:
-            text = table.column(name).combine_chunks()
+            text = one_array(table.column(name))
             table = table.drop_columns([name]).append_column(f.name, json_values(text, f.type))
     return table

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from delta_core.engines.interface import CheckpointHandle
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array, values_of
+from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array, one_array, values_of
 from delta_core.kernels.decimals import checked_cast
 from delta_core.kernels.gather import gather_column
 from delta_core.kernels.stats import StatField, parse_stats
@@ -105,9 +105,9 @@ class TableChunk:
     def _column(self, name: str) -> pa.Array:
         index = self.table.schema.get_field_index(name)
         if index >= 0:
-            return _one(self.table.column(index))
+            return one_array(self.table.column(index))
         if name.startswith(PARTITION) and self.table.schema.get_field_index("partitionValues") >= 0:
-            return partition_text(_one(self.table.column("partitionValues")), name.removeprefix(PARTITION))
+            return partition_text(one_array(self.table.column("partitionValues")), name.removeprefix(PARTITION))
         return pa.nulls(self.num_rows, FILE_COLUMNS.get(name, pa.string()))
 
     def statistics(
@@ -214,7 +214,3 @@ def _rows_of(entries: NDArray[Any], offsets: NDArray[Any]) -> NDArray[Any] | sli
 
 def _dictionary(column: pa.Array) -> Any:
     return column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
-
-
-def _one(column: pa.ChunkedArray) -> Any:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from delta_core.errors import InvalidArgumentError, LogError, SchemaError
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import bool_array, is_valid, scalar_of, strings_of, values_of
+from delta_core.kernels.arrow_buffers import bool_array, is_valid, one_array, scalar_of, strings_of, values_of
 from delta_core.kernels.decimals import read_decimals
 from delta_core.protocol.types import BASE_TYPES, TIMESTAMP_NTZ, DataType, PrimitiveType, TypeDef, parse_decimal
 
@@ -75,7 +75,7 @@ def parse_partition_values(
     SchemaError
         A type that can't partition a table.
     """
-    flat = text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
+    flat = one_array(text)
     coded = flat if pa.types.is_dictionary(flat.type) else pc.dictionary_encode(flat)
     return pc.take(parse_dictionary(coded, type, zone, column=column, types=types), coded.indices)
 

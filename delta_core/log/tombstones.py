@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import one_array
 
 __all__ = ["remove_groups", "retained"]
 
 
 def retained(removes: pa.Table, oldest_ms: int) -> pa.Table:
     """Return the tombstones that have not expired: those deleted after a time. One without a time is taken for old."""
-    deleted = pc.fill_null(removes.column("deletionTimestamp").combine_chunks(), np.iinfo(np.int64).min)
+    deleted = pc.fill_null(one_array(removes.column("deletionTimestamp")), np.iinfo(np.int64).min)
     keep = deleted.to_numpy(zero_copy_only=False) > oldest_ms
     return removes if keep.all() else pc.filter(removes, pa.array(keep))
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from delta_core.expressions.ast import NUM_RECORDS
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values
+from delta_core.kernels.arrow_buffers import int64_values, one_array
 from delta_core.log.files import FileSet
 
 __all__ = ["Group", "Groups", "Ints", "deleted_shares", "group_bins", "pack_bins", "partition_numbers"]
@@ -80,7 +80,7 @@ def partition_numbers(files: FileSet, columns: Sequence[str]) -> Ints:
     for column in files.columns([f"partition:{name}" for name in columns]).columns:
         text = pc.cast(column, pa.string()) if pa.types.is_dictionary(column.type) else column
         # null and the empty text are one value
-        codes = pc.dictionary_encode(pc.fill_null(text, "")).combine_chunks().indices
+        codes = one_array(pc.dictionary_encode(pc.fill_null(text, ""))).indices
         own = int64_values(codes)
         _, numbers = np.unique(numbers * (int(own.max(initial=0)) + 1) + own, return_inverse=True)
     return numbers
@@ -90,7 +90,7 @@ def deleted_shares(files: FileSet, vectors: pa.ChunkedArray) -> NDArray[np.float
     """Return the share of its rows that each file's vector drops; 1 if the number of rows is not known."""
     if vectors.null_count == len(vectors):
         return np.zeros(len(vectors))
-    found = vectors.combine_chunks()
+    found = one_array(vectors)
     dropped = int64_values(pc.fill_null(pc.struct_field(found, "cardinality"), 0))
     counts = int64_values(pc.fill_null(files.statistics([NUM_RECORDS]).column(0), 0))
     return np.where(dropped > 0, dropped / np.maximum(counts, 1), 0.0)

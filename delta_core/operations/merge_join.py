@@ -13,10 +13,10 @@ from delta_core.engines.interface import Compiled
 from delta_core.errors import InternalError
 from delta_core.expressions.ast import Column, Leaf
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import is_valid, number_array, values_of
+from delta_core.kernels.arrow_buffers import is_valid, number_array, one_array, values_of
 from delta_core.kernels.nested import reach
 
-__all__ = ["JoinedRows", "SourceIndex", "as_array", "is_hashable"]
+__all__ = ["JoinedRows", "SourceIndex", "is_hashable"]
 
 #: Pairs that are made and tested at a time.
 _MOST_PAIRS = 1 << 20
@@ -54,7 +54,7 @@ class JoinedRows:
             whole = data.column(path[1])
             if rows is not None:
                 whole = pc.take(whole, number_array(rows))
-            whole = self._made[tuple(path[:2])] = as_array(whole)
+            whole = self._made[tuple(path[:2])] = one_array(whole)
         numbers, t = [], whole.type
         for name in path[2:]:
             numbers.append(t.get_field_index(name))
@@ -82,15 +82,6 @@ def _path(leaf: Leaf) -> tuple[str, ...]:
     if not isinstance(leaf, Column):
         raise InternalError(f"A merge reads columns only, found {leaf}.")
     return leaf.path
-
-
-def as_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return a column in one piece."""
-    if not isinstance(values, pa.ChunkedArray):
-        return values
-    if values.num_chunks == 1:
-        return values.chunk(0)
-    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
 
 
 class SourceIndex:
@@ -189,7 +180,7 @@ class _Codes:
     """The distinct values of one key, numbered."""
 
     def __init__(self, values: pa.ChunkedArray, matches_null: bool) -> None:
-        distinct = as_array(pc.unique(_comparable(values)))
+        distinct = one_array(pc.unique(_comparable(values)))
         self._null = -1
         self.members: pa.Array = pc.drop_null(distinct) if distinct.null_count else distinct
         if matches_null:
@@ -207,16 +198,16 @@ class _Codes:
     def of(self, values: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
         """Return the number of each value, -1 for one that is not there."""
         if len(self._table):
-            whole = as_array(values)
+            whole = one_array(values)
             numbers = values_of(whole).astype(np.int64, copy=False)
             places = numbers - self._low
             is_inside = (numbers >= self._low) & (numbers < self._low + len(self._table))
             codes = np.where(is_inside, self._table[np.where(is_inside, places, 0)], -1).astype(np.int64)
             return np.where(is_valid(whole), codes, self._null) if whole.null_count else codes
-        found = as_array(pc.index_in(_comparable(values), value_set=self.members))
+        found = one_array(pc.index_in(_comparable(values), value_set=self.members))
         codes = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
         if self._null >= 0 and values.null_count:
-            codes[~is_valid(as_array(values))] = self._null
+            codes[~is_valid(one_array(values))] = self._null
         return np.asarray(codes)
 
 

@@ -23,7 +23,7 @@ from delta_core.expressions import to_expression
 from delta_core.expressions.ast import NUM_RECORDS, Expression
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, number_array
+from delta_core.kernels.arrow_buffers import int64_values, number_array, one_array
 from delta_core.kernels.curves import check_ordered, curve_bits
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.files import FileSet
@@ -445,9 +445,7 @@ class _Optimize:
                 kept.append(done)
                 continue
             done.written.cleanup()
-            files = pc.filter(
-                live, pc.is_in(live.column("path"), value_set=group.files.column("path").combine_chunks())
-            )
+            files = pc.filter(live, pc.is_in(live.column("path"), value_set=one_array(group.files.column("path"))))
             if files.num_rows:
                 again.append(Group(files, group.num_bins, group.attempts + 1, self.checked))
         self.done = kept

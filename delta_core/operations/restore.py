@@ -16,6 +16,7 @@ from delta_core.commit.transaction import Transaction
 from delta_core.commit.upgrade import features_that_permit
 from delta_core.errors import DataFileNotFoundError, UnsupportedOperationError, VersionNotFoundError
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
@@ -197,7 +198,7 @@ def _present(target: Snapshot, files: pa.Table) -> tuple[pa.Table, list[str]]:
         return files, []
     own = pa.array(decode_paths(files.column("path")), pa.string())
     references = target.plugins.collect("file_references", table=target.state)
-    others = [r.paths(files.column(r.column).combine_chunks()) for r in references if r.column in files.column_names]
+    others = [r.paths(one_array(files.column(r.column))) for r in references if r.column in files.column_names]
     gone: list[str] = []
     keep = pa.repeat(pa.scalar(True), files.num_rows)
     for paths in (own, *others):

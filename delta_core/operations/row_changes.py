@@ -19,7 +19,7 @@ from delta_core.engines.interface import Relation, Relations
 from delta_core.expressions.ast import NUM_RECORDS, Expression
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, is_valid
+from delta_core.kernels.arrow_buffers import int64_values, is_valid, one_array
 from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
@@ -211,7 +211,7 @@ class RowChanges:
         touched = np.flatnonzero(rows.cardinalities())
         if len(touched) < files.num_rows:
             files, rows = files.take(pa.array(touched)), rows.take(touched)
-        counts = FileSet.of(files).statistics([NUM_RECORDS]).column(0).combine_chunks()
+        counts = one_array(FileSet.of(files).statistics([NUM_RECORDS]).column(0))
         # a vector needs the file's number of rows beside it
         by_vector = is_valid(counts) & (self.transaction.plan.remove_rows is not None)
         chosen, others = np.flatnonzero(by_vector), np.flatnonzero(~by_vector)
@@ -228,7 +228,7 @@ class RowChanges:
 
     def _drop_by_vector(self, files: pa.Table, rows: RowSets, counts: NDArray[np.int64]) -> None:
         self.transaction.remove_rows(files, rows)
-        vectors = files.column("deletionVector").combine_chunks()
+        vectors = one_array(files.column("deletionVector"))
         dropped = int64_values(pc.fill_null(pc.struct_field(vectors, "cardinality").cast(pa.int64()), 0))
         whole = rows.cardinalities() + dropped == counts
         self._vectors["Removed"] += int((whole & (dropped > 0)).sum())

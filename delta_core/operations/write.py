@@ -26,6 +26,7 @@ from delta_core.expressions import to_expression
 from delta_core.expressions.ast import NUM_RECORDS, Call, Column, Expression, all_of, any_of
 from delta_core.expressions.ast import Literal as Constant
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import one_array
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.operations.create import given_properties, partition_columns, stage_definition
@@ -553,7 +554,7 @@ def _partition_keys(files: FileSet, columns: Sequence[tuple[str, Any]], base: Sn
     """Return one text a file that reports its partition: typed values, so that two spellings of one are equal."""
     parts = []
     for values in _typed(files, columns, base):
-        flat = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        flat = one_array(values)
         if pa.types.is_dictionary(flat.type):
             flat = flat.dictionary_decode()
         text = flat.cast(pa.string())

@@ -26,7 +26,7 @@ from delta_core.expressions.printing import format_sql
 from delta_core.expressions.skipping import SkippingPlan, plan_skipping
 from delta_core.handles.notebooks import page, schema_table
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import array_of, int64_values, is_valid
+from delta_core.kernels.arrow_buffers import array_of, int64_values, is_valid, one_array
 from delta_core.log.files import FileSet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.log.paths import decode_paths
@@ -488,7 +488,7 @@ class _Inputs:
             return parse_partition_values(text, leaf.type, self._source.timezone, column=leaf.name, types=state.types)
         if leaf == LOCATION:
             return None
-        column = self.table.column(leaf.name).combine_chunks()
+        column = one_array(self.table.column(leaf.name))
         wanted = leaf.type.to_arrow(state.types)
         return column if column.type.equals(wanted) else pc.cast(column, wanted)
 

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_core.kernels.arrow_buffers import one_array
 from delta_core.protocol.types import DataType, PrimitiveType, StructType, parse_decimal
 from delta_core.testing.data_files import physical_name
 
@@ -29,7 +30,7 @@ def compute_statistics(table: pa.Table) -> dict[str, Any]:
     NaN is left out of float bounds, strings are cut at 32 characters, timestamps floored to milliseconds: what
     readers have to expect. Protocol: Per-file Statistics.
     """
-    low, high, nulls = _bounds_of({name: table.column(name).combine_chunks() for name in table.column_names})
+    low, high, nulls = _bounds_of({name: one_array(table.column(name)) for name in table.column_names})
     return {"numRecords": table.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from delta_core.api import FILE_COLUMNS, Call, Commit, FileConstant, MetadataColumn, PhysicalColumn, PrimitiveType
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import is_valid
+from delta_core.kernels.arrow_buffers import is_valid, one_array
 
 __all__ = [
     "CHANGE_TYPE",
@@ -141,7 +141,7 @@ def _find_remade(adds: pa.Table, removes: pa.Table) -> tuple[NDArray[np.bool_], 
     if not both.size:
         return np.zeros(adds.num_rows, bool), np.zeros(removes.num_rows, bool), pa.array([], pa.int32())
     ours, theirs = (
-        pc.binary_join_element_wise(pc.cast(t.column("version"), pa.string()), t.column("path"), "/").combine_chunks()
+        one_array(pc.binary_join_element_wise(pc.cast(t.column("version"), pa.string()), t.column("path"), "/"))
         for t in (adds, removes)
     )
     found = pc.index_in(ours, value_set=theirs)

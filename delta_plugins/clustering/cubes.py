@@ -26,7 +26,7 @@ from delta_core.api import (
     parse_columns,
 )
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values
+from delta_core.kernels.arrow_buffers import int64_values, one_array
 from delta_plugins.clustering.logic import logical_columns
 
 __all__ = ["PROVIDER", "choose_files", "cluster"]
@@ -119,10 +119,10 @@ def choose_files(
 
 def _cubes(files: pa.Table, columns: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return a number for the cube of each file, -1 for none, and whether it is clustered in another way."""
-    provider = files.column("clusteringProvider").combine_chunks().dictionary_encode()
+    provider = one_array(files.column("clusteringProvider")).dictionary_encode()
     names = [name == PROVIDER for name in provider.dictionary.to_pylist()]
     is_foreign = ~np.array([*names, True])[int64_values(_codes(provider, len(names)))]
-    tags = files.column("tags").combine_chunks()
+    tags = one_array(files.column("tags"))
     ids, own_columns = (_tag(tags, name) for name in (ID_TAG, COLUMNS_TAG))
     cubes = int64_values(_codes(ids, -1))
     matches = [_names(text) == [_parts(c) for c in columns] for text in own_columns.dictionary.to_pylist()]

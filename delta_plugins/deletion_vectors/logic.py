@@ -14,6 +14,7 @@ from delta_core.kernels.arrow_buffers import (
     is_valid,
     mask_of,
     number_array,
+    one_array,
     scalar_of,
     strings_of,
     values_of,
@@ -42,7 +43,7 @@ def locate(files: pa.Table) -> pa.Table:
     DeletionVectorError.
     Protocol: Deletion Vector Descriptor Schema.
     """
-    vectors = files.column("deletionVector").combine_chunks()
+    vectors = one_array(files.column("deletionVector"))
     rows = np.flatnonzero(is_valid(vectors) & is_valid(vectors.field("storageType")))
     vectors = pc.take(vectors, number_array(rows))
     kind, text, size = (vectors.field(name) for name in ("storageType", "pathOrInlineDv", "sizeInBytes"))

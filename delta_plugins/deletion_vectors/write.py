@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from delta_core.api import DELETION_VECTOR, EncodedRows, InvalidArgumentError, TableState, UnsupportedOperationError
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.roaring import DV_FILE_VERSION, DV_MAGIC
 from delta_core.kernels.row_set import RowSet, RowSets
 from delta_plugins.deletion_vectors import z85
@@ -149,7 +150,7 @@ def _check_statistics(path: str, text: str | None) -> None:
 
 
 def _check_old(attempt: AttemptView, paths: pa.ChunkedArray) -> None:
-    changed = pc.filter(paths, pc.is_in(paths, value_set=attempt.removes.column("path").combine_chunks()))
+    changed = pc.filter(paths, pc.is_in(paths, value_set=one_array(attempt.removes.column("path"))))
     if len(changed):
         path = min(changed.to_pylist())
         raise UnsupportedOperationError(

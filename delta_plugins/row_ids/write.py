@@ -22,7 +22,7 @@ from delta_core.api import (
     TableState,
     UnsupportedFeatureError,
 )
-from delta_core.kernels.arrow_buffers import is_valid
+from delta_core.kernels.arrow_buffers import is_valid, one_array
 from delta_core.kernels.row_ids import assign_base_row_ids, take_values
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ def commit_rules(attempt: AttemptView) -> Iterator[ActionColumn | RemainingFiles
     adds, previous = attempt.adds, attempt.previous
     if attempt.table.is_active(NAME) and previous is not None and not previous.is_active(NAME):
         yield RemainingFilesCheck(NAME, "baseRowId", "of the table have no row ids. Assign them ids first.")
-    given, counts = (adds.column(n).combine_chunks() for n in ("baseRowId", "numRecords"))
-    fresh = adds.column("fresh").combine_chunks().fill_null(False).to_numpy(zero_copy_only=False).astype(bool)
+    given, counts = (one_array(adds.column(n)) for n in ("baseRowId", "numRecords"))
+    fresh = one_array(adds.column("fresh")).fill_null(False).to_numpy(zero_copy_only=False).astype(bool)
     needed = np.flatnonzero(fresh | ~is_valid(given))
     if not len(needed):
         return

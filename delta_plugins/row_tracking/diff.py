@@ -20,7 +20,7 @@ from delta_core.api import (
     parse_version,
     why_unreadable,
 )
-from delta_core.kernels.arrow_buffers import int64_values
+from delta_core.kernels.arrow_buffers import int64_values, one_array
 from delta_core.kernels.row_set import RowSet, RowSets
 
 __all__ = ["COLUMNS", "diff"]
@@ -219,7 +219,7 @@ def _numbered(rows: pa.Table) -> NDArray[np.int64]:
     """Return a number for each row, the same for equal ones."""
     numbers = np.zeros(rows.num_rows, np.int64)
     for column in rows.columns:
-        whole = column.combine_chunks()
+        whole = one_array(column)
         codes = int64_values(whole.dictionary_encode(null_encoding="encode").indices.cast(pa.int64()))
         # both below the number of rows: no overflow up to 3e9 files
         numbers = np.unique(numbers * (rows.num_rows + 1) + codes, return_inverse=True)[1]

@@ -26,7 +26,7 @@ from delta_core.api import (
     TableState,
     decode_json,
 )
-from delta_core.kernels.arrow_buffers import is_valid
+from delta_core.kernels.arrow_buffers import is_valid, one_array
 from delta_core.kernels.row_ids import assign_base_row_ids, take_values
 from delta_plugins.row_tracking.logic import COMMIT_VERSION_COLUMN, DOMAIN, ROW_ID_COLUMN
 
@@ -85,9 +85,9 @@ def rebase_files(adds: pa.Table, removes: pa.Table, winner: pa.Table) -> Iterato
 def _assigned(attempt: AttemptView) -> Iterator[ActionColumn | ExtraAction]:
     adds = attempt.adds
     given, versions, counts = (
-        adds.column(n).combine_chunks() for n in ("baseRowId", "defaultRowCommitVersion", "numRecords")
+        one_array(adds.column(n)) for n in ("baseRowId", "defaultRowCommitVersion", "numRecords")
     )
-    fresh = adds.column("fresh").combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
+    fresh = one_array(adds.column("fresh")).fill_null(False).to_numpy(zero_copy_only=False)
     needed = np.flatnonzero(fresh | ~is_valid(given))
     rows = counts.fill_null(0).to_numpy()
     old = max(high_water_mark(state) for state in (attempt.previous, attempt.table) if state is not None)

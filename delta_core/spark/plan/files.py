@@ -13,7 +13,7 @@ from delta_core.engines.interface import Storage
 from delta_core.errors import CorruptTableError, DataFileError, DataFileNotFoundError
 from delta_core.expressions.ast import NUM_RECORDS, FileConstant, PartitionValue
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, number_array, values_of
+from delta_core.kernels.arrow_buffers import int64_values, number_array, one_array, values_of
 from delta_core.kernels.row_set import RowSet
 from delta_core.log.files import FileSet, Part
 from delta_core.log.partition_values import parse_partition_values
@@ -85,7 +85,7 @@ class PlannedFiles:
 
     def sizes(self) -> pa.Array:
         """Return int64 bytes of each file, querying the store if the log does not report."""
-        column = self.files.columns(["size"]).column(0).combine_chunks()
+        column = one_array(self.files.columns(["size"]).column(0))
         if not column.null_count:
             return column
         sizes = column.to_pylist()
@@ -125,7 +125,7 @@ class PlannedFiles:
         if isinstance(leaf, PartitionValue):
             text = self.table.column(f"partition:{leaf.name}")
             return parse_partition_values(text, leaf.type, source.timezone, column=leaf.name, types=source.state.types)
-        column = self.table.column(leaf.name).combine_chunks()
+        column = one_array(self.table.column(leaf.name))
         type_ = leaf.type.to_arrow(source.state.types)
         return column if column.type.equals(type_) else column.cast(type_)
 
@@ -147,7 +147,7 @@ class PlannedFiles:
         """Whether each file has dropped or chosen rows: bool, shape (n_files,)."""
         flags = np.zeros(self._selected.num_rows, bool)
         for _, table in self.located:
-            flags[values_of(table.column("file").combine_chunks())] = True
+            flags[values_of(one_array(table.column("file")))] = True
         for file in self.files.keep or ():
             flags[file] = True
         return flags
@@ -156,7 +156,7 @@ class PlannedFiles:
     def num_records(self) -> pa.Array:
         """Physical rows of the files that have a vector, in their order, by statistics, null if unknown."""
         chosen = _choose(self.files, self.with_vector)
-        return chosen.statistics([NUM_RECORDS]).column(0).combine_chunks()
+        return one_array(chosen.statistics([NUM_RECORDS]).column(0))
 
     @property
     def keeps(self) -> bool:
@@ -246,7 +246,7 @@ def _choose(files: FileSet, flags: NDArray[np.bool_]) -> FileSet:
 
 def _places(paths: pa.ChunkedArray, uri: Callable[[str], str], spell: Callable[[str], str]) -> pa.Array:
     """Return where files lie; only paths that are encoded, absolute or climb are looked at one by one."""
-    given = paths.combine_chunks()
+    given = one_array(paths)
     odd = pc.match_substring_regex(given, r"^(/|[A-Za-z][A-Za-z0-9+.-]*:)|(^|/)\.\.(/|$)|%")
     places = pc.binary_join_element_wise(pa.scalar(spell(root_of(uri))), given, "")
     if odd.true_count:

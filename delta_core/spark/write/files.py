@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from delta_core.engines.interface import Engine
 from delta_core.expressions.printing import quote_name
+from delta_core.kernels.arrow_buffers import one_array
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.protocol.schema import Path, find
@@ -213,7 +214,7 @@ def _partition_values(plan: WritePlan, directory: str, paths: Sequence[str]) -> 
         physical = table.column_map.physical_path(table.schema, path)[0]
         texts = pa.array([row[place] for row in named], pa.string())
         values = parse_partition_values(pa.chunked_array([texts]), found.type, "UTC", column=column, types=table.types)
-        flat = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        flat = one_array(values)
         if pa.types.is_dictionary(flat.type):
             flat = flat.dictionary_decode()
         columns.append([(physical, text) for text in format_partition_values(flat, found.type, column)])

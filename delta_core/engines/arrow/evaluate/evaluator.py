@@ -35,7 +35,7 @@ from delta_core.expressions.coercion import canonical
 from delta_core.expressions.functions import is_builtin
 from delta_core.expressions.printing import format_sql
 from delta_core.expressions.typing_rules import Typed
-from delta_core.kernels.arrow_buffers import is_valid, number_array, values_of
+from delta_core.kernels.arrow_buffers import is_valid, number_array, one_array, values_of
 from delta_core.protocol.types import DataType, PrimitiveType, arrow_to_type
 from delta_core.runtime.recursion import Steps, each, run
 
@@ -228,9 +228,7 @@ def _delta_type(t: pa.DataType) -> DataType:
 def _normal(column: Any, t: DataType) -> Any:
     """Convert a column to the one Arrow type of its logical type."""
     if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-        if isinstance(column, pa.ChunkedArray):
-            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+        column = one_array(column)
     if isinstance(column, pa.DictionaryArray):
         column = column.dictionary_decode()
     elif isinstance(column, pa.DictionaryScalar):
@@ -242,7 +240,7 @@ def _normal(column: Any, t: DataType) -> Any:
 
 def _as_array(value: Any, num_rows: int, target: pa.DataType) -> pa.Array:
     if isinstance(value, pa.ChunkedArray):
-        value = value.combine_chunks()
+        value = one_array(value)
     if not isinstance(value, pa.Scalar):
         return value
     return spread(value, num_rows) if value.is_valid else pa.nulls(num_rows, target)

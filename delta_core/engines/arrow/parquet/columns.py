@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, ChunkFacts, DataFile, ParquetLeaf
 from delta_core.engines.arrow.parquet.types import is_encoded_string
+from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
 from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, UnsupportedPagesError, read_chunk
 
@@ -90,7 +91,7 @@ class GroupReader:
         """Return the top-level columns of some leaves, by name: the picked rows of a row group."""
         chunks = self._chunks(group, leaves)
         table = self._table(group, leaves, chunks, picks)
-        return {name: _one_array(column) for name, column in zip(table.column_names, table.columns, strict=True)}
+        return {name: one_array(column) for name, column in zip(table.column_names, table.columns, strict=True)}
 
     def decodes(self, group: int, leaves: Sequence[int]) -> bool:
         """Whether our own decoder reads these columns of a row group, which skips pages without a picked row."""
@@ -145,7 +146,7 @@ class GroupReader:
             return (
                 columns
                 if picks is None
-                else {n: gather_column(_one_array(c), picks, decode=False) for n, c in columns.items()}
+                else {n: gather_column(one_array(c), picks, decode=False) for n, c in columns.items()}
             )
         flags = picks.flags()
         stop = picks.stop
@@ -156,19 +157,10 @@ class GroupReader:
                 parts.setdefault(name, []).append(gather_column(column, part, decode=False))
             if at + batch.num_rows >= stop:
                 break
-        return {name: _one_array(pa.chunked_array(arrays)) for name, arrays in parts.items()}
+        return {name: one_array(pa.chunked_array(arrays)) for name, arrays in parts.items()}
 
     def _is_streamed(self, group: int, leaves: Sequence[int], picks: SelectionVector) -> bool:
         return 0 < picks.stop <= picks.num_rows // 2 or self.plain_bytes(group, leaves) > GROUP_BYTES
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)  # `combine_chunks` would copy it
-    found = column.combine_chunks()
-    if not isinstance(found, pa.ChunkedArray):
-        return found
-    return pa.concat_arrays(found.chunks) if found.num_chunks else pa.nulls(0, found.type)
 
 
 def decode_chunks(
