@@ -964,6 +964,136 @@ class DeltaTable(UnavailableCalls):
         options = operations.VerifyOptions(deep, data, versions, progress)
         return operations.verify_table(self._snapshot.context, self._snapshot, options)
 
+    def plan_vacuum(
+        self,
+        retention_hours: float | None = None,
+        enforce_retention_duration: bool = True,
+        *,
+        full: bool = False,
+        keep_versions: Sequence[int] | None = None,
+        keep_for: Sequence[str | os.PathLike[str]] = (),
+        inventory: Any = None,
+    ) -> operations.VacuumPlan:
+        """Find the files that a vacuum would delete, to look at them, save them or delete them later; changes nothing.
+
+        Parameters as of `vacuum`, which runs the plan (``plan=``).
+
+        Raises
+        ------
+        InvalidArgumentError
+            The retention is negative, or shorter than the table's and that is enforced; or the inventory lacks a column.
+        UnsupportedOperationError
+            A catalog does not allow it, or the log does not name all removed files, so that ``full=True`` is needed.
+        VersionNotFoundError
+            A version that is to be kept can't be built any more.
+        """
+        return operations.plan_vacuum(
+            self._snapshot,
+            operations.VacuumOptions(
+                retention_hours,
+                enforce_retention_duration,
+                not full,
+                tuple(parse_version(v, "version in keep_versions") for v in keep_versions or ()),
+                self._kept_for(keep_for),
+                None if inventory is None else pa.table(inventory),
+            ),
+        )
+
+    def _kept_for(self, uris: Sequence[str | os.PathLike[str]]) -> tuple[Snapshot, ...]:
+        """Open other tables as this one was."""
+        if isinstance(uris, (str, os.PathLike)):
+            raise InvalidArgumentError(f"Found keep_for={uris!r}, expected a list of tables.")
+        opening = self._snapshot.context.opening
+        options = None if opening is None else opening.storage_options
+        return tuple(
+            open_snapshot(os.fspath(u), storage_options=options, plugins=self._snapshot.registry) for u in uris
+        )
+
+    def vacuum(
+        self,
+        retention_hours: float | None = None,
+        dry_run: bool = True,
+        enforce_retention_duration: bool = True,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        full: bool = False,
+        keep_versions: Sequence[int] | None = None,
+        keep_for: Sequence[str | os.PathLike[str]] = (),
+        inventory: Any = None,
+        plan: operations.VacuumPlan | str | os.PathLike[str] | None = None,
+        progress: Callable[[operations.VacuumProgress], None] | None = None,
+    ) -> list[str]:
+        """Delete files below the table's root that no version within the retention needs.
+
+        Parameters
+        ----------
+        retention_hours : float, optional
+            Files that were removed or written since stay; the table's ``delta.deletedFileRetentionDuration`` (a week by
+            default) unless given. 0 is unsafe while others write: their files that no commit names yet are deleted too.
+        dry_run : bool
+            Whether the files are only listed.
+        enforce_retention_duration : bool
+            Whether a shorter retention than the table's is rejected.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the two commits that record the vacuum, and how often they are tried again.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows these commits.
+        full : bool
+            Whether all files below the root are looked at; otherwise those that the log names as removed since the last
+            vacuum.
+        keep_versions : sequence of int, optional
+            Versions whose files stay, whatever their age.
+        keep_for : sequence of str or path
+            Other tables whose files stay, such as shallow clones: a table has no list of its clones.
+        inventory : pyarrow.Table, optional
+            The files of the root, instead of a listing: ``path``, ``size`` and ``modification_time``; any object with Arrow's
+            stream interface.
+        plan : VacuumPlan or path, optional
+            What `plan_vacuum` returned, or the file that it was saved to: these files are deleted, but for those that have
+            become reachable. No other argument may specify files then.
+        progress : function(VacuumProgress), optional
+            Called from time to time while files are deleted.
+
+        Returns
+        -------
+        list of str
+            The files, from the table's root; empty folders, which are deleted too, end with a slash.
+
+        Raises
+        ------
+        InvalidArgumentError
+            As `plan_vacuum`; or both a plan and what specifies files were given.
+        UnsupportedOperationError
+            As `plan_vacuum`.
+        MetadataChangedError
+            The plan is one of another table.
+        EngineError
+            Files can't be deleted, or the clock of this machine is ahead of the store's.
+        """
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        if plan is None:
+            plan = self.plan_vacuum(
+                retention_hours,
+                enforce_retention_duration,
+                full=full,
+                keep_versions=keep_versions,
+                keep_for=keep_for,
+                inventory=inventory,
+            )
+        elif retention_hours is not None or full or keep_versions or keep_for or inventory is not None:
+            raise InvalidArgumentError(
+                "Found a plan beside retention_hours, full, keep_versions, keep_for or inventory; a plan specifies its files "
+                "itself."
+            )
+        else:
+            plan = plan if isinstance(plan, operations.VacuumPlan) else operations.VacuumPlan.load(plan)
+        if not dry_run:
+            others = self._kept_for(plan.facts.keep_for)
+            options = operations.VacuumOptions(keep_for=others, commit=commit, progress=progress)
+            self.adopt(operations.run_vacuum(self._snapshot, plan, options).snapshot)
+        return [*plan.to_table().column("path").to_pylist(), *(f"{folder}/" for folder in plan.empty_folders)]
+
     def load_cdf(
         self,
         starting_version: int = 0,

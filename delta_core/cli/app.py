@@ -46,6 +46,7 @@ COMMANDS = {
     "restore": "Restore a table to an older version, in a new commit.",
     "optimize": "Join small files and leave out many deleted rows, or write all rows again in another order.",
     "purge": "Write files with deleted rows again without these, so that no deletion vector is left.",
+    "vacuum": "Delete files that no version within the retention needs.",
     "verify": "Check a table's log, definition and files against the rules of the protocol; nothing is changed.",
     "checkpoint": "Write a checkpoint of the latest version.",
 }

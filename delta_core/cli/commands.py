@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from delta_core.cli.optimize import optimize, purge
     from delta_core.cli.restore import restore
     from delta_core.cli.rows import cat, changes, count, diff, explain, head, sql
+    from delta_core.cli.vacuum import vacuum
     from delta_core.cli.verify import verify
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "schema",
     "sql",
     "update",
+    "vacuum",
     "verify",
     "write",
 ]
@@ -56,6 +58,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.cli.restore": "restore",
         "delta_core.cli.optimize": "optimize purge",
         "delta_core.cli.rows": "cat changes count diff explain head sql",
+        "delta_core.cli.vacuum": "vacuum",
         "delta_core.cli.verify": "verify",
     },
 )

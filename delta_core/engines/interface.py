@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from delta_core.kernels.gather import SelectionVector
 
 __all__ = [
-    "ActionQuery", "CheckpointHandle", "ColumnStatistics", "Compiled", "DataFiles", "Engine", "Evaluator", "FileIdentity",
-    "FileRead", "FileWrite", "Listing", "LogFiles", "ParquetForm", "ParsedActions", "PutResult", "RangeRequest", "ReadObserver",
-    "Relation", "Relations", "RowTest", "Split", "Storage", "WrittenFile",
+    "WALKED_FILE", "ActionQuery", "CheckpointHandle", "ColumnStatistics", "Compiled", "DataFiles", "Engine", "Evaluator",
+    "FileIdentity", "FileRead", "FileWrite", "FolderFiles", "Listing", "LogFiles", "ParquetForm", "ParsedActions", "PutResult",
+    "RangeRequest", "ReadObserver", "Relation", "Relations", "RowTest", "Split", "Storage", "WrittenFile",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -53,6 +53,32 @@ class Listing(Struct, frozen=True):
     sizes: list[int] | None = None
     modified_ms: list[int] | None = None
     tags: list[str] | None = None
+
+
+#: The columns of `FolderFiles.files`.
+WALKED_FILE = pa.schema([("path", pa.string()), ("size", pa.int64()), ("modified_ms", pa.int64())])
+
+
+class FolderFiles(Struct, frozen=True):
+    """Some of the files below a table's root.
+
+    Parameters
+    ----------
+    files : pyarrow.RecordBatch
+        Columns of `WALKED_FILE`: the path from the root, as the store has it, bytes, and ms since the epoch (null if the
+        store does not report it). Files of one folder lie together.
+    empty : tuple of str
+        Folders in which there is nothing; none on stores without folders.
+    linked : tuple of str
+        Folders and files below the root, to which symbolic links lead that are below it too.
+    num_folders : int
+        How many folders these files are of.
+    """
+
+    files: pa.RecordBatch
+    empty: tuple[str, ...] = ()
+    linked: tuple[str, ...] = ()
+    num_folders: int = 0
 
 
 class RangeRequest(Struct, frozen=True):
@@ -189,6 +215,34 @@ class Storage(Protocol):
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files; a missing one is no error."""
+        ...
+
+    def walk(self, skip: Callable[[str], bool]) -> Iterator[FolderFiles]:
+        """Yield all files below the root piece by piece, in any order; symbolic links are not followed.
+
+        Parameters
+        ----------
+        skip : function(str) -> bool
+            Whether a folder (its path from the root) is left out; called at least once for each, before those below it.
+        """
+        ...
+
+    def find(self, paths: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return sizes and modification times (ms) of files below the root; -1 for those that are not there."""
+        ...
+
+    def delete_files(self, paths: pa.Array) -> int:
+        """Delete files below the root, many at a time; return how many there were, as far as the store reports.
+
+        Raises
+        ------
+        EngineError
+            If some could not be deleted; the others were.
+        """
+        ...
+
+    def delete_folders(self, paths: Sequence[str]) -> int:
+        """Delete folders below the root in which there is nothing, and return how many; the others stay."""
         ...
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from delta_core.operations.restore import RestoreOptions, restore_table
     from delta_core.operations.row_changes import ChangeOptions
     from delta_core.operations.update import UpdateOptions, update_rows
+    from delta_core.operations.vacuum import VacuumOptions, VacuumPlan, VacuumProgress, plan_vacuum, run_vacuum
     from delta_core.operations.verify import VerifyOptions, VerifyReport, verify_table
     from delta_core.operations.write import WriteOptions, write_table
 
@@ -47,6 +48,9 @@ __all__ = [
     "StreamBatch",
     "TableStream",
     "UpdateOptions",
+    "VacuumOptions",
+    "VacuumPlan",
+    "VacuumProgress",
     "VerifyOptions",
     "VerifyReport",
     "WriteOptions",
@@ -62,10 +66,12 @@ __all__ = [
     "move_column",
     "optimize_table",
     "plan_optimize",
+    "plan_vacuum",
     "merge_rows",
     "register_files",
     "rename_column",
     "restore_table",
+    "run_vacuum",
     "set_not_null",
     "set_properties",
     "set_table_texts",
@@ -96,6 +102,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.operations.restore": "RestoreOptions restore_table",
         "delta_core.operations.row_changes": "ChangeOptions",
         "delta_core.operations.update": "UpdateOptions update_rows",
+        "delta_core.operations.vacuum": "VacuumOptions VacuumPlan VacuumProgress plan_vacuum run_vacuum",
         "delta_core.operations.verify": "VerifyOptions VerifyReport verify_table",
         "delta_core.operations.write": "WriteOptions write_table",
     },

@@ -11,8 +11,6 @@ __all__ = ["TODAY", "UnavailableCalls", "convert_to_deltalake"]
 
 #: What to do instead of each call, by the name that scripts use for it.
 TODAY = {
-    "DeltaTable.vacuum": "files that no version needs stay in the table's folder; run VACUUM of another Delta library, if it "
-    "supports the table's features",
     "DeltaTable.repair": "pass a RemoveAction for each missing file to table.create_write_transaction(...)",
     "DeltaTable.generate": "table.file_uris() lists the files that a manifest would contain",
     "DeltaTable.cleanup_metadata": "old log files stay, which costs storage but no time",
@@ -44,7 +42,6 @@ convert_to_deltalake = _call("convert_to_deltalake")
 class UnavailableCalls:
     """The methods of DeltaTable that are not available yet."""
 
-    vacuum = _call("DeltaTable.vacuum")
     repair = _call("DeltaTable.repair")
     generate = _call("DeltaTable.generate")
     cleanup_metadata = _call("DeltaTable.cleanup_metadata")

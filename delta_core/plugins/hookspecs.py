@@ -240,7 +240,8 @@ def checksum_fields(table: TableState, commit: CommitSummary) -> Iterable[Checks
 def file_references(table: TableState) -> Iterable[FileReference]:
     """Return which files actions name beside their own path.
 
-    Set: table. When: per restore, for the files that it adds again. Result: list; default none.
+    Set: table. When: per restore, for the files that it adds again; per vacuum, for all files and tombstones, then of every
+    installed plugin. Result: list; default none.
     """
 
 

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Barrier
 
+import pyarrow as pa
 import pytest
 
 from delta_core.engines.interface import RangeRequest, Storage
@@ -308,6 +309,50 @@ class StorageContract:
         storage.delete([f"dir/{i}" for i in range(8)] + ["no/such/file"])
         storage.delete([])
         assert storage.list_from("dir").names == []
+
+    # --- many files at once ---
+
+    def test_walk_returns_the_files_of_all_folders_that_are_not_skipped(self, storage: Storage) -> None:
+        names = ["a", "p=1/b", "p=1/q=x y/c%20d", "_skipped/e", "p=1/_skipped/f", "ü/#?*[0]"]
+        for name in names:
+            storage.put(name, name.encode())
+        asked: list[str] = []
+
+        def skip(folder: str) -> bool:
+            asked.append(folder)
+            return folder.endswith("_skipped")
+
+        parts = [part.files for part in storage.walk(skip)]
+        found = [row for part in parts for row in part.to_pylist()]
+        assert sorted(row["path"] for row in found) == sorted(n for n in names if "_skipped" not in n)
+        assert all(row["size"] == len(row["path"].encode()) for row in found)
+        assert all(abs(row["modified_ms"] - time.time() * 1000) < 600_000 for row in found)
+        assert set(asked) == {"p=1", "p=1/q=x y", "_skipped", "p=1/_skipped", "ü"}
+
+    def test_walk_of_nothing_returns_nothing(self, storage: Storage) -> None:
+        assert sum(part.files.num_rows for part in storage.walk(lambda folder: False)) == 0
+
+    def test_files_are_found_and_deleted_many_at_a_time(self, storage: Storage) -> None:
+        names = [f"d{i % 7}/f *{i}" for i in range(40)]
+        for name in names[:30]:
+            storage.put(name, b"12")
+        sizes, times = storage.find(pa.array(names, pa.string()))
+        assert sizes.tolist() == [2] * 30 + [-1] * 10
+        assert [t > 0 for t in times.tolist()] == [True] * 30 + [False] * 10
+        storage.delete_files(pa.array(names[:10] + names[35:], pa.string()))
+        left, _ = storage.find(pa.array(names, pa.string()))
+        assert left.tolist() == [-1] * 10 + [2] * 20 + [-1] * 10
+        storage.delete_files(pa.array([], pa.string()))
+
+    def test_folder_with_files_is_not_deleted(self, storage: Storage) -> None:
+        storage.put("d/f", b"1")
+        storage.delete_folders(["d", "no/such/folder"])
+        assert storage.list_from("d").names == ["f"]
+
+    @pytest.mark.parametrize("path", ["../x", "a/../../x", "/x"])
+    def test_nothing_outside_the_root_is_deleted(self, storage: Storage, path: str) -> None:
+        with _raises(EngineError):
+            storage.delete_files(pa.array(["a", path]))
 
 
 def race(storage: Storage, path: str, racers: int) -> list[bool]:

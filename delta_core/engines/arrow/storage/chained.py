@@ -109,3 +109,15 @@ class ChainedStorage(FsspecStorage):
         """Raise UnsupportedOperationError."""
         for path in paths:
             self._reject(path)
+
+    def delete_files(self, paths: pa.Array) -> int:
+        """Raise UnsupportedOperationError."""
+        for path in paths.to_pylist():
+            self._reject(path)
+        return 0
+
+    def delete_folders(self, paths: Sequence[str]) -> int:
+        """Raise UnsupportedOperationError."""
+        for path in paths:
+            self._reject(path)
+        return 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import islice
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from delta_core.engines.arrow.storage.boundary import AllowExternal, CrossStoreStorage, Opener, is_plain
@@ -21,13 +22,21 @@ from delta_core.engines.arrow.storage.local_files import (
     sync_directory,
     temporary_file,
 )
-from delta_core.engines.arrow.storage.places import StoreErrors
-from delta_core.engines.interface import FileIdentity, Listing, PutResult, RangeRequest
+from delta_core.engines.arrow.storage.places import StoreErrors, store_error
+from delta_core.engines.interface import WALKED_FILE, FileIdentity, FolderFiles, Listing, PutResult, RangeRequest
 from delta_core.errors import ExternalPathError
+from delta_core.kernels.arrow_buffers import number_array
+from delta_core.kernels.folders import Folder, delete_files, find_files, list_folder
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["LocalStorage"]
 
 _MISSING = (FileNotFoundError, NotADirectoryError)
+#: So many folders are listed before their files are handed on.
+_FOLDERS_AT_ONCE = 64
+_NONE = np.empty(0, np.int64)
 
 
 class LocalStorage(CrossStoreStorage):
@@ -199,6 +208,81 @@ class LocalStorage(CrossStoreStorage):
                     os.unlink(local)
             except FileNotFoundError:
                 continue
+
+    def walk(self, skip: Callable[[str], bool]) -> Iterator[FolderFiles]:
+        """Yield all files below the root; symbolic links are not followed."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        waiting = [""]
+        with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="delta-walk") as pool:
+            while waiting:
+                window, waiting = waiting[-_FOLDERS_AT_ONCE:], waiting[:-_FOLDERS_AT_ONCE]
+                found = list(pool.map(self._list_folder, window))
+                waiting += [folder for f in found for folder in f.folders if not skip(folder)]
+                columns = [
+                    pa.concat_arrays([f.paths for f in found]),
+                    *(number_array(np.concatenate([f[i] for f in found])) for i in (1, 2)),
+                ]
+                empty = tuple(w for w, f in zip(window, found, strict=True) if w and not f.num_entries)
+                linked = tuple(self._targets([link for f in found for link in f.links]))
+                yield FolderFiles(pa.RecordBatch.from_arrays(columns, schema=WALKED_FILE), empty, linked, len(found))
+
+    def _list_folder(self, folder: str) -> Folder:
+        try:
+            with StoreErrors("list", folder, self.root, _MISSING):
+                return list_folder(self._prefix + folder, f"{folder}/" if folder else "")
+        except _MISSING:  # deleted meanwhile, or another entry took its place
+            return Folder(pa.array([], pa.string()), _NONE, _NONE, [], [], 1)
+
+    def _targets(self, links: Sequence[str]) -> Iterator[str]:
+        """Yield what links lead to below the root."""
+        if links and self._real_root is None:
+            self._real_root = os.path.realpath(self.root)
+        for link in links:
+            target = os.path.relpath(os.path.realpath(self._prefix + link), self._real_root)
+            if target != os.pardir and not target.startswith(os.pardir + os.sep):
+                yield "" if target == os.curdir else target
+
+    def find(self, paths: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return sizes and modification times of files below the root, -1 for those that are not there."""
+        with StoreErrors("look at", "", self.root):
+            return find_files(self.root, paths)
+
+    def delete_files(self, paths: pa.Array) -> int:
+        """Delete files below the root; a missing one is no error.
+
+        Raises
+        ------
+        ExternalPathError
+            For a path with ``..``, or through a symbolic link.
+        EngineError
+            If the disk fails; the other files were deleted.
+        """
+        with StoreErrors("delete files of", "", self.root):
+            errors = delete_files(self.root, paths)
+        failed = np.flatnonzero((errors != 0) & (errors != errno.ENOENT))
+        if len(failed):
+            first, number = paths[int(failed[0])].as_py(), int(errors[failed[0]])
+            if number in (errno.EXDEV, errno.ELOOP, errno.ENOTDIR):
+                raise ExternalPathError(
+                    f"{first!r} of {self.root} was not deleted, as {len(failed) - 1} further files: its path has '..', or goes "
+                    "through a symbolic link.",
+                    path=first,
+                )
+            cause = OSError(number, os.strerror(number))
+            raise store_error(f"delete {len(failed)} files, such as", first, self.root, cause) from cause
+        return int((errors == 0).sum())
+
+    def delete_folders(self, paths: Sequence[str]) -> int:
+        """Delete folders in which there is nothing; the others stay."""
+        deleted = 0
+        for path in paths:
+            local = self._inside(path)
+            self._check_links(path, local)
+            with suppress(OSError):
+                os.rmdir(local)
+                deleted += 1
+        return deleted
 
     def _check_links(self, path: str, local: str) -> None:
         """Reject a file in a folder that a link adds from outside the root."""

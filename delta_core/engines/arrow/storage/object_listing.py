@@ -5,17 +5,21 @@ fsspec lists whole directories. A log of many commits has many pages there; a re
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from delta_core.engines.interface import Listing
 
-__all__ = ["first_keys", "lister"]
+__all__ = ["BULK", "Walked", "bulk_delete", "first_keys", "lister", "walk_keys"]
 
 #: Lists (filesystem, the directory's key without a slash at its end, start).
 Lister = Callable[[Any, str, str], Listing]
 Entry = tuple[str, int, int, str]
+#: Path, bytes, and ms since the epoch if the store reports them.
+Walked = tuple[str, int, "int | None"]
+#: So many keys are deleted by one call.
+BULK = 1000
 
 
 def lister(filesystem: Any) -> Lister | None:
@@ -37,6 +41,46 @@ def first_keys(filesystem: Any, key: str, limit: int) -> list[str] | None:
         root = key.rstrip("/") + "/"
         return sorted(name[len(root) :] for name in filesystem.find(key))[:limit]
     return None
+
+
+def walk_keys(filesystem: Any, key: str) -> Iterator[list[Walked]] | None:
+    """Yield all files below a directory, a page of the store at a time; None if it has to be listed folder by folder."""
+    if lister(filesystem) is not _s3:
+        return None
+    bucket, prefix = _place(key)
+    return _keys_of_s3(filesystem, bucket, prefix)
+
+
+def _keys_of_s3(filesystem: Any, bucket: str, prefix: str) -> Iterator[list[Walked]]:
+    parameters = {"Bucket": bucket, "Prefix": prefix, **getattr(filesystem, "req_kw", {})}
+    while True:
+        page = filesystem.call_s3("list_objects_v2", **parameters)
+        contents = [o for o in page.get("Contents", ()) if not o["Key"].endswith("/")]
+        yield [(o["Key"][len(prefix) :], int(o["Size"]), _ms(o["LastModified"])) for o in contents]
+        if not page.get("IsTruncated"):
+            return
+        parameters["ContinuationToken"] = page["NextContinuationToken"]
+
+
+def bulk_delete(filesystem: Any) -> Callable[[Any, Sequence[str]], None] | None:
+    """Return the function that deletes up to `BULK` keys of one bucket in one call, None if the store has no such call."""
+    return _delete_of_s3 if lister(filesystem) is _s3 else None
+
+
+def _delete_of_s3(filesystem: Any, keys: Sequence[str]) -> None:
+    places = [_key_place(key) for key in keys]
+    wanted = {"Objects": [{"Key": name} for _, name in places], "Quiet": True}
+    extra = getattr(filesystem, "req_kw", {})
+    found = filesystem.call_s3("delete_objects", Bucket=places[0][0], Delete=wanted, **extra)
+    errors = [e for e in found.get("Errors", ()) if e.get("Code") != "NoSuchKey"]
+    if errors:
+        first = errors[0]
+        raise OSError(f"{len(errors)} files were not deleted, such as {first.get('Key')}: {first.get('Message')}")
+
+
+def _key_place(key: str) -> tuple[str, str]:
+    bucket, _, name = key.lstrip("/").partition("/")
+    return bucket, name
 
 
 def _listing(found: list[Entry], start: str) -> Listing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,6 +13,7 @@ from threading import Lock
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import numpy as np
 import pyarrow as pa
 
 from delta_core.engines.arrow.storage.boundary import AllowExternal, CrossStoreStorage, Opener, Place, has_dots
@@ -24,15 +26,18 @@ from delta_core.engines.arrow.storage.filesystems import (
     open_filesystem,
     protocols,
 )
-from delta_core.engines.arrow.storage.object_listing import first_keys, lister
+from delta_core.engines.arrow.storage.object_listing import BULK, Walked, bulk_delete, first_keys, lister, walk_keys
 from delta_core.engines.arrow.storage.places import StoreErrors, scheme_of, store_error
 from delta_core.engines.arrow.storage.ranges import join_ranges
-from delta_core.engines.interface import FileIdentity, Listing, PutResult, RangeRequest
+from delta_core.engines.interface import WALKED_FILE, FileIdentity, FolderFiles, Listing, PutResult, RangeRequest
 from delta_core.errors import DeltaError
+from delta_core.kernels.arrow_buffers import array_of
 from delta_core.runtime.processes import PerProcess
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
+
+    from numpy.typing import NDArray
 
 __all__ = ["FsspecStorage", "MemoryStorage", "RenameStorage", "make_pool", "open_remote"]
 
@@ -42,6 +47,10 @@ CONCURRENCY = 64
 _PUT_AT_ONCE = 16 << 20
 #: Filesystems whose larger uploads are conditional too.
 _CREATES_UPLOADS = frozenset({"s3", "gs", "abfs"})
+#: So many folders are remembered while the keys of a store are listed.
+_MOST_FOLDERS = 100_000
+#: A path with an empty part or with dots is a name of its own on some stores, and of another file on others.
+_ODD_PATH = re.compile(r"(?:^|/)\.{0,2}(?:/|$)|\0")
 #: Ranges of one remote file closer than this are fetched by one call.
 REMOTE_GAP = 256 * 1024
 
@@ -343,10 +352,110 @@ class FsspecStorage(CrossStoreStorage):
 
         self._map(one, list(paths))
 
+    def walk(self, skip: Callable[[str], bool]) -> Iterator[FolderFiles]:
+        """Yield all files below the root: by the store's own pages if it lists them without folders, else folder by folder."""
+        with StoreErrors("list", "", self.shown):
+            pages = walk_keys(self._fs, self._base)
+            yield from self._walk_folders(skip) if pages is None else self._walk_pages(pages, skip)
+
+    def _walk_folders(self, skip: Callable[[str], bool]) -> Iterator[FolderFiles]:
+        waiting = [""]
+        while waiting:
+            window, waiting = waiting[-CONCURRENCY:], waiting[:-CONCURRENCY]
+            found = self._map(self._entries, window)
+            waiting += [path for _, folders, _ in found for path in folders if not skip(path)]
+            empty = tuple(w for w, (_, _, count) in zip(window, found, strict=True) if w and not count)
+            yield FolderFiles(_walked([f for files, _, _ in found for f in files]), empty, num_folders=len(window))
+
+    def _entries(self, folder: str) -> tuple[list[Walked], list[str], int]:
+        """Return the files and folders in a folder, and how many entries it has of whatever kind."""
+        key = posixpath.join(self._base, folder) if folder else self._base
+        try:
+            listed = self._fs.ls(key, detail=True)
+        except (FileNotFoundError, NotADirectoryError):  # deleted meanwhile
+            return [], [], 1
+        files: list[Walked] = []
+        folders: list[str] = []
+        for e in listed:
+            name = posixpath.basename(e["name"].rstrip("/"))
+            path = f"{folder}/{name}" if folder else name
+            # an object may represent the folder itself
+            if not name or e.get("islink") or posixpath.join(self._base, path).strip("/") != e["name"].strip("/"):
+                continue
+            if e["type"] == "directory":
+                folders.append(path)
+            elif e["type"] == "file" and not e["name"].endswith("/"):
+                files.append((path, int(e.get("size") or 0), modified_ms(e)))
+        return files, folders, len(listed)
+
+    def _walk_pages(self, pages: Iterator[list[Walked]], skip: Callable[[str], bool]) -> Iterator[FolderFiles]:
+        skipped: dict[str, bool] = {"": False}
+
+        def is_skipped(folder: str) -> bool:
+            if folder not in skipped:
+                if len(skipped) > _MOST_FOLDERS:
+                    skipped.clear()
+                    skipped[""] = False
+                above = is_skipped(folder.rpartition("/")[0])
+                skipped[folder] = above or skip(folder)
+            return skipped[folder]
+
+        last = None
+        for page in pages:
+            folders = [path.rpartition("/")[0] for path, _, _ in page]
+            chosen = [f for f, folder in zip(page, folders, strict=True) if not is_skipped(folder)]
+            number = sum(a != b for a, b in zip([last, *folders], folders, strict=False))
+            last = folders[-1] if folders else last
+            yield FolderFiles(_walked(chosen), num_folders=number)
+
+    def find(self, paths: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return sizes and modification times of files below the root, requested concurrently; -1 if there is none."""
+
+        def one(path: str) -> tuple[int, int]:
+            try:
+                found = self._describe(path, self._inside(path))
+            except FileNotFoundError:
+                return -1, -1
+            return int(found.get("size") or 0), modified_ms(found) or -1
+
+        found = np.array(self._map(one, paths.to_pylist()), np.int64).reshape(-1, 2)
+        return np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1])
+
+    def delete_files(self, paths: pa.Array) -> int:
+        """Delete objects: by calls of the store for many at once if it has such a call."""
+        names = paths.to_pylist()
+        delete = bulk_delete(self._fs)
+        if delete is None:
+            self.delete(names)
+            return len(names)
+        keys = [self._inside(name) for name in names]
+        windows = [keys[i : i + BULK] for i in range(0, len(keys), BULK)]
+        with StoreErrors("delete files of", "", self.shown):
+            self._map(partial(delete, self._fs), windows)
+        return len(names)
+
+    def delete_folders(self, paths: Sequence[str]) -> int:
+        """Delete folders in which there is nothing; the others stay."""
+        deleted = 0
+        for path in paths:
+            key = self._inside(path)
+            with suppress(Exception):
+                if not self._fs.ls(key, detail=False):
+                    self._fs.rmdir(key)
+                    deleted += 1
+        return deleted
+
     def _map(self, function: Any, items: Sequence[Any]) -> list[Any]:
         if len(items) < 2:
             return [function(x) for x in items]
         return list(self._pool.get().map(function, items))
+
+
+def _walked(files: Sequence[Walked]) -> pa.RecordBatch:
+    """Return files as Arrow, those whose path could lead elsewhere left out."""
+    chosen = [f for f in files if not _ODD_PATH.search(f[0])]
+    columns = [array_of([f[i] for f in chosen], kind.type) for i, kind in enumerate(WALKED_FILE)]
+    return pa.RecordBatch.from_arrays(columns, schema=WALKED_FILE)
 
 
 def make_pool() -> ThreadPoolExecutor:

@@ -1,0 +1,129 @@
+"""The command that deletes files which no version of a table needs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+import pyarrow as pa
+
+from delta_core import operations
+from delta_core.cli.options import Target, as_json, table_command
+from delta_core.cli.output import console, print_facts, print_json, quantity
+from delta_core.cli.sources import open_rows
+
+__all__ = ["vacuum"]
+
+
+@click.command()
+@table_command(versioned=False)
+@click.option(
+    "--retention-hours",
+    type=float,
+    metavar="H",
+    help="Keep files that are younger; the table's own retention unless given.",
+)
+@click.option("--no-retention-check", is_flag=True, help="Allow a retention that is shorter than the table's.")
+@click.option(
+    "--full/--lite", default=True, help="List the table's folders (default), or take removed files from the log."
+)
+@click.option("--dry-run", is_flag=True, help="Show the files, and delete nothing.")
+@click.option("--yes", is_flag=True, help="Delete without a question.")
+@click.option(
+    "--keep-version", type=click.IntRange(min=0), multiple=True, metavar="N", help="Keep the files of a version."
+)
+@click.option("--keep-for", multiple=True, metavar="TABLE", help="Keep files that another table uses, such as a clone.")
+@click.option(
+    "--inventory",
+    type=click.Path(exists=True),
+    metavar="FILE",
+    help="A file with path, size and modification_time of all files.",
+)
+@click.option(
+    "--plan",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write the plan there with --dry-run; otherwise run the plan that is there.",
+)
+@as_json
+def vacuum(
+    target: Target,
+    retention_hours: float | None,
+    no_retention_check: bool,
+    full: bool,
+    dry_run: bool,
+    yes: bool,
+    keep_version: tuple[int, ...],
+    keep_for: tuple[str, ...],
+    inventory: str | None,
+    plan: str | None,
+    json_output: bool,
+) -> None:
+    """Delete files that no version within the retention needs.
+
+    \b
+    Examples:
+      delta-core vacuum sales --dry-run
+      delta-core vacuum sales --retention-hours 240 --keep-version 7 --yes
+      delta-core vacuum sales --dry-run --plan sales.plan
+      delta-core vacuum sales --plan sales.plan
+    """
+    table = target.table()
+    if plan is not None and not dry_run:
+        found = operations.VacuumPlan.load(plan)
+    else:
+        found = table.plan_vacuum(
+            retention_hours,
+            not no_retention_check,
+            full=full,
+            keep_versions=keep_version,
+            keep_for=keep_for,
+            inventory=None if inventory is None else pa.table(open_rows([inventory], None)),
+        )
+    facts = {"version": table.version(), "files": found.num_files, "size_bytes": found.num_bytes}
+    if dry_run:
+        if plan is not None:
+            found.save(plan)
+        _show(found, facts, json_output)
+        return
+    if found.num_files and not yes:
+        question = (
+            f"Delete {found.num_files:,} files ({quantity(found.num_bytes)}) of {target.uri}? This can't be undone."
+        )
+        click.confirm(question, abort=True, err=True)
+    with _progress() as advance:
+        table.vacuum(plan=found, dry_run=False, progress=advance)
+    facts["version"] = table.version()
+    print_json(facts) if json_output else print_facts(facts)
+
+
+def _show(plan: operations.VacuumPlan, facts: dict[str, int], json_output: bool) -> None:
+    if json_output:
+        print_json(
+            {**facts, "paths": [*plan.to_table().column("path").to_pylist(), *(f"{e}/" for e in plan.empty_folders)]}
+        )
+        return
+    for batch in plan.batches():
+        sys.stdout.write("".join(f"{path}\n" for path in batch.column("path").to_pylist()))
+    sys.stdout.write("".join(f"{folder}/\n" for folder in plan.empty_folders))
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[operations.VacuumProgress], None] | None]:
+    """Show how many files are deleted on stderr, if someone can see it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn()
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("vacuum", total=None)
+
+        def advance(now: operations.VacuumProgress) -> None:
+            text = f"{now.files:,} of {now.total_files:,} files"
+            bar.update(task, total=now.total_files, completed=now.files, description=text)
+
+        yield advance

@@ -1,0 +1,124 @@
+"""Many files of a local disk at once: a folder's files as Arrow columns, and files found or deleted below a root."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from delta_core.kernels._folders import entries, hashes, visit
+from delta_core.kernels.arrow_buffers import is_utf8, plain_strings, string_array, string_buffers
+
+__all__ = ["Folder", "delete_files", "find_files", "list_folder", "text_hashes"]
+
+_FILE, _FOLDER, _LINK = 0, 1, 2
+
+
+class Folder(NamedTuple):
+    """What is in a folder.
+
+    Parameters
+    ----------
+    paths : string array, **shape (n,)**
+        Its files, each with the prefix that was passed.
+    sizes, modified_ms : int64[n]
+        Bytes, and ms since the epoch.
+    folders, links : list of str
+        Its folders and symbolic links, with the prefix.
+    num_entries : int
+        How many names there are, of whatever kind.
+    """
+
+    paths: pa.Array[Any]
+    sizes: NDArray[np.int64]
+    modified_ms: NDArray[np.int64]
+    folders: list[str]
+    links: list[str]
+    num_entries: int
+
+
+def list_folder(folder: str, prefix: str = "") -> Folder:
+    """List a folder that is no symbolic link; releases the GIL.
+
+    Files whose names are no UTF-8 are left out: no log can name them.
+
+    Raises
+    ------
+    OSError
+        If the folder can't be read.
+    """
+    data, table = entries(os.fsencode(folder), os.fsencode(prefix))
+    ends = np.concatenate([np.zeros(1, np.int64), table[:, 0]])
+    kinds = table[:, 3]
+    everything = string_array(ends, data, np.ones(len(table), bool))
+    taken = kinds == _FILE
+    if not is_utf8(everything):
+        texts = [data[a:b] for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
+        taken &= np.array([_is_text(t) for t in texts], bool)
+    chosen = np.flatnonzero(taken)
+    paths = everything if len(chosen) == len(table) else everything.take(pa.array(chosen))
+    rest = {kind: [os.fsdecode(data[ends[i] : ends[i + 1]]) for i in np.flatnonzero(kinds == kind)] for kind in (1, 2)}
+    return Folder(paths, table[chosen, 1], table[chosen, 2], rest[_FOLDER], rest[_LINK], len(table))
+
+
+def _is_text(name: bytes) -> bool:
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def find_files(root: str, paths: pa.Array[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return sizes and modification times (ms since the epoch) of files below a root; -1 for those that are not there.
+
+    A path through a symbolic link, or with ``.`` or ``..``, counts as not there. Releases the GIL.
+
+    Raises
+    ------
+    OSError
+        If the root can't be opened.
+    """
+    sizes, times, _ = _visit(root, paths, delete=False)
+    return sizes, times
+
+
+def delete_files(root: str, paths: pa.Array[Any]) -> NDArray[np.int32]:
+    """Delete files below a root; return the error number of each, 0 if it was deleted. Releases the GIL.
+
+    Notes
+    -----
+    Each folder of a path is opened on its own and no link is followed, so that nothing outside the root is deleted even if
+    folders are replaced meanwhile. A path through a link has the error ELOOP or ENOTDIR, one with ``..`` EXDEV.
+
+    Raises
+    ------
+    OSError
+        If the root can't be opened.
+    """
+    errors: NDArray[np.int32] = _visit(root, paths, delete=True)[2]
+    return errors
+
+
+def _visit(root: str, paths: pa.Array[Any], delete: bool) -> Any:
+    buffers = string_buffers(paths)
+    if buffers is None:
+        return (np.full(len(paths), -1, np.int64),) * 2 + (np.zeros(len(paths), np.int32),)
+    return visit(os.fsencode(root), buffers, delete)
+
+
+def text_hashes(texts: pa.Array[Any], secret: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return a hash of 64 bits of each text: equal texts have equal hashes. Releases the GIL.
+
+    Parameters
+    ----------
+    texts : string array, **shape (n,)**
+        Null has the hash 0.
+    secret : uint64[2]
+        Random numbers: nobody can choose texts that collide.
+    """
+    buffers = string_buffers(plain_strings(texts))
+    return np.zeros(len(texts), np.uint64) if buffers is None else hashes(buffers, secret)

@@ -1,0 +1,564 @@
+"""Delete the files below a table's root that no version within the retention can reach.
+
+First a plan is made: the files that are found, less those that are reachable or young. Then the plan runs: a commit before
+it and one after it, as in delta-spark.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from delta_core.commit.transaction import Transaction
+from delta_core.commit.upgrade import check_writable
+from delta_core.engines.interface import WALKED_FILE, RangeRequest
+from delta_core.errors import (
+    CommitError,
+    DeltaError,
+    EngineError,
+    InvalidArgumentError,
+    MetadataChangedError,
+    UnsupportedOperationError,
+    VersionNotFoundError,
+)
+from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import mask_of, number_array, values_of
+from delta_core.log.names import LOG_DIRECTORY
+from delta_core.log.paths import decode_paths
+from delta_core.operations.reachable import PathSet, add_recent, add_version, commit_actions, file_references, odd_paths
+from delta_core.operations.vacuum_plan import PlanFacts, PlanWriter, VacuumPlan
+from delta_core.plugins.catalog import allows
+from delta_core.plugins.plans import LogFile
+from delta_core.protocol.properties import read_property
+from delta_core.snapshot import Snapshot
+
+__all__ = ["VacuumOptions", "VacuumPlan", "VacuumProgress", "Vacuumed", "plan_vacuum", "run_vacuum"]
+
+_log = logging.getLogger(__name__)
+_HOUR = 3_600_000
+#: Where delta-spark notes which commits a vacuum covered.
+_LAST_VACUUM = f"{LOG_DIRECTORY}/_last_vacuum_info"
+_COVERED = "latestCommitVersionOutsideOfRetentionWindow"
+#: So many files are looked for, or deleted, at a time.
+_WINDOW = 65_536
+#: So many folders are remembered.
+_MOST_FOLDERS = 100_000
+#: By how much this machine's clock may be ahead of the store's.
+_SKEW_MS = 300_000
+#: Names that begin so are cleaned although they begin with an underscore.
+_CLEANED = ("_change_data", "_delta_index")
+_UNIFORM = "delta.universalFormat.enabledFormats"
+#: A file whose name begins with a dot or an underscore.
+_HIDDEN_FILE = r"(?:^|/)[._][^/]*$"
+_FOLDER = r"(?s)/?[^/]*$"
+
+
+class VacuumProgress(Struct, frozen=True):
+    """How far a vacuum is.
+
+    Parameters
+    ----------
+    files, total_files : int
+        Files that were deleted, and those of the plan.
+    """
+
+    files: int
+    total_files: int
+
+
+class VacuumOptions(Struct, frozen=True):
+    """What a vacuum deletes.
+
+    Parameters
+    ----------
+    retention_hours : float, optional
+        Files and tombstones that are younger stay; the table's ``delta.deletedFileRetentionDuration`` unless given.
+    enforce_retention : bool
+        Whether a shorter retention than the table's is rejected.
+    lite : bool
+        Whether the files come from the removes of the log, and no folder is listed.
+    keep_versions : tuple of int
+        Versions whose files stay.
+    keep_for : tuple of Snapshot
+        Other tables, such as shallow clones, whose files stay.
+    inventory : pyarrow.Table, optional
+        The files of the table's root, instead of a listing: ``path`` (absolute, or from the root; not encoded), ``size`` or
+        ``length``, and ``modification_time`` or ``modificationTime`` (timestamp, or ms since the epoch).
+    commit : Mapping
+        Arguments of `Transaction.commit`.
+    clock : function() -> int, optional
+        Returns the time in ms since the epoch; the system's clock unless given.
+    progress : function(VacuumProgress), optional
+        Called from time to time while files are deleted.
+    """
+
+    retention_hours: float | None = None
+    enforce_retention: bool = True
+    lite: bool = False
+    keep_versions: tuple[int, ...] = ()
+    keep_for: tuple[Snapshot, ...] = ()
+    inventory: pa.Table | None = None
+    commit: Mapping[str, Any] = {}
+    clock: Callable[[], int] | None = None
+    progress: Callable[[VacuumProgress], None] | None = None
+
+    def now_ms(self) -> int:
+        """Return the time."""
+        return time.time_ns() // 1_000_000 if self.clock is None else self.clock()
+
+
+class Vacuumed(Struct, frozen=True):
+    """What a vacuum came to.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The table after the commit that ends it; as it was if there was nothing to delete.
+    num_files, num_folders : int
+        Files and empty folders that were deleted.
+    """
+
+    snapshot: Snapshot
+    num_files: int
+    num_folders: int
+
+
+# --- planning ------------------------------------------------------------------------------
+
+
+def plan_vacuum(base: Snapshot, options: VacuumOptions) -> VacuumPlan:
+    """Find the files that a vacuum deletes; changes nothing.
+
+    A file stays if a live file, a tombstone within the retention, a deletion vector of either, a change file of a commit
+    within the retention or a version that is to be kept names it, if it was modified within the retention, or if it is
+    hidden: its name, or that of one of its folders, begins with an underscore or a dot, and the folder is neither one of a
+    partition nor ``_change_data``. Folders that contain a table of their own stay, as does what symbolic links lead to.
+
+    Parameters
+    ----------
+    base : Snapshot
+        The table; a newer version is looked for.
+    options : VacuumOptions
+        What is deleted.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the retention is negative, or shorter than the table's and that is enforced.
+    UnsupportedFeatureError, UnsupportedVersionError
+        If the table needs a feature that no installed plugin provides: what its files are is not known then.
+    UnsupportedOperationError
+        If a catalog does not allow it, or if the log does not name all files that were removed since the last vacuum.
+    VersionNotFoundError
+        If a version that is to be kept can't be built any more.
+
+    Notes
+    -----
+    Takes 8 bytes for each reachable file; the files of the plan are in a temporary file if they are many.
+    """
+    snapshot = base.latest()
+    _check_allowed(snapshot)
+    configured: int = read_property(snapshot.state.configuration, "delta.deletedFileRetentionDuration")
+    retention = _retention_ms(options, configured)
+    cutoff = options.now_ms() - (configured if retention is None else retention)
+    facts = PlanFacts(
+        snapshot.metadata.id,
+        snapshot.version,
+        cutoff,
+        retention,
+        configured,
+        options.enforce_retention,
+        options.lite,
+        options.keep_versions,
+        tuple(s.uri for s in options.keep_for),
+    )
+    places = _Places(snapshot)
+    reachable = _reachable(snapshot, facts, options.keep_for)
+    if options.inventory is not None:
+        found, covered = _from_inventory(snapshot, options.inventory, places), None
+    elif options.lite:
+        found, covered = _from_log(snapshot, cutoff, places)
+    else:
+        found, covered = _walked(snapshot, places), _version_at(snapshot, cutoff)
+    writer = PlanWriter()
+    for batch in found:
+        writer.add(_deletable(batch, reachable, places, cutoff))
+    if places.reserved:
+        writer, all_files = PlanWriter(), writer
+        for batch in all_files.batches():
+            writer.add(batch.filter(pa.array(~places.reserves(batch.column("path")))))
+    # what is kept for others is garbage again later: the next vacuum has to look at these commits again
+    kept = options.keep_versions or options.keep_for
+    facts = replace(
+        facts,
+        covered=None if kept else covered,
+        num_files=writer.num_files,
+        num_bytes=writer.num_bytes,
+        num_folders=places.num_folders,
+    )
+    return VacuumPlan(facts, writer, tuple(e for e in places.empty if not places.reserves(pa.array([e]))[0]))
+
+
+def _check_allowed(snapshot: Snapshot) -> None:
+    if not allows(snapshot.context.log.catalog, "vacuum"):
+        raise UnsupportedOperationError(
+            f"The catalog of {snapshot.uri} does not allow VACUUM; it cleans up its tables itself.", operation="vacuum"
+        )
+    check_writable(snapshot.protocol, snapshot.registry)
+
+
+def _retention_ms(options: VacuumOptions, configured: int) -> int | None:
+    hours = options.retention_hours
+    if hours is None:
+        return None
+    if isinstance(hours, bool) or not isinstance(hours, (int, float)) or not 0 <= hours < 1e12:
+        raise InvalidArgumentError(f"Found retention_hours={hours!r}, expected a number from 0 on.", value=hours)
+    retention = round(hours * _HOUR)
+    if options.enforce_retention and retention < configured:
+        raise InvalidArgumentError(
+            f"Found retention_hours={hours}, expected at least {-(-configured // _HOUR)}, the table's "
+            "delta.deletedFileRetentionDuration: readers of older versions and writers that have not committed yet may need "
+            "younger files. If there are none, pass enforce_retention_duration=False.",
+            value=hours,
+        )
+    return retention
+
+
+def _reachable(snapshot: Snapshot, facts: PlanFacts, keep_for: Sequence[Snapshot]) -> PathSet:
+    found = PathSet()
+    add_version(found, snapshot, facts.cutoff_ms)
+    commits = [f for f in snapshot.context.log.commit_files() if f.version <= snapshot.version]
+    recent = _commits_since(snapshot, facts.cutoff_ms, commits)
+    # change files are in no version's state, and checkpoints drop tombstones by the table's own retention
+    add_recent(
+        found, snapshot, recent, removes=facts.retention_ms is not None and facts.retention_ms > facts.configured_ms
+    )
+    for version in facts.keep_versions:
+        add_version(found, snapshot.at(version), None)
+        add_recent(found, snapshot, [f for f in commits if f.version == version], removes=False)
+    for other in keep_for:
+        add_version(found, other, 0)
+    return found
+
+
+def _commits_since(snapshot: Snapshot, cutoff: int, commits: Sequence[LogFile]) -> list[LogFile]:
+    """Return the commits that were made at a time or later, and the one before."""
+    version = _version_at(snapshot, cutoff)
+    return [f for f in commits if version is None or f.version >= version]
+
+
+def _version_at(snapshot: Snapshot, timestamp_ms: int) -> int | None:
+    try:
+        return snapshot.version_at(timestamp_ms)
+    except VersionNotFoundError:
+        return None
+
+
+class _Places:
+    """Which folders are cleaned."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        state = snapshot.state
+        names = {
+            *state.partition_columns,
+            *(state.column_map.physical_path(state.schema, (c,))[0] for c in state.partition_columns),
+        }
+        self._cleaned = (*_CLEANED, *(f"{n}=" for n in names))
+        self._is_uniform = bool(state.configuration.get(_UNIFORM))
+        self._known: dict[str, bool] = {"": False}
+        #: Folders and files that stay with all that is in them: tables of their own, and what links lead to.
+        self.reserved: set[str] = set()
+        self.empty: list[str] = []
+        self.num_folders = 0
+
+    def skips(self, folder: str) -> bool:
+        """Whether a folder stays, if the one above it is cleaned."""
+        above, _, name = folder.rpartition("/")
+        if name == LOG_DIRECTORY and above:
+            self.reserved.add(above)
+        if name == "metadata" and not above and self._is_uniform:
+            return True
+        return name.startswith(("_", ".")) and not name.startswith(self._cleaned)
+
+    def are_skipped(self, paths: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Return which files are in folders that stay."""
+        folders = pc.dictionary_encode(pc.replace_substring_regex(paths, _FOLDER, ""))
+        skipped = np.array([self._is_skipped(f) for f in folders.dictionary.to_pylist()], bool)
+        return skipped[values_of(folders.indices)] if len(paths) else np.zeros(0, bool)
+
+    def _is_skipped(self, folder: str) -> bool:
+        found = self._known.get(folder)
+        if found is None:
+            if len(self._known) > _MOST_FOLDERS:
+                self._known = {"": False}
+            # both are called: each folder above may be that of a table
+            above, own = self._is_skipped(folder.rpartition("/")[0]), self.skips(folder)
+            found = self._known[folder] = above or own
+        return found
+
+    def reserves(self, paths: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Return which files or folders are, or are in, what stays."""
+        found = np.zeros(len(paths), bool)
+        for place in self.reserved:
+            if not place:
+                return np.ones(len(paths), bool)
+            found |= mask_of(pc.equal(paths, place)) | mask_of(pc.starts_with(paths, f"{place}/"))
+        return found
+
+
+def _deletable(batch: pa.RecordBatch, reachable: PathSet, places: _Places, cutoff: int) -> pa.RecordBatch:
+    """Return the files that are old, cleaned and not reachable. A file without a time stays."""
+    old = mask_of(pc.less(batch.column("modified_ms"), cutoff))
+    if not old.all():
+        batch = batch.filter(pa.array(old))
+    if not batch.num_rows:
+        return batch
+    paths = batch.column("path")
+    gone = ~(reachable.contains(paths) | mask_of(pc.match_substring_regex(paths, _HIDDEN_FILE)))
+    return batch if gone.all() else batch.filter(pa.array(gone))
+
+
+def _walked(snapshot: Snapshot, places: _Places) -> Iterator[pa.RecordBatch]:
+    """Yield the files of all folders that are cleaned, many folders at a time."""
+    waiting: list[pa.RecordBatch] = []
+    for part in snapshot.engine.storage.walk(places.skips):
+        places.empty += part.empty
+        places.reserved.update(part.linked)
+        places.num_folders += part.num_folders
+        waiting.append(part.files)
+        if sum(b.num_rows for b in waiting) >= _WINDOW:
+            yield _joined(waiting)
+            waiting = []
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    columns = [pa.concat_arrays([b.column(i) for b in batches]) for i in range(len(WALKED_FILE))]
+    return pa.RecordBatch.from_arrays(columns, schema=WALKED_FILE)
+
+
+def _from_log(snapshot: Snapshot, cutoff: int, places: _Places) -> tuple[Iterator[pa.RecordBatch], int | None]:
+    """Return the files that commits before a time removed, since the last vacuum, and the last of these commits."""
+    last = _version_at(snapshot, cutoff)
+    if last is None:
+        return iter(()), None
+    commits = [f for f in snapshot.context.log.commit_files() if f.version <= last]
+    covered = _last_covered(snapshot)
+    start = 0 if covered is None else covered + 1
+    if commits and commits[0].version > start:
+        done = "no vacuum is on record" if covered is None else f"the last vacuum covered version {covered}"
+        raise UnsupportedOperationError(
+            f"The log of {snapshot.uri} begins at version {commits[0].version}, and {done}: files that were removed in between are "
+            "not in the log any more. Run a full vacuum, which lists the table's folders (full=True; on the command line --full).",
+            version=commits[0].version,
+        )
+    return _removed(snapshot, [f for f in commits if f.version >= start], cutoff, places), last
+
+
+def _last_covered(snapshot: Snapshot) -> int | None:
+    """Return the last commit that a vacuum covered, None if that is not on record."""
+    try:
+        (text,) = snapshot.engine.storage.read([RangeRequest(_LAST_VACUUM)])
+        found = json.loads(bytes(text)).get(_COVERED)
+    except (FileNotFoundError, ValueError, AttributeError):
+        return None
+    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+
+
+def _removed(snapshot: Snapshot, commits: Sequence[LogFile], cutoff: int, places: _Places) -> Iterator[pa.RecordBatch]:
+    references = file_references(snapshot)
+    seen = PathSet()
+    for actions in commit_actions(snapshot, commits):
+        expired = pc.less(pc.fill_null(actions.removes.column("deletionTimestamp"), 0), cutoff)
+        removes = pc.filter(actions.removes, expired)
+        named = [pa.array(decode_paths(t.column("path")), pa.string()) for t in (removes, actions.cdcs)]
+        for reference in references:
+            if reference.column in removes.column_names:
+                named += [reference.paths(chunk) for chunk in removes.column(reference.column).chunks]
+        paths = pc.drop_null(pc.unique(pa.concat_arrays(named)))
+        odd = odd_paths(paths)
+        if odd is not None:
+            paths = pc.filter(paths, pc.invert(odd))
+        paths = pc.filter(paths, pa.array(~(seen.contains(paths) | places.are_skipped(paths))))
+        seen.add(paths)
+        for start in range(0, len(paths), _WINDOW):
+            yield _found(snapshot, paths.slice(start, _WINDOW))
+
+
+def _found(snapshot: Snapshot, paths: pa.Array) -> pa.RecordBatch:
+    """Return the files that are there."""
+    sizes, times = snapshot.engine.storage.find(paths)
+    columns = [paths, number_array(sizes), number_array(times)]
+    return pa.RecordBatch.from_arrays(columns, schema=WALKED_FILE).filter(pa.array((sizes >= 0) & (times >= 0)))
+
+
+def _from_inventory(snapshot: Snapshot, inventory: pa.Table, places: _Places) -> Iterator[pa.RecordBatch]:
+    """Yield the files of an inventory that are below the table's root, in folders that are cleaned."""
+    paths = _inventory_column(inventory, ("path",), pa.string())
+    sizes = _inventory_column(inventory, ("size", "length"), pa.int64())
+    times = _inventory_column(inventory, ("modification_time", "modificationTime", "modified_ms"), pa.int64())
+    table = pa.Table.from_arrays([paths, sizes, times], schema=WALKED_FILE)
+    folder = next((n for n in ("is_dir", "isDir") if n in inventory.column_names), None)
+    if folder is not None:
+        table = table.filter(pc.invert(pc.fill_null(inventory.column(folder), False)))
+    root = snapshot.engine.storage.uri("").rstrip("/") + "/"
+    prefixes = [root, f"file://{root}", f"file:{root}"] if root.startswith("/") else [root]
+    for batch in table.to_batches(max_chunksize=_WINDOW):
+        names = batch.column("path")
+        for prefix in prefixes:
+            inside = pc.starts_with(names, prefix)
+            names = pc.if_else(inside, pc.utf8_slice_codeunits(names, len(prefix)), names)
+        columns = [names, batch.column("size"), batch.column("modified_ms")]
+        found = pa.RecordBatch.from_arrays(columns, schema=WALKED_FILE).filter(pc.is_valid(names))
+        odd = odd_paths(found.column("path"))
+        plain = found if odd is None else found.filter(pc.invert(odd))
+        yield plain.filter(pa.array(~places.are_skipped(plain.column("path"))))
+
+
+def _inventory_column(inventory: pa.Table, names: Sequence[str], kind: pa.DataType) -> pa.ChunkedArray:
+    name = next((n for n in names if n in inventory.column_names), None)
+    if name is None:
+        raise InvalidArgumentError(
+            f"The inventory has the columns {inventory.column_names}; expected path, size and modification_time."
+        )
+    column = inventory.column(name)
+    try:
+        if pa.types.is_timestamp(column.type):
+            column = pc.cast(column, pa.timestamp("ms", column.type.tz), safe=False)
+        return pc.cast(column, kind)
+    except pa.ArrowException as e:
+        raise InvalidArgumentError(
+            f"The inventory's column {name} is of type {column.type}, expected {kind}: {e}."
+        ) from e
+
+
+# --- running -------------------------------------------------------------------------------
+
+
+def run_vacuum(base: Snapshot, plan: VacuumPlan, options: VacuumOptions) -> Vacuumed:
+    """Delete the files of a plan, between two commits that record it; nothing to delete commits nothing.
+
+    If the table changed since the plan was made, files that have become reachable stay. A run that was interrupted is finished
+    by running the plan again, or by another vacuum: files that are gone are no error.
+
+    Parameters
+    ----------
+    base : Snapshot
+        The table; a newer version is looked for.
+    plan : VacuumPlan
+        The files.
+    options : VacuumOptions
+        ``keep_for``, ``commit``, ``clock`` and ``progress``; all else is as it was planned.
+
+    Raises
+    ------
+    MetadataChangedError
+        If the plan is one of another table.
+    EngineError
+        If this machine's clock is ahead of the store's, or if files can't be deleted; others of the plan may be deleted by then.
+    CommitError
+        If the commit before it fails; nothing was deleted.
+    """
+    snapshot = base.latest()
+    _check_allowed(snapshot)
+    facts = plan.facts
+    if snapshot.metadata.id != facts.table_id:
+        raise MetadataChangedError(
+            f"The plan was made for a table of the id {facts.table_id}; that of {snapshot.uri} is {snapshot.metadata.id}. "
+            "Nothing was deleted. Make another plan.",
+            version=snapshot.version,
+        )
+    if not plan.num_files and not plan.empty_folders:
+        _note_covered(snapshot, facts)
+        return Vacuumed(snapshot, 0, 0)
+    parameters: dict[str, Any] = {
+        "retentionCheckEnabled": facts.enforced,
+        "defaultRetentionMillis": facts.configured_ms,
+    }
+    if facts.retention_ms is not None:
+        parameters["specifiedRetentionMillis"] = facts.retention_ms
+    metrics = {"numFilesToDelete": plan.num_files, "sizeOfDataToDelete": plan.num_bytes}
+    snapshot = _commit(snapshot, "VACUUM START", parameters, metrics, options)
+    deleted = folders = 0
+    try:
+        if options.clock is None:
+            _check_clock(snapshot)
+        reachable = None
+        if snapshot.version != facts.version + 1:
+            reachable = _reachable(snapshot, facts, options.keep_for)
+        deleted = _delete(snapshot, plan, reachable, options)
+        folders = snapshot.engine.storage.delete_folders(plan.empty_folders)
+    except BaseException:
+        with suppress(DeltaError, OSError):
+            _commit(snapshot.latest(), "VACUUM END", {"status": "FAILED"}, {}, options)
+        raise
+    _note_covered(snapshot, facts)
+    metrics = {"numDeletedFiles": deleted + folders, "numVacuumedDirectories": facts.num_folders}
+    try:
+        snapshot = _commit(snapshot.latest(), "VACUUM END", {"status": "COMPLETED"}, metrics, options)
+    except CommitError as e:  # the files are deleted, whatever becomes of the record
+        _log.warning("The files of %s were deleted; the commit VACUUM END failed: %s", snapshot.uri, e)
+    return Vacuumed(snapshot, deleted, folders)
+
+
+def _commit(
+    base: Snapshot, operation: str, parameters: Mapping[str, Any], metrics: Mapping[str, int], options: VacuumOptions
+) -> Snapshot:
+    transaction = Transaction(base.context, base, operation, parameters)
+    transaction.metrics.update(metrics)
+    return transaction.commit(**{"clock": options.clock, **options.commit}).snapshot
+
+
+def _check_clock(snapshot: Snapshot) -> None:
+    """Reject a clock that is ahead of the store's, by the commit that was just written: young files would look old."""
+    file = snapshot.segment.commits[-1]
+    try:
+        ((_, modified),) = snapshot.engine.storage.stat([f"{LOG_DIRECTORY}/{file.name}"])
+    except FileNotFoundError:
+        return
+    ahead = time.time_ns() // 1_000_000 - modified
+    if modified and ahead > _SKEW_MS:
+        raise EngineError(
+            f"This machine's clock is {ahead // 1000} seconds ahead of the times that the store of {snapshot.uri} records: files "
+            "that are younger than the retention would be deleted. Nothing was deleted. Set the clock right.",
+            path=snapshot.uri,
+        )
+
+
+def _delete(snapshot: Snapshot, plan: VacuumPlan, reachable: PathSet | None, options: VacuumOptions) -> int:
+    engine = snapshot.engine
+    threads = os.cpu_count() or 1
+    deleted = done = 0
+    for batch in plan.batches():
+        for start in range(0, batch.num_rows, _WINDOW):
+            paths = batch.column("path").slice(start, _WINDOW)
+            done += len(paths)
+            if reachable is not None:
+                paths = paths.filter(pa.array(~reachable.contains(paths)))
+            share = -(-len(paths) // threads) or 1
+            slices = [paths.slice(i, share) for i in range(0, len(paths), share)]
+            deleted += sum(engine.map(engine.storage.delete_files, slices))
+            if options.progress is not None:
+                options.progress(VacuumProgress(done, plan.num_files))
+    return deleted
+
+
+def _note_covered(snapshot: Snapshot, facts: PlanFacts) -> None:
+    """Note which commits the vacuum covered, for the next one that is lite, where delta-spark does."""
+    if facts.covered is None:
+        return
+    try:
+        snapshot.engine.storage.put(_LAST_VACUUM, json.dumps({_COVERED: facts.covered}).encode())
+    except (EngineError, OSError) as e:
+        _log.warning("The record of the vacuum of %s could not be written: %s", snapshot.uri, e)

@@ -1,0 +1,193 @@
+"""What a vacuum would delete: files in the order in which they were found, in memory or on this machine's disk."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct
+
+from delta_core.engines.interface import WALKED_FILE
+from delta_core.errors import InvalidArgumentError
+
+__all__ = ["PlanFacts", "PlanWriter", "VacuumPlan"]
+
+#: A plan of more bytes is kept in a temporary file.
+_IN_MEMORY = 32 << 20
+_FACTS = b"delta_core.vacuum"
+
+
+class PlanFacts(Struct, frozen=True):
+    """What a plan was made for.
+
+    Parameters
+    ----------
+    table_id : str
+        The ``id`` of the table's metadata.
+    version : int
+        The version whose files, and those of its tombstones, stay.
+    cutoff_ms : int
+        Files and tombstones of this time (ms since the epoch) or later stay.
+    retention_ms, configured_ms : int
+        The retention that was requested (None: none was), and the table's own.
+    enforced : bool
+        Whether a shorter retention than the table's was rejected.
+    lite : bool
+        Whether the files come from the log alone.
+    keep_versions : tuple of int
+        Versions whose files stay.
+    keep_for : tuple of str
+        Tables whose files stay.
+    covered : int or None
+        The last commit whose removed files the plan covers, if it covers all of them.
+    num_files, num_bytes, num_folders : int
+        The files to be deleted, their bytes, and the folders that were listed.
+    """
+
+    table_id: str
+    version: int
+    cutoff_ms: int
+    retention_ms: int | None
+    configured_ms: int
+    enforced: bool
+    lite: bool
+    keep_versions: tuple[int, ...] = ()
+    keep_for: tuple[str, ...] = ()
+    covered: int | None = None
+    num_files: int = 0
+    num_bytes: int = 0
+    num_folders: int = 0
+
+
+class PlanWriter:
+    """Collects the files of a plan; many are written to a temporary file."""
+
+    def __init__(self) -> None:
+        self.num_files = 0
+        self.num_bytes = 0
+        self._batches: list[pa.RecordBatch] = []
+        self._size = 0
+        self._file: Any = None
+        self._stream: Any = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add files: columns of `WALKED_FILE`."""
+        if not batch.num_rows:
+            return
+        self.num_files += batch.num_rows
+        self.num_bytes += sum(batch.column("size").to_numpy(zero_copy_only=False).tolist())
+        if self._stream is None and self._size + batch.nbytes > _IN_MEMORY:
+            self._file = tempfile.NamedTemporaryFile(prefix="delta-vacuum-", suffix=".arrows")  # noqa: SIM115 (it outlives this)
+            self._stream = pa.ipc.new_stream(self._file, WALKED_FILE)
+            for earlier in self._batches:
+                self._stream.write_batch(earlier)
+            self._batches = []
+        if self._stream is None:
+            self._batches.append(batch)
+            self._size += batch.nbytes
+        else:
+            self._stream.write_batch(batch)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the files; nothing can be added afterwards."""
+        if self._stream is None:
+            yield from self._batches
+            return
+        self._stream.close()
+        self._file.flush()
+        with pa.OSFile(self._file.name, "rb") as source, pa.ipc.open_stream(source) as reader:
+            yield from reader
+
+
+class VacuumPlan:
+    """The files that a vacuum would delete. Nothing is deleted before it runs.
+
+    Parameters
+    ----------
+    facts : PlanFacts
+        What it was made for.
+    files : PlanWriter or str
+        The files, or the path of a saved plan.
+    empty_folders : tuple of str
+        Folders in which there is nothing.
+    """
+
+    def __init__(self, facts: PlanFacts, files: PlanWriter | str, empty_folders: tuple[str, ...] = ()) -> None:
+        self.facts = facts
+        self.empty_folders = empty_folders
+        self._files = files
+
+    def __repr__(self) -> str:
+        facts = self.facts
+        return f"VacuumPlan(version={facts.version}, files={facts.num_files}, bytes={facts.num_bytes})"
+
+    @property
+    def num_files(self) -> int:
+        """The number of files."""
+        return self.facts.num_files
+
+    @property
+    def num_bytes(self) -> int:
+        """Their bytes; of files that the log alone names, as far as it states them."""
+        return self.facts.num_bytes
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the files: ``path`` from the table's root, not encoded, ``size``, ``modified_ms``."""
+        if isinstance(self._files, PlanWriter):
+            yield from self._files.batches()
+            return
+        with pa.OSFile(self._files, "rb") as source, pa.ipc.open_file(source) as reader:
+            for i in range(reader.num_record_batches):
+                yield reader.get_batch(i)
+
+    def to_table(self) -> pa.Table:
+        """Return the files as one table."""
+        return pa.Table.from_batches(list(self.batches()), WALKED_FILE)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan to a file of this machine (an Arrow file), to look at it and to run it later.
+
+        Raises
+        ------
+        OSError
+            If the file can't be written.
+        """
+        target = os.fspath(path)
+        saved = {_FACTS: msgspec.json.encode((self.facts, self.empty_folders))}
+        temporary = f"{target}.{uuid.uuid4().hex}.tmp"
+        try:
+            with pa.OSFile(temporary, "wb") as sink, pa.ipc.new_file(sink, WALKED_FILE.with_metadata(saved)) as writer:
+                for batch in self.batches():
+                    writer.write_batch(batch)
+            Path(temporary).replace(target)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> VacuumPlan:
+        """Return a saved plan.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the file is no plan.
+        FileNotFoundError
+            If there is no such file.
+        """
+        source = os.fspath(path)
+        try:
+            with pa.OSFile(source, "rb") as file, pa.ipc.open_file(file) as reader:
+                schema = reader.schema
+            if not schema.equals(WALKED_FILE):
+                raise InvalidArgumentError(f"{source} has the columns {schema.names}, expected a saved VacuumPlan.")
+            text = (schema.metadata or {})[_FACTS]
+            facts, empty = msgspec.json.decode(text, type=tuple[PlanFacts, tuple[str, ...]])
+        except (pa.ArrowInvalid, KeyError, msgspec.DecodeError) as e:
+            raise InvalidArgumentError(f"{source} is no saved VacuumPlan: {e}.", path=source) from e
+        return VacuumPlan(facts, source, empty)
