@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from delta_core.interop import ChangeFeed
     from delta_core.log.position import StreamPosition
     from delta_core.operations import TableStream
+    from delta_core.operations.row_changes import Changed
     from delta_core.operations.verify import VerifyReport
     from delta_core.scan import Scan
 
@@ -663,7 +664,7 @@ class DeltaTable(UnavailableCalls):
             raise InvalidArgumentError("delete takes commit_properties and post_commithook_properties by name only.")
         arguments = write_arguments(commit_properties, writer_properties, post_commithook_properties)
         done = operations.delete_rows(self._snapshot, operations.ChangeOptions(predicate=predicate, **arguments))
-        self.adopt(done.snapshot)
+        self._take(done, post_commithook_properties)
         return {_in_snake_case(name): value for name, value in done.metrics.items()}
 
     def update(
@@ -740,8 +741,12 @@ class DeltaTable(UnavailableCalls):
                 **arguments,
             ),
         )
-        self.adopt(done.snapshot)
+        self._take(done, post_commithook_properties)
         return {_in_snake_case(name): value for name, value in done.metrics.items()}
+
+    def _take(self, done: Changed, post: PostCommitHookProperties | None) -> None:
+        """Move to the version that a change of rows committed."""
+        self.adopt(operations.compact_after(done.snapshot, post) if done.is_committed else done.snapshot)
 
     @property
     def optimize(self) -> TableOptimizer:
@@ -826,7 +831,7 @@ class DeltaTable(UnavailableCalls):
                 **arguments,
             )
             done = operations.merge_rows(table.snapshot(), source, options)
-            table.adopt(done.snapshot)
+            table._take(done, post_commithook_properties)
             return {_in_snake_case(name): value for name, value in done.metrics.items()}
 
         return TableMerger(run, self)

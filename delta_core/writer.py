@@ -126,5 +126,7 @@ def write_deltalake(
         result = operations.write_replacing(context, data, replacing, known)
     else:
         result = write_table(context, data, WriteOptions(**given), known)
-    if table is not None and result is not None:
-        table.adopt(result.snapshot)
+    if result is not None:
+        latest = operations.compact_after(result.snapshot, post_commithook_properties)
+        if table is not None:
+            table.adopt(latest)

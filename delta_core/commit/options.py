@@ -94,10 +94,26 @@ class PostCommitHookProperties(Struct, frozen=True):
         Write checkpoints at ``delta.checkpointInterval``.
     cleanup_expired_logs : bool, optional
         Taken for moved scripts: this release cleans up no logs.
+    auto_compact : bool, optional
+        Whether partitions in which the commit leaves many small files are compacted; unless given, the property
+        ``delta.autoOptimize.autoCompact`` decides.
+    auto_compact_min_files : int
+        How many files below half of the maximum size a partition needs to be compacted.
+    auto_compact_max_file_size : int
+        Bytes of the files that compaction writes.
     """
 
     create_checkpoint: bool = True
     cleanup_expired_logs: bool | None = None
+    auto_compact: bool | None = None
+    auto_compact_min_files: int = 50
+    auto_compact_max_file_size: int = 128 << 20
+
+    def __post_init__(self) -> None:
+        for name in ("auto_compact_min_files", "auto_compact_max_file_size"):
+            found = getattr(self, name)
+            if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+                raise InvalidArgumentError(f"Found {name}={found!r}, expected a whole number from 1 on.")
 
     @property
     def post_commit(self) -> PostCommit:

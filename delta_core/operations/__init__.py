@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         unset_properties,
         widen_type,
     )
+    from delta_core.operations.auto_compact import compact_after
     from delta_core.operations.create import column_names, create_table
     from delta_core.operations.delete import delete_rows
     from delta_core.operations.follow import FollowOptions, StreamBatch, TableStream
@@ -59,6 +60,7 @@ __all__ = [
     "add_features",
     "change_column_metadata",
     "column_names",
+    "compact_after",
     "create_table",
     "delete_rows",
     "drop_columns",
@@ -92,6 +94,7 @@ __getattr__, __dir__ = lazy_names(
             "add_column add_columns add_features change_column_metadata drop_columns drop_not_null move_column rename_column "
             "set_not_null set_properties set_table_texts unset_properties widen_type"
         ),
+        "delta_core.operations.auto_compact": "compact_after",
         "delta_core.operations.create": "column_names create_table",
         "delta_core.operations.delete": "delete_rows",
         "delta_core.operations.follow": "FollowOptions StreamBatch TableStream",

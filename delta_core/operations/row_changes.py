@@ -72,10 +72,13 @@ class Changed(Struct, frozen=True):
     metrics : Mapping of str to int
         Named as delta-spark's operation metrics; ``numDeletedRows`` is missing where whole files without statistics were
         removed.
+    is_committed : bool
+        Whether there was something to commit.
     """
 
     snapshot: Snapshot
     metrics: Mapping[str, int]
+    is_committed: bool = False
 
 
 class Timing:
@@ -342,7 +345,7 @@ class RowChanges:
         result = self.transaction.commit(
             options.user_metadata, options.custom_metadata, options.max_commit_retries, post=options.post
         )
-        return Changed(result.snapshot, self.transaction.metrics)
+        return Changed(result.snapshot, self.transaction.metrics, is_committed=True)
 
     def __enter__(self) -> Self:
         return self
