@@ -35,6 +35,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.peer, pytest.mark.filterwarnings("i
 
 #: Generated cases; more of them on request.
 CASES = int(os.environ.get("DELTA_CORE_SPARK_MERGES", "12"))
+#: Cases in which delta-spark 4.4 differs from what it does elsewhere: in 140 two rows of the source match one row, which it
+#: rejects otherwise; 167 fails with its internal error "Unexpected row: did not match any merge clause".
+FAULTS = (140, 167)
 _WHEN = {"matched": "MATCHED", "not_matched": "NOT MATCHED", "not_matched_by_source": "NOT MATCHED BY SOURCE"}
 
 
@@ -86,7 +89,7 @@ def action(clause: Clause) -> str:
 
 def test_generated_merges_leave_the_rows_that_spark_leaves(spark: Any, tmp_path: Path) -> None:
     differing: list[Any] = []
-    for seed in range(CASES):
+    for seed in (s for s in range(CASES) if s not in FAULTS):
         chance = random.Random(seed)
         kind, on = chance.choice(list(TABLES)), chance.choice(list(CONDITIONS))
         first, second, source, given = rows(chance), rows(chance), rows(chance), clauses(chance)

@@ -78,7 +78,7 @@ def killing(killer: Killer) -> Iterator[Killer]:
 
 @pytest.fixture(scope="module", params=TABLES if IS_LONG else ["copy", "vectors, feed, row ids"])
 def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a table of two files, of which one may have a vector."""
+    """Return a table of two files; one may have a vector."""
     folder = tmp_path_factory.mktemp("original") / "t"
     properties = TABLES[request.param]
     write_deltalake(str(folder), table_of(FIRST), configuration=properties)
