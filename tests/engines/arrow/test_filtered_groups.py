@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_core.engines.arrow.parquet import columns as parquet_columns
@@ -211,6 +211,53 @@ def test_rows_that_pass_all_tests_are_those_of_a_full_read(
         flags = flags & (np.arange(ROWS) % n != 0)
     assert positions == np.flatnonzero(flags).tolist()
     assert table.equals(TABLE.filter(pa.array(flags)))
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "zstd", "gzip"])
+@pytest.mark.parametrize("coded", [True, False])
+@settings(max_examples=25)
+@given(data=st.data())
+def test_stretches_of_a_row_group_are_those_of_a_full_read(
+    tmp_path_factory: pytest.TempPathFactory, codec: str, coded: bool, data: st.DataObject
+) -> None:
+    flat = TABLE.select(["id", "name", "s.x", "none"])
+    path = tmp_path_factory.getbasetemp() / f"flat-{codec}-{coded}.parquet"
+    if not path.exists():
+        pq.write_table(
+            flat,
+            path,
+            row_group_size=400,
+            compression=codec,
+            use_dictionary=coded,
+            store_schema=False,
+            data_page_size=256,
+        )
+    size, number = data.draw(st.integers(1, 9_000)), data.draw(st.sampled_from(NUMBERS))
+    flags = np.array(data.draw(st.lists(st.booleans(), min_size=1, max_size=200)))
+    flags = np.resize(np.repeat(flags, data.draw(st.sampled_from([1, 7, 64, 150]))), ROWS)
+    read: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(filtered_groups, "WINDOW_BYTES", size)
+        patch.setattr(FilteredGroups, "_windows", _counted(FilteredGroups._windows, read))
+        positions, table, _ = filtered(
+            path,
+            flat.column_names,
+            data.draw(st.sampled_from([7, 64, 130, 1_000])),
+            selection=lambda _, first, n: SelectionVector.of_flags(flags[first : first + n]),
+            tests=(divides(0, number),),
+        )
+    kept = flags & (np.arange(ROWS) % number != 0)
+    assert positions == np.flatnonzero(kept).tolist()
+    assert table.equals(flat.filter(pa.array(kept)))
+    assert read or size > 500 or kept.sum() < 200
+
+
+def _counted(function: Callable[..., Any], calls: list[int]) -> Callable[..., Any]:
+    def count(*args: Any) -> Any:
+        calls.append(1)
+        return function(*args)
+
+    return count
 
 
 def test_each_test_sees_only_rows_that_passed_those_before(path: Path) -> None:
