@@ -104,8 +104,13 @@ class OrderedRows:
             if size > self._spill.memory // 2:
                 yield from self._spilled(held, size, rows)
                 return
-        table = pa.Table.from_batches(held, rows.schema).combine_chunks()
+        columns: list[Any] = [pa.chunked_array([b.column(i) for b in held], t) for i, t in enumerate(rows.schema.types)]
         held.clear()
+        for i, column in enumerate(columns):
+            # one after the other, so that the pieces of all columns are never in memory beside the whole
+            columns[i] = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            del column
+        table = pa.Table.from_arrays(columns, schema=rows.schema)
         if table.num_rows:
             yield table, self._row_order(table)
 

@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
+from itertools import groupby, islice
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -133,16 +133,19 @@ class LocalStorage(CrossStoreStorage):
             If a file is missing, or a folder of its path is a file.
         """
         out: list[bytes | memoryview] = []
-        for r in requests:
-            local = self.local_path(r.path)
+        for path, ranges in groupby(requests, lambda r: r.path):
+            local = self.local_path(path)
             if local is None:
-                out += self._other(r.path).read([r])
+                out += self._other(path).read(list(ranges))
                 continue
             try:
-                with StoreErrors("read", r.path, self.root, _MISSING), open(local, "rb", buffering=0) as f:
-                    if r.offset:
-                        f.seek(r.offset)
-                    out.append(read_fully(f, r.length))
+                with StoreErrors("read", path, self.root, _MISSING), open(local, "rb", buffering=0) as f:
+                    at = 0
+                    for r in ranges:
+                        if r.offset != at:
+                            f.seek(r.offset)
+                        out.append(read_fully(f, r.length))
+                        at = r.offset + len(out[-1])
             except NotADirectoryError as e:  # a file is where a folder would: what lies in it is missing
                 raise FileNotFoundError(*e.args) from e
         return out
