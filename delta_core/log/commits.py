@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
-from typing import Any
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 from msgspec import Struct
@@ -39,6 +39,9 @@ _COLUMNS = (
 )
 
 
+FileActions = Literal["adds", "removes", "cdcs"]
+
+
 class Commit(Struct, frozen=True):
     """One commit's actions.
 
@@ -48,9 +51,10 @@ class Commit(Struct, frozen=True):
         Returns the commit times of a few versions, this one among them; requested when a time is.
     info : dict or None
         ``commitInfo``.
-    adds, removes, cdcs : pyarrow.Table
-        File tables, in the order of the lines.
-    others : list of (kind, value)
+    rows : Mapping of str to (pyarrow.Table, int, int)
+        Of ``adds``, ``removes`` and ``cdcs``: the file table of all commits that were read together, and the first and the
+        number of this commit's rows in it.
+    other_actions : tuple of (kind, value)
         Every other action.
     """
 
@@ -59,10 +63,38 @@ class Commit(Struct, frozen=True):
     info: dict[str, Any] | None
     protocol: Protocol | None
     metadata: Metadata | None
-    adds: pa.Table
-    removes: pa.Table
-    cdcs: pa.Table
+    rows: Mapping[FileActions, tuple[pa.Table, int, int]]
     other_actions: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def adds(self) -> pa.Table:
+        """The files that it adds, in the order of the lines."""
+        return self._table("adds")
+
+    @property
+    def removes(self) -> pa.Table:
+        """The files that it removes."""
+        return self._table("removes")
+
+    @property
+    def cdcs(self) -> pa.Table:
+        """Its change files."""
+        return self._table("cdcs")
+
+    @staticmethod
+    def joined(commits: Sequence[Commit], kind: FileActions) -> pa.Table:
+        """Return the file actions of several commits, one behind the other; those that were read together in one piece."""
+        pieces: list[tuple[pa.Table, int, int]] = []
+        for table, first, count in (c.rows[kind] for c in commits):
+            if pieces and pieces[-1][0] is table and (not count or first == sum(pieces[-1][1:])):
+                pieces[-1] = (table, pieces[-1][1], pieces[-1][2] + count)
+            else:
+                pieces.append((table, first, count))
+        return pa.concat_tables([table.slice(first, count) for table, first, count in pieces])
+
+    def _table(self, kind: FileActions) -> pa.Table:
+        table, first, count = self.rows[kind]
+        return table.slice(first, count)
 
     @property
     def timestamp_ms(self) -> int:
@@ -218,13 +250,13 @@ def read_commits(
             _typed(t, kind, fields)
             for t, kind in ((parsed.adds, "add"), (parsed.removes, "remove"), (parsed.cdcs, "cdc"))
         ]
-        starts = [_slices(t) for t in tables]
+        places = [_places(t, [f.version for f in batch]) for t in tables]
         other_actions: dict[int, list[tuple[str, Any]]] = {}
         for row in parsed.other_actions.select(["version", "kind", "json"]).to_pylist():
             other_actions.setdefault(row["version"], []).append((row["kind"], parse_action(row["json"], where)))
-        for f in batch:
-            adds, removes, cdcs = (t.slice(*s.get(f.version, (0, 0))) for t, s in zip(tables, starts, strict=True))
-            yield _commit(f.version, stamps, other_actions.get(f.version, []), adds, removes, cdcs, where)
+        for f, *own in zip(batch, *places, strict=True):
+            rows = dict(zip(get_args(FileActions), own, strict=True))
+            yield _commit(f.version, stamps, other_actions.get(f.version, []), rows, where)
 
 
 def _stamps(times: Callable[[], CommitTimes], versions: Sequence[int]) -> Mapping[int, int]:
@@ -235,9 +267,7 @@ def _commit(
     version: int,
     stamps: Callable[[], Mapping[int, int]],
     other_actions: list[tuple[str, Any]],
-    adds: pa.Table,
-    removes: pa.Table,
-    cdcs: pa.Table,
+    rows: Mapping[FileActions, tuple[pa.Table, int, int]],
     where: str,
 ) -> Commit:
     last = dict(other_actions)
@@ -246,24 +276,24 @@ def _commit(
     metadata = Metadata.parse(last["metaData"], place) if "metaData" in last else None
     info = last.get("commitInfo")
     return Commit(
-        version,
-        stamps,
-        info if isinstance(info, dict) else None,
-        protocol,
-        metadata,
-        adds,
-        removes,
-        cdcs,
-        tuple(other_actions),
+        version, stamps, info if isinstance(info, dict) else None, protocol, metadata, rows, tuple(other_actions)
     )
 
 
-def _slices(table: pa.Table) -> dict[int, tuple[int, int]]:
-    """Return (offset, length) of each version's rows; a version's rows lie together."""
+def _places(table: pa.Table, versions: Sequence[int]) -> list[tuple[pa.Table, int, int]]:
+    """Return the first and the number of the rows of each version; a version's rows lie together."""
     import numpy as np
 
-    versions, first, counts = np.unique(table.column("version").to_numpy(), return_index=True, return_counts=True)
-    return {int(v): (int(f), int(c)) for v, f, c in zip(versions, first, counts, strict=True)}
+    found, first, counts = np.unique(table.column("version").to_numpy(), return_index=True, return_counts=True)
+    places = dict(zip(found.tolist(), zip(first.tolist(), counts.tolist(), strict=True), strict=True))
+    out = []
+    end = 0
+    for version in versions:
+        # no rows are those behind the ones before
+        start, count = places.get(version, (end, 0))
+        end = start + count
+        out.append((table, start, count))
+    return out
 
 
 def _typed(table: pa.Table, action: str, fields: Sequence[ActionField]) -> pa.Table:

@@ -85,9 +85,7 @@ def find_changes(commits: Sequence[Commit]) -> ChangedFiles:
     A commit with change files is determined by them alone; another's adds are inserts and its removes deletes, of those
     that change data. Protocol: Reader Requirements for AddCDCFile.
     """
-    adds, removes, cdcs = (
-        pa.concat_tables([getattr(c, kind) for c in commits]) for kind in ("adds", "removes", "cdcs")
-    )
+    adds, removes, cdcs = (Commit.joined(commits, kind) for kind in ("adds", "removes", "cdcs"))
     first = commits[0].version
     silent = np.array([_changed_nothing(c.info or {}) for c in commits])
     silent[_versions(cdcs) - first] = True
