@@ -41,18 +41,26 @@ SIZE_BINS = (
     *(_MB * i for i in (*range(640, 1409, 64), *range(1536, 2049, 128), *range(2304, 4097, 256))),
     *(_GB << i for i in range(3, 9)),
 )
-#: Where the bins of deleted rows begin.
-DELETED_BINS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 - 1)
 #: Longer lists of transactions and domains are left out: a checksum is read at every open.
 LIST_LIMIT = 100
-#: The fields that the core writes.
 #: The fields of a checksum that features can't set.
 OWN_FIELDS = frozenset({
     "txnId", "tableSizeBytes", "numFiles", "numMetadata", "numProtocol", "metadata", "protocol", "fileSizeHistogram",
-    "setTransactions", "domainMetadata", "numDeletedRecordsOpt", "numDeletionVectorsOpt",
-    "deletedRecordCountsHistogramOpt", "allFiles",
+    "setTransactions", "domainMetadata", "allFiles",
 })  # fmt: skip
 _RETENTION = "delta.setTransactionRetentionDuration"
+#: A table before its first commit.
+_EMPTY: Mapping[str, Any] = {
+    "tableSizeBytes": 0,
+    "numFiles": 0,
+    "fileSizeHistogram": {
+        "sortedBinBoundaries": list(SIZE_BINS),
+        "fileCounts": [0] * len(SIZE_BINS),
+        "totalBytes": [0] * len(SIZE_BINS),
+    },
+    "setTransactions": [],
+    "domainMetadata": [],
+}
 
 Checksum = Mapping[str, Any]
 
@@ -184,66 +192,63 @@ def _is_there(storage: Storage, name: str) -> bool:
 
 def _next(snapshot: ChecksumSource, previous: Checksum | None, commit: CommitContent | None) -> dict[str, Any] | None:
     """Return the checksum from the one before and the commit, None if they don't report."""
-    version = snapshot.version
-    if version == 0:
-        previous = _empty(snapshot)
-    elif previous is None:
-        previous = _read(snapshot.engine.storage, checksum_name(version - 1))
-    if previous is None:
-        return None
+    if snapshot.version == 0:
+        previous = None
+    else:
+        previous = previous or _read(snapshot.engine.storage, checksum_name(snapshot.version - 1))
+        if previous is None:
+            return None
     content = _read_commit(snapshot) if commit is None else commit
     adds, removes = content.actions.adds, content.actions.removes
     if removes.column("size").null_count or adds.column("size").null_count or _adds_again(adds, removes):
         return None
-    files = _changed(previous, adds, removes)
+    before = _EMPTY if previous is None else previous
+    files = _changed(before, adds, removes)
     if files is None:
         return None
     actions = content.actions.other_actions
     return {
         **files,
         **_definition(snapshot),
-        **_commit_fields(snapshot, content.info),
+        **_commit_fields(snapshot, CommitSummary(snapshot.version, content.info, previous, adds, removes)),
         **_lists(
             snapshot,
-            _changed_list(previous.get("setTransactions"), actions, "txn", "appId"),
-            _changed_list(previous.get("domainMetadata"), actions, "domainMetadata", "domain"),
+            _changed_list(before.get("setTransactions"), actions, "txn", "appId"),
+            _changed_list(before.get("domainMetadata"), actions, "domainMetadata", "domain"),
         ),
     }
 
 
-def _empty(snapshot: ChecksumSource) -> dict[str, Any]:
-    """Return the numbers of a table without files, before its first commit."""
-    empty = {
-        "path": pa.array([], pa.string()),
-        "size": pa.array([], pa.int64()),
-        "dvCardinality": pa.array([], pa.int64()),
-    }
-    return {**_files(pa.table(empty), _has_vectors(snapshot)), "setTransactions": [], "domainMetadata": []}
-
-
 def whole_checksum(snapshot: ChecksumSource, commit: CommitContent | None = None) -> dict[str, Any]:
     """Return the checksum from the whole state."""
-    vectors = _has_vectors(snapshot)
-    found = snapshot.files.columns(["size", *(["deletionVector"] if vectors else [])])
-    cardinality = (
-        pa.chunked_array(
-            [c.flatten()[c.type.get_field_index("cardinality")] for c in found.column("deletionVector").chunks],
-            pa.int64(),
-        )
-        if vectors
-        else pa.chunked_array([pa.nulls(found.num_rows, pa.int64())])
-    )
-    table = pa.table({"size": found.column("size"), "dvCardinality": cardinality})
+    files = _live_files(snapshot)
+    removed = files.slice(0, 0)
+    numbers = _changed(_EMPTY, files, removed)
+    assert numbers is not None
     content = _read_commit(snapshot) if commit is None and _last_commit(snapshot) is not None else commit
     info = {} if content is None else content.info
-    transactions = [t.to_json() for t in snapshot.transactions().values()]
-    domains = [DomainMetadata(d, c).to_json() for d, c in snapshot.domains().items()]
     return {
-        **_files(table, vectors),
+        **numbers,
         **_definition(snapshot),
-        **_commit_fields(snapshot, info),
-        **_lists(snapshot, transactions, domains),
+        **_commit_fields(snapshot, CommitSummary(snapshot.version, info, None, files, removed)),
+        **_lists(
+            snapshot,
+            [t.to_json() for t in snapshot.transactions().values()],
+            [DomainMetadata(d, c).to_json() for d, c in snapshot.domains().items()],
+        ),
     }
+
+
+def _live_files(snapshot: ChecksumSource) -> pa.Table:
+    """Return the columns that numbers are made of, as a commit's actions have them."""
+    rules = snapshot.plugins.collect("read_rules", table=snapshot.state, request=ReadRequest())
+    if not any(isinstance(r, RowSelector) for r in rules):  # then no vector needs decoding
+        found = snapshot.files.columns(["size"])
+        return found.append_column("dvCardinality", pa.nulls(found.num_rows, pa.int64()))
+    found = snapshot.files.columns(["size", "deletionVector"])
+    vectors = found.column("deletionVector").chunks
+    cardinality = [c.flatten()[c.type.get_field_index("cardinality")] for c in vectors]
+    return found.select(["size"]).append_column("dvCardinality", pa.chunked_array(cardinality, pa.int64()))
 
 
 def _definition(snapshot: ChecksumSource) -> dict[str, Any]:
@@ -254,11 +259,6 @@ def _definition(snapshot: ChecksumSource) -> dict[str, Any]:
         "metadata": table.metadata.to_json(),
         "protocol": table.protocol.to_json(),
     }
-
-
-def _has_vectors(snapshot: ChecksumSource) -> bool:
-    rules = snapshot.plugins.collect("read_rules", table=snapshot.state, request=ReadRequest())
-    return any(isinstance(r, RowSelector) for r in rules)
 
 
 # --- the commit ----------------------------------------------------------------------------
@@ -288,10 +288,9 @@ def _values(actions: pa.Table, kind: str) -> list[dict[str, Any]]:
     return [v for k, text in rows if k == kind and isinstance(v := parse_action(text, "the commit"), dict)]
 
 
-def _commit_fields(snapshot: ChecksumSource, info: Mapping[str, Any]) -> dict[str, Any]:
+def _commit_fields(snapshot: ChecksumSource, commit: CommitSummary) -> dict[str, Any]:
     """Return the transaction's id, and the fields that features add."""
-    out = {"txnId": info["txnId"]} if isinstance(info.get("txnId"), str) else {}
-    commit = CommitSummary(snapshot.version, info)
+    out = {"txnId": commit.info["txnId"]} if isinstance(commit.info.get("txnId"), str) else {}
     added: list[ChecksumField] = snapshot.plugins.collect("checksum_fields", table=snapshot.state, commit=commit)
     for field in added:
         if field.name in OWN_FIELDS or field.name in out:
@@ -318,26 +317,6 @@ def _sizes(files: pa.Table) -> NDArray[np.int64]:
     return found
 
 
-def _deleted(files: pa.Table) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = files.column("dvCardinality").fill_null(0).to_numpy()
-    return found
-
-
-def _files(files: pa.Table, vectors: bool) -> dict[str, Any]:
-    """Return the numbers of a table that has these files."""
-    empty: dict[str, Any] = {"tableSizeBytes": 0, "numFiles": 0, "fileSizeHistogram": _empty_sizes(SIZE_BINS)}
-    if vectors:
-        deleted = {"deletedRecordCounts": [0] * len(DELETED_BINS)}
-        empty |= {"numDeletedRecordsOpt": 0, "numDeletionVectorsOpt": 0, "deletedRecordCountsHistogramOpt": deleted}
-    found = _moved(empty, files, 1)
-    assert found is not None
-    return found
-
-
-def _empty_sizes(starts: Sequence[int]) -> dict[str, list[int]]:
-    return {"sortedBinBoundaries": list(starts), "fileCounts": [0] * len(starts), "totalBytes": [0] * len(starts)}
-
-
 def _changed(previous: Checksum, adds: pa.Table, removes: pa.Table) -> dict[str, Any] | None:
     """Return the numbers of files after a commit; None if they would be negative, so that something was wrong."""
     before: dict[str, Any] = {name: previous[name] for name in ("tableSizeBytes", "numFiles")}
@@ -345,11 +324,6 @@ def _changed(previous: Checksum, adds: pa.Table, removes: pa.Table) -> dict[str,
     bins = previous.get("fileSizeHistogram") or previous.get("histogramOpt")
     if isinstance(bins, dict):
         before["fileSizeHistogram"] = bins
-    if isinstance(previous.get("numDeletionVectorsOpt"), int):
-        before |= {name: previous[name] for name in ("numDeletedRecordsOpt", "numDeletionVectorsOpt")}
-        deleted = previous.get("deletedRecordCountsHistogramOpt")
-        if isinstance(deleted, dict):
-            before["deletedRecordCountsHistogramOpt"] = deleted
     after = _moved(before, adds, 1)
     return after if after is None or not removes.num_rows else _moved(after, removes, -1)
 
@@ -370,15 +344,6 @@ def _moved(before: Mapping[str, Any], files: pa.Table, sign: int) -> dict[str, A
         totals = _binned(found["totalBytes"], starts, bins, sign * sizes)
         out["fileSizeHistogram"] = {"sortedBinBoundaries": starts, "fileCounts": counts, "totalBytes": totals}
         histograms += [counts, totals]
-    if "numDeletionVectorsOpt" in before:
-        deleted = _deleted(files)
-        out["numDeletedRecordsOpt"] = before["numDeletedRecordsOpt"] + sign * int(deleted.sum())
-        vectors = len(files) - files.column("dvCardinality").null_count
-        out["numDeletionVectorsOpt"] = before["numDeletionVectorsOpt"] + sign * vectors
-        if (found := before.get("deletedRecordCountsHistogramOpt")) is not None:
-            counts = _binned(found["deletedRecordCounts"], DELETED_BINS, _bins(deleted, DELETED_BINS), sign)
-            out["deletedRecordCountsHistogramOpt"] = {"deletedRecordCounts": counts}
-            histograms.append(counts)
     numbers = [v for v in out.values() if isinstance(v, int)]
     return None if any(min(n, default=0) < 0 for n in (numbers, *histograms)) else out
 

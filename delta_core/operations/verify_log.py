@@ -377,10 +377,6 @@ def check_checksums(
                 yield Finding("checksum-differs", *values, advice, "error", _path(f), f.version)
 
 
-#: Fields of a checksum that are compared as they are.
-_NUMBERS = ("tableSizeBytes", "numFiles", "numMetadata", "numProtocol", "numDeletedRecordsOpt", "numDeletionVectorsOpt",
-            "inCommitTimestampOpt")  # fmt: skip
-
 #: Lists of a checksum, with the key and the value of their elements.
 _LISTS = (("setTransactions", "appId", "version"), ("domainMetadata", "domain", "configuration"))
 
@@ -390,9 +386,9 @@ def _checksum_differences(found: Mapping[str, Any], snapshot: Snapshot) -> Itera
         should = whole_checksum(snapshot)
     except (DeltaError, ValueError, TypeError, LookupError):
         return  # such as a commit without its time, which another rule reports
-    for name in _NUMBERS:
-        if found.get(name) is not None and name in should and found[name] != should[name]:
-            yield name, found[name], should[name]
+    for name, value in should.items():  # numbers, those of features too
+        if isinstance(value, int) and found.get(name) is not None and found[name] != value:
+            yield name, found[name], value
     yield from _histogram_differences(found.get("fileSizeHistogram"), should.get("fileSizeHistogram"))
     # older writers leave both out
     if found.get("protocol") is not None and found.get("metadata") is not None:

@@ -270,16 +270,24 @@ class RemainingFilesCheck(Struct, frozen=True):
 
 
 class CommitSummary(Struct, frozen=True):
-    """What a checksum is made of beside the table: the version's commit.
+    """What a checksum is made of beside the table: the version's commit, and the checksum before it.
 
     Parameters
     ----------
     info : Mapping
         Its ``commitInfo``; empty if the commit is not at hand.
+    previous : Mapping or None
+        The checksum of the version before. None if there is none to add to: ``added`` is then every live file.
+    added, removed : pa.Table
+        The files that the commit adds and removes, with ``size`` (int64, bytes) and ``dvCardinality`` (int64, the rows
+        that its deletion vector drops, null = no vector). Their other columns differ and are not for plugins.
     """
 
     version: int
     info: Mapping[str, Any]
+    previous: Mapping[str, Any] | None
+    added: pa.Table
+    removed: pa.Table
 
 
 class ChecksumField(Struct, frozen=True):

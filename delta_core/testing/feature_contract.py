@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
@@ -61,6 +62,7 @@ RETURNING = (
 )
 #: What a commit reports, where it is at hand.
 _INFO = {"timestamp": 1_700_000_000_000, "operation": "WRITE", "inCommitTimestamp": 1_700_000_000_000}
+_NO_FILES = pa.table({"size": pa.array([], pa.int64()), "dvCardinality": pa.array([], pa.int64())})
 
 
 def table_state(
@@ -214,7 +216,7 @@ class FeatureContract:
             for request in (ReadRequest(), ReadRequest(purpose="changes")):
                 out += [("read_rules", a) for a in plugins.collect("read_rules", table=state, request=request)]
             for info in ({}, _INFO):
-                commit = CommitSummary(state.version, info)
+                commit = CommitSummary(state.version, info, None, _NO_FILES, _NO_FILES)
                 # a feature may need its own field of the commit
                 with contextlib.suppress(CorruptTableError):
                     out += [

@@ -8,6 +8,8 @@ from operator import methodcaller
 from typing import TYPE_CHECKING
 
 from delta_core.api import (
+    ChecksumField,
+    CommitSummary,
     FileCheck,
     FileReference,
     Metadata,
@@ -18,7 +20,7 @@ from delta_core.api import (
     TableState,
     hookimpl,
 )
-from delta_plugins.deletion_vectors import logic, verify, write
+from delta_plugins.deletion_vectors import checksum, logic, verify, write
 from delta_plugins.deletion_vectors.logic import DeletionVectorError
 
 if TYPE_CHECKING:
@@ -75,3 +77,8 @@ def check_table() -> Iterable[FileCheck]:
 @hookimpl
 def file_references() -> Iterable[FileReference]:
     return [FileReference(FEATURE.name, "deletionVector", logic.vector_paths, logic.is_absolute)]
+
+
+@hookimpl
+def checksum_fields(commit: CommitSummary) -> Iterable[ChecksumField]:
+    return [ChecksumField(FEATURE.name, name, value) for name, value in checksum.vector_counts(commit).items()]

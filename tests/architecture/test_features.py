@@ -6,7 +6,11 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 
+import pyarrow as pa
+
+from delta_core.api import CommitSummary
 from delta_core.plugins.registry import PluginRegistry
+from delta_core.testing.feature_contract import table_state
 from tests.architecture.source import ROOT, modules, texts
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -71,6 +75,27 @@ def test_core_has_fields_of_a_feature_as_columns_of_files_only() -> None:
     }  # fmt: skip
     found = {module for module, _, text in _core_texts() if text in FILE_FIELDS[1:]}
     assert found - columns == set()
+
+
+def test_core_names_no_checksum_field_of_a_feature() -> None:
+    plugins = PluginRegistry().everything
+    switches = {"delta.enableDeletionVectors": "true", "delta.enableInCommitTimestamps": "true"}
+    table = table_state(["deletionVectors", "inCommitTimestamp"], properties=switches)
+    none = pa.table({"size": pa.array([], pa.int64()), "dvCardinality": pa.array([], pa.int64())})
+    commit = CommitSummary(table.version, {"inCommitTimestamp": 1}, None, none, none)
+    names = {field.name for field in plugins.collect("checksum_fields", table=table, commit=commit)}
+    assert {"numDeletionVectorsOpt", "inCommitTimestampOpt"} <= names
+    assert [f"{module}:{line} names {text}" for module, line, text in _core_texts() if text in names] == []
+
+
+def test_operations_of_features_are_named_by_the_public_api_only() -> None:
+    features = [f for f in PluginRegistry().everything.features.values() if f.name in NAMES]
+    # a purpose of scans, and an argument of operations
+    names = {name for f in features for name in f.operations} - {"changes", "cluster_by"}
+    assert {"add_constraint", "cluster", "diff"} <= names
+    public = ("delta_core.alterer", "delta_core.optimizer", "delta_core.table", "delta_core.cli")
+    texts_below = [(m, line, text) for m, line, text in _core_texts() if not m.startswith(public)]
+    assert [f"{m}:{line} names {text}" for m, line, text in texts_below if text in names] == []
 
 
 def test_property_that_the_core_shares_with_a_feature_is_still_declared() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_core.kernels.json_actions import ActionParser
-from delta_core.log.checksum import DELETED_BINS, SIZE_BINS, CommitContent, write_checksum
+from delta_core.log.checksum import SIZE_BINS, CommitContent, write_checksum
 from delta_core.snapshot import Snapshot, open_snapshot
 from delta_core.testing.table_builder import TableBuilder
 
@@ -61,7 +61,6 @@ def test_bins_are_those_of_every_delta_writer() -> None:
     assert len(SIZE_BINS) == 95
     assert (SIZE_BINS[1], SIZE_BINS[-1]) == (8 << 10, 256 << 30)
     assert list(SIZE_BINS) == sorted(set(SIZE_BINS))
-    assert len(DELETED_BINS) == 10
 
 
 def test_checksum_kept_up_is_that_of_the_whole_state(tmp_path: Path) -> None:
