@@ -969,6 +969,29 @@ class DeltaTable(UnavailableCalls):
         options = operations.VerifyOptions(deep, data, versions, progress)
         return operations.verify_table(self._snapshot.context, self._snapshot, options)
 
+    def compact_logs(self, starting_version: int, ending_version: int) -> None:
+        """Write the actions of a range of commits into one file of the log, which readers may use instead of these commits.
+
+        Parameters
+        ----------
+        starting_version, ending_version : int
+            The first and the last version.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The range has not at least two versions.
+        VersionNotFoundError
+            A commit of the range is not in the log.
+        UnsupportedOperationError
+            A catalog does not allow it.
+        """
+        start, end = (
+            parse_version(starting_version, "starting_version"),
+            parse_version(ending_version, "ending_version"),
+        )
+        operations.compact_log(self._snapshot.update(), start, end)
+
     def plan_vacuum(
         self,
         retention_hours: float | None = None,

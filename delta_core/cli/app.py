@@ -48,6 +48,7 @@ COMMANDS = {
     "purge": "Write files with deleted rows again without these, so that no deletion vector is left.",
     "vacuum": "Delete files that no version within the retention needs.",
     "verify": "Check a table's log, definition and files against the rules of the protocol; nothing is changed.",
+    "compact-log": "Write the actions of the commits FIRST to LAST into one file of the log.",
     "checkpoint": "Write a checkpoint of the latest version.",
 }
 
@@ -64,7 +65,7 @@ class _Program(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in COMMANDS and cmd_name not in self.commands:
-            self.add_command(getattr(commands, cmd_name))
+            self.add_command(getattr(commands, cmd_name.replace("-", "_")))
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(

@@ -16,6 +16,7 @@ __all__ = [
     "checkpoint_prefix",
     "checksum_name",
     "commit_name",
+    "compacted_name",
     "is_unique",
     "parse_name",
     "parse_names",
@@ -47,6 +48,11 @@ def commit_name(version: int) -> str:
 def checkpoint_name(version: int, unique: str = "", form: str = "parquet") -> str:
     """Return the classic name of a version's checkpoint, or a unique one."""
     return f"{version:020d}.checkpoint.{unique + '.' if unique else ''}{form}"
+
+
+def compacted_name(start: int, end: int) -> str:
+    """Return the name of the file with the actions of a range of commits."""
+    return f"{start:020d}.{end:020d}.compacted.json"
 
 
 def checksum_name(version: int) -> str:

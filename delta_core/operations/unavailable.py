@@ -14,7 +14,6 @@ TODAY = {
     "DeltaTable.repair": "pass a RemoveAction for each missing file to table.create_write_transaction(...)",
     "DeltaTable.generate": "table.file_uris() lists the files that a manifest would contain",
     "DeltaTable.cleanup_metadata": "old log files stay, which costs storage but no time",
-    "DeltaTable.compact_logs": "table.create_checkpoint() makes the table as fast to open",
     "convert_to_deltalake": "DeltaTable.create(...) with the files' schema, then table.create_write_transaction(...) with an "
     "AddAction for each Parquet file",
 }
@@ -45,4 +44,3 @@ class UnavailableCalls:
     repair = _call("DeltaTable.repair")
     generate = _call("DeltaTable.generate")
     cleanup_metadata = _call("DeltaTable.cleanup_metadata")
-    compact_logs = _call("DeltaTable.compact_logs")
