@@ -1122,6 +1122,49 @@ class DeltaTable(UnavailableCalls):
             self.adopt(operations.run_vacuum(self._snapshot, plan, options).snapshot)
         return [*plan.to_table().column("path").to_pylist(), *(f"{folder}/" for folder in plan.empty_folders)]
 
+    def repair(
+        self,
+        dry_run: bool = False,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        commit_properties: CommitProperties | None = None,
+        *,
+        deep: bool = False,
+    ) -> dict[str, Any]:
+        """Remove the entries of data files that are not there, and mend what of the log can be mended with certainty.
+
+        Parameters
+        ----------
+        dry_run : bool
+            Whether nothing is changed, and only the steps are returned.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows the commit.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commit, application versions, and how often it is tried again.
+        deep : bool
+            Whether the footers of the data files are read, and statistics that contradict them are replaced.
+
+        Returns
+        -------
+        dict
+            ``dry_run``; ``files_removed``, the paths whose entries were removed; and ``steps``, each with ``step``,
+            ``reason`` and ``file``. The step ``none`` names what can't be mended.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            The table is append-only and files are missing.
+        CommitConflictError
+            Another writer removed the same files meanwhile.
+        EngineError
+            If the store fails.
+        """
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        done = operations.repair_table(self._snapshot, operations.RepairOptions(dry_run, deep, commit))
+        if not dry_run:
+            self.adopt(done.snapshot)
+        steps = [{"step": s.step, "reason": s.reason, "file": s.file} for s in done.steps]
+        return {"dry_run": dry_run, "files_removed": done.files_removed, "steps": steps}
+
     def load_cdf(
         self,
         starting_version: int = 0,

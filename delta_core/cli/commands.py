@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from delta_core.cli.restore import restore
     from delta_core.cli.rows import cat, changes, count, diff, explain, head, sql
     from delta_core.cli.vacuum import vacuum
-    from delta_core.cli.verify import verify
+    from delta_core.cli.verify import repair, verify
 
 __all__ = [
     "alter",
@@ -38,6 +38,7 @@ __all__ = [
     "info",
     "log",
     "merge",
+    "repair",
     "restore",
     "optimize",
     "purge",
@@ -62,6 +63,6 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.cli.optimize": "optimize purge",
         "delta_core.cli.rows": "cat changes count diff explain head sql",
         "delta_core.cli.vacuum": "vacuum",
-        "delta_core.cli.verify": "verify",
+        "delta_core.cli.verify": "repair verify",
     },
 )

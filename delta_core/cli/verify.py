@@ -1,16 +1,16 @@
-"""The command that verifies a table."""
+"""The commands that verify and repair a table."""
 
 from __future__ import annotations
 
 import click
 
 from delta_core.cli.options import Target, as_json, table_command
-from delta_core.cli.output import print_json
+from delta_core.cli.output import print_json, print_note, print_table
 from delta_core.errors import CatalogRequiredError, CorruptTableError, VersionNotFoundError
 from delta_core.operations.verify import VerifyOptions, VerifyReport, verify_table
 from delta_core.snapshot import open_context
 
-__all__ = ["verify"]
+__all__ = ["repair", "verify"]
 
 FINDINGS, UNREADABLE = 1, 2
 
@@ -60,3 +60,34 @@ def _verified(target: Target, options: VerifyOptions) -> tuple[VerifyReport, boo
             raise
         return verify_table(context, None, options), False
     return verify_table(snapshot.context, snapshot, options), True
+
+
+@click.command()
+@table_command(versioned=False)
+@click.option(
+    "--deep", is_flag=True, help="Read the footers of the data files too, and replace statistics that are wrong."
+)
+@click.option("--dry-run", is_flag=True, help="Show the steps, and change nothing.")
+@click.option("--yes", is_flag=True, help="Remove entries of files that are not there without a confirmation.")
+@as_json
+def repair(target: Target, deep: bool, dry_run: bool, yes: bool, json_output: bool) -> None:
+    """Remove the entries of data files that are not there, and mend the log as far as it is certain what is right.
+
+    \b
+    Examples:
+      delta-core repair sales --dry-run
+      delta-core repair sales --yes
+    """
+    table = target.table()
+    planned = table.repair(dry_run=True, deep=deep)
+    count = len(planned["files_removed"])
+    if count and not dry_run and not yes:
+        print_note(f"{count} data file{'s are' if count > 1 else ' is'} not there.")
+        click.confirm("Remove their entries from the table, and with them their rows?", abort=True, err=True)
+    result = planned if dry_run else table.repair(deep=deep)
+    if json_output:
+        print_json(result)
+        return
+    print_table(("step", "file", "reason"), [(s["step"], s["file"], s["reason"]) for s in result["steps"]])
+    for path in result["files_removed"]:
+        click.echo(path)

@@ -143,7 +143,12 @@ class CheckpointResult(Struct, frozen=True):
 
 
 def write_checkpoint(
-    snapshot: CheckpointSource, *, now_ms: int | None = None, plan: CheckpointPlan | None = None, checksum: bool = True
+    snapshot: CheckpointSource,
+    *,
+    now_ms: int | None = None,
+    plan: CheckpointPlan | None = None,
+    checksum: bool = True,
+    replace: bool = False,
 ) -> CheckpointResult:
     """Write a checkpoint of a snapshot's version.
 
@@ -157,6 +162,8 @@ def write_checkpoint(
         How; what the table's features and properties specify unless given. V2 needs a feature that answers with V2.
     checksum : bool
         Whether to write the version's checksum too, if there is none.
+    replace : bool
+        Whether a checkpoint of the same name is replaced although it can be read: one that is known to be wrong.
 
     Raises
     ------
@@ -166,6 +173,8 @@ def write_checkpoint(
         The version is not published in the log yet.
     EngineError
         The store failed; the table reads as before.
+    LogChangedError
+        With ``replace``, if files of the log were replaced or deleted meanwhile.
 
     Notes
     -----
@@ -181,7 +190,7 @@ def write_checkpoint(
     _check_published(snapshot)
     clock = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     start = time.perf_counter()
-    result = _write(snapshot, _choose_plan(snapshot, plan), clock)
+    result = _write(snapshot, _choose_plan(snapshot, plan), clock, replace)
     took = (time.perf_counter() - start) * 1000
     _log.info(
         "Wrote the checkpoint of version %d of %s (%.1f ms)",
@@ -194,23 +203,25 @@ def write_checkpoint(
     return result
 
 
-def _write(snapshot: CheckpointSource, plan: CheckpointPlan, clock: int) -> CheckpointResult:
+def _write(snapshot: CheckpointSource, plan: CheckpointPlan, clock: int, replace: bool) -> CheckpointResult:
     storage, version = snapshot.engine.storage, snapshot.version
     path = f"{LOG_DIRECTORY}/{checkpoint_name(version)}"
     for _ in range(MOST_CHANGES):
         try:
-            found = find_checkpoint(snapshot, path) if plan.naming == "classic" else None
+            found = find_checkpoint(snapshot, path) if plan.naming == "classic" and not replace else None
             if found is not None and found.is_sound:
                 num_adds = snapshot.files.count
                 result = CheckpointResult(version, path, found.size_bytes, found.num_actions, num_adds, existed=True)
                 if found.num_actions:
                     write_hint(storage, _hint(result), again=False)
                 return result
-            writer = _Writer(snapshot, plan, clock, replaces=found is not None)
+            writer = _Writer(snapshot, plan, clock, replaces=replace or found is not None)
             result = writer.write()
         except FileExistsError:  # another process was faster
             continue
         except LogChangedError:
+            if replace:
+                raise  # a fresh listing would choose the checkpoint that is wrong
             snapshot.reload()
             continue
         write_hint(storage, writer.hint(result))

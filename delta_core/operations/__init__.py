@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from delta_core.operations.merge import MergeOptions, merge_rows
     from delta_core.operations.optimize import OptimizeOptions, OptimizeProgress, optimize_table, plan_optimize
     from delta_core.operations.register import register_files
+    from delta_core.operations.repair import RepairOptions, repair_table
     from delta_core.operations.replace import ReplaceOptions, write_replacing
     from delta_core.operations.restore import RestoreOptions, restore_table
     from delta_core.operations.row_changes import ChangeOptions
@@ -46,6 +47,7 @@ __all__ = [
     "OptimizeProgress",
     "MergeOptions",
     "ReplaceOptions",
+    "RepairOptions",
     "RestoreOptions",
     "StreamBatch",
     "TableStream",
@@ -74,6 +76,7 @@ __all__ = [
     "merge_rows",
     "register_files",
     "rename_column",
+    "repair_table",
     "restore_table",
     "run_vacuum",
     "set_not_null",
@@ -105,6 +108,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.operations.merge": "MergeOptions merge_rows",
         "delta_core.operations.register": "register_files",
         "delta_core.operations.replace": "ReplaceOptions write_replacing",
+        "delta_core.operations.repair": "RepairOptions repair_table",
         "delta_core.operations.restore": "RestoreOptions restore_table",
         "delta_core.operations.row_changes": "ChangeOptions",
         "delta_core.operations.update": "UpdateOptions update_rows",

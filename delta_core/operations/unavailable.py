@@ -11,7 +11,6 @@ __all__ = ["TODAY", "UnavailableCalls", "convert_to_deltalake"]
 
 #: What to do instead of each call, by the name that scripts use for it.
 TODAY = {
-    "DeltaTable.repair": "pass a RemoveAction for each missing file to table.create_write_transaction(...)",
     "DeltaTable.generate": "table.file_uris() lists the files that a manifest would contain",
     "DeltaTable.cleanup_metadata": "old log files stay, which costs storage but no time",
     "convert_to_deltalake": "DeltaTable.create(...) with the files' schema, then table.create_write_transaction(...) with an "
@@ -41,6 +40,5 @@ convert_to_deltalake = _call("convert_to_deltalake")
 class UnavailableCalls:
     """The methods of DeltaTable that are not available yet."""
 
-    repair = _call("DeltaTable.repair")
     generate = _call("DeltaTable.generate")
     cleanup_metadata = _call("DeltaTable.cleanup_metadata")

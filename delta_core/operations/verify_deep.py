@@ -21,10 +21,10 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import NUM_RECORDS, Call, Expression, FileStatistic, Literal
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import is_valid
 from delta_core.log.files import FileSet
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.paths import decode_paths
+from delta_core.operations.verify_files import numbers_of, true_of, valid_of
 from delta_core.plugins.checks import Finding
 from delta_core.plugins.rules import RowCheck
 from delta_core.protocol.types import PrimitiveType
@@ -84,7 +84,7 @@ def check_footers(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
                     (counts[i],) = snapshot.engine.data.row_counts([paths[i]], [sizes[i]])
                 except DeltaError as e:
                     yield from _unreadable(snapshot, files, i, e)
-    listed = pc.fill_null(claimed.column(0), -1).to_numpy()
+    listed = numbers_of(claimed.column(0))
     for i in np.flatnonzero((listed >= 0) & (counts >= 0) & (listed != counts)).tolist():
         yield _finding(snapshot, files, i, f"numRecords is {listed[i]}", f"{counts[i]}, the rows of the file")
     by_name = snapshot.state.column_map.match == "name"
@@ -117,7 +117,7 @@ def _check_bounds(
     part, have = files.take(picked), claimed.take(picked)
     texts = pa.table({"path": part.column("path"), "stats": pa.array(stats, pa.string())})
     should = FileSet.of(texts).statistics([NUM_RECORDS, *leaves.all])
-    plain = ~is_valid(part.column("dvId").combine_chunks())
+    plain = ~valid_of(part.column("dvId"))
     yield from _compare(snapshot, part, leaves, have, should, plain, cut=True)
 
 
@@ -131,12 +131,12 @@ def _compare(
     ``leaves``. ``plain`` are the files without deletion vector. ``cut``: the statistics are from footers, so that only
     those of ``plain`` files are compared, and texts may be cut.
     """
-    rows_there = pc.fill_null(should.column(0), -1).to_numpy()
-    rows_listed = pc.fill_null(have.column(0), -1).to_numpy()
+    rows_there = numbers_of(should.column(0))
+    rows_listed = numbers_of(have.column(0))
     for number, leaf in enumerate(leaves.all, 1):
         listed, there = have.column(number), should.column(number)
         if leaf.kind == "nullCount":
-            a, b = (pc.fill_null(c, -1).to_numpy() for c in (listed, there))
+            a, b = (numbers_of(c) for c in (listed, there))
             known = (a >= 0) & (b >= 0) & (plain if cut else True)
             misleading = known & ((a == 0) & (b > 0) | (a == rows_listed) & (b < rows_there))
             wrong = misleading | known & plain & (a != b)
@@ -165,8 +165,7 @@ def _excludes(kind: str, listed: pa.ChunkedArray, there: pa.ChunkedArray, cut: b
         found = pc.and_(found, compare(*(pc.cast(c, pa.float32(), safe=False) for c in (listed, there))))
     elif cut and pa.types.is_string(there.type):
         found = pc.and_(found, pc.less(pc.binary_length(there), _MOST_TEXT))
-    excluded: NDArray[np.bool_] = pc.fill_null(found, False).to_numpy()
-    return excluded
+    return true_of(found)
 
 
 def _finding(
@@ -209,7 +208,7 @@ def check_rows(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
         listed = claimed.column(0)[i].as_py()
         if listed is not None and listed != count:
             yield _finding(snapshot, one, 0, f"numRecords is {listed}", f"{count}, the rows of the file")
-        plain = ~is_valid(one.column("dvId").combine_chunks())
+        plain = ~valid_of(one.column("dvId"))
         yield from _compare(snapshot, one, leaves, claimed.slice(i, 1), found, plain, cut=False)
     yield from _check_conditions(snapshot)
 

@@ -22,7 +22,7 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import NUM_RECORDS
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import is_valid
+from delta_core.kernels.arrow_buffers import int64_values, is_valid, mask_of, string_bytes, string_ends
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.log.paths import decode_paths
@@ -33,7 +33,17 @@ from delta_core.runtime.json_text import decode_json
 from delta_core.snapshot import Snapshot
 from delta_core.write.names import encode_path
 
-__all__ = ["absent_files", "check_data", "check_definition", "check_features", "check_files", "file_sizes"]
+__all__ = [
+    "absent_files",
+    "check_data",
+    "check_definition",
+    "check_features",
+    "check_files",
+    "check_vectors",
+    "numbers_of",
+    "true_of",
+    "valid_of",
+]
 
 Progress = Callable[[str, int, int], None]
 #: Files that are looked for at a time, and vectors that are read at a time.
@@ -45,6 +55,21 @@ _UNUSUAL = r"^[/.]|//|/\.{1,2}/|^[A-Za-z][A-Za-z0-9+.-]*:|\.\."
 #: Instead of a size: the file is not there, or outside the table where nothing is read.
 _ABSENT, _OUTSIDE = -1, -2
 _ADD_AGAIN = "Add the file again with the right value, or write its rows again."
+
+
+def numbers_of(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return numbers, null as -1."""
+    return np.where(valid_of(column), int64_values(column), -1)
+
+
+def valid_of(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Return which values are not null."""
+    return np.concatenate([np.zeros(0, bool), *(is_valid(c) for c in column.chunks)])
+
+
+def true_of(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Return which values are true, and not null."""
+    return np.concatenate([np.zeros(0, bool), *(mask_of(c) for c in column.chunks)])
 
 
 # --- the definition ------------------------------------------------------------------------
@@ -82,8 +107,7 @@ def check_definition(snapshot: Snapshot) -> Iterator[Finding]:
 
 def check_files(snapshot: Snapshot) -> Iterator[Finding]:
     """Yield what is wrong with the live files of a version; reads the log only."""
-    names = ["path", "dvId", "size", *(["partitionValues"] if snapshot.state.partition_columns else [])]
-    files = snapshot.files.columns(names)
+    files = snapshot.files.columns(["path", "dvId", "size"])
     paths = files.column("path")
     keys = KeySet()
     is_new = keys.insert(paths)
@@ -98,17 +122,9 @@ def check_files(snapshot: Snapshot) -> Iterator[Finding]:
     )
     yield from _check_paths(snapshot, paths, keys)
     sizes = files.column("size")
+    yield from _at(snapshot, files, ~valid_of(sizes), "size-missing", "no size", "the size in bytes", _ADD_AGAIN)
     yield from _at(
-        snapshot, files, ~is_valid(sizes.combine_chunks()), "size-missing", "no size", "the size in bytes", _ADD_AGAIN
-    )
-    yield from _at(
-        snapshot,
-        files,
-        pc.less(pc.fill_null(sizes, 0), 0).to_numpy(),
-        "size-wrong",
-        "a negative size",
-        "the size in bytes",
-        _ADD_AGAIN,
+        snapshot, files, true_of(pc.less(sizes, 0)), "size-wrong", "a negative size", "the size in bytes", _ADD_AGAIN
     )
     yield from _check_partitions(snapshot, files)
     yield from _check_statistics(snapshot, files)
@@ -130,7 +146,9 @@ def _at(
 
 def _check_paths(snapshot: Snapshot, paths: pa.ChunkedArray, keys: KeySet) -> Iterator[Finding]:
     """Yield files that are listed under two spellings of a path, and those that lead out of the table."""
-    unusual = pc.filter(paths, pc.match_substring_regex(paths, _UNUSUAL))
+    chunks = [c for c in paths.chunks if _may_be_unusual(c)]
+    among = pa.chunked_array(chunks, paths.type)
+    unusual = pc.filter(among, pc.match_substring_regex(among, _UNUSUAL))
     if not len(unusual):
         return
     version = snapshot.version
@@ -155,6 +173,14 @@ def _check_paths(snapshot: Snapshot, paths: pa.ChunkedArray, keys: KeySet) -> It
             advice = "Its rows are counted twice: remove one of the entries."
             yield Finding("file-repeated", found, expected, advice, "error", text, version)
     yield from _check_outside(snapshot, usual)
+
+
+def _may_be_unusual(paths: pa.Array) -> bool:
+    """Whether some of the paths may be unusual: a search for bytes, which is much faster than one for patterns."""
+    data = string_bytes(paths)
+    starts = string_ends(paths)[:-1]
+    firsts = np.frombuffer(data, np.uint8)[starts[starts < len(data)]]
+    return any(b in data for b in (b"//", b"/.", b"..", b":")) or bool(np.isin(firsts, (ord("/"), ord("."))).any())
 
 
 def _check_outside(snapshot: Snapshot, paths: Sequence[str]) -> Iterator[Finding]:
@@ -201,21 +227,7 @@ def _check_partitions(snapshot: Snapshot, files: pa.Table) -> Iterator[Finding]:
     columns = [
         (f, p.name) for f, p in zip(state.schema.fields, state.column_map.physical.fields, strict=True) if f.name in by
     ]
-    values = files.column("partitionValues").combine_chunks()
-    if isinstance(values, pa.ChunkedArray):
-        return  # without files
-    keys = pc.dictionary_encode(values.keys)
-    lengths = np.diff(values.offsets.to_numpy())
-    rows = np.repeat(np.arange(len(values)), lengths)
-    known = keys.dictionary.to_pylist()
-    codes = keys.indices.to_numpy()
     for field, name in columns:
-        has = np.zeros(len(values), bool)
-        if name in known:
-            has[rows[codes[: len(rows)] == known.index(name)]] = True
-        advice = "Readers take it for null: add the file again with the value."
-        found, expected = f"no partition value of {field.name}", "a value, or null"
-        yield from _at(snapshot, files, ~has, "partition-value-missing", found, expected, advice, "warning", field.name)
         text = snapshot.files.columns([f"partition:{name}"]).column(0)
         try:
             parsed = parse_partition_values(text, field.type, snapshot.timezone, column=field.name, types=state.types)
@@ -225,6 +237,14 @@ def _check_partitions(snapshot: Snapshot, files: pa.Table) -> Iterator[Finding]:
                 "partition-value-wrong", str(e), expected, _ADD_AGAIN, version=snapshot.version, column=field.name
             )
             continue
+        if not parsed.null_count:
+            continue
+        missing = ~_has_key(snapshot, name)
+        advice = "Readers take it for null: add the file again with the value."
+        found, expected = f"no partition value of {field.name}", "a value, or null"
+        yield from _at(
+            snapshot, files, missing, "partition-value-missing", found, expected, advice, "warning", field.name
+        )
         if not field.nullable:
             found, expected = f"null in {field.name}", "a value: the column is NOT NULL"
             wrong = ~is_valid(parsed)
@@ -233,14 +253,29 @@ def _check_partitions(snapshot: Snapshot, files: pa.Table) -> Iterator[Finding]:
             )
 
 
+def _has_key(snapshot: Snapshot, name: str) -> NDArray[np.bool_]:
+    """Return which files have a partition value, or null, under a name."""
+    found = []
+    for values in snapshot.files.columns(["partitionValues"]).column(0).chunks:
+        keys = pc.dictionary_encode(values.keys)
+        offsets = int64_values(values.offsets)
+        known = keys.dictionary.to_pylist()
+        is_it = int64_values(keys.indices) == (known.index(name) if name in known else -1)
+        rows = np.repeat(np.arange(len(values)), np.diff(offsets))
+        has = np.zeros(len(values), bool)
+        has[rows[is_it[offsets[0] : offsets[-1]]]] = True
+        found.append(has)
+    return np.concatenate([np.zeros(0, bool), *found])
+
+
 def _check_statistics(snapshot: Snapshot, files: pa.Table) -> Iterator[Finding]:
     """Yield statistics that are no JSON, or report a count below 0: readers ignore them."""
     counts = snapshot.files.statistics([NUM_RECORDS]).column(0)
     if not counts.null_count:
         return
-    unknown = np.concatenate([np.zeros(0, bool), *(~is_valid(c) for c in counts.chunks)])
+    unknown = ~valid_of(counts)
     texts = snapshot.files.columns(["stats"]).column(0)
-    unknown &= np.concatenate([np.zeros(0, bool), *(is_valid(c) for c in texts.chunks)])
+    unknown &= valid_of(texts)
     wrong = np.zeros(len(unknown), bool)
     for i in np.flatnonzero(unknown).tolist():
         wrong[i] = not _are_statistics(texts[i].as_py())
@@ -335,7 +370,7 @@ def check_data(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
     found, expected = "the file is not there", "the file that the log names"
     advice = "Restore it from a copy, or repair: it removes the entry, and with it the rows."
     yield from _at(snapshot, files, absent, "data-file-missing", found, expected, advice)
-    listed = pc.fill_null(files.column("size"), -1).to_numpy()
+    listed = numbers_of(files.column("size"))
     for i in np.flatnonzero((listed != sizes) & (sizes >= 0) & (listed >= 0)).tolist():
         yield Finding(
             "data-file-size",
@@ -346,10 +381,11 @@ def check_data(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
             files.column("path")[i].as_py(),
             snapshot.version,
         )
-    yield from _check_vectors(snapshot, progress)
+    yield from check_vectors(snapshot, progress)
 
 
-def _check_vectors(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
+def check_vectors(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
+    """Yield the deletion vectors that can't be found or read, and those that drop rows which their file does not have."""
     rules = snapshot.plugins.collect("read_rules", table=snapshot.state, request=ReadRequest())
     for selector in rules:
         if isinstance(selector, RowSelector):
@@ -362,7 +398,7 @@ def _check_selector(snapshot: Snapshot, selector: RowSelector, progress: Progres
     files = snapshot.files.columns(["path", *selector.columns])
     has = np.zeros(files.num_rows, bool)
     for name in selector.columns:
-        has |= np.concatenate([np.zeros(0, bool), *(is_valid(c) for c in files.column(name).chunks)])
+        has |= valid_of(files.column(name))
     rows = np.flatnonzero(has)
     counts = snapshot.files.statistics([NUM_RECORDS]).column(0) if len(rows) else None
     for start in range(0, len(rows), _VECTORS):

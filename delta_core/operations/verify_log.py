@@ -22,6 +22,7 @@ from delta_core.errors import (
     shortened,
 )
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.checksum import whole_checksum
@@ -36,7 +37,15 @@ from delta_core.protocol.schema import Schema
 from delta_core.runtime.json_text import decode_json
 from delta_core.snapshot import Snapshot, TableContext
 
-__all__ = ["check_checkpoints", "check_checksums", "check_commits", "check_compacted", "check_hint", "replay_of"]
+__all__ = [
+    "check_checkpoints",
+    "check_checksums",
+    "check_commits",
+    "check_compacted",
+    "check_hint",
+    "is_covered",
+    "replay_of",
+]
 
 Progress = Callable[[str, int, int], None]
 #: How many commits are parsed at once: bounds memory over long logs.
@@ -106,7 +115,7 @@ def _gaps(commits: Sequence[LogFile], checkpoints: Sequence[int]) -> Iterator[Fi
 
 def _check_parsed(found: ParsedActions, batch: Sequence[LogFile]) -> Iterator[Finding]:
     tables = (found.adds, found.removes, found.cdcs, found.other_actions)
-    present = np.unique(np.concatenate([t.column("version").to_numpy() for t in tables]))
+    present = np.unique(np.concatenate([int64_values(t.column("version")) for t in tables]))
     names = {f.version: _path(f) for f in batch}
     for version in names.keys() - set(present.tolist()):
         expected = "at least one action"
@@ -130,7 +139,7 @@ def _repeated_files(found: ParsedActions, names: Mapping[int, str]) -> Iterator[
     repeated = both.filter(pa.array(~is_new))
     again.insert(repeated.column("path"), repeated.column("dvId"))
     of_them = both.filter(pa.array(again.contains(both.column("path"), both.column("dvId"))))
-    versions = of_them.column("version").to_numpy()
+    versions = int64_values(of_them.column("version"))
     order = np.argsort(versions, kind="stable")
     of_them = of_them.take(pa.array(order))
     starts = np.flatnonzero(np.diff(versions[order], prepend=-1))
@@ -312,6 +321,12 @@ def check_hint(context: TableContext, files: Sequence[LogFile]) -> Iterator[Find
         parts = f" in {hint.parts} parts" if hint.parts else ""
         found = f"it names a checkpoint of version {hint.version}{parts}, which is not there"
         yield Finding("hint-wrong", found, "a checkpoint that is there", advice, "warning", path, hint.version)
+
+
+def is_covered(file: LogFile, files: Sequence[LogFile]) -> bool:
+    """Whether the commits that a compacted file replaces are there."""
+    there = {f.version for f in files if f.kind == "commit"}
+    return all(v in there for v in range(file.version, file.end_version + 1))
 
 
 def check_compacted(logs: LogFiles, files: Sequence[LogFile]) -> Iterator[Finding]:

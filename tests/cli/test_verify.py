@@ -1,7 +1,8 @@
-"""The command verify: its exit codes and what it prints."""
+"""The commands verify and repair: exit codes, and what they print."""
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -44,3 +45,20 @@ def test_table_that_can_not_be_read_exits_with_2_and_its_log_is_verified(run: An
 
 def test_log_only_excludes_deep(run: Any, uri: Path) -> None:
     assert run("verify", uri, "--log-only", "--deep").code == 2
+
+
+def test_repair_shows_steps_and_requires_a_confirmation_to_remove_entries(
+    run: Any, uri: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = next(uri.glob("*.parquet"))
+    gone.unlink()
+    planned = run("repair", uri, "--dry-run", "--json").json
+    assert (planned["dry_run"], planned["files_removed"]) == (True, [gone.name])
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert run("repair", uri).code == 130
+    assert run("verify", uri).code == 1
+    done = run("repair", uri, "--yes")
+    assert done.code == 0
+    assert gone.name in done.out
+    assert run("verify", uri).code == 0
+    assert run("repair", uri, "--json").json["steps"] == []
