@@ -96,7 +96,7 @@ class _Program(click.Group):
 @click.version_option(package_name="delta-core-lake", prog_name=PROGRAM)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error; may be anywhere.")
 def cli(debug: bool) -> None:
-    """Read and write Delta Lake tables: what they are, what is in them, what changed.
+    """Describe, read, change and maintain Delta Lake tables.
 
     TABLE is a local path or the URI of any file system that fsspec supports (s3://, gs://, abfs:// ...).
 
