@@ -77,7 +77,7 @@ class TableOptimizer:
             How each commit is made.
         post_commithook_properties : PostCommitHookProperties, optional
             What follows each commit.
-        progress : function(OptimizeProgress), optional
+        progress : function(OperationProgress), optional
             Called after each group of files.
 
         Returns
@@ -149,7 +149,7 @@ class TableOptimizer:
             How each commit is made.
         post_commithook_properties : PostCommitHookProperties, optional
             What follows each commit.
-        progress : function(OptimizeProgress), optional
+        progress : function(OperationProgress), optional
             Called after each partition.
 
         Returns
@@ -252,7 +252,7 @@ class TableOptimizer:
             How each commit is made.
         post_commithook_properties : PostCommitHookProperties, optional
             What follows each commit.
-        progress : function(OptimizeProgress), optional
+        progress : function(OperationProgress), optional
             Called after each group of files.
 
         Returns

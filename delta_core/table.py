@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     from delta_core.interop import ChangeFeed
     from delta_core.log.position import StreamPosition
-    from delta_core.operations import TableStream
+    from delta_core.operations import OperationProgress, TableStream
     from delta_core.operations.row_changes import Changed
     from delta_core.operations.verify import VerifyReport
     from delta_core.scan import Scan
@@ -620,6 +620,7 @@ class DeltaTable(UnavailableCalls):
         *args: Any,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Callable[[OperationProgress], None] | None = None,
     ) -> dict[str, int]:
         """Delete the rows for which a predicate is true, and commit; the object then has the new version.
 
@@ -639,6 +640,8 @@ class DeltaTable(UnavailableCalls):
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
             What follows the commit.
+        progress : function(OperationProgress), optional
+            Called as rows are found and written: files, rows and bytes.
 
         Returns
         -------
@@ -663,7 +666,9 @@ class DeltaTable(UnavailableCalls):
         if args:
             raise InvalidArgumentError("delete takes commit_properties and post_commithook_properties by name only.")
         arguments = write_arguments(commit_properties, writer_properties, post_commithook_properties)
-        done = operations.delete_rows(self._snapshot, operations.ChangeOptions(predicate=predicate, **arguments))
+        done = operations.delete_rows(
+            self._snapshot, operations.ChangeOptions(predicate=predicate, progress=progress, **arguments)
+        )
         self._take(done, post_commithook_properties)
         return {_in_snake_case(name): value for name, value in done.metrics.items()}
 
@@ -677,6 +682,7 @@ class DeltaTable(UnavailableCalls):
         *args: Any,
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Callable[[OperationProgress], None] | None = None,
     ) -> dict[str, int]:
         """Assign new values to columns of the rows for which a predicate is true, and commit.
 
@@ -704,6 +710,8 @@ class DeltaTable(UnavailableCalls):
             Custom metadata of the commit, application versions, and how often it is tried again.
         post_commithook_properties : PostCommitHookProperties, optional
             What follows the commit.
+        progress : function(OperationProgress), optional
+            Called as rows are found and written: files, rows and bytes.
 
         Returns
         -------
@@ -735,6 +743,7 @@ class DeltaTable(UnavailableCalls):
             self._snapshot,
             operations.UpdateOptions(
                 predicate=predicate,
+                progress=progress,
                 updates=updates or {},
                 new_values=new_values or {},
                 null_on_failed_cast=not error_on_type_mismatch,
@@ -769,6 +778,7 @@ class DeltaTable(UnavailableCalls):
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
         dry_run: bool = False,
+        progress: Callable[[OperationProgress], None] | None = None,
     ) -> TableMerger:
         """Begin a merge: update, delete and insert rows by comparing the table with rows of a source.
 
@@ -802,6 +812,8 @@ class DeltaTable(UnavailableCalls):
             What follows the commit.
         dry_run : bool
             Whether `TableMerger.execute` writes nothing and only returns what would change.
+        progress : function(OperationProgress), optional
+            Called as rows are found and written: files, rows and bytes.
 
         Returns
         -------
@@ -820,6 +832,7 @@ class DeltaTable(UnavailableCalls):
         def run(table: DeltaTable, clauses: tuple[MergeClause, ...]) -> dict[str, int]:
             options = operations.MergeOptions(
                 predicate=predicate,
+                progress=progress,
                 clauses=clauses,
                 source_alias=source_alias,
                 target_alias=target_alias,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from delta_core import operations
@@ -15,8 +15,10 @@ from delta_core.operations.write import WriteOptions, write_table
 from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
 from delta_core.snapshot import open_context
 from delta_core.transaction import CommitProperties, PostCommitHookProperties
+from delta_core.write.source import open_source
 
 if TYPE_CHECKING:
+    from delta_core.operations import OperationProgress
     from delta_core.table import DeltaTable
 
 __all__ = ["BloomFilterProperties", "ColumnProperties", "WriterProperties", "convert_to_deltalake", "write_deltalake"]
@@ -43,6 +45,7 @@ def write_deltalake(
     allow_external: Sequence[str] | Literal[False] | None = None,
     replace_using: Sequence[str] | str = (),
     replace_on: Any = None,
+    progress: Callable[[OperationProgress], None] | None = None,
 ) -> None:
     """Write rows into a table, creating it if there is none.
 
@@ -83,6 +86,8 @@ def write_deltalake(
     replace_on : str or Expression, optional
         With overwrite: replace only the rows for which this is true with a new row; the table's columns are those of ``t``,
         the new rows' those of ``s``: ``"t.id = s.id and t.day >= s.day"``.
+    progress : function(OperationProgress), optional
+        Called as rows are written: rows and, unless a stream is passed, bytes.
 
     Raises
     ------
@@ -120,6 +125,8 @@ def write_deltalake(
         target_file_size=target_file_size,
         **arguments,
     )
+    if progress is not None:
+        data = operations.report_rows(open_source(data), progress)
     if replace_using or replace_on is not None:
         using = column_names("replace_using", replace_using)
         replacing = operations.ReplaceOptions(replace_using=using, replace_on=replace_on, **given)

@@ -14,6 +14,7 @@ import delta_core
 from delta_core import operations
 from delta_core.cli.options import Target, as_json, pairs, table_command
 from delta_core.cli.output import console, print_facts, print_json, print_note, quantity
+from delta_core.cli.progress import shown_progress
 from delta_core.cli.sinks import FORMATS
 from delta_core.cli.sources import open_rows, read_schema
 from delta_core.protocol.schema import Schema, arrow_schema
@@ -213,7 +214,7 @@ def _change_rows(
     every: bool,
     dry_run: bool,
     json_output: bool,
-    change: Callable[[DeltaTable], Any],
+    change: Callable[[DeltaTable, Any], Any],
 ) -> None:
     """Change the selected rows and report the commit; a dry run reports the files and rows instead."""
     if (where is not None) == every:
@@ -225,7 +226,8 @@ def _change_rows(
         print_json(facts) if json_output else print_facts(facts)
         return
     before = table.version()
-    change(table)
+    with shown_progress() as advance:
+        change(table, advance)
     if table.version() == before:
         print_json({"version": before, "operation": None, "metrics": {}}) if json_output else print_note(
             "No row matches."
@@ -246,7 +248,9 @@ def delete(target: Target, where: str | None, every: bool, dry_run: bool, json_o
       delta-core delete sales --where "id = 7" --dry-run
       delta-core delete sales --all
     """
-    _change_rows(target, where, every, dry_run, json_output, lambda table: table.delete(where))
+    _change_rows(
+        target, where, every, dry_run, json_output, lambda table, advance: table.delete(where, progress=advance)
+    )
 
 
 @click.command()
@@ -271,7 +275,14 @@ def update(
       delta-core update sales --set "amount=amount * 1.1" --where "day = '2024-05-06'"
       delta-core update sales --set "address.city=upper(address.city)" --all --dry-run
     """
-    _change_rows(target, where, every, dry_run, json_output, lambda table: table.update(updates, predicate=where))
+    _change_rows(
+        target,
+        where,
+        every,
+        dry_run,
+        json_output,
+        lambda table, advance: table.update(updates, predicate=where, progress=advance),
+    )
 
 
 @click.command()

@@ -10,6 +10,7 @@ import click
 from delta_core.cli.change import report
 from delta_core.cli.options import Target, as_json, pairs, table_command
 from delta_core.cli.output import print_facts, print_json, print_note
+from delta_core.cli.progress import shown_progress
 from delta_core.cli.sinks import FORMATS
 from delta_core.cli.sources import open_rows
 
@@ -67,21 +68,22 @@ def merge(
     if matched_update and matched_update_all or not_matched_insert and not_matched_insert_all:
         raise click.UsageError("Pass either single columns, or all of them.")
     table = target.table()
-    merger = table.merge(open_rows(sources, kind), on, merge_schema=merge_schema, dry_run=dry_run)
-    if matched_delete is not None:
-        merger.when_matched_delete(matched_delete)
-    if matched_update or matched_update_all:
-        merger.when_matched_update(matched_update) if matched_update else merger.when_matched_update_all()
-    if not_matched_insert or not_matched_insert_all:
-        merger.when_not_matched_insert(
-            not_matched_insert
-        ) if not_matched_insert else merger.when_not_matched_insert_all()
-    if not_matched_by_source_delete is not None:
-        merger.when_not_matched_by_source_delete(not_matched_by_source_delete)
-    if not_matched_by_source_update:
-        merger.when_not_matched_by_source_update(not_matched_by_source_update)
     before = table.version()
-    metrics = merger.execute()
+    with shown_progress() as advance:
+        merger = table.merge(open_rows(sources, kind), on, merge_schema=merge_schema, dry_run=dry_run, progress=advance)
+        if matched_delete is not None:
+            merger.when_matched_delete(matched_delete)
+        if matched_update or matched_update_all:
+            merger.when_matched_update(matched_update) if matched_update else merger.when_matched_update_all()
+        if not_matched_insert or not_matched_insert_all:
+            merger.when_not_matched_insert(
+                not_matched_insert
+            ) if not_matched_insert else merger.when_not_matched_insert_all()
+        if not_matched_by_source_delete is not None:
+            merger.when_not_matched_by_source_delete(not_matched_by_source_delete)
+        if not_matched_by_source_update:
+            merger.when_not_matched_by_source_update(not_matched_by_source_update)
+        metrics = merger.execute()
     if dry_run:
         shown = (
             "source_rows",

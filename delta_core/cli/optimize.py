@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -12,7 +10,8 @@ import click
 from delta_core import interop, operations
 from delta_core.cli.change import report
 from delta_core.cli.options import Target, as_json, table_command
-from delta_core.cli.output import console, print_facts, print_json, print_note, quantity
+from delta_core.cli.output import print_facts, print_json, print_note
+from delta_core.cli.progress import shown_progress
 
 __all__ = ["optimize", "purge"]
 
@@ -95,7 +94,7 @@ def _run(target: Target, where: str | None, dry_run: bool, json_output: bool, **
         }
         print_json(facts) if json_output else print_facts(facts)
         return
-    with _progress() as advance:
+    with shown_progress() as advance:
         wanted = operations.OptimizeOptions(predicate=predicate, progress=advance, **options)
         done = operations.optimize_table(snapshot, wanted)
     if done.snapshot.version == table.version():
@@ -104,22 +103,3 @@ def _run(target: Target, where: str | None, dry_run: bool, json_output: bool, **
         return
     table.adopt(done.snapshot)
     report(table, json_output)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[operations.OptimizeProgress], None] | None]:
-    """Show files, rows and bytes on stderr, if someone can see it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn()
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task("optimize", total=None)
-
-        def advance(now: operations.OptimizeProgress) -> None:
-            text = f"{now.files:,} of {now.total_files:,} files, {now.rows:,} rows, {quantity(now.bytes)}"
-            bar.update(task, total=now.total_bytes, completed=now.bytes, description=text)
-
-        yield advance

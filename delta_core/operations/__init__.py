@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from delta_core.operations.delete import delete_rows
     from delta_core.operations.follow import FollowOptions, StreamBatch, TableStream
     from delta_core.operations.merge import MergeOptions, merge_rows
-    from delta_core.operations.optimize import OptimizeOptions, OptimizeProgress, optimize_table, plan_optimize
+    from delta_core.operations.optimize import OptimizeOptions, optimize_table, plan_optimize
+    from delta_core.operations.progress import OperationProgress, report_rows
     from delta_core.operations.register import register_files
     from delta_core.operations.repair import RepairOptions, repair_table
     from delta_core.operations.replace import ReplaceOptions, write_replacing
@@ -44,7 +45,7 @@ __all__ = [
     "ChangeOptions",
     "FollowOptions",
     "OptimizeOptions",
-    "OptimizeProgress",
+    "OperationProgress",
     "MergeOptions",
     "ReplaceOptions",
     "RepairOptions",
@@ -75,6 +76,7 @@ __all__ = [
     "plan_vacuum",
     "merge_rows",
     "register_files",
+    "report_rows",
     "rename_column",
     "repair_table",
     "restore_table",
@@ -104,8 +106,9 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.operations.create": "column_names create_table",
         "delta_core.operations.delete": "delete_rows",
         "delta_core.operations.follow": "FollowOptions StreamBatch TableStream",
-        "delta_core.operations.optimize": "OptimizeOptions OptimizeProgress optimize_table plan_optimize",
+        "delta_core.operations.optimize": "OptimizeOptions optimize_table plan_optimize",
         "delta_core.operations.merge": "MergeOptions merge_rows",
+        "delta_core.operations.progress": "OperationProgress report_rows",
         "delta_core.operations.register": "register_files",
         "delta_core.operations.replace": "ReplaceOptions write_replacing",
         "delta_core.operations.repair": "RepairOptions repair_table",

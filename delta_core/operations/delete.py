@@ -54,7 +54,7 @@ class _Delete:
         self.predicate = to_expression(options.predicate, base.schema, functions=base.plugins.functions)
         parameters = {"predicate": predicate_text(options.predicate, self.predicate)}
         self.transaction = Transaction(base.context, base, "DELETE", parameters)
-        self.changes = RowChanges(base, self.transaction, options.writer_properties)
+        self.changes = RowChanges(base, self.transaction, options.writer_properties, options.progress)
         self.deleted: int | None = 0
 
     def run(self) -> Changed:

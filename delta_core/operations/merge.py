@@ -160,7 +160,7 @@ class _Merge:
         self._evolve(base, rows)
         #: The version that is merged into, as the table will be defined.
         self.base = base.redefined(self.transaction.table, self.transaction.plugins)
-        self.changes = RowChanges(self.base, self.transaction, options.writer_properties)
+        self.changes = RowChanges(self.base, self.transaction, options.writer_properties, options.progress)
         self.source = source
         names = MergeNames(
             self.transaction.table.schema,
@@ -179,7 +179,7 @@ class _Merge:
     def run(self) -> Changed:
         """Decide about all rows, write what changes, and commit."""
         self.counts.source = self.source.num_rows
-        decided = self.matching.decide(self.transaction)
+        decided = self.matching.decide(self.transaction, self.changes.progress)
         self.counts.scanned, self.counts.skipped = self.matching.scanned, self.matching.skipped
         inserts = self._chosen_inserts(decided.is_matched)
         self.counts.timing.scanned()

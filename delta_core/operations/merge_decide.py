@@ -24,7 +24,6 @@ from delta_core.operations.row_changes import FILE_NUMBER
 from delta_core.protocol.schema import Path
 from delta_core.protocol.types import DataType, PrimitiveType, arrow_to_type
 from delta_core.scan.plan import ROW_INDEX
-from delta_core.scan.scan import Scan
 
 __all__ = [
     "BLOCK_ROWS",
@@ -247,8 +246,8 @@ def first_clause(clauses: Sequence[CompiledClause], rows: JoinedRows, is_open: N
     return chosen
 
 
-def joined_batches(scan: Scan, num_rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a scan in larger batches: what is looked up in a batch costs time for each one."""
+def joined_batches(batches: Iterable[pa.RecordBatch], num_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield rows in larger batches: what is looked up in a batch costs time for each one."""
     kept: list[pa.RecordBatch] = []
     rows = size = 0
 
@@ -258,7 +257,7 @@ def joined_batches(scan: Scan, num_rows: int) -> Iterator[pa.RecordBatch]:
         elif kept:
             yield from pa.Table.from_batches(kept).combine_chunks().to_batches()
 
-    for batch in scan.batches():
+    for batch in batches:
         if batch.num_rows:
             kept.append(batch)
             rows, size = rows + batch.num_rows, size + batch.nbytes

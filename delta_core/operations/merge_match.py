@@ -13,11 +13,13 @@ from delta_core.commit.transaction import Transaction
 from delta_core.engines.interface import Compiled
 from delta_core.expressions.ast import Column, Expression, Leaf, all_of, leaves
 from delta_core.kernels.arrow_buffers import number_array
+from delta_core.log.files import FileSet
 from delta_core.operations.merge_clauses import SOURCE, TARGET, BoundClause, Key, MergeNames, split_condition
 from delta_core.operations.merge_decide import BLOCK_ROWS, CompiledClause, Decided, Join, joined_batches, scan_predicate
 from delta_core.operations.merge_join import JoinedRows, SourceIndex, is_hashable
 from delta_core.operations.merger import MergeClause
-from delta_core.operations.row_changes import FILE_NUMBER, numbered
+from delta_core.operations.progress import ProgressReport
+from delta_core.operations.row_changes import FILE_NUMBER, with_numbers
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import PrimitiveType
 from delta_core.scan.plan import ROW_INDEX
@@ -106,7 +108,7 @@ class Matching:
                 types[leaf] = t
         return self.base.engine.evaluator.compile(expression, types, self.base.plugins.functions)
 
-    def decide(self, transaction: Transaction[Snapshot]) -> Decided:
+    def decide(self, transaction: Transaction[Snapshot], progress: ProgressReport) -> Decided:
         """Return what becomes of the rows of the table; the files with rows that match count as read by the transaction.
 
         Raises
@@ -132,7 +134,7 @@ class Matching:
             self._key_columns(rest),
         )
         needed = [*(k.target for k in keys), *(b.condition for b in self.bound), rest, target_only]
-        decided = join.decide(files, self._blocks(files, predicate, [e for e in needed if e is not None]))
+        decided = join.decide(files, self._blocks(files, predicate, [e for e in needed if e is not None], progress))
         transaction.read(predicate, files.take(number_array(decided.read)))
         return decided
 
@@ -165,17 +167,25 @@ class Matching:
         return files
 
     def _blocks(
-        self, files: pa.Table, predicate: Expression | None, needed: Sequence[Expression]
+        self, files: pa.Table, predicate: Expression | None, needed: Sequence[Expression], progress: ProgressReport
     ) -> Iterator[pa.RecordBatch]:
         """Yield the selected rows of files: the columns that decide, file number and position."""
         if not files.num_rows:
             return
         read = [leaf.path for e in needed for leaf in leaves(e) if isinstance(leaf, Column) and leaf.path[0] == TARGET]
-        scan = self.base.scan(
-            columns=[(name,) for name in dict.fromkeys(path[1] for path in read)],
-            metadata=(ROW_INDEX,),
-            predicate=predicate,
-            files=numbered(files),
-            constants={FILE_NUMBER: (FILE_NUMBER, _LONG)},
-        )
-        yield from joined_batches(scan, max(BLOCK_ROWS, 2 * self.source.num_rows))
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            progress.begin("find", files.column("size"))
+            for part in progress.parts(with_numbers(files)):
+                scan = self.base.scan(
+                    columns=[(name,) for name in dict.fromkeys(path[1] for path in read)],
+                    metadata=(ROW_INDEX,),
+                    predicate=predicate,
+                    files=FileSet.of(part),
+                    constants={FILE_NUMBER: (FILE_NUMBER, _LONG)},
+                )
+                for batch in scan.batches():
+                    yield batch
+                    progress.add(rows=batch.num_rows)
+
+        yield from joined_batches(batches(), max(BLOCK_ROWS, 2 * self.source.num_rows))

@@ -28,6 +28,7 @@ from delta_core.kernels.curves import check_ordered, curve_bits
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.files import FileSet
 from delta_core.operations.bins import Group, Groups, Ints, deleted_shares, group_bins, pack_bins, partition_numbers
+from delta_core.operations.progress import OperationProgress
 from delta_core.operations.rewrite import carried_columns, moved_rows, selects_partitions
 from delta_core.operations.row_order import Order, OrderedRows, Spill
 from delta_core.operations.write import has_transactions
@@ -39,7 +40,7 @@ from delta_core.write.files import Written, join_written, write_files
 from delta_core.write.plan import WritePlan
 from delta_core.write.properties import target_file_size
 
-__all__ = ["OptimizeOptions", "OptimizeProgress", "Optimized", "optimize_table", "plan_optimize"]
+__all__ = ["OptimizeOptions", "Optimized", "optimize_table", "plan_optimize"]
 
 #: A file with more deleted rows than this share is written again whatever its size, as by delta-spark.
 DELETED_SHARE = 0.05
@@ -49,26 +50,6 @@ MOST_ATTEMPTS = 16
 MEMORY_BYTES = 2 << 30
 #: What deltalake reports of the way in which files were chosen.
 _STRATEGIES = {"zorder": "zOrder", "hilbert": "hilbert", "linear": "sort"}
-
-
-class OptimizeProgress(Struct, frozen=True):
-    """How far an optimize is.
-
-    Parameters
-    ----------
-    files, total_files : int
-        Files that have been written again, and that will be.
-    rows : int
-        Rows that have been written.
-    bytes, total_bytes : int
-        Sizes of these files.
-    """
-
-    files: int
-    total_files: int
-    rows: int
-    bytes: int
-    total_bytes: int
 
 
 class OptimizeOptions(Struct, frozen=True):
@@ -102,7 +83,7 @@ class OptimizeOptions(Struct, frozen=True):
         How many groups of files are written at a time; as many as there are cores unless given.
     min_commit_interval : float, optional
         Seconds after which what is done is committed; 0: each group by itself. None: everything in one commit.
-    progress : function(OptimizeProgress), optional
+    progress : function(OperationProgress), optional
         Called after each group.
     """
 
@@ -119,7 +100,7 @@ class OptimizeOptions(Struct, frozen=True):
     max_concurrent_tasks: int | None = None
     min_commit_interval: float | None = None
     writer_properties: WriterProperties | None = None
-    progress: Callable[[OptimizeProgress], None] | None = None
+    progress: Callable[[OperationProgress], None] | None = None
     transactions: Mapping[str, int] = {}
     custom_metadata: Mapping[str, Any] = {}
     max_commit_retries: int = MAX_COMMIT_RETRIES
@@ -202,7 +183,7 @@ class _Optimize:
         self.in_doubt = False
         #: Counts the times that others committed before this run: files that were read earlier are looked for again.
         self.checked = 0
-        self.progress = OptimizeProgress(0, 0, 0, 0, 0)
+        self.progress = OperationProgress(0, 0, 0, 0, 0)
 
     # --- which files ---
 
@@ -271,7 +252,7 @@ class _Optimize:
         """Write and commit; where that fails, delete what no commit names."""
         self.groups = self.plan()
         waiting = list(reversed(self.groups.groups))
-        self.progress = OptimizeProgress(
+        self.progress = OperationProgress(
             0, sum(g.files.num_rows for g in waiting), 0, 0, sum(_total(g.files.column("size")) for g in waiting)
         )
         running: dict[Future[Written], Group] = {}
@@ -303,7 +284,7 @@ class _Optimize:
             group = running.pop(future)
             self.done.append(_Done(group, written))
             before = self.progress
-            self.progress = OptimizeProgress(
+            self.progress = OperationProgress(
                 before.files + group.files.num_rows,
                 before.total_files,
                 before.rows + written.num_rows,

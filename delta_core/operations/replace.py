@@ -170,7 +170,7 @@ class _ReplacingWrite(TableWrite):
         with load_source(scan.to_reader(), rows, base.state.types) as source:
             names = self._names(base.schema, rows)
             matching = Matching(base, source, rows, names, condition, [MergeClause("matched", "delete")])
-            decided = matching.decide(self.transaction)
+            decided = matching.decide(self.transaction, changes.progress)
         gone = decided.decisions
         if len(gone.files):
             changes.drop(decided.files, deleted=gone.row_sets(decided.files))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +23,8 @@ from delta_core.kernels.arrow_buffers import int64_values, is_valid, one_array
 from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
-from delta_core.operations.rewrite import carried_columns, relations_of, rewrite_rows, write_change_rows
+from delta_core.operations.progress import OperationProgress, ProgressReport
+from delta_core.operations.rewrite import carried_columns, moved_rows, relations_of, write_change_rows
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Path
 from delta_core.protocol.types import PrimitiveType
@@ -33,7 +34,7 @@ from delta_core.snapshot import Snapshot
 from delta_core.write.files import Written, write_files
 from delta_core.write.plan import Origin
 
-__all__ = ["FILE_NUMBER", "ChangeOptions", "Changed", "RowChanges", "Timing", "numbered", "predicate_text"]
+__all__ = ["FILE_NUMBER", "ChangeOptions", "Changed", "RowChanges", "Timing", "predicate_text", "with_numbers"]
 
 #: The column of a scan with the number of the file that a row is in.
 FILE_NUMBER = "__file_number"
@@ -51,9 +52,12 @@ class ChangeOptions(Struct, frozen=True):
         Which rows: those for which it is true. None: all.
     transactions : Mapping of str to int
         Application ids and versions: a version that the table has already changes nothing.
+    progress : function(OperationProgress), optional
+        Called as rows are found and written.
     """
 
     predicate: Any = None
+    progress: Callable[[OperationProgress], None] | None = None
     writer_properties: WriterProperties | None = None
     transactions: Mapping[str, int] = {}
     user_metadata: str | None = None
@@ -111,6 +115,8 @@ class RowChanges:
         What is read, in the schema of the transaction's target.
     properties : WriterProperties, optional
         Of the files that are written.
+    progress : function(OperationProgress), optional
+        Called as rows are found and written.
 
     Attributes
     ----------
@@ -118,7 +124,14 @@ class RowChanges:
         Rows written so far: those of rewritten files that did not change, updated and inserted ones.
     """
 
-    def __init__(self, base: Snapshot, transaction: Transaction[Snapshot], properties: WriterProperties | None) -> None:
+    def __init__(
+        self,
+        base: Snapshot,
+        transaction: Transaction[Snapshot],
+        properties: WriterProperties | None,
+        progress: Callable[[OperationProgress], None] | None = None,
+    ) -> None:
+        self.progress = ProgressReport(progress)
         self.base = base
         self.transaction = transaction
         self.num_copied = self.num_updated = self.num_inserted = 0
@@ -169,20 +182,23 @@ class RowChanges:
         found = RowSets.from_positions(files.num_rows, np.empty(0, np.int64), np.empty(0, np.int64))
         if not files.num_rows:
             return found
-        scan = self.base.scan(
-            columns=[],
-            metadata=(ROW_INDEX,),
-            predicate=predicate,
-            files=numbered(files),
-            constants={FILE_NUMBER: (FILE_NUMBER, _LONG)},
-        )
         run: list[tuple[NDArray[Any], NDArray[Any]]] = []
         held = 0
-        for batch in scan.batches():
-            run.append((int64_values(batch.column(FILE_NUMBER)), int64_values(batch.column(ROW_INDEX))))
-            held += batch.num_rows
-            if held > _RUN:
-                found, run, held = found | _row_sets(files.num_rows, run), [], 0
+        self.progress.begin("find", files.column("size"))
+        for part in self.progress.parts(with_numbers(files)):
+            scan = self.base.scan(
+                columns=[],
+                metadata=(ROW_INDEX,),
+                predicate=predicate,
+                files=FileSet.of(part),
+                constants={FILE_NUMBER: (FILE_NUMBER, _LONG)},
+            )
+            for batch in scan.batches():
+                run.append((int64_values(batch.column(FILE_NUMBER)), int64_values(batch.column(ROW_INDEX))))
+                held += batch.num_rows
+                self.progress.add(rows=batch.num_rows)
+                if held > _RUN:
+                    found, run, held = found | _row_sets(files.num_rows, run), [], 0
         return found | _row_sets(files.num_rows, run) if run else found
 
     def rows(self, files: pa.Table, rows: RowSets | None, columns: Sequence[str | Path] | None = None) -> Scan:
@@ -247,7 +263,11 @@ class RowChanges:
         kept = RowSets(RowSet.from_range(0, n) - own for n, own in zip(counts, rows, strict=True))
         carried = carried_columns(self.transaction.plan)
         scan = self.base.scan(metadata=tuple(carried), files=_only(files, kept))
-        written = rewrite_rows(self.base.engine, self.transaction.plan, scan, carried, self._properties)
+        engine = self.base.engine
+        self.progress.begin("write", files.column("size"))
+        rows_left = self.progress.counted(moved_rows(engine, scan, carried))
+        written = write_files(engine, self.transaction.plan, rows_left, origin="moved", properties=self._properties)
+        self.progress.add(files=files.num_rows, num_bytes=int(pc.sum(files.column("size")).as_py() or 0))
         self._stage(written)
         self.num_copied += written.num_rows
         self._remove(files)
@@ -284,7 +304,8 @@ class RowChanges:
         self.record(written.adds, None, "insert")
 
     def _write(self, rows: Relation, origin: Origin, task_index: int = 0, num_tasks: int = 1) -> Written:
-        stream = self.relations.stream(rows)
+        self.progress.begin("write")
+        stream = self.progress.counted(self.relations.stream(rows))
         written = write_files(
             self.base.engine,
             self.transaction.plan,
@@ -361,9 +382,9 @@ class RowChanges:
                 files.cleanup()
 
 
-def numbered(files: pa.Table) -> FileSet:
+def with_numbers(files: pa.Table) -> pa.Table:
     """Return files with a constant `FILE_NUMBER`: the row of the table that each is."""
-    return FileSet.of(files.append_column(FILE_NUMBER, pa.array(np.arange(files.num_rows))))
+    return files.append_column(FILE_NUMBER, pa.array(np.arange(files.num_rows)))
 
 
 def predicate_text(given: Any, predicate: Expression | None) -> str:

@@ -90,7 +90,7 @@ class _Update:
         values = {name: Literal(value) for name, value in options.new_values.items()}
         self.assigned = assigned_columns(base, {**given, **values}, options.null_on_failed_cast)
         self.transaction.plan.check_assigned(self.assigned)
-        self.changes = RowChanges(base, self.transaction, options.writer_properties)
+        self.changes = RowChanges(base, self.transaction, options.writer_properties, options.progress)
 
     def run(self) -> Changed:
         changes = self.changes

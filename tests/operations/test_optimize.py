@@ -30,7 +30,8 @@ from delta_core.errors import (
 from delta_core.kernels.row_set import RowSet
 from delta_core.operations import optimize
 from delta_core.operations.bins import pack_bins
-from delta_core.operations.optimize import OptimizeOptions, OptimizeProgress, plan_optimize
+from delta_core.operations.optimize import OptimizeOptions, plan_optimize
+from delta_core.operations.progress import OperationProgress
 from delta_core.plugins.committer import Outcome, Proposal
 from tests.operations.row_tables import FEED, ROW_IDS, ROWS, TABLES, VECTORS, Row, data_files, rows_of, table_of
 
@@ -180,11 +181,11 @@ def test_append_only_tables_are_compacted(tmp_path: Path) -> None:
 
 
 def test_progress_reaches_the_planned_totals(tmp_path: Path) -> None:
-    seen: list[OptimizeProgress] = []
+    seen: list[OperationProgress] = []
     table = made(tmp_path, {}, ["p"])
     planned = sum(sizes(table))
     table.optimize.compact(progress=seen.append)
-    assert seen[-1] == OptimizeProgress(12, 12, 30, planned, planned)
+    assert seen[-1] == OperationProgress(12, 12, 30, planned, planned)
 
 
 def test_application_version_that_the_table_has_compacts_nothing(tmp_path: Path) -> None:

@@ -370,7 +370,7 @@ def test_failure_at_any_write_leaves_the_table_and_its_folder_as_they_were(
 
         return call
 
-    steps = [(row_changes, name) for name in ("write_files", "rewrite_rows", "write_change_rows")]
+    steps = [(row_changes, name) for name in ("write_files", "write_change_rows")]
     number = 0
     while True:
         number, calls = number + 1, 0

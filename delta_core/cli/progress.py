@@ -1,0 +1,40 @@
+"""Progress of an operation on stderr, if a terminal shows it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from delta_core.cli.output import console, quantity
+
+if TYPE_CHECKING:
+    from delta_core.operations import OperationProgress
+
+__all__ = ["shown_progress"]
+
+
+@contextmanager
+def shown_progress() -> Iterator[Callable[[OperationProgress], None] | None]:
+    """Show files, rows, bytes and the time left; yields the function that an operation calls, None without a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn()
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        step = ""
+
+        def advance(now: OperationProgress) -> None:
+            nonlocal step
+            if now.step != step:
+                bar.reset(task)
+                step = now.step
+            files = f"{now.files:,} of {now.total_files:,} files, " if now.total_files else ""
+            text = f"{now.step}: {files}{now.rows:,} rows, {quantity(now.bytes)}"
+            bar.update(task, total=now.total_bytes or None, completed=now.bytes, description=text)
+
+        yield advance
