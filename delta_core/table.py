@@ -982,6 +982,18 @@ class DeltaTable(UnavailableCalls):
         options = operations.VerifyOptions(deep, data, versions, progress)
         return operations.verify_table(self._snapshot.context, self._snapshot, options)
 
+    def cleanup_metadata(self) -> None:
+        """Delete files of the log that are older than ``delta.logRetentionDuration`` and that no version since needs.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            ``delta.enableExpiredLogCleanup`` is false, or a catalog does not allow it.
+        EngineError
+            Files can't be deleted; the table reads as before.
+        """
+        operations.clean_log(self._snapshot)
+
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
         """Write the actions of a range of commits into one file of the log, which readers may use instead of these commits.
 

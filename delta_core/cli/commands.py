@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from delta_core.cli.change import checkpoint, create, delete, update, write
     from delta_core.cli.follow import follow
     from delta_core.cli.inspect import features, files, history, info, log, schema
-    from delta_core.cli.log_files import compact_log
+    from delta_core.cli.log_files import cleanup, compact_log
     from delta_core.cli.merge import merge
     from delta_core.cli.optimize import optimize, purge
     from delta_core.cli.restore import restore
@@ -24,6 +24,7 @@ __all__ = [
     "cat",
     "changes",
     "checkpoint",
+    "cleanup",
     "compact_log",
     "count",
     "create",
@@ -57,7 +58,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.cli.change": "checkpoint create delete update write",
         "delta_core.cli.follow": "follow",
         "delta_core.cli.inspect": "features files history info log schema",
-        "delta_core.cli.log_files": "compact_log",
+        "delta_core.cli.log_files": "cleanup compact_log",
         "delta_core.cli.merge": "merge",
         "delta_core.cli.restore": "restore",
         "delta_core.cli.optimize": "optimize purge",

@@ -8,7 +8,7 @@ from delta_core import operations
 from delta_core.cli.options import Target, as_json, table_command
 from delta_core.cli.output import print_facts, print_json
 
-__all__ = ["compact_log"]
+__all__ = ["cleanup", "compact_log"]
 
 
 @click.command("compact-log")
@@ -25,3 +25,26 @@ def compact_log(target: Target, first: int, last: int, json_output: bool) -> Non
     """
     facts = {"file": operations.compact_log(target.snapshot(), first, last)}
     print_json(facts) if json_output else print_facts(facts)
+
+
+@click.command()
+@table_command(versioned=False)
+@click.option("--dry-run", is_flag=True, help="Show the files, and delete nothing.")
+@click.option("--yes", is_flag=True, help="Delete without a question.")
+@as_json
+def cleanup(target: Target, dry_run: bool, yes: bool, json_output: bool) -> None:
+    """Delete files of the log that are older than the table's log retention.
+
+    \b
+    Examples:
+      delta-core cleanup sales --dry-run
+      delta-core cleanup sales --yes
+    """
+    snapshot = target.snapshot()
+    files = operations.clean_log(snapshot, dry_run=True)
+    if not dry_run and files:
+        if not yes:
+            question = f"Delete {len(files):,} files of the log of {target.uri}? Versions that need them are lost."
+            click.confirm(question, abort=True, err=True)
+        files = operations.clean_log(snapshot)
+    print_json({"files": files}) if json_output else click.echo("".join(f"{name}\n" for name in files), nl=False)

@@ -12,7 +12,6 @@ __all__ = ["TODAY", "UnavailableCalls", "convert_to_deltalake"]
 #: What to do instead of each call, by the name that scripts use for it.
 TODAY = {
     "DeltaTable.generate": "table.file_uris() lists the files that a manifest would contain",
-    "DeltaTable.cleanup_metadata": "old log files stay, which costs storage but no time",
     "convert_to_deltalake": "DeltaTable.create(...) with the files' schema, then table.create_write_transaction(...) with an "
     "AddAction for each Parquet file",
 }
@@ -41,4 +40,3 @@ class UnavailableCalls:
     """The methods of DeltaTable that are not available yet."""
 
     generate = _call("DeltaTable.generate")
-    cleanup_metadata = _call("DeltaTable.cleanup_metadata")

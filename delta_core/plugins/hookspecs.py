@@ -257,7 +257,7 @@ def check_table(table: TableState) -> Iterable[TableCheck]:
 def retention_limits(table: TableState, cutoff: int) -> Iterable[int]:
     """Return versions from which on cleanup keeps everything; ``cutoff`` is the first that it would like to keep.
 
-    Set: table. When: per cleanup; no operation calls it yet. Result: list, the strictest wins; default none.
+    Set: table. When: per checkpoint at which a cleanup could stop. Result: list, the strictest wins; default none.
     """
 
 
