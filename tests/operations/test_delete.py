@@ -23,6 +23,7 @@ from delta_core.errors import (
 from delta_core.operations import delete
 from delta_core.operations.delete import ChangeOptions, delete_rows
 from delta_core.testing.table_builder import TableBuilder
+from tests.example_counts import examples
 from tests.operations.row_tables import (
     FEED,
     PREDICATES,
@@ -42,7 +43,7 @@ STEPS = st.lists(st.one_of(ROWS, st.sampled_from([*PREDICATES, "all"])), min_siz
 
 @pytest.mark.parametrize("partitions", [[], ["p"]], ids=["whole", "partitioned"])
 @pytest.mark.parametrize("kind", TABLES)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(first=ROWS, steps=STEPS)
 def test_rows_of_every_version_are_those_of_a_list(
     tmp_path_factory: pytest.TempPathFactory, kind: str, partitions: list[str], first: list[Row], steps: list[Any]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,11 +28,10 @@ from delta_core.errors import (
 )
 from delta_core.operations.merge import MergeOptions, run_merge
 from delta_core.operations.merger import MergeClause, TableMerger
+from tests.example_counts import examples
 from tests.operations.row_tables import FEED, MAPPED, TABLES, VECTORS, data_files
 
 Row = dict[str, Any]
-#: Cases of each kind of table; more of them on request.
-EXAMPLES = int(os.environ.get("DELTA_CORE_MERGE_EXAMPLES", "8"))
 NAN = math.nan
 
 
@@ -205,7 +203,7 @@ def execute(table: DeltaTable, source: Any, on: str, clauses: Sequence[Clause], 
 
 @pytest.mark.parametrize("partitions", [[], ["p"]], ids=["whole", "partitioned"])
 @pytest.mark.parametrize("kind", TABLES)
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(first=ROWS, second=ROWS, steps=st.lists(STEP, min_size=1, max_size=2))
 def test_rows_of_every_version_are_those_of_the_model(
     tmp_path_factory: pytest.TempPathFactory,

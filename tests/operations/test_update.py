@@ -30,6 +30,7 @@ from delta_core.operations.update import UpdateOptions
 from delta_core.protocol.schema import Schema
 from delta_core.protocol.types import Field, PrimitiveType
 from delta_core.testing.table_builder import TableBuilder
+from tests.example_counts import examples
 from tests.operations.row_tables import (
     FEED,
     PREDICATES,
@@ -71,7 +72,7 @@ STEPS = st.lists(
 
 @pytest.mark.parametrize("partitions", [[], ["p"]], ids=["whole", "partitioned"])
 @pytest.mark.parametrize("kind", TABLES)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(first=ROWS, steps=STEPS)
 def test_rows_of_every_version_are_those_of_a_list(
     tmp_path_factory: pytest.TempPathFactory, kind: str, partitions: list[str], first: list[Row], steps: list[Any]

@@ -25,6 +25,7 @@ from delta_core.scan.apply import CompiledPlan
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
+from tests.example_counts import examples
 from tests.properties.test_pruning import PARTITION, SCHEMA, VALUES, predicate, row
 
 #: Files as different as those of other writers are.
@@ -41,7 +42,7 @@ form = st.fixed_dictionaries(
     }
 )
 files = st.lists(st.lists(row, min_size=1, max_size=12), min_size=1, max_size=4)
-QUIET = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+QUIET = settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def build(

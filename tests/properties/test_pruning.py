@@ -15,6 +15,7 @@ from delta_core.protocol.types import PrimitiveType
 from delta_core.snapshot import open_snapshot
 from delta_core.testing.comparison import assert_same_rows
 from delta_core.testing.table_builder import TableBuilder
+from tests.example_counts import examples
 
 SCHEMA = {
     "i": "integer",
@@ -120,7 +121,7 @@ def build(path: str, files: list[list[dict[str, Any]]], statistics: bool, droppe
     return table.delete_rows(hits) if hits else table
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     files=st.lists(st.lists(row, min_size=1, max_size=6), min_size=1, max_size=4),
     predicates=st.lists(predicate, min_size=4, max_size=8),
