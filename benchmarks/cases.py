@@ -76,6 +76,7 @@ _MILLION = "one checkpoint + 20 commits of 500 adds and 500 removes"
 CASES = (
     Case("open_table", f"open 1,000,000 files ({_MILLION})", "million-json", Target(100, 0.2)),
     Case("list_files", "open and list them (Arrow table, all columns)", "million-json", Target(20, 0.4)),
+    Case("verify_log", "verify them, log only", "million-json", peer=None),
     Case("list_uris", "open and list their URIs", "million-json", Target(15)),
     Case("list_partitions", "open and list the 1,000 partitions", "million-json", Target(1.0)),
     Case("nested", "all adds with statistics as structs", "million-json", Target(1.0)),

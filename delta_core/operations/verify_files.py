@@ -22,7 +22,15 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import NUM_RECORDS
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, is_valid, mask_of, string_bytes, string_ends
+from delta_core.kernels.arrow_buffers import (
+    int64_values,
+    is_valid,
+    mask_of,
+    number_array,
+    string_bytes,
+    string_ends,
+    strings_of,
+)
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.partition_values import parse_partition_values
 from delta_core.log.paths import decode_paths
@@ -51,7 +59,7 @@ _WINDOW, _VECTORS = 1000, 2048
 #: So many files are named by one finding's rule and reason; the number of all is part of the text.
 _NAMED = 100
 #: Texts of paths that may be another spelling of one path, or lead out of the table.
-_UNUSUAL = r"^[/.]|//|/\.{1,2}/|^[A-Za-z][A-Za-z0-9+.-]*:|\.\."
+_UNUSUAL = r"^/|//|(^|/)\.{1,2}(/|$)|^[A-Za-z][A-Za-z0-9+.-]*:"
 #: Instead of a size: the file is not there, or outside the table where nothing is read.
 _ABSENT, _OUTSIDE = -1, -2
 _ADD_AGAIN = "Add the file again with the right value, or write its rows again."
@@ -165,7 +173,7 @@ def _check_paths(snapshot: Snapshot, paths: pa.ChunkedArray, keys: KeySet) -> It
     for text, path in zip(texts, usual, strict=True):
         encoded = encode_path(path)
         other = seen.get(path)
-        if other is None and encoded != text and keys.contains(pa.array([encoded]))[0]:
+        if other is None and encoded != text and keys.contains(strings_of([encoded]))[0]:
             other = encoded
         seen.setdefault(path, text)
         if other is not None and other != text:
@@ -178,9 +186,10 @@ def _check_paths(snapshot: Snapshot, paths: pa.ChunkedArray, keys: KeySet) -> It
 def _may_be_unusual(paths: pa.Array) -> bool:
     """Whether some of the paths may be unusual: a search for bytes, which is much faster than one for patterns."""
     data = string_bytes(paths)
-    starts = string_ends(paths)[:-1]
-    firsts = np.frombuffer(data, np.uint8)[starts[starts < len(data)]]
-    return any(b in data for b in (b"//", b"/.", b"..", b":")) or bool(np.isin(firsts, (ord("/"), ord("."))).any())
+    codes, starts = np.frombuffer(data, np.uint8), string_ends(paths)[:-1]
+    after_slash = codes[np.flatnonzero(codes[:-1] == ord("/")) + 1]
+    firsts = codes[starts[starts < len(codes)]]
+    return b":" in data or any(((c == ord("/")) | (c == ord("."))).any() for c in (after_slash, firsts))
 
 
 def _check_outside(snapshot: Snapshot, paths: Sequence[str]) -> Iterator[Finding]:
@@ -404,7 +413,7 @@ def _check_selector(snapshot: Snapshot, selector: RowSelector, progress: Progres
     for start in range(0, len(rows), _VECTORS):
         progress("vectors", start, len(rows))
         window = rows[start : start + _VECTORS]
-        part = files.take(pa.array(window))
+        part = pc.take(files, number_array(window))
         try:
             sets = scanning.read_row_sets(storage, [selector], part)
         except DeltaError:

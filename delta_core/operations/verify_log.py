@@ -22,7 +22,7 @@ from delta_core.errors import (
     shortened,
 )
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values
+from delta_core.kernels.arrow_buffers import bool_array, int64_values, number_array, strings_of
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.checksum import whole_checksum
@@ -136,12 +136,12 @@ def _repeated_files(found: ParsedActions, names: Mapping[int, str]) -> Iterator[
         return
     # few keys are in several actions of a batch: those alone are looked at commit by commit
     again = KeySet()
-    repeated = both.filter(pa.array(~is_new))
+    repeated = pc.filter(both, bool_array(~is_new))
     again.insert(repeated.column("path"), repeated.column("dvId"))
-    of_them = both.filter(pa.array(again.contains(both.column("path"), both.column("dvId"))))
+    of_them = pc.filter(both, bool_array(again.contains(both.column("path"), both.column("dvId"))))
     versions = int64_values(of_them.column("version"))
     order = np.argsort(versions, kind="stable")
-    of_them = of_them.take(pa.array(order))
+    of_them = pc.take(of_them, number_array(order))
     starts = np.flatnonzero(np.diff(versions[order], prepend=-1))
     for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
         if stop - start < 2:
@@ -165,7 +165,7 @@ def _repeated_files(found: ParsedActions, names: Mapping[int, str]) -> Iterator[
 
 def _small_actions(actions: pa.Table, names: Mapping[int, str]) -> Iterator[Finding]:
     """Yield what is wrong with actions that are no files."""
-    chosen = actions.filter(pc.is_in(actions.column("kind"), value_set=pa.array(list(_PARSERS), pa.string())))
+    chosen = pc.filter(actions, pc.is_in(actions.column("kind"), value_set=strings_of(list(_PARSERS))))
     seen: set[tuple[int, str, Any]] = set()
     for row in chosen.to_pylist():
         version, kind = row["version"], row["kind"]
@@ -263,7 +263,7 @@ def _differences(stored: Snapshot, replayed: Snapshot) -> Iterator[str]:
 def _not_in(files: pa.Table, others: pa.Table) -> pa.Table:
     keys = KeySet()
     keys.insert(others.column("path"), others.column("dvId"))
-    return files.filter(pa.array(~keys.contains(files.column("path"), files.column("dvId"))))
+    return pc.filter(files, bool_array(~keys.contains(files.column("path"), files.column("dvId"))))
 
 
 def _files(files: pa.Table) -> str:
@@ -353,7 +353,7 @@ def check_compacted(logs: LogFiles, files: Sequence[LogFile]) -> Iterator[Findin
             ("add", found.adds, should.adds, newest.adds),
             ("remove", found.removes, should.removes, newest.removes),
         ):
-            expected = want.filter(pa.array(mask))
+            expected = pc.filter(want, bool_array(mask))
             missing, more = _not_in(expected, have), _not_in(have, expected)
             if missing.num_rows or more.num_rows:
                 yield Finding(
