@@ -100,6 +100,10 @@ static inline int64_t compact_words(const uint8_t *source, int width, const uint
         uint64_t word = keep[w];
         const uint8_t *from = source + 64 * w * width;
         if (!~word) { memcpy(out + k * width, from, (size_t)(64 * width)); k += 64; continue; }
+        if (__builtin_popcountll(word) <= 4) {  // one by one, if there are so few
+            for (; word; word &= word - 1, k++) memcpy(out + k * width, from + __builtin_ctzll(word) * width, (size_t)width);
+            continue;
+        }
         for (int i = 0; i < 64; i += step) {
             unsigned m = word >> i & ((1u << step) - 1);
             _mm256_storeu_si256((__m256i *)(out + k * width), permuted(from + i * width, lanes[m]));

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "compact.h"
@@ -56,10 +57,10 @@ class Scratch {
 struct Workspace {
     Decompress decompress = nullptr;  // for pages of a FOREIGN codec, with what it is called with
     void *codec = nullptr;
-    Scratch chunk, page, dictionary_page, dictionary, dictionary_ends, codes, levels, mask, spread;
+    Scratch chunk, page, dictionary_page, dictionary, dictionary_ends, codes, levels, mask, spread, validity, passing, matches;
     size_t size() const {
         return chunk.size() + page.size() + dictionary_page.size() + dictionary.size() + dictionary_ends.size() +
-               codes.size() + levels.size() + mask.size() + spread.size();
+               codes.size() + levels.size() + mask.size() + spread.size() + validity.size() + passing.size() + matches.size();
     }
 };
 
@@ -420,17 +421,80 @@ inline void spread(T *values, int64_t num_values, const uint32_t *levels, uint32
     for (int64_t i = n - 1; i >= 0; i--) values[i] = levels[i] == most ? values[--from] : T(0);
 }
 
+// --- values in a range ---
+
+// Which numbers pass: those from `least` to `most`, both included; of floats those from `low` to `high`, and NaN or not.
+struct Range {
+    bool is_float = false, with_nan = false;
+    int64_t least = 0, most = 0;
+    double low = 0, high = 0;
+};
+
+template <class T, class Bound>
+__attribute__((always_inline)) inline void mark(const uint8_t *values, int64_t n, Bound low, Bound high, bool nan, uint8_t *out) {
+    for (int64_t i = 0; i < n; i++) {
+        const T value = load<T>(values + i * sizeof(T));
+        out[i] = static_cast<uint8_t>((value >= low) & (value <= high)) | static_cast<uint8_t>(nan & (value != value));
+    }
+}
+
+template <class T>
+__attribute__((always_inline)) inline void mark(const uint8_t *values, int64_t n, const Range &range, uint8_t *out) {
+    if constexpr (std::is_floating_point_v<T>) {
+        mark<T, T>(values, n, static_cast<T>(range.low), static_cast<T>(range.high), range.with_nan, out);
+    } else {
+        // beyond what the type holds nothing passes: `read_passing` checks that
+        mark<T, T>(values, n, static_cast<T>(range.least), static_cast<T>(range.most), false, out);
+    }
+}
+
+template <class T>
+inline void mark_plain(const uint8_t *values, int64_t n, const Range &range, uint8_t *out) { mark<T>(values, n, range, out); }
+
+#ifdef COMPACT_AVX2
+template <class T>
+__attribute__((target("avx2"))) inline void mark_avx2(const uint8_t *values, int64_t n, const Range &range, uint8_t *out) {
+    mark<T>(values, n, range, out);
+}
+#endif
+
+// Write 1 for each value that passes, else 0; the values may lie anywhere.
+template <class T>
+inline void mark_values(const uint8_t *values, int64_t n, const Range &range, uint8_t *out) {
+#ifdef COMPACT_AVX2
+    if (__builtin_cpu_supports("avx2")) return mark_avx2<T>(values, n, range, out);
+#endif
+    mark_plain<T>(values, n, range, out);
+}
+
+inline void mark_values(const uint8_t *values, int64_t n, int width, const Range &range, uint8_t *out) {
+    if (range.is_float) return width == 4 ? mark_values<float>(values, n, range, out) : mark_values<double>(values, n, range, out);
+    return width == 4 ? mark_values<int32_t>(values, n, range, out) : mark_values<int64_t>(values, n, range, out);
+}
+
+// Set bits from `first` on that were all zero.
+inline void put_bits(const uint64_t *bits, int64_t n, int64_t first, uint64_t *out) {
+    const int shift = first % 64;
+    out += first / 64;
+    for (int64_t w = 0; 64 * w < n; w++) {
+        const uint64_t word = mask_word(bits, w, n);
+        out[w] |= word << shift;
+        if (shift && word >> (64 - shift)) out[w + 1] |= word >> (64 - shift);
+    }
+}
+
 // --- one column chunk ---
 
 // Reads pages one by one: `next_page` decodes what needs no output, then `append` writes the page's rows.
 class ChunkReader {
    public:
     // `data` has SLACK bytes behind `size`; `width` is the bytes of a value, 0 for strings; `keep` is nullptr or a mask of
-    // the chunk's rows that keeps `num_kept`.
+    // the chunk's rows that keeps `num_kept`. With a range only rows whose numbers are in it are kept, and their bits of
+    // `passed`, which were zero, are set.
     ChunkReader(Workspace &space, const uint8_t *data, int64_t size, int codec, int width, int most_level, int64_t num_rows,
-                const uint64_t *keep, int64_t num_kept)
+                const uint64_t *keep, int64_t num_kept, const Range *range = nullptr, uint64_t *passed = nullptr)
         : space_(space), in_(data), end_(data + size), codec_(codec), width_(width), most_(most_level),
-          num_rows_(num_rows), keep_(keep), left_(num_rows), kept_left_(num_kept) {}
+          num_rows_(num_rows), keep_(keep), range_(range), passed_(passed), left_(num_rows), kept_left_(num_kept) {}
 
     Status next_page() {
         while (left_ > 0) {
@@ -449,7 +513,9 @@ class ChunkReader {
                 if (page.num_values < 0 || page.num_values > left_) return UNSUPPORTED;
                 rows_ = page.num_values;
                 if ((status = find_kept()) != PAGE) return status;
+                if (kept_ && range_ && is_coded(page) && dictionary_ && !has_match_) kept_ = 0;
                 if (kept_) status = data_page(page, body);
+                if (kept_ && range_ && status == PAGE) status = narrow();
                 left_ -= rows_;
                 // a page without a kept row is not even decompressed
                 if (kept_ || status != PAGE) return status;
@@ -511,6 +577,7 @@ class ChunkReader {
     }
 
    private:
+    static bool is_coded(const PageHeader &page) { return page.encoding == RLE_DICTIONARY || page.encoding == PLAIN_DICTIONARY; }
     uint32_t *codes() { return reinterpret_cast<uint32_t *>(code_scratch_); }
     uint32_t *levels() { return reinterpret_cast<uint32_t *>(level_scratch_); }
 
@@ -682,8 +749,46 @@ class ChunkReader {
             dictionary_bytes_ = used;
         }
         dictionary_length_ = count;
+        return range_ ? match_dictionary() : PAGE;
+    }
+
+    // Test each distinct number once.
+    Status match_dictionary() {
+        matches_ = space_.matches.room(dictionary_length_);
+        if (!matches_) return NO_MEMORY;
+        mark_values(dictionary_, dictionary_length_, width_, *range_, matches_);
+        has_match_ = std::memchr(matches_, 1, dictionary_length_) != nullptr;
         return PAGE;
     }
+
+    // Keep those of the page's rows that pass.
+    Status narrow() {
+        const int64_t words = (rows_ + 63) / 64;
+        // a flag for each value, in whole words, and bits for the rows
+        uint8_t *const flags = space_.passing.room(64 * words + 8 * words);
+        if (!flags) return NO_MEMORY;
+        uint64_t *const bits = reinterpret_cast<uint64_t *>(flags + 64 * words);
+        if (codes_) {
+            const uint32_t *const code = codes();
+            for (int64_t i = 0; i < values_; i++) flags[i] = matches_[code[i]];
+        } else {
+            if (end_of_values_ - values_at_ != values_ * width_) return UNSUPPORTED;
+            mark_values(values_at_, values_, width_, *range_, flags);
+        }
+        if (values_ < rows_) spread(flags, values_, levels(), most_, rows_);
+        std::memset(flags + rows_, 0, 64 * words - rows_);
+        for (int64_t w = 0; w < words; w++) {
+            uint64_t word = 0;
+            for (int i = 0; i < 8; i++) word |= (load<uint64_t>(flags + 64 * w + 8 * i) * 0x0102040810204080u >> 56) << 8 * i;
+            bits[w] = word & mask_of(w);
+        }
+        mask_ = bits;
+        kept_ = mask_count(bits, rows_);
+        put_bits(bits, rows_, num_rows_ - left_, passed_);
+        return PAGE;
+    }
+
+    uint64_t mask_of(int64_t word) const { return keep_ ? mask_[word] : ~UINT64_C(0); }
 
     Status data_page(const PageHeader &page, const uint8_t *body) {
         const uint8_t *in, *end, *levels_at = nullptr, *levels_end = nullptr;
@@ -737,7 +842,7 @@ class ChunkReader {
     Status find_values(const PageHeader &page, const uint8_t *in, const uint8_t *end) {
         values_at_ = in;
         end_of_values_ = end;
-        codes_ = page.encoding == RLE_DICTIONARY || page.encoding == PLAIN_DICTIONARY;
+        codes_ = is_coded(page);
         if (!codes_) {
             if (page.encoding != PLAIN) return UNSUPPORTED;
             return width_ || end - in >= 4 * values_ ? PAGE : UNSUPPORTED;
@@ -758,6 +863,8 @@ class ChunkReader {
     const int codec_, width_, most_;
     const int64_t num_rows_;
     const uint64_t *const keep_;
+    const Range *const range_;
+    uint64_t *const passed_;
     int64_t left_, kept_left_;
     // the page at hand
     int64_t rows_ = 0, values_ = 0, kept_ = 0;
@@ -769,6 +876,8 @@ class ChunkReader {
     const uint8_t *dictionary_ = nullptr;
     const int32_t *dictionary_offsets_ = nullptr;
     int64_t dictionary_length_ = 0, dictionary_bytes_ = 0;
+    uint8_t *matches_ = nullptr;  // for each of its numbers whether it passes
+    bool has_match_ = false;
 };
 
 // --- a whole chunk ---
@@ -783,11 +892,12 @@ inline void count_page(ChunkReader &reader, uint8_t *bits, int64_t num_rows, Row
     rows.kept += reader.kept();
 }
 
-// Read every page of a chunk of numbers. `bits`, for all rows, may be nullptr if nothing is null.
+// Read every page of a chunk of numbers. `bits`, for all rows, may be nullptr if nothing is null, `out` if rows are only
+// tested.
 inline Status read_values(ChunkReader &reader, int width, int64_t num_rows, uint8_t *out, uint8_t *bits, Rows &rows) {
     Status status;
     while ((status = reader.next_page()) == PAGE) {
-        if (!reader.append_fixed(out + rows.kept * width)) return UNSUPPORTED;
+        if (out && !reader.append_fixed(out + rows.kept * width)) return UNSUPPORTED;
         count_page(reader, bits, num_rows, rows);
     }
     rows.done = reader.done();
@@ -820,6 +930,131 @@ inline Status read_text(ChunkReader &reader, int64_t num_rows, int32_t *ends, ui
     }
     rows.done = reader.done();
     return status;
+}
+
+// --- several chunks of a row group ---
+
+// Strings whose size is not known beforehand.
+class Text {
+   public:
+    Text() = default;
+    Text(const Text &) = delete;
+    Text &operator=(const Text &) = delete;
+    ~Text() { std::free(data_); }
+    uint8_t *data() const { return data_; }
+    int64_t room() const { return room_; }
+    // Make room, and copy the `used` bytes that are at `from`, which may be in the old room.
+    bool grow(int64_t room, const uint8_t *from, int64_t used) {
+        uint8_t *const data = static_cast<uint8_t *>(std::malloc(room + SLACK));
+        if (!data) return false;
+        if (used) std::memcpy(data, from, used);
+        std::free(data_);
+        data_ = data;
+        room_ = room;
+        return true;
+    }
+
+   private:
+    uint8_t *data_ = nullptr;
+    int64_t room_ = 0;
+};
+
+enum Form { NUMBERS = 0, STRINGS = 1, CODES = 2 };
+
+// One chunk to decode. Room for the kept rows is the caller's: of their numbers or codes, or of the ends of their strings
+// and one more; of their bits, if one may be null; and of `room` bytes of strings.
+struct ChunkJob {
+    int64_t offset = 0, size = 0;
+    int codec = UNCOMPRESSED, width = 0, most_level = 0, form = NUMBERS;
+    void *decompressor = nullptr;
+    uint8_t *out = nullptr, *bits = nullptr, *text = nullptr;
+    int64_t room = 0;
+    // of numbers: only those in a range, with a bit set in `passed` for the rows that have them; without `out` these alone
+    const Range *range = nullptr;
+    uint64_t *passed = nullptr;
+    // what came of it
+    Status status = UNSUPPORTED;
+    int64_t nulls = 0, used = 0, kept = 0;
+    Text grown;  // the strings, if they outgrew their room; of codes the dictionary's
+    Text ends;   // of codes: where the dictionary's strings end, `length` + 1 numbers
+    int64_t length = 0;
+};
+
+inline Status read_strings(ChunkReader &reader, int64_t num_rows, uint8_t *bits, int64_t most_text, ChunkJob &job, Rows &rows) {
+    int32_t *const ends = reinterpret_cast<int32_t *>(job.out);
+    if (!job.text && !job.grown.grow(0, nullptr, 0)) return NO_MEMORY;
+    uint8_t *data = job.text ? job.text : job.grown.data();
+    int64_t room = job.text ? job.room : 0, more = 0;
+    bool has_page = false;
+    Status status;
+    ends[0] = 0;
+    while ((status = read_text(reader, num_rows, ends, data, room, bits, rows, job.used, more, has_page)) == PAGE) {
+        if (more < 0 || job.used + more > most_text) return UNSUPPORTED;
+        room = 2 * (job.used + more);
+        if (!job.grown.grow(room, data, job.used)) return NO_MEMORY;
+        data = job.grown.data();
+        has_page = true;
+    }
+    return status;
+}
+
+inline Status keep_dictionary(const ChunkReader &reader, ChunkJob &job) {
+    job.length = reader.dictionary_length();
+    job.used = reader.dictionary_bytes();
+    if (!job.length) return DONE;
+    const uint8_t *const ends = reinterpret_cast<const uint8_t *>(reader.dictionary_offsets());
+    const int64_t size = (job.length + 1) * static_cast<int64_t>(sizeof(int32_t));
+    return job.ends.grow(size, ends, size) && job.grown.grow(job.used, reader.dictionary_data(), job.used) ? DONE : NO_MEMORY;
+}
+
+// Where chunks are read from: a file, or bytes that start where the file does.
+struct Source {
+    int file = -1;
+    const uint8_t *bytes = nullptr;
+    int64_t size = 0;
+};
+
+inline const uint8_t *read_source(Workspace &space, const Source &source, int64_t offset, int64_t size) {
+    if (!source.bytes) return read_file(space, source.file, offset, size);
+    if (offset < 0 || size < 0 || offset > source.size || size > source.size - offset) return nullptr;
+    uint8_t *const out = space.chunk.room(size);
+    if (!out) return nullptr;
+    std::memcpy(out, source.bytes + offset, size);
+    std::memset(out + size, 0, SLACK);
+    return out;
+}
+
+// Decode a chunk, or the rows of it that a mask keeps.
+inline void run_job(Workspace &space, const Source &source, int64_t num_rows, const uint64_t *keep, int64_t num_kept,
+                    int64_t most_text, ChunkJob &job) {
+    job.status = UNSUPPORTED;
+    const uint8_t *const data = read_source(space, source, job.offset, job.size);
+    if (!data) return;
+    uint8_t *bits = job.bits;
+    if (bits && keep && !(bits = space.validity.room((num_rows + 7) / 8))) {
+        job.status = NO_MEMORY;
+        return;
+    }
+    space.codec = job.decompressor;
+    ChunkReader reader(space, data, job.size, job.codec, job.width, job.most_level, num_rows, keep, num_kept,
+                       job.range, job.passed);
+    Rows rows;
+    Status status = job.form == NUMBERS ? read_values(reader, job.width, num_rows, job.out, bits, rows)
+                    : job.form == CODES ? read_codes(reader, num_rows, job.out, bits, rows)
+                                        : read_strings(reader, num_rows, bits, most_text, job, rows);
+    if (status == DONE && rows.done != num_rows) status = UNSUPPORTED;
+    if (status == DONE && job.form == CODES) status = keep_dictionary(reader, job);
+    job.kept = rows.kept;
+    if (status == DONE && rows.nulls && job.bits) {
+        job.nulls = rows.nulls;
+        if (keep) job.nulls = num_kept - compact_bits(bits, 0, keep, num_rows, job.bits);
+    }
+    job.status = status;
+}
+
+inline void run_jobs(Workspace &space, const Source &source, int64_t num_rows, const uint64_t *keep, int64_t num_kept,
+                     int64_t most_text, ChunkJob *jobs, int64_t count) {
+    for (int64_t i = 0; i < count; i++) run_job(space, source, num_rows, keep, num_kept, most_text, jobs[i]);
 }
 
 }  // namespace delta_parquet

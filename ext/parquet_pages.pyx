@@ -39,21 +39,48 @@ cdef extern from "parquet_pages.h" namespace "delta_parquet" nogil:
         int64_t text_bytes()
         int64_t append_text(int32_t* offsets, uint8_t* data, int64_t used)
         void append_validity(uint8_t* bits, int64_t first, int64_t nulls, int64_t num_rows)
-    ctypedef struct Rows:
-        int64_t done
-        int64_t nulls
-        int64_t kept
-    const uint8_t* read_file(WorkspaceBytes& space, int file, int64_t offset, int64_t size)
-    Status read_values(ChunkReader& reader, int width, int64_t num_rows, uint8_t* out, uint8_t* bits, Rows& rows)
-    Status read_codes(ChunkReader& reader, int64_t num_rows, uint8_t* out, uint8_t* bits, Rows& rows)
-    Status read_text(ChunkReader& reader, int64_t num_rows, int32_t* ends, uint8_t* data, int64_t room, uint8_t* bits,
-                     Rows& rows, int64_t& used, int64_t& more, bint has_page)
+    ctypedef enum Form:
+        NUMBERS
+        STRINGS
+        CODES
+    cdef cppclass Text:
+        uint8_t* data()
+        int64_t room()
+    cdef cppclass Range:
+        bint is_float, with_nan
+        int64_t least, most
+        double low, high
+    cdef cppclass ChunkJob:
+        int64_t offset, size, room, nulls, used, kept, length
+        const Range* range
+        uint64_t* passed
+        int codec, width, most_level, form
+        void* decompressor
+        uint8_t* out
+        uint8_t* bits
+        uint8_t* text
+        Status status
+        Text grown, ends
+    cdef cppclass Source:
+        int file
+        const uint8_t* bytes
+        int64_t size
+    const uint8_t* read_source(WorkspaceBytes& space, const Source& source, int64_t offset, int64_t size)
+    void run_jobs(WorkspaceBytes& space, const Source& source, int64_t num_rows, const uint64_t* keep, int64_t num_kept,
+                  int64_t most_text, ChunkJob* jobs, int64_t count)
     bint snappy_decompress(const uint8_t* data, size_t n, uint8_t* out, size_t size)
+
+cdef extern from *:
+    """
+    static delta_parquet::ChunkJob *new_jobs(int64_t count) { return new delta_parquet::ChunkJob[count]; }
+    static void delete_jobs(delta_parquet::ChunkJob *jobs) { delete[] jobs; }
+    """
+    ChunkJob* new_jobs(int64_t count)
+    void delete_jobs(ChunkJob* jobs)
 
 cdef extern from "compact.h" nogil:
     void compact_prepare()
     int64_t mask_count(const uint64_t*, int64_t)
-    int64_t compact_bits(const uint8_t*, int64_t, const uint64_t*, int64_t, uint8_t*)
 
 compact_prepare()
 
@@ -92,12 +119,6 @@ cdef class Block:
         return self.buffer.slice(0, size)
 
 
-cdef uint8_t* data_of(Block block):
-    if block is None:
-        return NULL
-    return block.data
-
-
 cdef class Workspace:
     """Memory that one chunk after the other is read in; one at a time."""
 
@@ -115,17 +136,202 @@ cdef class Workspace:
         return self.bytes.size() <= MOST_KEPT
 
 
-cdef class Column:
-    """One column chunk, read page by page.
+cdef class OpenSource:
+    """Where chunks are read from: the descriptor of a file, or bytes that start where the file does."""
+
+    cdef Source source
+    cdef Py_buffer view
+
+    def __cinit__(self, source):
+        if isinstance(source, int):
+            self.source.file = source
+        else:
+            PyObject_GetBuffer(source, &self.view, PyBUF_SIMPLE)
+            self.source.bytes = <const uint8_t*>self.view.buf
+            self.source.size = self.view.len
+
+    def __dealloc__(self):
+        if self.view.buf is not NULL:
+            PyBuffer_Release(&self.view)
+
+
+cdef int64_t room_of(int64_t size) noexcept nogil:
+    """Return what a part of a block takes: with SLACK bytes behind it, and an end that the next one may begin at."""
+    return (size + SLACK + 63) // 64 * 64
+
+
+cdef object copied(const uint8_t* data, int64_t size):
+    cdef Block out = Block(size)
+    if size:
+        memcpy(out.data, data, size)
+    return out.cut(size)
+
+
+def read_columns(Workspace space not None, source, list chunks, int64_t num_rows, const uint64_t[::1] keep=None):
+    """Decode column chunks of a row group in one step, without the interpreter's lock.
 
     Parameters
     ----------
     source : int or buffer
-        A file descriptor, or bytes that start if the file does.
+        A file descriptor, or bytes that start where the file does.
+    chunks : list of tuple
+        Of each: where it lies (offset, size), its codec and the bytes of a value (0: strings), the definition level of a
+        value, whether strings are requested as codes, how many bytes its strings have at most, about, and for pages of a
+        codec that is not Snappy a function(pyarrow.Buffer, int) -> buffer that returns as many plain bytes.
+    num_rows : int
+        Of each chunk.
+    keep : uint64[n], optional
+        A mask of the rows: the others are left out.
+
+    Returns
+    -------
+    int, list of tuple or None
+        The number of rows that are kept; and of each chunk the validity (None: nothing is null), how many are null, and the
+        buffers of its values: of numbers; of strings offsets and data; of codes the codes, the dictionary's offsets and
+        data, and its length. None for a chunk that is left to a complete reader.
+    """
+    cdef OpenSource opened = OpenSource(source)
+    cdef const uint64_t* mask = NULL
+    cdef int64_t num_kept = num_rows, count = len(chunks), used = 0, total = 0, size, ends, bits, expected, i
+    cdef bint coded
+    cdef ChunkJob* job
+    cdef Block block
+    cdef list out = []
+    if keep is not None and num_rows > 0:
+        if keep.shape[0] < (num_rows + 63) // 64:
+            raise InvalidArgumentError(f"a mask of {num_rows} rows is longer than {keep.shape[0]} words")
+        mask = &keep[0]
+        num_kept = mask_count(mask, num_rows)
+    bits = (num_kept + 7) // 8
+    ends = (num_kept + 1) * 4
+    cdef ChunkJob* jobs = new_jobs(count)
+    try:
+        for i in range(count):
+            job = &jobs[i]
+            job.offset, job.size, job.codec, job.width, job.most_level, coded, expected, decompress = chunks[i]
+            job.decompressor = <void*>decompress  # the list holds it
+            job.form = NUMBERS if job.width else CODES if coded else STRINGS
+            # how many of the strings are kept is not known beforehand
+            job.room = expected if job.form == STRINGS and mask is NULL else 0
+            total += room_of(num_kept * job.width if job.width else ends)
+            total += room_of(bits) if job.most_level else 0
+        block = Block(total)
+        for i in range(count):
+            job = &jobs[i]
+            job.out = block.data + used
+            used += room_of(num_kept * job.width if job.width else ends)
+            if job.most_level:
+                job.bits = block.data + used
+                used += room_of(bits)
+        texts = [Block(jobs[i].room) if jobs[i].room else None for i in range(count)]
+        for i in range(count):
+            if jobs[i].room:
+                jobs[i].text = (<Block>texts[i]).data
+        space.bytes.decompress = decompress_page
+        with nogil:
+            run_jobs(space.bytes[0], opened.source, num_rows, mask, num_kept, MOST_TEXT, jobs, count)
+        for i in range(count):
+            job = &jobs[i]
+            if job.status == NO_MEMORY:
+                raise MemoryError("no memory for a page of a Parquet file")
+            if job.status != DONE:
+                out.append(None)
+                continue
+            valid = block.buffer.slice(job.bits - block.data, bits) if job.nulls else None
+            size = num_kept * (job.width if job.width else 4) + (4 if job.form == STRINGS else 0)
+            values = block.buffer.slice(job.out - block.data, size)
+            if job.form == NUMBERS:
+                out.append((valid, job.nulls, values))
+            elif job.form == CODES:
+                size = (job.length + 1) * 4
+                offsets = copied(job.ends.data(), size) if job.length else bytes(4)
+                out.append((valid, job.nulls, values, offsets, copied(job.grown.data(), job.used), job.length))
+            elif job.grown.data() is not NULL or 4 * job.used < job.room:  # a slice would hold all of the room
+                data = job.grown.data() if job.grown.data() is not NULL else job.text
+                out.append((valid, job.nulls, values, copied(data, job.used)))
+            else:
+                out.append((valid, job.nulls, values, (<Block>texts[i]).cut(job.used) if job.room else copied(NULL, 0)))
+    finally:
+        delete_jobs(jobs)
+    return num_kept, out
+
+
+def read_passing(Workspace space not None, source, tuple chunk, int64_t num_rows, bint is_float, least, most, bint with_nan,
+                 bint has_values, uint64_t[::1] passed not None, const uint64_t[::1] keep=None):
+    """Find the rows of a chunk of numbers whose values are in a range.
+
+    Parameters
+    ----------
+    chunk : tuple
+        See `read_columns`.
+    least, most
+        Both included; they are numbers of the chunk's type.
+    with_nan : bool
+        Whether NaN passes.
+    has_values : bool
+        Whether the values that pass are requested too.
+    passed : uint64[n]
+        Zeros, of which the bits of the rows that pass are set.
+    keep : uint64[n], optional
+        A mask of the rows: no other one passes.
+
+    Returns
+    -------
+    int, buffer or None
+        How many rows pass, and their values. None for a chunk that is left to a complete reader.
+    """
+    cdef OpenSource opened = OpenSource(source)
+    cdef const uint64_t* mask = NULL
+    cdef int64_t num_kept = num_rows, words = (num_rows + 63) // 64
+    cdef Range range
+    cdef ChunkJob job
+    cdef Block block = None
+    if num_rows < 0 or passed.shape[0] < words or (keep is not None and keep.shape[0] < words):
+        raise InvalidArgumentError(f"a mask of {num_rows} rows has fewer than {words} words")
+    if not num_rows:
+        return None
+    if keep is not None:
+        mask = &keep[0]
+        num_kept = mask_count(mask, num_rows)
+    range.is_float, range.with_nan = is_float, with_nan
+    if is_float:
+        range.low, range.high = least, most
+    else:
+        range.least, range.most = least, most
+    job.offset, job.size, job.codec, job.width, job.most_level, _, _, decompress = chunk
+    if job.width != 4 and job.width != 8:
+        return None
+    if job.width == 4 and not is_float and not -(1 << 31) <= least <= most < 1 << 31:
+        return None  # bounds of a wider type, or none at all
+    job.decompressor = <void*>decompress
+    job.form = NUMBERS
+    job.range, job.passed = &range, &passed[0]
+    if has_values:
+        block = Block(num_kept * job.width)
+        job.out = block.data
+    space.bytes.decompress = decompress_page
+    with nogil:
+        run_jobs(space.bytes[0], opened.source, num_rows, mask, num_kept, MOST_TEXT, &job, 1)
+    if job.status == NO_MEMORY:
+        raise MemoryError("no memory for a page of a Parquet file")
+    if job.status != DONE:
+        return None
+    if not has_values:
+        return job.kept, None
+    # a slice would hold all of the room
+    values = copied(block.data, job.kept * job.width) if 2 * job.kept < num_kept else block.cut(job.kept * job.width)
+    return job.kept, values
+
+
+cdef class Column:
+    """A chunk of strings, read page by page.
+
+    Parameters
+    ----------
+    source : int or buffer
+        A file descriptor, or bytes that start where the file does.
     offset, size
         Where the chunk lies.
-    keep : uint64[n], optional
-        A mask of its rows: the others are left out.
     decompress : function(pyarrow.Buffer, int) -> buffer, optional
         For pages of a codec that is not Snappy: returns as many plain bytes.
     """
@@ -133,115 +339,24 @@ cdef class Column:
     cdef ChunkReader* reader
     cdef Workspace space
     cdef object codec
-    cdef int width
-    cdef int64_t num_rows
-    cdef readonly int64_t num_kept
     cdef bint nullable
-    cdef const uint64_t[::1] mask
-    cdef const uint64_t* keep
 
-    def __cinit__(self, Workspace space not None, source, int64_t offset, int64_t size, int codec, int width,
-                  int most_level, int64_t num_rows, const uint64_t[::1] keep=None, decompress=None):
+    def __cinit__(self, Workspace space not None, source, int64_t offset, int64_t size, int codec, int most_level,
+                  int64_t num_rows, decompress=None):
+        cdef OpenSource opened = OpenSource(source)
         cdef const uint8_t* data
-        self.space, self.width, self.num_rows, self.nullable = space, width, num_rows, most_level > 0
-        self.mask, self.num_kept = keep, num_rows
-        self.keep = NULL
-        if keep is not None and num_rows > 0:
-            if keep.shape[0] < (num_rows + 63) // 64:
-                raise InvalidArgumentError(f"a mask of {num_rows} rows is longer than {keep.shape[0]} words")
-            self.keep = &keep[0]
-            self.num_kept = mask_count(self.keep, num_rows)
-        data = self._fill(source, offset, size)
+        self.space, self.nullable = space, most_level > 0
+        with nogil:
+            data = read_source(space.bytes[0], opened.source, offset, size)
+        if data is NULL:
+            raise UnsupportedPagesError(f"the chunk has {size} bytes from {offset}, of which not all are there")
         self.codec = decompress
         space.bytes.codec = <void*>decompress
         space.bytes.decompress = decompress_page
-        self.reader = new ChunkReader(space.bytes[0], data, size, codec, width, most_level, num_rows, self.keep,
-                                      self.num_kept)
+        self.reader = new ChunkReader(space.bytes[0], data, size, codec, 0, most_level, num_rows, NULL, num_rows)
 
     def __dealloc__(self):
         del self.reader
-
-    cdef const uint8_t* _fill(self, source, int64_t offset, int64_t size) except NULL:
-        cdef Py_buffer view
-        cdef int file
-        cdef const uint8_t* data = NULL
-        cdef uint8_t* copy
-        if isinstance(source, int):
-            file = source
-            with nogil:
-                data = read_file(self.space.bytes[0], file, offset, size)
-        else:
-            PyObject_GetBuffer(source, &view, PyBUF_SIMPLE)
-            copy = self.space.bytes.chunk.room(size)
-            if copy is not NULL and 0 <= offset <= view.len and size <= view.len - offset:
-                memcpy(copy, <const uint8_t*>view.buf + offset, size)
-                memset(copy + size, 0, SLACK)
-                data = copy
-            PyBuffer_Release(&view)
-        if data is NULL:
-            raise UnsupportedPagesError(f"the chunk has {size} bytes from {offset}, of which not all are there")
-        return data
-
-    cdef Block _bitmap(self, int64_t rows):
-        return Block((rows + 7) // 8) if self.nullable else None
-
-    def values(self):
-        """Return (validity or None, nulls, data) of a column of numbers."""
-        cdef Block out = Block(self.num_kept * self.width), bitmap = self._bitmap(self.num_rows)
-        cdef uint8_t* bits = data_of(bitmap)
-        cdef Rows rows = Rows(0, 0, 0)
-        cdef Status status
-        with nogil:
-            status = read_values(self.reader[0], self.width, self.num_rows, out.data, bits, rows)
-        valid, nulls = self._validity(status, rows, bitmap)
-        return valid, nulls, out.cut(out.size)
-
-    def codes(self):
-        """Return (validity or None, nulls, codes, offsets, data, length) of a column of which all pages are coded."""
-        cdef Block out = Block(self.num_kept * 4), bitmap = self._bitmap(self.num_rows), ends, text
-        cdef uint8_t* bits = data_of(bitmap)
-        cdef Rows rows = Rows(0, 0, 0)
-        cdef Status status
-        cdef int64_t length
-        with nogil:
-            status = read_codes(self.reader[0], self.num_rows, out.data, bits, rows)
-        valid, nulls = self._validity(status, rows, bitmap)
-        length = self.reader.dictionary_length()
-        ends, text = Block((length + 1) * 4), Block(self.reader.dictionary_bytes())
-        memset(ends.data, 0, ends.size)
-        if length:
-            memcpy(ends.data, self.reader.dictionary_offsets(), ends.size)
-            memcpy(text.data, self.reader.dictionary_data(), text.size)
-        return valid, nulls, out.cut(out.size), ends.cut(ends.size), text.cut(text.size), length
-
-    def text(self, int64_t expected):
-        """Return (validity or None, nulls, offsets, data) of a column of strings of about `expected` bytes."""
-        cdef Block ends = Block((self.num_kept + 1) * 4), bitmap, other
-        cdef Block data = Block(expected * self.num_kept // self.num_rows if self.num_rows else 0)
-        cdef uint8_t* bits
-        cdef int64_t used = 0, more = 0
-        cdef bint has_page = False
-        cdef Rows rows = Rows(0, 0, 0)
-        cdef Status status
-        bitmap = self._bitmap(self.num_rows)
-        bits = data_of(bitmap)
-        (<int32_t*>ends.data)[0] = 0
-        while True:
-            with nogil:
-                status = read_text(self.reader[0], self.num_rows, <int32_t*>ends.data, data.data, data.size, bits, rows,
-                                   used, more, has_page)
-            if status != PAGE:
-                break
-            self._check_size(used + more)
-            other = Block(2 * (used + more))
-            memcpy(other.data, data.data, used)
-            data, has_page = other, True
-        if 4 * used < data.size:  # a slice would hold all of it
-            other = Block(used)
-            memcpy(other.data, data.data, used)
-            data = other
-        valid, nulls = self._validity(status, rows, bitmap)
-        return valid, nulls, ends.cut(ends.size), data.cut(used)
 
     def text_page(self):
         """Return (rows, validity or None, nulls, offsets, data) of the next page of strings; None at the end."""
@@ -257,7 +372,7 @@ cdef class Column:
         if status == DONE:
             return None
         self._check_size(size)
-        ends, data, bitmap = Block((rows + 1) * 4), Block(size), self._bitmap(rows)
+        ends, data, bitmap = Block((rows + 1) * 4), Block(size), Block((rows + 7) // 8) if self.nullable else None
         (<int32_t*>ends.data)[0] = 0
         with nogil:
             good = self.reader.append_text(<int32_t*>ends.data, data.data, 0) == size
@@ -278,22 +393,6 @@ cdef class Column:
         if not 0 <= size <= MOST_TEXT:
             raise UnsupportedPagesError(f"the strings of a chunk have more than {MOST_TEXT} bytes")
         return 0
-
-    cdef object _validity(self, Status status, Rows rows, Block bitmap):
-        """Check that the whole chunk was read, and return the kept rows' bitmap, if any of them is null, and how many are."""
-        cdef Block kept
-        cdef int64_t nulls
-        self._check(status)
-        if rows.done != self.num_rows:
-            raise UnsupportedPagesError(f"the chunk has {rows.done} rows, expected {self.num_rows}")
-        if not rows.nulls:
-            return None, 0
-        if self.keep is NULL:
-            return bitmap.cut(bitmap.size), rows.nulls
-        kept = Block((self.num_kept + 7) // 8)
-        with nogil:
-            nulls = self.num_kept - compact_bits(bitmap.data, 0, self.keep, self.num_rows, kept.data)
-        return (kept.cut(kept.size), nulls) if nulls else (None, 0)
 
 
 def decompress_snappy(const uint8_t[::1] data, int64_t size):

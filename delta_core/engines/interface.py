@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from delta_core.kernels.gather import SelectionVector
+    from delta_core.kernels.parquet_pages import ValueRange
 
 __all__ = [
     "WALKED_FILE", "ActionQuery", "CheckpointHandle", "ColumnStatistics", "Compiled", "DataFiles", "Engine", "Evaluator",
@@ -460,10 +461,13 @@ class RowTest(Struct, frozen=True):
         From a file's number, the position of a row, these columns (as ``apply`` gets them) of some rows from there on, how
         many rows these are, and which ones (None: each one): those of them that pass, None for all. Raises what a failed
         check of the table raises.
+    values : ValueRange, optional
+        The same condition as a range of a column's values, if it is one: for an engine that tests values as it decodes them.
     """
 
     columns: tuple[int, ...]
     select: Callable[[int, int, Mapping[int, pa.Array], int, SelectionVector | None], SelectionVector | None]
+    values: ValueRange | None = None
 
 
 class ReadObserver(Protocol):

@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -11,17 +11,26 @@ class Workspace:
     @property
     def is_small(self) -> bool: ...
 
+#: Offset, bytes, codec, width, level of a value, whether strings are requested as codes, their expected bytes, and how pages
+#: of another codec are decompressed.
+Chunk: TypeAlias = tuple[int, int, int, int, int, bool, int, Callable[[pa.Buffer, int], Any] | None]
+
 class Column:
-    @property
-    def num_kept(self) -> int: ...
     def __init__(
-        self, space: Workspace, source: int | bytes | memoryview, offset: int, size: int, codec: int, width: int, most_level: int,
-        num_rows: int, keep: NDArray[np.uint64] | None = None,
-        decompress: Callable[[pa.Buffer, int], Any] | None = None,
+        self, space: Workspace, source: int | bytes | memoryview, offset: int, size: int, codec: int, most_level: int,
+        num_rows: int, decompress: Callable[[pa.Buffer, int], Any] | None = None,
     ) -> None: ...  # fmt: skip
-    def values(self) -> tuple[pa.Buffer | None, int, pa.Buffer]: ...
-    def codes(self) -> tuple[pa.Buffer | None, int, pa.Buffer, pa.Buffer, pa.Buffer, int]: ...
-    def text(self, expected: int) -> tuple[pa.Buffer | None, int, pa.Buffer, pa.Buffer]: ...
     def text_page(self) -> tuple[int, pa.Buffer | None, int, pa.Buffer, pa.Buffer] | None: ...
 
+def read_columns(
+    space: Workspace,
+    source: int | bytes | memoryview,
+    chunks: list[Chunk],
+    num_rows: int,
+    keep: NDArray[np.uint64] | None = None,
+) -> tuple[int, list[tuple[Any, ...] | None]]: ...
+def read_passing(
+    space: Workspace, source: int | bytes | memoryview, chunk: Chunk, num_rows: int, is_float: bool, least: float, most: float,
+    with_nan: bool, has_values: bool, passed: NDArray[np.uint64], keep: NDArray[np.uint64] | None = None,
+) -> tuple[int, pa.Buffer | None] | None: ...  # fmt: skip
 def decompress_snappy(data: bytes | memoryview, size: int) -> bytes | None: ...

@@ -9,18 +9,36 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from delta_core.kernels._parquet_pages import Column, UnsupportedPagesError, Workspace
+from delta_core.kernels._parquet_pages import Column, UnsupportedPagesError, Workspace, read_columns
+from delta_core.kernels._parquet_pages import read_passing as read_passing_rows
 from delta_core.kernels.memory import POOL_OF_BATCHES
 
-__all__ = ["CODECS", "ColumnChunk", "UnsupportedPagesError", "is_text", "read_chunk", "text_pages"]
+if TYPE_CHECKING:
+    from delta_core.kernels._parquet_pages import Chunk
+
+__all__ = [
+    "CODECS",
+    "ColumnChunk",
+    "UnsupportedPagesError",
+    "ValueRange",
+    "is_text",
+    "read_chunk",
+    "read_chunks",
+    "read_passing",
+    "text_pages",
+]
+
+Key = TypeVar("Key")
+#: Values of fixed width that are decoded into one block of memory.
+_BUNDLE_BYTES = 32 << 20
 
 
 def _zstd(data: pa.Buffer, size: int) -> pa.Buffer:
@@ -74,65 +92,161 @@ class ColumnChunk(Struct, frozen=True):
 def read_chunk(
     source: Source, chunk: ColumnChunk, coded: bool = False, keep: NDArray[np.uint64] | None = None
 ) -> pa.Array[Any]:
-    """Decode a column chunk.
-
-    Parameters
-    ----------
-    source : int or bytes-like
-        A descriptor of the file, or its bytes.
-    chunk : ColumnChunk
-        Where the chunk lies, and its type.
-    coded : bool
-        Return strings as ``dictionary<int32, string>``.
-    keep : uint64, **shape (n,)**, optional
-        Bit ``i % 64``, least significant first, of word ``i // 64`` = row ``i`` is requested; the others are left out as the
-        pages are decoded, which is cheaper than to drop them afterwards.
-
-    Returns
-    -------
-    pyarrow.Array, **num_rows values**, or as many as are kept
-        Null if the value, or a struct around it, is.
+    """Decode a column chunk; see `read_chunks`.
 
     Raises
     ------
     UnsupportedPagesError
         The chunk has pages of another encoding or codec, or is damaged, or ``coded`` and not all pages are coded.
     """
+    found = read_chunks(source, {0: chunk}, (0,) if coded else (), keep)
+    if not found:
+        raise UnsupportedPagesError("a page is encoded, or damaged, in a way that is left to a complete reader")
+    return found[0]
+
+
+def read_chunks(
+    source: Source,
+    chunks: Mapping[Key, ColumnChunk],
+    coded: Collection[Key] = (),
+    keep: NDArray[np.uint64] | None = None,
+) -> dict[Key, pa.Array[Any]]:
+    """Decode column chunks of one row group, without the interpreter's lock.
+
+    Parameters
+    ----------
+    source : int or bytes-like
+        A descriptor of the file, or its bytes.
+    chunks : Mapping
+        Where each column chunk lies, and its type; all of the same number of rows.
+    coded : collection
+        The chunks whose strings are requested as ``dictionary<int32, string>``.
+    keep : uint64, **shape (n,)**, optional
+        Bit ``i % 64``, least significant first, of word ``i // 64`` = row ``i`` is requested; the others are left out as the
+        pages are decoded, which is cheaper than to drop them afterwards.
+
+    Returns
+    -------
+    dict of pyarrow.Array, each of **num_rows values**, or as many as are kept
+        Null if the value, or a struct around it, is. Left out is a chunk that has pages of another encoding or codec, or is
+        damaged, or has pages that are not coded although codes are requested.
+    """
     space = getattr(_thread, "space", None) or Workspace()
     _thread.space = None  # whatever goes wrong, nobody else gets it
-    array = _read(_open(source, chunk, space, keep), chunk, coded)
+    found: dict[Key, pa.Array[Any]] = {}
+    for some in _bundles(chunks):
+        described = [_described(chunks[key], key in coded) for key in some]
+        num_kept, parts = read_columns(space, source, described, chunks[some[0]].num_rows, keep)
+        for key, part in zip(some, parts, strict=True):
+            if part is not None:
+                found[key] = _array(chunks[key].type, num_kept, *part)
     _thread.space = space if space.is_small else None
-    return array
+    return found
 
 
-def _read(column: Column, chunk: ColumnChunk, coded: bool) -> pa.Array[Any]:
-    n = column.num_kept
-    if not is_text(chunk.type):
-        valid, nulls, data = column.values()
-        return pa.Array.from_buffers(chunk.type, n, [valid, data], nulls)
-    if not coded:
-        valid, nulls, offsets, data = column.text(chunk.plain_bytes)
-        return pa.Array.from_buffers(chunk.type, n, [valid, offsets, data], nulls)
-    valid, nulls, codes, offsets, data, length = column.codes()
-    dictionary = pa.Array.from_buffers(chunk.type, length, [None, offsets, data], 0)
+class ValueRange(Struct, frozen=True):
+    """A condition on numbers: that they are neither null nor outside of two bounds.
+
+    Parameters
+    ----------
+    column : int
+        The number of the physical column in the read.
+    least, most : int or float
+        As Arrow stores them, both included; dates in days, timestamps in microseconds.
+    with_nan : bool
+        Whether NaN passes.
+    """
+
+    column: int
+    least: int | float
+    most: int | float
+    with_nan: bool = False
+
+
+def read_passing(
+    source: Source, chunk: ColumnChunk, values: ValueRange, has_values: bool, keep: NDArray[np.uint64] | None = None
+) -> tuple[NDArray[np.uint64], int, pa.Array[Any] | None] | None:
+    """Test the values of a chunk page by page, and decode those that pass.
+
+    Parameters
+    ----------
+    source : int or bytes-like
+        A descriptor of the file, or its bytes.
+    chunk : ColumnChunk
+        Of numbers.
+    values : ValueRange
+        Which of them pass.
+    has_values : bool
+        Whether the values are requested too.
+    keep : uint64, **shape (n,)**, optional
+        A mask of the rows that may pass, see `read_chunks`.
+
+    Returns
+    -------
+    A mask of the rows that pass, uint64, **shape (n,)**, how many do, and their values; None for a chunk that is left to
+    a complete reader. A page whose dictionary has no value that passes is not decompressed.
+    """
+    if is_text(chunk.type):
+        return None
+    space = getattr(_thread, "space", None) or Workspace()
+    _thread.space = None
+    passed = np.zeros((chunk.num_rows + 63) // 64, np.uint64)
+    is_float = bool(pa.types.is_floating(chunk.type))
+    found = read_passing_rows(
+        space, source, _described(chunk, False), chunk.num_rows, is_float, values.least, values.most, values.with_nan,
+        has_values, passed, keep,
+    )  # fmt: skip
+    _thread.space = space if space.is_small else None
+    if found is None:
+        return None
+    count, data = found
+    array = None if data is None else pa.Array.from_buffers(chunk.type, count, [None, data], 0)
+    return passed, count, array
+
+
+def _bundles(chunks: Mapping[Key, ColumnChunk]) -> Iterator[list[Key]]:
+    """Yield chunks that are decoded together: their rows share a block of memory, which is not to become too big."""
+    some: list[Key] = []
+    size = 0
+    for key, chunk in chunks.items():
+        size += 8 * chunk.num_rows
+        if some and size > _BUNDLE_BYTES:
+            yield some
+            some, size = [], 8 * chunk.num_rows
+        some.append(key)
+    if some:
+        yield some
+
+
+def _described(chunk: ColumnChunk, coded: bool) -> Chunk:
+    codec, decompress = CODECS[chunk.codec]
+    width = _width(chunk.type)
+    return chunk.offset, chunk.num_bytes, codec, width, chunk.most_level, coded, chunk.plain_bytes, decompress
+
+
+def _array(t: pa.DataType, n: int, valid: pa.Buffer | None, nulls: int, *data: Any) -> pa.Array[Any]:
+    if len(data) < 4:  # not codes
+        return pa.Array.from_buffers(t, n, [valid, *data], nulls)
+    codes, offsets, text, length = data
+    dictionary = pa.Array.from_buffers(t, length, [None, pa.py_buffer(offsets), text], 0)
     numbers = pa.Array.from_buffers(pa.int32(), n, [valid, codes], nulls)
     return pa.DictionaryArray.from_arrays(numbers, dictionary, safe=False)
 
 
 def text_pages(source: Source, chunk: ColumnChunk) -> Iterator[pa.Array[Any]]:
     """Yield the strings of a column chunk, an array a page; raises as `read_chunk` does, maybe after some pages."""
-    column = _open(source, chunk, Workspace())
+    codec, decompress = CODECS[chunk.codec]
+    column = Column(
+        Workspace(), source, chunk.offset, chunk.num_bytes, codec, chunk.most_level, chunk.num_rows, decompress
+    )
     while (page := column.text_page()) is not None:
         rows, valid, nulls, offsets, data = page
         yield pa.Array.from_buffers(chunk.type, rows, [valid, offsets, data], nulls)
 
 
-def _open(source: Source, chunk: ColumnChunk, space: Workspace, keep: NDArray[np.uint64] | None = None) -> Column:
-    width = 0 if is_text(chunk.type) else chunk.type.bit_width // 8
-    number, decompress = CODECS[chunk.codec]
-    return Column(
-        space, source, chunk.offset, chunk.num_bytes, number, width, chunk.most_level, chunk.num_rows, keep, decompress
-    )
+def _width(t: pa.DataType) -> int:
+    """Return the bytes of a value, 0 for strings."""
+    return 0 if is_text(t) else t.bit_width // 8
 
 
 def is_text(t: pa.DataType) -> bool:

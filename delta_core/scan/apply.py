@@ -26,6 +26,7 @@ from delta_core.plugins.rules import ReadCheck
 from delta_core.scan.file_context import FileContext, OneFile, RowOrigin, WholeFiles
 from delta_core.scan.order import test_order
 from delta_core.scan.plan import ConstantSource, Output, PhysicalSource, PositionSource, ReadPlan
+from delta_core.scan.value_ranges import value_range
 
 __all__ = ["CompiledPlan"]
 
@@ -69,9 +70,13 @@ class CompiledPlan:
     def tests(self) -> tuple[RowTest, ...]:
         """Return checks and filter as steps, for an engine that decodes other columns of the rows that are left only."""
         parts = [] if self._filter is None else test_order(self._plan.filter, self._plan.types)
-        conditions = [self._filter] if len(parts) == 1 else [self._build(p) for p in parts]
         checks = [RowTest(self._columns(c), partial(self._checked, rule, c)) for rule, c in self._checks]
-        return (*checks, *(RowTest(self._columns(c), partial(self._passing, c)) for c in conditions if c is not None))
+        return (*checks, *(self._condition(part, len(parts) == 1) for part in parts))
+
+    def _condition(self, part: Expression, is_all: bool) -> RowTest:
+        compiled = self._filter if is_all and self._filter is not None else self._build(part)
+        values = value_range(part, self._plan.sources, self._plan.types)
+        return RowTest(self._columns(compiled), partial(self._passing, compiled), values)
 
     def tested_only(self) -> frozenset[int]:
         """Return the physical columns that checks and filter alone look at."""

@@ -17,7 +17,14 @@ from hypothesis import strategies as st
 from delta_core.engines.arrow.parquet.columns import find_chunk
 from delta_core.errors import InvalidArgumentError
 from delta_core.kernels._parquet_pages import decompress_snappy
-from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk, text_pages
+from delta_core.kernels.parquet_pages import (
+    ColumnChunk,
+    UnsupportedPagesError,
+    ValueRange,
+    read_chunk,
+    read_passing,
+    text_pages,
+)
 
 TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "int32": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
@@ -136,6 +143,66 @@ def test_kept_rows_are_those_of_the_whole_chunk(
     assert found.null_count == expected.null_count
 
 
+NUMBERS = {
+    "int32": TYPES["int32"],
+    "int64": TYPES["int64"],
+    "float": (pa.float32(), st.one_of(st.sampled_from([0.0, -0.0, float("inf")]), st.floats(width=32))),
+    "double": (pa.float64(), st.one_of(st.sampled_from([0.0, -0.0, float("-inf")]), st.floats())),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@given(data=st.data(), form=FORMS, structs=st.integers(0, 2), with_nan=st.booleans(), has_values=st.booleans())
+def test_rows_in_a_range_are_those_of_the_whole_chunk(
+    name: str, data: st.DataObject, form: dict[str, Any], structs: int, with_nan: bool, has_values: bool
+) -> None:
+    t, values = NUMBERS[name]
+    runs = data.draw(st.lists(st.tuples(st.one_of(values, st.none()), st.integers(1, 70)), min_size=1, max_size=20))
+    stored = [v for v, n in runs for _ in range(n)]
+    file, _, chunk = written(pa.array(stored, t), form, structs)
+    assert chunk is not None
+    ordered = values.filter(lambda v: v == v)
+    bounds = st.one_of(ordered, st.sampled_from([v for v in stored if v is not None and v == v] or [0]))
+    least, most = data.draw(st.tuples(bounds, bounds).map(sorted))
+    flags = data.draw(st.one_of(st.none(), masks(len(stored))))
+    keep = None if flags is None else words_of(flags, True)
+    found = read_passing(file, chunk, ValueRange(0, least, most, with_nan), has_values, keep)
+    assert found is not None
+    mask, count, array = found
+    wanted = [
+        i
+        for i, v in enumerate(stored)
+        if v is not None and (least <= v <= most or (with_nan and v != v)) and (flags is None or flags[i])
+    ]
+    assert np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).tolist() == wanted
+    assert count == len(wanted)
+    assert (array is None) == (not has_values)
+    if array is not None:
+        array.validate(full=True)
+        assert array.null_count == 0
+        expected = np.array([stored[i] for i in wanted], t.to_pandas_dtype())
+        assert array.to_numpy().tobytes() == expected.tobytes()
+
+
+def test_pages_of_a_dictionary_without_a_match_are_not_decoded() -> None:
+    file, _, chunk = written(pa.array([1, 2, 3] * 1000), {"compression": "none"})
+    assert chunk is not None
+    damaged = bytearray(file)
+    # the last run of codes claims to be longer than the page
+    stop = chunk.offset + chunk.num_bytes
+    damaged[stop - 60 : stop] = b"\xff" * 60
+    assert read_passing(bytes(damaged), chunk, ValueRange(0, 2, 2), True) is None
+    found = read_passing(bytes(damaged), chunk, ValueRange(0, 4, 9), True)
+    assert found is not None
+    assert found[1] == 0
+
+
+def test_a_range_beyond_the_type_of_a_chunk_is_left_to_a_complete_reader() -> None:
+    file, _, chunk = written(pa.array([1, 2, 3], pa.int32()), {})
+    assert chunk is not None
+    assert read_passing(file, chunk, ValueRange(0, 0, 1 << 31), True) is None
+
+
 @given(column=columns(("string",)), form=FORMS, data=st.data())
 def test_kept_codes_are_those_of_the_whole_chunk(column: pa.Array, form: dict[str, Any], data: st.DataObject) -> None:
     file, _, chunk = written(column, form)
@@ -200,7 +267,7 @@ def test_strings_that_would_fill_the_memory_are_given_back() -> None:
     metadata = pq.read_metadata(io.BytesIO(sink.getvalue()))
     chunk = find_chunk(metadata, 0, 0, pa.string())
     assert chunk is not None
-    with pytest.raises(UnsupportedPagesError, match="more than"):
+    with pytest.raises(UnsupportedPagesError):
         read_chunk(sink.getvalue(), chunk)
 
 

@@ -23,7 +23,7 @@ from delta_core.engines.arrow.parquet.opened_file import DataFile
 from delta_core.engines.arrow.parquet.types import plan_file
 from delta_core.engines.interface import FileRead, RowTest
 from delta_core.kernels.gather import SelectionVector
-from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, read_chunk
+from delta_core.kernels.parquet_pages import ColumnChunk, read_chunks
 from delta_core.protocol.types import Field, StructType, arrow_to_type
 
 ROWS = 1_000
@@ -114,12 +114,11 @@ def test_a_column_that_turns_out_to_be_pyarrows_keeps_the_same_rows(
     path = tmp_path / "x.parquet"
     pq.write_table(TABLE.select(["id", "s.x", "name"]), path, row_group_size=400, store_schema=False)
 
-    def only_longs(source: int, chunk: ColumnChunk, *rest: object) -> pa.Array:
-        if chunk.type != pa.int64():
-            raise UnsupportedPagesError("not this one")
-        return read_chunk(source, chunk, *rest)  # type: ignore[arg-type]
+    def only_longs(source: int, chunks: Mapping[int, ColumnChunk], *rest: object) -> dict[int, pa.Array]:
+        longs = {leaf: chunk for leaf, chunk in chunks.items() if chunk.type == pa.int64()}
+        return read_chunks(source, longs, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(parquet_columns, "read_chunk", only_longs)
+    monkeypatch.setattr(parquet_columns, "read_chunks", only_longs)
     flags = np.arange(ROWS) % 3 > 0
     names = ["id", "s.x", "name"]
     assert_kept(path, names, flags, TABLE.select(names))
@@ -145,7 +144,7 @@ def test_few_strings_hold_little_memory(tmp_path: Path) -> None:
 
 def test_row_groups_of_which_nothing_is_requested_are_not_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(parquet_columns, "read_chunk", lambda *a, **k: asked.append(a) or read_chunk(*a, **k))
+    monkeypatch.setattr(parquet_columns, "read_chunks", lambda *a, **k: asked.append(a) or read_chunks(*a, **k))
     flags = np.arange(ROWS) >= 800
     positions, _, _ = kept(path, ["id"], flags)
     assert positions == list(range(800, ROWS))

@@ -13,7 +13,7 @@ import pytest
 from delta_core.engines.arrow.parquet import columns as parquet_columns
 from delta_core.engines.arrow.parquet.columns import GroupReader
 from delta_core.engines.arrow.parquet.opened_file import DataFile
-from delta_core.kernels.parquet_pages import read_chunk
+from delta_core.kernels.parquet_pages import read_chunks
 
 ROWS = 1_000
 TABLE = pa.table(
@@ -59,7 +59,7 @@ def test_a_name_with_a_dot_is_not_taken_for_a_field(path: Path) -> None:
 
 def test_big_row_groups_are_streamed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = []
-    monkeypatch.setattr(parquet_columns, "read_chunk", lambda *a, **k: whole.append(a) or read_chunk(*a, **k))
+    monkeypatch.setattr(parquet_columns, "read_chunks", lambda *a, **k: whole.append(a) or read_chunks(*a, **k))
     assert read(path, [0]).equals(TABLE.select(["id"]))
     assert len(whole) == 3
     monkeypatch.setattr(parquet_columns, "GROUP_BYTES", 3_000)

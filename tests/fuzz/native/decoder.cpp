@@ -52,11 +52,14 @@ static bool read_footer(const Bytes &bytes) {
     return read && !problem;
 }
 
-// Return whether all rows are read; strings are read as codes or as text, whichever comes.
+// Memory for what is decoded, with the bytes behind it that may be touched.
+static uint8_t *room(int64_t size) { return static_cast<uint8_t *>(std::malloc(size + SLACK)); }
+
+// Return whether all rows are read; strings are requested as codes or as text.
 static bool read_chunk(const Bytes &bytes, int codec, int width, int most, int64_t num_rows) {
-    uint8_t *const in = static_cast<uint8_t *>(std::malloc(bytes.size() + SLACK));
+    // memory of exactly this size
+    uint8_t *const in = static_cast<uint8_t *>(std::malloc(bytes.size() ? bytes.size() : 1));
     if (!bytes.empty()) std::memcpy(in, bytes.data(), bytes.size());
-    std::memset(in + bytes.size(), 0, SLACK);
     std::vector<uint64_t> mask((num_rows + 63) / 64);
     int64_t kept = num_rows;
     const bool masked = below(2);
@@ -69,30 +72,35 @@ static bool read_chunk(const Bytes &bytes, int codec, int width, int most, int64
         }
     }
     Workspace space;
-    ChunkReader reader(space, in, static_cast<int64_t>(bytes.size()), codec, width, most, num_rows,
-                       masked ? mask.data() : nullptr, kept);
-    Rows rows;
-    uint8_t *const bits = most ? static_cast<uint8_t *>(std::malloc((num_rows + 7) / 8 + SLACK)) : nullptr;
-    if (width) {
-        uint8_t *const out = static_cast<uint8_t *>(std::malloc(kept * width + SLACK));
-        read_values(reader, width, num_rows, out, bits, rows);
-        std::free(out);
-    } else if (below(2)) {
-        uint8_t *const out = static_cast<uint8_t *>(std::malloc(kept * 4 + SLACK));
-        read_codes(reader, num_rows, out, bits, rows);
-        std::free(out);
-    } else {
-        const int64_t room = 1 << 16;
-        int32_t *const ends = static_cast<int32_t *>(std::calloc(1, (kept + 1) * 4 + SLACK));
-        uint8_t *const data = static_cast<uint8_t *>(std::malloc(room + SLACK));
-        int64_t used = 0, more = 0;
-        read_text(reader, num_rows, ends, data, room, bits, rows, used, more, false);
-        std::free(ends);
-        std::free(data);
+    Source source;
+    source.bytes = in;
+    source.size = static_cast<int64_t>(bytes.size());
+    ChunkJob job;
+    job.size = source.size;
+    job.codec = codec;
+    job.width = width;
+    job.most_level = most;
+    job.form = width ? NUMBERS : below(2) ? CODES : STRINGS;
+    job.out = room(width ? kept * width : (kept + 1) * 4);
+    job.bits = most ? room((kept + 7) / 8) : nullptr;
+    job.room = below(2) ? below(1 << 16) : 0;
+    job.text = job.room ? room(job.room) : nullptr;
+    Range range;
+    std::vector<uint64_t> passed((num_rows + 63) / 64);
+    if (width && below(2)) {
+        range.is_float = below(2);
+        range.least = range.most = width == 4 ? static_cast<int32_t>(next_random()) : static_cast<int64_t>(next_random());
+        range.low = -1e300, range.high = 1e300, range.with_nan = below(2);
+        if (below(2)) range.least = width == 4 ? INT32_MIN : INT64_MIN;
+        job.range = &range;
+        job.passed = passed.data();
     }
-    std::free(bits);
+    run_job(space, source, num_rows, masked ? mask.data() : nullptr, kept, 256 << 20, job);
+    std::free(job.text);
+    std::free(job.out);
+    std::free(job.bits);
     std::free(in);
-    return rows.done == num_rows;
+    return job.status == DONE;
 }
 
 int main(int argc, char **argv) {

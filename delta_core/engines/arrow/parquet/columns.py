@@ -6,23 +6,19 @@ On a local disk only: elsewhere the network takes the time.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from delta_core.engines.arrow.parquet.opened_file import ArrowFooter, ChunkFacts, DataFile, ParquetLeaf
 from delta_core.engines.arrow.parquet.types import is_encoded_string
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.gather import SelectionVector, gather_column
-from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, UnsupportedPagesError, read_chunk
+from delta_core.kernels.parquet_pages import CODECS, ColumnChunk, ValueRange, read_chunks, read_passing
 
-__all__ = ["GROUP_BYTES", "USES_OWN_DECODER", "GroupReader", "decode_chunks", "find_chunk", "has_codes", "is_stored_as"]
+__all__ = ["GROUP_BYTES", "USES_OWN_DECODER", "GroupReader", "find_chunk", "has_codes", "is_stored_as"]
 
-Key = TypeVar("Key")
 #: Whether our own decoder is used at all: the environment variable turns it off, to find out what a fault is due to.
 USES_OWN_DECODER = os.environ.get("DELTA_CORE_PARQUET_DECODER", "own") != "pyarrow"
 _ENCODINGS = frozenset({"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"})
@@ -68,7 +64,9 @@ class GroupReader:
             if chunks and self.plain_bytes(group, self._leaves) <= GROUP_BYTES:
                 yield from self.stream(streamed, start, batch_rows)
                 at = first
-                for batch in self._table(group, self._leaves, chunks).to_batches(batch_rows):
+                found = self._found(group, self._leaves, chunks)
+                table = pa.table({name: found[name] for name in self._schema.names if name in found})
+                for batch in table.to_batches(batch_rows):
                     yield at, batch
                     at += batch.num_rows
                 streamed, start = [], first + rows
@@ -89,13 +87,28 @@ class GroupReader:
 
     def columns(self, group: int, leaves: Sequence[int], picks: SelectionVector | None) -> dict[str, pa.Array]:
         """Return the top-level columns of some leaves, by name: the picked rows of a row group."""
-        chunks = self._chunks(group, leaves)
-        table = self._table(group, leaves, chunks, picks)
-        return {name: one_array(column) for name, column in zip(table.column_names, table.columns, strict=True)}
+        found = self._found(group, leaves, self._chunks(group, leaves), picks)
+        return {name: one_array(c) for name, c in found.items()}
 
     def decodes(self, group: int, leaves: Sequence[int]) -> bool:
         """Whether our own decoder reads these columns of a row group, which skips pages without a picked row."""
         return len(self._chunks(group, leaves)) == len(leaves)
+
+    def passing(
+        self, group: int, leaf: int, values: ValueRange, has_values: bool, picks: SelectionVector | None
+    ) -> tuple[SelectionVector, pa.Array | None] | None:
+        """Return the rows of a row group, of those that are picked, whose numbers are in a range, and these numbers.
+
+        None for a column that our own decoder does not read.
+        """
+        file, chunk = self._file.descriptor, self._chunks(group, [leaf]).get(leaf)
+        if file is None or chunk is None or (picks is not None and picks.mask is None):
+            return None
+        found = read_passing(file, chunk, values, has_values, None if picks is None else picks.mask)
+        if found is None:
+            return None
+        mask, count, array = found
+        return SelectionVector(chunk.num_rows, count, mask, None), array
 
     def plain_bytes(self, group: int, leaves: Sequence[int]) -> int:
         """Return what columns of a row group take in memory, about."""
@@ -123,20 +136,20 @@ class GroupReader:
                     found[leaf] = chunk
         return found
 
-    def _table(
+    def _found(
         self, group: int, leaves: Sequence[int], chunks: dict[int, ColumnChunk], picks: SelectionVector | None = None
-    ) -> pa.Table:
+    ) -> dict[str, Any]:
         """Read columns of a row group, or the picked rows of them: such chunks through our own decoder, others through PyArrow."""
         fields = {leaf: self._schema.field(self._flat[leaf]) for leaf in chunks}
         coded = [leaf for leaf, f in fields.items() if is_encoded_string(f.type)]
         mask = None if picks is None else picks.mask
         file = self._file.descriptor
-        found = {} if file is None or not chunks else decode_chunks(file, chunks, coded, mask)
+        found = {} if file is None or not chunks else read_chunks(file, chunks, coded, mask)
         columns: dict[str, Any] = {fields[leaf].name: array for leaf, array in found.items()}
         others = [leaf for leaf in leaves if leaf not in found]
         if others:
             columns.update(self._others(group, others, picks))
-        return pa.table({name: columns[name] for name in self._schema.names if name in columns})
+        return columns
 
     def _others(self, group: int, leaves: list[int], picks: SelectionVector | None) -> dict[str, Any]:
         """Read columns through PyArrow; of few rows of a big row group, or of its first ones, in the memory of a batch."""
@@ -161,29 +174,6 @@ class GroupReader:
 
     def _is_streamed(self, group: int, leaves: Sequence[int], picks: SelectionVector) -> bool:
         return 0 < picks.stop <= picks.num_rows // 2 or self.plain_bytes(group, leaves) > GROUP_BYTES
-
-
-def decode_chunks(
-    file: int, chunks: Mapping[Key, ColumnChunk], coded: Collection[Key] = (), keep: NDArray[np.uint64] | None = None
-) -> dict[Key, pa.Array]:
-    """Decode column chunks of a file on a local disk; those that are PyArrow's to read are left out.
-
-    Parameters
-    ----------
-    file : int
-        The file's descriptor.
-    chunks : Mapping
-        Where each column chunk lies.
-    coded : collection
-        Chunks whose strings are requested as dictionary codes.
-    keep : uint64, **shape (n,)**, optional
-        A mask of the chunks' rows, see `kernels.parquet_pages.read_chunk`.
-    """
-    found: dict[Key, pa.Array] = {}
-    for key, chunk in chunks.items():
-        with suppress(UnsupportedPagesError):
-            found[key] = read_chunk(file, chunk, key in coded, keep)
-    return found
 
 
 def find_chunk(metadata: Any, group: int, leaf: int, type: pa.DataType) -> ColumnChunk | None:

@@ -184,6 +184,13 @@ class FilteredGroups:
     ) -> SelectionVector | None:
         """Run the tests; leave the columns that they needed in ``found``, cut to the rows that are returned."""
         for number, test in enumerate(self._read.tests):
+            passing = None if found else self._passing(group, number, picks)
+            if passing is not None:
+                picks, tested = passing
+                found |= tested
+                if not picks.count:
+                    return picks
+                continue
             found |= self._decoded(group, [c for c in test.columns if c not in found], picks, rows)
             inner = test.select(self._file, first, found, rows if picks is None else picks.count, picks)
             later = {c for t in self._read.tests[number + 1 :] for c in t.columns}
@@ -197,6 +204,23 @@ class FilteredGroups:
                 found[column] = gather_column(array, inner, decode=False)
             picks = inner if picks is None else picks.narrowed(inner)
         return picks
+
+    def _passing(
+        self, group: int, number: int, picks: SelectionVector | None
+    ) -> tuple[SelectionVector, dict[int, pa.Array]] | None:
+        """Run a test while its column is decoded, and return the column too if it is needed; None if that is not possible."""
+        values = self._read.tests[number].values
+        source = None if values is None else self._plan.sources[values.column]
+        if values is None or source is None or source.name is None or source.convert or len(source.leaves) != 1:
+            return None
+        column = values.column
+        later = {c for test in self._read.tests[number + 1 :] for c in test.columns}
+        is_needed = column in later or column not in self._read.tested_only
+        found = self._reader.passing(group, source.leaves[0], values, is_needed, picks)
+        if found is None:
+            return None
+        rows, array = found
+        return rows, {} if array is None else {column: array}
 
     def _narrowed_in_parts(
         self, group: int, first: int, rows: int, picks: SelectionVector | None

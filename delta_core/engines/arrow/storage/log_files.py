@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.engines.arrow.parquet.columns import decode_chunks, find_chunk, has_codes
+from delta_core.engines.arrow.parquet.columns import find_chunk, has_codes
 from delta_core.engines.arrow.parquet.footer import read_footer
 from delta_core.engines.arrow.parquet.opened_file import ArrowFooter
 from delta_core.engines.arrow.parquet.reader import ParquetFile
@@ -22,7 +22,7 @@ from delta_core.engines.interface import ActionQuery, FileIdentity, ParquetForm,
 from delta_core.errors import AccessDeniedError, CheckpointError, DeltaError, LogChangedError
 from delta_core.expressions.ast import FileStatistic
 from delta_core.kernels.json_actions import ActionParser, ParsedActions
-from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, is_text, text_pages
+from delta_core.kernels.parquet_pages import ColumnChunk, UnsupportedPagesError, is_text, read_chunks, text_pages
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.plugins.plans import LogFile
 from delta_core.protocol.actions import FILE_COLUMNS
@@ -227,7 +227,7 @@ class ParquetCheckpoint:
         if not chunks:
             return {}
         with self._guard(), self._file.opened() as file:
-            return decode_chunks(file.fileno(), chunks)
+            return read_chunks(file.fileno(), chunks)
 
     def _chunk(self, group: int, path: Path) -> ColumnChunk | None:
         """Return the column chunk of a path, if it is one that our own decoder reads."""
