@@ -8,30 +8,34 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, date, datetime
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["COMMITS", "FIVE_COLUMNS", "THREE_COLUMNS", "appending", "copied"]
+__all__ = ["COMMITS", "appending", "copied", "five_columns", "three_columns"]
 
 COMMITS = 200
 WARM_UP = 3
-_IDS = pa.array(range(10), pa.int64())
-_NUMBERS = pa.array([i / 2 for i in range(10)])
-_TEXTS = pa.array([f"text {i}" for i in range(10)])
-THREE_COLUMNS = pa.table({"id": _IDS, "v": _NUMBERS, "s": _TEXTS})
-#: Rows of the tables of a million files.
-FIVE_COLUMNS = pa.table(
-    {
-        "id": _IDS,
-        "ts": pa.array([datetime(2024, 5, 6, tzinfo=UTC)] * 10, pa.timestamp("us", tz="UTC")),
-        "amount": _NUMBERS,
-        "name": _TEXTS,
-        "event_date": pa.array([date(2022, 3, 17)] * 10),
-    }
-)
+
+
+# not at import: PyArrow imports pandas for the first array that it makes of Python values, which takes 60 MB
+@cache
+def three_columns() -> pa.Table:
+    """Return rows of the table without files."""
+    numbers, texts = [i / 2 for i in range(10)], [f"text {i}" for i in range(10)]
+    return pa.table({"id": pa.array(range(10), pa.int64()), "v": pa.array(numbers), "s": pa.array(texts)})
+
+
+@cache
+def five_columns() -> pa.Table:
+    """Return rows of the tables of a million files."""
+    ids, amounts, names = three_columns().columns
+    instants = pa.array([datetime(2024, 5, 6, tzinfo=UTC)] * 10, pa.timestamp("us", tz="UTC"))
+    days = pa.array([date(2022, 3, 17)] * 10)
+    return pa.table({"id": ids, "ts": instants, "amount": amounts, "name": names, "event_date": days})
 
 
 def appending(

@@ -18,13 +18,14 @@ FEED_COMMITS = 100
 WIDE_COLUMNS = 100
 #: By table: how many files it has, and how many ids each of them has at scale 1.
 KEYS = {"narrow-rows": (10, 1_000_000), "hundred-million": (100, 1_000_000), "wide-rows": (20, 100_000)}
-_NAMES = pa.array([f"name {i}" for i in range(1_000)])
+NUM_NAMES = 1_000
 
 
 def table_rows(ids: np.ndarray, seed: int) -> pa.Table:
     """Return rows of an id, a double and a short string."""
     random = np.random.default_rng(seed)
-    names = pa.DictionaryArray.from_arrays(pa.array(random.integers(0, len(_NAMES), len(ids), np.int32)), _NAMES)
+    numbers, texts = random.integers(0, NUM_NAMES, len(ids), np.int32), [f"name {i}" for i in range(NUM_NAMES)]
+    names = pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array(texts))
     return pa.table({"id": ids, "amount": random.random(len(ids)), "name": names.cast(pa.string())})
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.appends import FIVE_COLUMNS, THREE_COLUMNS, appending, copied
+from benchmarks.appends import appending, copied, five_columns, three_columns
 from benchmarks.questions import PARTITION, RANGE, SMALLEST, vector_payloads
 from benchmarks.row_changes import (
     Answer,
@@ -171,7 +171,7 @@ def append_rows(table: Path, small: Path) -> Work:
     """Append to an open table, each commit on the disk before the next begins."""
     from delta_core import DeltaTable, write_deltalake
 
-    return appending(DeltaTable, write_deltalake, THREE_COLUMNS, table, small)
+    return appending(DeltaTable, write_deltalake, three_columns(), table, small)
 
 
 def append_to_many(table: Path, small: Path) -> Work:
@@ -179,7 +179,7 @@ def append_to_many(table: Path, small: Path) -> Work:
     from delta_core import DeltaTable, PostCommitHookProperties, write_deltalake
 
     write = partial(write_deltalake, post_commithook_properties=PostCommitHookProperties(create_checkpoint=False))
-    return appending(DeltaTable, write, FIVE_COLUMNS, table, small, commits=10)
+    return appending(DeltaTable, write, five_columns(), table, small, commits=10)
 
 
 def calls_of_append(table: Path, small: Path) -> Work:
@@ -193,14 +193,14 @@ def calls_of_append(table: Path, small: Path) -> Work:
     def count(folder: Path) -> int:
         opened = DeltaTable(f"latency://{folder.resolve()}", storage_options={"delay_ms": "0"})
         # the first one proves the store, and looks for a checksum
-        write_deltalake(opened, FIVE_COLUMNS, mode="append")
+        write_deltalake(opened, five_columns(), mode="append")
         with latency.recorded() as calls:
-            write_deltalake(opened, FIVE_COLUMNS, mode="append")
+            write_deltalake(opened, five_columns(), mode="append")
         return len(calls.calls)
 
     def work() -> float:
         with copied(table) as many, TemporaryDirectory(dir=table.parent) as few:
-            write_deltalake(few, FIVE_COLUMNS, partition_by="event_date")
+            write_deltalake(few, five_columns(), partition_by="event_date")
             return count(many) - count(Path(few))
 
     return work

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from benchmarks.appends import FIVE_COLUMNS, THREE_COLUMNS, appending
+from benchmarks.appends import appending, five_columns, three_columns
 from benchmarks.ours import Work, _prepared
 from benchmarks.questions import PARTITION, RANGE
 from benchmarks.row_changes import (
@@ -127,7 +127,7 @@ def append_rows(table: Path, small: Path) -> Work:
     """Append to an open table; it does not wait for the disk."""
     from deltalake import DeltaTable, write_deltalake
 
-    return appending(DeltaTable, write_deltalake, THREE_COLUMNS, table, small)
+    return appending(DeltaTable, write_deltalake, three_columns(), table, small)
 
 
 def append_to_many(table: Path, small: Path) -> Work:
@@ -135,7 +135,7 @@ def append_to_many(table: Path, small: Path) -> Work:
     from deltalake import DeltaTable, PostCommitHookProperties, write_deltalake
 
     write = partial(write_deltalake, post_commithook_properties=PostCommitHookProperties(create_checkpoint=False))
-    return appending(DeltaTable, write, FIVE_COLUMNS, table, small, commits=10)
+    return appending(DeltaTable, write, five_columns(), table, small, commits=10)
 
 
 write_rows = partial(writing, "deltalake")
