@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.expressions.ast import Expression
+from delta_core.kernels.arrow_buffers import scalar_of
 from delta_core.kernels.row_set import RowSets
 from delta_core.protocol.actions import ADDED_FILE, FILE_COLUMNS, Metadata, Protocol
 from delta_core.protocol.schema import Path
@@ -66,7 +67,9 @@ def removed_files(files: pa.Table, data_change: bool | pa.Array = True) -> pa.Ta
         Whether rows go with them.
     """
     names = [n for n in READ_TO_REMOVE if n in files.column_names]
-    change = pa.repeat(pa.scalar(data_change), files.num_rows) if isinstance(data_change, bool) else data_change
+    change = (
+        pa.repeat(scalar_of(data_change, pa.bool_()), files.num_rows) if isinstance(data_change, bool) else data_change
+    )
     return files.select(names).append_column("dataChange", change)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_core.errors import InvalidArgumentError
-from delta_core.kernels.arrow_buffers import number_array, one_array, strings_of, utf8_of
+from delta_core.kernels.arrow_buffers import number_array, one_array, scalar_of, strings_of, utf8_of
 from delta_core.kernels.dedup import dv_unique_ids
 from delta_core.kernels.json_actions import ActionParser, ParsedActions
 from delta_core.kernels.json_lines import format_actions
@@ -50,8 +50,8 @@ def stamped(removes: pa.Table, now_ms: int) -> pa.Table:
         return removes
     count = removes.num_rows
     kept = removes.drop_columns([c for c in ("dvId", "stats") if c in removes.column_names])
-    return kept.append_column("deletionTimestamp", pa.repeat(pa.scalar(now_ms, pa.int64()), count)).append_column(
-        "extendedFileMetadata", pa.repeat(pa.scalar(True), count)
+    return kept.append_column("deletionTimestamp", pa.repeat(scalar_of(now_ms, pa.int64()), count)).append_column(
+        "extendedFileMetadata", pa.repeat(scalar_of(True, pa.bool_()), count)
     )
 
 

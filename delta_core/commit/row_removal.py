@@ -15,7 +15,7 @@ from delta_core.commit.intents import REMOVED_FILE, RowRemoval
 from delta_core.errors import ConcurrentDeleteDeleteError, InvalidArgumentError, plugin_errors
 from delta_core.expressions.ast import NUM_RECORDS
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array, one_array
+from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array, one_array, scalar_of
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.log.commits import Commit
@@ -131,7 +131,7 @@ def _loosened_text(stats: str) -> str:
 
 
 def _set(table: pa.Table, name: str, value: pa.Array | bool) -> pa.Table:
-    column = pa.repeat(pa.scalar(value), table.num_rows) if isinstance(value, bool) else value
+    column = pa.repeat(scalar_of(value, pa.bool_()), table.num_rows) if isinstance(value, bool) else value
     index = table.schema.get_field_index(name)
     return table.append_column(name, column) if index < 0 else table.set_column(index, name, column)
 

@@ -19,7 +19,7 @@ from delta_core.engines.interface import Relation, Relations
 from delta_core.expressions.ast import NUM_RECORDS, Expression
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, is_valid, one_array
+from delta_core.kernels.arrow_buffers import bool_array, int64_values, is_valid, number_array, one_array
 from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
@@ -165,7 +165,7 @@ class RowChanges:
         files = self.files(predicate)
         rows = self.positions(files, predicate)
         touched = np.flatnonzero(rows.cardinalities())
-        files, rows = files.take(pa.array(touched)), rows.take(touched)
+        files, rows = pc.take(files, number_array(touched)), rows.take(touched)
         self.transaction.read(predicate, files)
         return files, rows
 
@@ -229,15 +229,15 @@ class RowChanges:
                 self.record(files, some, kind)
         touched = np.flatnonzero(rows.cardinalities())
         if len(touched) < files.num_rows:
-            files, rows = files.take(pa.array(touched)), rows.take(touched)
+            files, rows = pc.take(files, number_array(touched)), rows.take(touched)
         counts = one_array(FileSet.of(files).statistics([NUM_RECORDS]).column(0))
         # a vector needs the file's number of rows beside it
         by_vector = is_valid(counts) & (self.transaction.plan.remove_rows is not None)
         chosen, others = np.flatnonzero(by_vector), np.flatnonzero(~by_vector)
         if len(chosen):
-            self._drop_by_vector(files.take(pa.array(chosen)), rows.take(chosen), int64_values(counts)[chosen])
+            self._drop_by_vector(pc.take(files, number_array(chosen)), rows.take(chosen), int64_values(counts)[chosen])
         if len(others):
-            self._rewrite(files.take(pa.array(others)), rows.take(others))
+            self._rewrite(pc.take(files, number_array(others)), rows.take(others))
 
     def drop_files(self, files: pa.Table, updated: bool = False) -> None:
         """Remove whole files; ``updated``: their rows are written again by `write_updated`."""
@@ -253,7 +253,7 @@ class RowChanges:
         self._vectors["Removed"] += int((whole & (dropped > 0)).sum())
         self._vectors["Updated"] += int((~whole & (dropped > 0)).sum())
         self._vectors["Added"] += int((~whole & (dropped == 0)).sum())
-        self._removed.append(files.filter(pa.array(whole)).select(["size"]))
+        self._removed.append(pc.filter(files.select(["size"]), bool_array(whole)))
 
     def _rewrite(self, files: pa.Table, rows: RowSets) -> None:
         """Write the rows that stay of files to new ones."""
@@ -384,7 +384,7 @@ class RowChanges:
 
 def with_numbers(files: pa.Table) -> pa.Table:
     """Return files with a constant `FILE_NUMBER`: the row of the table that each is."""
-    return files.append_column(FILE_NUMBER, pa.array(np.arange(files.num_rows)))
+    return files.append_column(FILE_NUMBER, number_array(np.arange(files.num_rows)))
 
 
 def predicate_text(given: Any, predicate: Expression | None) -> str:
@@ -401,7 +401,7 @@ def _only(files: pa.Table, rows: RowSets | None) -> FileSet:
     if rows is None:
         return FileSet.of(files)
     touched = np.flatnonzero(rows.cardinalities())
-    return FileSet.of(files.take(pa.array(touched)), keep=rows.take(touched).by_number())
+    return FileSet.of(pc.take(files, number_array(touched)), keep=rows.take(touched).by_number())
 
 
 def _row_sets(count: int, run: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> RowSets:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from delta_core.api import DELETION_VECTOR, EncodedRows, InvalidArgumentError, TableState, UnsupportedOperationError
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import one_array
+from delta_core.kernels.arrow_buffers import number_array, one_array, strings_of
 from delta_core.kernels.roaring import DV_FILE_VERSION, DV_MAGIC
 from delta_core.kernels.row_set import RowSet, RowSets
 from delta_plugins.deletion_vectors import z85
@@ -92,11 +92,11 @@ def encode(rows: Sequence[RowSet], prefix: str, inline: int = 0) -> EncodedRows:
     blocks = np.where(in_log, 0, sizes + _FRAME)
     offsets = 1 + np.cumsum(blocks) - blocks
     columns = [
-        pa.array(places, pa.string()),
-        pa.array(paths, pa.string()),
-        pa.array(offsets, pa.int32(), mask=in_log),
-        pa.array(sizes, pa.int32()),
-        pa.array(sets.cardinalities(), pa.int64()),
+        strings_of(places.tolist()),
+        strings_of(paths.tolist()),
+        number_array(offsets.astype(np.int32), valid=~in_log),
+        number_array(sizes.astype(np.int32)),
+        number_array(sets.cardinalities().astype(np.int64)),
     ]
     descriptors = pa.StructArray.from_arrays(columns, fields=list(DELETION_VECTOR))
     if not data:

@@ -24,6 +24,7 @@ from delta_core.engines.arrow.evaluate.functions_times import shift_months
 from delta_core.errors import ExpressionError
 from delta_core.expressions.coercion import as_decimal, is_integral, is_interval, name_of
 from delta_core.expressions.literals import parse_decimal_text
+from delta_core.kernels.arrow_buffers import number_array
 from delta_core.kernels.decimals import round_half_up
 
 __all__ = ["MAKERS"]
@@ -95,7 +96,7 @@ def _remainder_by(divisor: int, is_positive: bool, other: Kernel) -> Kernel:
         if not is_positive and x.min(initial=0) < 0:
             # it has the sign of the dividend
             rest = np.where((x < 0) & (rest != 0), rest - x.dtype.type(divisor), rest)
-        return pa.array(rest, a.type, mask=nulls)
+        return number_array(rest, a.type, None if nulls is None else ~nulls)
 
     return kernel
 
