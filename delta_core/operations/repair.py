@@ -138,14 +138,14 @@ def repair_table(base: Snapshot, options: RepairOptions) -> Repaired:
     missing = _missing(latest)
     if missing.num_rows:
         paths = tuple(decode_paths(missing.column("path")))
-        steps.append(RepairStep("remove-files", f"{len(paths)} data files are not there", None, paths))
+        steps.append(RepairStep("remove-files", f"missing data files: {len(paths)}", None, paths))
         transaction.remove_files(removed_files(missing))
         transaction.metrics["numRemovedFiles"] = missing.num_rows
     if options.deep:
         again = _with_right_statistics(latest, missing)
         if again.num_rows:
             paths = tuple(decode_paths(again.column("path")))
-            steps.append(RepairStep("replace-statistics", f"statistics of {len(paths)} files are wrong", None, paths))
+            steps.append(RepairStep("replace-statistics", f"files with wrong statistics: {len(paths)}", None, paths))
             transaction.add_files(again)
             transaction.metrics["numUpdatedFiles"] = again.num_rows
     gone = {f.file for f in _found(check_vectors(latest, _quiet))} - set(missing.column("path").to_pylist())
