@@ -252,9 +252,9 @@ def _reachable(snapshot: Snapshot, facts: PlanFacts, keep_for: Sequence[Snapshot
 
 
 def _commits_since(snapshot: Snapshot, cutoff: int, commits: Sequence[LogFile]) -> list[LogFile]:
-    """Return the commits that were made at a time or later, and the one before."""
+    """Return the commits that were made after a time."""
     version = _version_at(snapshot, cutoff)
-    return [f for f in commits if version is None or f.version >= version]
+    return [f for f in commits if version is None or f.version > version]
 
 
 def _version_at(snapshot: Snapshot, timestamp_ms: int) -> int | None:

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from delta_core.engines.interface import WALKED_FILE
 from delta_core.errors import InvalidArgumentError
+from delta_core.kernels import compute as pc
 
 __all__ = ["PlanFacts", "PlanWriter", "VacuumPlan"]
 
@@ -81,7 +82,7 @@ class PlanWriter:
         if not batch.num_rows:
             return
         self.num_files += batch.num_rows
-        self.num_bytes += sum(batch.column("size").to_numpy(zero_copy_only=False).tolist())
+        self.num_bytes += int(pc.sum(batch.column("size")).as_py() or 0)
         if self._stream is None and self._size + batch.nbytes > _IN_MEMORY:
             self._file = tempfile.NamedTemporaryFile(prefix="delta-vacuum-", suffix=".arrows")  # noqa: SIM115 (it outlives this)
             self._stream = pa.ipc.new_stream(self._file, WALKED_FILE)

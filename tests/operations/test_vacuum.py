@@ -456,6 +456,7 @@ def test_lite_deletes_what_the_log_removed_and_looks_at_each_commit_once(make: C
     assert not files(uri) & set(listed)
     info = json.loads((Path(uri) / "_delta_log/_last_vacuum_info").read_text())
     assert info == {"latestCommitVersionOutsideOfRetentionWindow": 2}
+    assert not [f for f in files(uri) if f.startswith("_change_data")]
     assert len(rows(uri)) == 9
 
 
