@@ -14,7 +14,12 @@ from delta_core.commit.intents import READ_FILE, READ_TO_REMOVE, removed_files
 from delta_core.commit.property_requests import reserved_properties
 from delta_core.commit.transaction import Transaction
 from delta_core.commit.upgrade import features_that_permit
-from delta_core.errors import DataFileNotFoundError, UnsupportedOperationError, VersionNotFoundError
+from delta_core.errors import (
+    DataFileNotFoundError,
+    InvalidArgumentError,
+    UnsupportedOperationError,
+    VersionNotFoundError,
+)
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.dedup import KeySet
@@ -89,6 +94,8 @@ def restore_table(base: Snapshot, version: int, options: RestoreOptions) -> Rest
         If the version is above the latest, or can't be built any more.
     DataFileNotFoundError
         If files of the version are gone, unless they are ignored; the message names the first ones.
+    InvalidArgumentError
+        If the table can't return to the definition of the version, such as one before column mapping was enabled.
     UnsupportedOperationError
         If the table is append-only, or if another protocol would take its versions from its catalog.
     CommitConflictError
@@ -155,7 +162,16 @@ def _commit(
     metadata = _restored_metadata(latest, target)
     domains = {**transaction.intents.domains, **transaction.intents.system_domains}
     if protocol is not None or domains or metadata != latest.metadata:
-        transaction.set_metadata(metadata, replaces=True, protocol=protocol)
+        try:
+            transaction.set_metadata(metadata, replaces=True, protocol=protocol)
+        except InvalidArgumentError as error:
+            # the reason is its first sentence; what follows advises on changes of properties
+            reason = str(error).partition(". ")[0].rstrip(".")
+            raise InvalidArgumentError(
+                f"Version {target.version} can't be restored, because the table can't return to its definition: {reason}. "
+                f"Read the rows of version {target.version} and overwrite the table with them instead.",
+                version=target.version,
+            ) from error
     transaction.read(None)
     if removes.num_rows:
         transaction.remove_files(removed_files(removes))

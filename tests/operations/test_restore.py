@@ -140,6 +140,20 @@ def test_restore_of_the_latest_version_and_a_dry_run_commit_nothing(make: Any) -
 # --- the definition ------------------------------------------------------------------------
 
 
+def test_version_before_column_mapping_is_rejected_and_its_rows_can_be_written_again(make: Any) -> None:
+    table = make()
+    table.alter.set_table_properties({"delta.columnMapping.mode": "name"})
+    write_deltalake(table, table_of(ROWS[:3]), mode="append")
+    with pytest.raises(InvalidArgumentError, match=r"Version 0 can't be restored.*columnMapping.*overwrite") as raised:
+        table.restore(0)
+    assert "Drop the feature" not in str(raised.value)
+    assert raised.value.__cause__ is not None
+    assert reopened(table).version() == 2
+    older = DeltaTable(table.table_uri, version=0).to_pyarrow_table()
+    write_deltalake(reopened(table), older, mode="overwrite")
+    assert rows(table) == ROWS
+
+
 def test_schema_and_properties_come_back_and_marks_do_not_go_back(make: Any) -> None:
     table = make({**MAPPED, **ROW_IDS, "owner": "me"})
     mark = table.metadata().configuration["delta.columnMapping.maxColumnId"]
