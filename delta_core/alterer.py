@@ -401,6 +401,48 @@ class TableAlterer:
             )
         )
 
+    def drop_feature(
+        self,
+        feature: str,
+        *,
+        truncate_history: bool = False,
+        dry_run: bool = False,
+        progress: Callable[[str], None] | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> list[str]:
+        """Remove a table feature: first what it left in metadata and files, then its name from the protocol.
+
+        Rows stay as they are; files with deletion vectors, mapped columns or older types are written again. Several
+        commits are made, and the table reads as before after each: if the call is interrupted, call it again.
+
+        Parameters
+        ----------
+        feature : str
+            The protocol's name.
+        truncate_history : bool
+            Drop a feature that readers need only if no version in the log uses it. Otherwise the feature
+            ``checkpointProtection`` is added, which keeps checkpoints that readers without the dropped feature start from.
+        dry_run : bool
+            Only check and return the steps.
+        progress : function(str), optional
+            Called with a description of each step before it begins.
+        commit_properties : CommitProperties, optional
+            Custom metadata of the commits, and application versions of the last one.
+        post_commithook_properties : PostCommitHookProperties, optional
+            What follows each commit.
+
+        Returns
+        -------
+        list of str
+            Descriptions of the steps.
+        """
+        commit = commit_arguments(commit_properties, post_commithook_properties)
+        options = operations.DropFeatureOptions(truncate_history, dry_run, progress, commit)
+        dropped = operations.drop_feature(self.table.snapshot(), feature, options)
+        self.table.adopt(dropped.snapshot)
+        return list(dropped.steps)
+
     def set_table_properties(
         self,
         properties: dict[str, str],

@@ -117,14 +117,14 @@ if TYPE_CHECKING:
         RowFilter as RowFilter, RowSelector as RowSelector, WriteRule as WriteRule,
     )  # fmt: skip
     from delta_core.plugins.steps import (
-        AwaitRetention as AwaitRetention,
-        ChangeProtocol as ChangeProtocol,
+        ChangeSchema as ChangeSchema,
         FeatureStep as FeatureStep,
+        FeatureUse as FeatureUse,
         ReAddFiles as ReAddFiles,
+        RemoveDomains as RemoveDomains,
+        RemoveProperties as RemoveProperties,
         RewriteFiles as RewriteFiles,
         SetProperties as SetProperties,
-        TruncateHistory as TruncateHistory,
-        WriteCheckpoint as WriteCheckpoint,
     )
     from delta_core.scan.scan import Scan as Scan
     from delta_core.protocol.schema_history import why_unreadable as why_unreadable
@@ -137,6 +137,7 @@ if TYPE_CHECKING:
         format_path as format_path,
         leaf_fields as leaf_fields,
         walk as walk,
+        without_metadata as without_metadata,
     )
     from delta_core.snapshot import Snapshot as Snapshot, open_context as open_context, open_snapshot as open_snapshot
     from delta_core.plugins.state import TableState as TableState
@@ -206,10 +207,10 @@ _HOMES = {
         "ReadRule RemoveRows RowCheck RowFilter RowSelector WriteRule"
     ),
     "delta_core.plugins.steps": (
-        "AwaitRetention ChangeProtocol FeatureStep ReAddFiles RewriteFiles SetProperties TruncateHistory WriteCheckpoint"
+        "ChangeSchema FeatureStep FeatureUse ReAddFiles RemoveDomains RemoveProperties RewriteFiles SetProperties"
     ),
     "delta_core.scan.scan": "Scan",
-    "delta_core.protocol.schema": "FIELD_ID ColumnMap Path Schema find format_path leaf_fields walk",
+    "delta_core.protocol.schema": "FIELD_ID ColumnMap Path Schema find format_path leaf_fields walk without_metadata",
     "delta_core.protocol.schema_history": "why_unreadable",
     "delta_core.snapshot": "Snapshot open_context open_snapshot",
     "delta_core.plugins.state": "TableState",

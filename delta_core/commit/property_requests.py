@@ -78,6 +78,8 @@ def parse_property_requests(
 
 def _features_of_versions(properties: Mapping[str, str], registry: PluginRegistry) -> list[str]:
     """Return what the least versions that are requested provide; versions with lists provide nothing by themselves."""
+    if not any(name in properties for name in _VERSIONS):
+        return []
     reader, writer = (int(properties.get(name, least)) for name, least in zip(_VERSIONS, ("1", "2"), strict=True))
     if writer > WRITER_VERSIONS[-1] or reader > READER_VERSIONS[-1]:
         raise UnsupportedVersionError(

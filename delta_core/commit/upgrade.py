@@ -10,7 +10,14 @@ from delta_core.plugins.registry import PluginRegistry, PluginSet
 from delta_core.plugins.state import TableState
 from delta_core.protocol.actions import Protocol
 
-__all__ = ["NEW_TABLE", "check_requirements", "check_writable", "features_that_permit", "upgrade_protocol"]
+__all__ = [
+    "NEW_TABLE",
+    "check_requirements",
+    "check_writable",
+    "downgrade_protocol",
+    "features_that_permit",
+    "upgrade_protocol",
+]
 
 #: What a table is created with when nothing requires more.
 NEW_TABLE = Protocol(1, 2)
@@ -39,6 +46,13 @@ def upgrade_protocol(protocol: Protocol, wanted: Iterable[str], registry: Plugin
     _check_exclusions(features)
     reader = {n for n in names if n in have.reader or (n in features and features[n].kind == "reader+writer")}
     return _normalised(reader, set(names), registry)
+
+
+def downgrade_protocol(protocol: Protocol, feature: TableFeature, registry: PluginRegistry) -> Protocol:
+    """Return the protocol without a feature, in its weakest equal form: with lists only if they are needed."""
+    have = supported_features(protocol, registry.legacy)
+    gone = {feature.name, *feature.aliases}
+    return _normalised(set(have.reader) - gone, set(have.all) - gone, registry)
 
 
 def features_that_permit(kind: str, protocol: Protocol, registry: PluginRegistry) -> list[str]:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from delta_core.operations.alter import (
         add_column,
         add_columns,
-        add_features,
         change_column_metadata,
         drop_columns,
         drop_not_null,
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from delta_core.operations.compact_log import compact_log
     from delta_core.operations.create import column_names, create_table
     from delta_core.operations.delete import delete_rows
+    from delta_core.operations.features import DropFeatureOptions, add_features, drop_feature
     from delta_core.operations.follow import FollowOptions, StreamBatch, TableStream
     from delta_core.operations.merge import MergeOptions, merge_rows
     from delta_core.operations.optimize import OptimizeOptions, optimize_table, plan_optimize
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ChangeOptions",
+    "DropFeatureOptions",
     "FollowOptions",
     "OptimizeOptions",
     "OperationProgress",
@@ -71,6 +72,7 @@ __all__ = [
     "create_table",
     "delete_rows",
     "drop_columns",
+    "drop_feature",
     "drop_not_null",
     "move_column",
     "optimize_table",
@@ -100,7 +102,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "delta_core.log.checkpoint_writer": "write_checkpoint",
         "delta_core.operations.alter": (
-            "add_column add_columns add_features change_column_metadata drop_columns drop_not_null move_column rename_column "
+            "add_column add_columns change_column_metadata drop_columns drop_not_null move_column rename_column "
             "set_not_null set_properties set_table_texts unset_properties widen_type"
         ),
         "delta_core.operations.cleanup": "clean_log",
@@ -108,6 +110,7 @@ __getattr__, __dir__ = lazy_names(
         "delta_core.operations.auto_compact": "compact_after",
         "delta_core.operations.create": "column_names create_table",
         "delta_core.operations.delete": "delete_rows",
+        "delta_core.operations.features": "DropFeatureOptions add_features drop_feature",
         "delta_core.operations.follow": "FollowOptions StreamBatch TableStream",
         "delta_core.operations.optimize": "OptimizeOptions optimize_table plan_optimize",
         "delta_core.operations.merge": "MergeOptions merge_rows",

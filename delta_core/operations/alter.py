@@ -16,7 +16,6 @@ from delta_core.commit.conflict import IsolationLevel
 from delta_core.commit.options import kind_name
 from delta_core.commit.property_requests import declared_properties, reserved_properties
 from delta_core.commit.transaction import Transaction
-from delta_core.commit.upgrade import upgrade_protocol
 from delta_core.errors import (
     ConstraintViolationError,
     InvalidArgumentError,
@@ -26,6 +25,7 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import Call, Column, Expression, all_of, negate
 from delta_core.operations.create import property_texts
+from delta_core.operations.features import enabled_features, run_enabling_steps
 from delta_core.protocol.actions import Metadata
 from delta_core.protocol.properties import PROPERTIES, normalize_properties, parse_columns
 from delta_core.protocol.schema import ColumnMap, Path, Schema, find, format_path
@@ -37,7 +37,6 @@ from delta_core.snapshot import Snapshot
 __all__ = [
     "add_column",
     "add_columns",
-    "add_features",
     "change_column_metadata",
     "drop_columns",
     "drop_not_null",
@@ -504,6 +503,9 @@ def set_properties(
 ) -> Snapshot:
     """Set table properties, and add the features that they need.
 
+    Files that lack what such a feature requires of them, such as row ids, are added again with it first, in commits of
+    their own; if the call is interrupted between these, calling it again goes on from there.
+
     Parameters
     ----------
     base : Snapshot
@@ -536,6 +538,9 @@ def set_properties(
     metadata = replace(latest.metadata, configuration={**latest.metadata.configuration, **texts})
     if metadata == latest.metadata:
         return latest
+    for feature in enabled_features(latest, metadata):
+        latest = run_enabling_steps(latest, feature, commit)
+    metadata = replace(latest.metadata, configuration={**latest.metadata.configuration, **texts})
     return _commit(latest, "SET TBLPROPERTIES", {"properties": _dump(texts)}, metadata, commit)
 
 
@@ -598,47 +603,6 @@ def set_table_texts(base: Snapshot, texts: Mapping[str, str | None], commit: Com
     return _commit(latest, "UPDATE TABLE METADATA", {"metadata_update": _dump(dict(texts))}, metadata, commit)
 
 
-def add_features(
-    base: Snapshot, names: Sequence[str], commit: CommitArguments, *, allow_higher_versions: bool = True
-) -> Snapshot:
-    """Add table features, with those that they need; the features that old protocol versions implied are listed too.
-
-    Raises
-    ------
-    UnsupportedFeatureError
-        For a feature that no installed plugin provides.
-    InvalidArgumentError
-        If the protocol's versions would rise and ``allow_higher_versions`` is not set.
-    """
-    latest = base.latest()
-    before = latest.protocol
-    protocol = upgrade_protocol(before, names, latest.context.registry)
-    if protocol == before:
-        return latest
-    rises = (
-        protocol.min_reader_version > before.min_reader_version
-        or protocol.min_writer_version > before.min_writer_version
-    )
-    if rises and not allow_higher_versions:
-        raise InvalidArgumentError(
-            f"The table has reader version {before.min_reader_version} and writer version {before.min_writer_version}; "
-            f"{', '.join(names)} would raise them to {protocol.min_reader_version} and {protocol.min_writer_version}, which "
-            "older programs can't read or write. Pass allow_protocol_versions_increase=True to raise them.",
-            min_reader_version=protocol.min_reader_version,
-            min_writer_version=protocol.min_writer_version,
-        )
-    shown: dict[str, Any] = {
-        "minReaderVersion": protocol.min_reader_version,
-        "minWriterVersion": protocol.min_writer_version,
-    }
-    if protocol.reader_features is not None:
-        shown["readerFeatures"] = list(protocol.reader_features)
-    if protocol.writer_features is not None:
-        shown["writerFeatures"] = list(protocol.writer_features)
-    said = {"newProtocol": _dump(shown)}
-    return _commit(latest, "UPGRADE PROTOCOL", said, latest.metadata, commit, features=names)
-
-
 # --- the commit ----------------------------------------------------------------------------
 
 
@@ -649,12 +613,11 @@ def _commit(
     metadata: Metadata,
     commit: CommitArguments,
     *,
-    features: Iterable[str] = (),
     without_nulls: Collection[Path] = (),
 ) -> Snapshot:
     isolation = IsolationLevel.SERIALIZABLE if without_nulls else None
     transaction = Transaction(latest.context, latest, operation, parameters, isolation=isolation)
-    transaction.set_metadata(metadata, features, without_nulls=without_nulls)
+    transaction.set_metadata(metadata, without_nulls=without_nulls)
     if without_nulls:
         transaction.read(None)
     return transaction.commit(**commit).snapshot

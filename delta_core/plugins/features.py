@@ -70,6 +70,11 @@ class TableFeature(Struct, frozen=True):
     remedies : Mapping of str to str
         What to do against a rejection that the feature avoids, for messages: of ``column_names`` (special characters),
         ``row_removal`` (removing rows without rewriting files) or ``type_change``. ``set the table property ...``.
+    in_history : bool
+        Whether only readers with the feature can read versions before it is dropped; of ``reader+writer`` features alone.
+    protects_history : str
+        A property of the feature: the drop of another feature sets it to its version and adds this feature, and then
+        checkpoints below that version stay. At most one feature has it.
     verbs : Mapping of str to str
         The earlier name of ``operations``; they are added to these.
     """
@@ -97,6 +102,8 @@ class TableFeature(Struct, frozen=True):
     operations: Mapping[str, str] = {}
     enabling: tuple[str, ...] = ()
     remedies: Mapping[str, str] = {}
+    in_history: bool = True
+    protects_history: str = ""
     verbs: Mapping[str, str] = {}
 
     def __post_init__(self) -> None:

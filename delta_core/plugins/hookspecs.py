@@ -263,10 +263,12 @@ def retention_limits(table: TableState, cutoff: int) -> Iterable[int]:
 
 @hookspec
 def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
-    """Return the steps that enable or drop the feature (``change`` is ``enable`` or ``drop``).
+    """Return the steps that enable or drop the feature (``change`` is ``enable`` or ``drop``), in their order.
 
-    Set: the feature's plugin alone. When: per feature that is enabled or dropped; no operation calls it yet.
-    Result: list.
+    A feature without this hook can't be dropped; one that returns no steps is just removed from the protocol. To be
+    enabled, the feature is first added to the table, and its properties are set after the steps.
+
+    Set: the feature's plugin alone. When: per feature that is enabled or dropped, again after a conflict. Result: list.
     """
 
 

@@ -18,6 +18,7 @@ from delta_core.errors import (
     PluginConflictError,
     PluginError,
     UnsupportedFeatureError,
+    did_you_mean,
 )
 from delta_core.expressions.plugin_functions import Function
 from delta_core.plugins import hookspecs
@@ -151,6 +152,23 @@ class PluginRegistry:
                 argument=missing[0],
             )
         return {served[a]: json.dumps(list(values)) for a, values in arguments.items() if a in served}
+
+    def plugin_of(self, name: str) -> PluginSet:
+        """Return the set of one plugin, for the hooks that only the feature's own plugin answers.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            If no installed plugin provides the feature.
+        """
+        plugin = self.load(name)
+        if plugin is None:
+            raise UnsupportedFeatureError(
+                f"No installed plugin provides the feature {name!r}.{did_you_mean(name, self.names())} Installed: "
+                f"{', '.join(self.names())}.",
+                feature=name,
+            )
+        return PluginSet({_feature_of(plugin, name).name: plugin}, frozenset(), check=False)
 
     def remedies(self, kind: str) -> str:
         """Return what features offer against a rejection, as the end of a sentence: ``, or set ...``; empty for nothing."""
@@ -286,6 +304,10 @@ class PluginSet:
     def check(self, hook: str, **arguments: Any) -> None:
         """Call a ``check`` hook; it raises or returns nothing."""
         self._call(hook, "check", arguments)
+
+    def implements(self, hook: str) -> bool:
+        """Return whether any plugin has the hook."""
+        return bool(self._implementers(hook))
 
     def monitor(self, before: Callable[[str], None]) -> Callable[[], None]:
         """Call ``before(hook name)`` at each hook call; returns the function that ends it."""

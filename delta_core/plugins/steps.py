@@ -1,31 +1,42 @@
 """Steps that enable or drop a feature: what the hook ``feature_steps`` returns. A closed set of frozen records.
 
-No operation runs them yet: those that administer tables will.
+Each step can be run again: it does nothing if the table is already as it would leave it. An operation that was
+interrupted is therefore finished by calling it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Union
 
 from msgspec import Struct
 
-from delta_core.expressions.ast import Expression
+from delta_core.protocol.schema import Schema
 
 __all__ = [
-    "AwaitRetention", "ChangeProtocol", "FeatureStep", "ReAddFiles", "RewriteFiles", "SetProperties", "TruncateHistory",
-    "WriteCheckpoint",
+    "ChangeSchema", "FeatureStep", "FeatureUse", "ReAddFiles", "RemoveDomains", "RemoveProperties", "RewriteFiles",
+    "SetProperties",
 ]  # fmt: skip
 
 
-class ChangeProtocol(Struct, frozen=True):
-    """Commit a protocol that lists the feature, or no longer lists it."""
+class FeatureUse(Struct, frozen=True):
+    """What users must change before the feature can be dropped: nothing is done to the table.
+
+    Parameters
+    ----------
+    users : tuple of str
+        What uses the feature, such as ``column a``.
+    advice : str
+        What to do first, as a sentence.
+    """
 
     feature: str
+    users: tuple[str, ...]
+    advice: str
 
 
 class SetProperties(Struct, frozen=True):
-    """Commit table properties.
+    """Commit table properties before the next step, so that no other writer goes on using the feature.
 
     Parameters
     ----------
@@ -37,50 +48,65 @@ class SetProperties(Struct, frozen=True):
     properties: Mapping[str, str | None]
 
 
-class ReAddFiles(Struct, frozen=True):
-    """Add live files again without changing data, so that the commit rules set the feature's fields on them.
-
-    Parameters
-    ----------
-    where : Expression or None
-        Over columns of the file table: the files for which it is true. None: every file.
-    """
-
-    feature: str
-    where: Expression | None = None
-
-
 class RewriteFiles(Struct, frozen=True):
-    """Write the rows of live files to new files.
+    """Write the rows of live files to new files, in commits of their own.
 
     Parameters
     ----------
-    where : Expression or None
-        Over columns of the file table: the files for which it is true. None: every file.
+    column : str
+        A field of the log's adds: the files in which it is not null.
     """
 
     feature: str
-    where: Expression | None = None
+    column: str
 
 
-class WriteCheckpoint(Struct, frozen=True):
-    """Write a checkpoint of the latest version."""
+class ReAddFiles(Struct, frozen=True):
+    """Add live files again without changing data, in commits of a bounded number of files.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Fields of the log's adds.
+    clear : bool
+        True: files in which one of them is not null, and it becomes null. False: files in which one of them is null, and
+        the commit rules of the feature set it.
+    operation : str
+        The name of the commits for history.
+    """
 
     feature: str
+    columns: tuple[str, ...]
+    clear: bool
+    operation: str
 
 
-class AwaitRetention(Struct, frozen=True):
-    """Stop until the versions that use the feature are older than the log's retention; dropping resumes then."""
-
-    feature: str
-
-
-class TruncateHistory(Struct, frozen=True):
-    """Remove the versions that use the feature from the log."""
+class RemoveProperties(Struct, frozen=True):
+    """Remove table properties in the commit that removes the feature."""
 
     feature: str
+    names: tuple[str, ...]
 
 
-FeatureStep = Union[
-    ChangeProtocol, SetProperties, ReAddFiles, RewriteFiles, WriteCheckpoint, AwaitRetention, TruncateHistory
-]
+class RemoveDomains(Struct, frozen=True):
+    """Remove domains in the commit that removes the feature; every domain of the table if none is named."""
+
+    feature: str
+    names: tuple[str, ...] = ()
+
+
+class ChangeSchema(Struct, frozen=True):
+    """Change the schema in the commit that removes the feature, and write all rows to new files in it.
+
+    Parameters
+    ----------
+    change : function(Schema) -> Schema
+        Returns the schema without what the feature added; the same one if there is nothing. Rows are written again only
+        if the schema changes.
+    """
+
+    feature: str
+    change: Callable[[Schema], Schema]
+
+
+FeatureStep = Union[FeatureUse, SetProperties, RewriteFiles, ReAddFiles, RemoveProperties, RemoveDomains, ChangeSchema]

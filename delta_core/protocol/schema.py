@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -38,6 +38,7 @@ __all__ = [
     "leaf_fields",
     "unknown_types",
     "walk",
+    "without_metadata",
 ]
 
 Path = tuple[str, ...]
@@ -217,6 +218,24 @@ def walk(t: DataType, path: Path = ()) -> Iterator[tuple[Path, Field]]:
     for f in parts:
         yield (*path, f.name), f
         yield from walk(f.type, (*path, f.name))
+
+
+def without_metadata(schema: StructType, keys: Collection[str]) -> Schema:
+    """Return a schema whose fields, at every depth, lack some keys of their metadata."""
+
+    def inner(t: DataType) -> DataType:
+        if isinstance(t, StructType):
+            return StructType(map(plain, t.fields))
+        if isinstance(t, ArrayType):
+            return ArrayType(inner(t.element_type), t.contains_null)
+        if isinstance(t, MapType):
+            return MapType(inner(t.key_type), inner(t.value_type), t.value_contains_null)
+        return t
+
+    def plain(f: Field) -> Field:
+        return Field(f.name, inner(f.type), f.nullable, {k: v for k, v in f.metadata.items() if k not in keys})
+
+    return Schema(map(plain, schema.fields))
 
 
 def unknown_types(schema: StructType, types: Mapping[str, TypeDef]) -> Iterator[tuple[Path, str]]:

@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from delta_core.api import FillColumn, Metadata, Schema, TableFeature, TableState, hookimpl
+from delta_core.api import (
+    FeatureStep,
+    FeatureUse,
+    FillColumn,
+    Metadata,
+    Schema,
+    TableFeature,
+    TableState,
+    format_path,
+    hookimpl,
+    walk,
+)
 from delta_plugins.allow_column_defaults import logic
 
 __all__ = ["FEATURE"]
@@ -44,3 +55,13 @@ def check_metadata(table: TableState) -> None:
 @hookimpl
 def write_rules(table: TableState) -> Iterable[FillColumn]:
     return logic.fills(table)
+
+
+@hookimpl
+def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
+    users = (
+        tuple(f"column {format_path(p)}" for p, f in walk(table.schema) if logic.KEY in f.metadata)
+        if change == "drop"
+        else ()
+    )
+    return [FeatureUse(FEATURE.name, users, "Drop the defaults first.")] if users else []

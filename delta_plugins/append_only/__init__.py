@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from operator import methodcaller
 from typing import TYPE_CHECKING
 
-from delta_core.api import Metadata, TableFeature, UnsupportedOperationError, hookimpl
+from delta_core.api import FeatureStep, Metadata, RemoveProperties, TableFeature, UnsupportedOperationError, hookimpl
 
 if TYPE_CHECKING:
     from delta_core.api import AttemptView
@@ -50,3 +50,8 @@ def check_commit(attempt: AttemptView) -> None:
             "to false first, in a commit of its own.",
             property=PROPERTY,
         )
+
+
+@hookimpl
+def feature_steps(change: str) -> Iterable[FeatureStep]:
+    return [RemoveProperties(FEATURE.name, (PROPERTY,))] if change == "drop" else []

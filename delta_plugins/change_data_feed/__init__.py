@@ -6,7 +6,17 @@ from collections.abc import Iterable
 from operator import methodcaller
 from typing import TYPE_CHECKING
 
-from delta_core.api import ChangeCapture, Metadata, ReadRequest, ReadRule, TableFeature, TableState, hookimpl
+from delta_core.api import (
+    ChangeCapture,
+    FeatureStep,
+    Metadata,
+    ReadRequest,
+    ReadRule,
+    RemoveProperties,
+    TableFeature,
+    TableState,
+    hookimpl,
+)
 from delta_plugins.change_data_feed import logic, recording
 
 if TYPE_CHECKING:
@@ -50,3 +60,8 @@ def write_rules(table: TableState) -> Iterable[ChangeCapture]:
 @hookimpl
 def check_commit(attempt: AttemptView) -> None:
     recording.check_change_files(attempt)
+
+
+@hookimpl
+def feature_steps(change: str) -> Iterable[FeatureStep]:
+    return [RemoveProperties(FEATURE.name, (logic.PROPERTY,))] if change == "drop" else []

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from delta_core.api import (
+    FeatureStep,
+    FeatureUse,
     Metadata,
     Path,
     RemainingFilesCheck,
@@ -71,3 +73,9 @@ def write_rules(table: TableState) -> Iterable[RowCheck]:
 @hookimpl
 def commit_rules(attempt: AttemptView) -> Iterable[RemainingFilesCheck]:
     return logic.validation(attempt)
+
+
+@hookimpl
+def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
+    users = tuple(f"constraint {name}" for name in logic.constraints(table.configuration)) if change == "drop" else ()
+    return [FeatureUse(FEATURE.name, users, "Drop the constraints first.")] if users else []

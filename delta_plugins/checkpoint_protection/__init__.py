@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from delta_core.api import InvalidArgumentError, TableFeature, TableState, hookimpl
+from delta_core.api import FeatureStep, InvalidArgumentError, RemoveProperties, TableFeature, TableState, hookimpl
 
 __all__ = ["FEATURE", "PROPERTY"]
 
@@ -29,6 +29,7 @@ FEATURE = TableFeature(
     "Checkpoints and commits below a version are cleaned up all together or not at all.",
     properties={PROPERTY: "the version below which history is kept or cleaned up as one"},
     active=_is_active,
+    protects_history=PROPERTY,
 )
 
 
@@ -41,3 +42,8 @@ def check_metadata(table: TableState) -> None:
 def retention_limits(table: TableState, cutoff: int) -> Iterable[int]:
     # a cleanup that does not reach beyond all of it removes nothing
     return [0] if cutoff < _protected_before(table) else []
+
+
+@hookimpl
+def feature_steps(change: str) -> Iterable[FeatureStep]:
+    return [RemoveProperties(FEATURE.name, (PROPERTY,))] if change == "drop" else []

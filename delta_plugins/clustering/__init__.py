@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from delta_core.api import DomainMetadata, FileRequirement, Finding, Metadata, TableFeature, TableState, hookimpl
+from delta_core.api import (
+    DomainMetadata,
+    FeatureStep,
+    FileRequirement,
+    Finding,
+    Metadata,
+    RemoveDomains,
+    TableFeature,
+    TableState,
+    hookimpl,
+)
 from delta_plugins.clustering import logic
 from delta_plugins.clustering.logic import DOMAIN
 
@@ -60,3 +70,8 @@ def check_table(table: TableState) -> Iterable[Finding]:
 def write_rules(table: TableState) -> Iterable[FileRequirement]:
     columns = logic.clustering_columns(table)
     return [FileRequirement(FEATURE.name, statistics_columns=columns)] if columns else []
+
+
+@hookimpl
+def feature_steps(change: str) -> Iterable[FeatureStep]:
+    return [RemoveDomains(FEATURE.name, FEATURE.domains)] if change == "drop" else []

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from typing import NoReturn
 
 from delta_core.api import (
+    FeatureStep,
+    FeatureUse,
     Metadata,
     Path,
     Schema,
@@ -70,3 +72,9 @@ def _check(table: TableState) -> None:
             feature=FEATURE.name,
             column=format_path(found[0]),
         )
+
+
+@hookimpl
+def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
+    users = tuple(f"column {format_path(p)}" for p in _collated(table.schema)) if change == "drop" else ()
+    return [FeatureUse(FEATURE.name, users, "Overwrite the schema without collations first.")] if users else []

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from delta_core.api import ColumnMap, FileRequirement, Metadata, TableFeature, TableState, hookimpl
+from delta_core.api import (
+    ChangeSchema,
+    ColumnMap,
+    FeatureStep,
+    FeatureUse,
+    FileRequirement,
+    Metadata,
+    RemoveProperties,
+    TableFeature,
+    TableState,
+    hookimpl,
+)
 from delta_plugins.column_mapping import assign, logic
 
 __all__ = ["FEATURE"]
@@ -68,3 +79,15 @@ def check_metadata(table: TableState, previous: TableState | None) -> None:
 def write_rules(table: TableState) -> Iterable[FileRequirement]:
     # directories would report physical names, which contain nothing, or logical ones, which may change
     return [FileRequirement(FEATURE.name, random_prefix=True, field_ids=True)] if table.is_active(FEATURE.name) else []
+
+
+@hookimpl
+def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
+    if change == "drop":
+        if table.is_active("clustering"):
+            # the domain names columns as files do
+            yield FeatureUse(
+                FEATURE.name, ("clustering columns",), "End clustering first, and set the columns again then."
+            )
+        yield ChangeSchema(FEATURE.name, assign.without_names)
+        yield RemoveProperties(FEATURE.name, (logic.MODE, logic.MAX_ID))

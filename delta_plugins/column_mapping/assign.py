@@ -23,10 +23,11 @@ from delta_core.api import (
     TableState,
     format_path,
     walk,
+    without_metadata,
 )
 from delta_plugins.column_mapping.logic import ID, MAX_ID, MODE, NESTED_IDS, PHYSICAL_NAME, mapping_mode
 
-__all__ = ["check_change", "with_ids"]
+__all__ = ["check_change", "with_ids", "without_names"]
 
 FEATURE = "columnMapping"
 #: Properties under which the parts of lists and maps have ids too.
@@ -49,6 +50,11 @@ def with_ids(table: TableState, metadata: Metadata, previous: TableState | None)
     fields = giver.struct(schema, None if previous is None else previous.schema)
     configuration = {**metadata.configuration, MAX_ID: str(giver.last)}
     return replace(metadata, schema_string=Schema(fields).to_json(), configuration=configuration)
+
+
+def without_names(schema: Schema) -> Schema:
+    """Return the schema without ids and physical names: files then contain the columns under their own names."""
+    return without_metadata(schema, (ID, PHYSICAL_NAME, NESTED_IDS))
 
 
 def _is_on(metadata: Metadata, switch: str) -> bool:

@@ -5,11 +5,22 @@ Until then new columns are named in files as users name them, so that mapping ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from delta_core.api import DataType, Metadata, Path, Schema, TableFeature, TableState, hookimpl, walk
+from delta_core.api import (
+    DataType,
+    FeatureStep,
+    Metadata,
+    Path,
+    RemoveProperties,
+    Schema,
+    TableFeature,
+    TableState,
+    hookimpl,
+    walk,
+)
 
 __all__ = ["FEATURE"]
 
@@ -46,3 +57,8 @@ def _has_dropped_or_renamed(schema: Schema, old: Schema) -> bool:
 
 def _ids(t: DataType) -> Iterator[tuple[Path, object]]:
     return ((path, f.metadata.get(_ID)) for path, f in walk(t))
+
+
+@hookimpl
+def feature_steps(change: str) -> Iterable[FeatureStep]:
+    return [RemoveProperties(FEATURE.name, (PROPERTY,))] if change == "drop" else []

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 from delta_core.api import (
     ChecksumField,
     CommitSummary,
+    FeatureStep,
     FileCheck,
     FileReference,
     Metadata,
     ReadRule,
+    RemoveProperties,
     RemoveRows,
+    RewriteFiles,
     RowSelector,
+    SetProperties,
     TableFeature,
     TableState,
     hookimpl,
@@ -82,3 +86,12 @@ def file_references() -> Iterable[FileReference]:
 @hookimpl
 def checksum_fields(commit: CommitSummary) -> Iterable[ChecksumField]:
     return [ChecksumField(FEATURE.name, name, value) for name, value in checksum.vector_counts(commit).items()]
+
+
+@hookimpl
+def feature_steps(change: str) -> Iterable[FeatureStep]:
+    if change == "drop":
+        # no writer adds vectors from then on
+        yield SetProperties(FEATURE.name, {write.SWITCH: None})
+        yield RewriteFiles(FEATURE.name, "deletionVector")
+        yield RemoveProperties(FEATURE.name, (write.INLINE_BELOW,))

@@ -5,9 +5,10 @@ Reconciling them is the core's; the feature has no switch of its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from delta_core.api import TableFeature, UnsupportedOperationError, hookimpl
+from delta_core.api import FeatureStep, RemoveDomains, TableFeature, UnsupportedOperationError, hookimpl
 
 if TYPE_CHECKING:
     from delta_core.api import AttemptView
@@ -36,3 +37,8 @@ def check_commit(attempt: AttemptView) -> None:
             "alone. Choose another name for a configuration of your own.",
             domain=system[0],
         )
+
+
+@hookimpl
+def feature_steps(change: str) -> Iterable[FeatureStep]:
+    return [RemoveDomains(FEATURE.name)] if change == "drop" else []

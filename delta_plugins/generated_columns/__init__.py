@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from delta_core.api import (
+    FeatureStep,
+    FeatureUse,
     Metadata,
     Path,
     Schema,
@@ -13,7 +15,9 @@ from delta_core.api import (
     TableState,
     TypeChangeError,
     WriteRule,
+    format_path,
     hookimpl,
+    walk,
 )
 from delta_plugins.generated_columns import logic
 
@@ -56,3 +60,13 @@ def check_column_changes(table: TableState, paths: tuple[Path, ...]) -> None:
 @hookimpl
 def write_rules(table: TableState) -> Iterable[WriteRule]:
     return logic.rules(table)
+
+
+@hookimpl
+def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
+    users = (
+        tuple(f"column {format_path(p)}" for p, f in walk(table.schema) if logic.KEY in f.metadata)
+        if change == "drop"
+        else ()
+    )
+    return [FeatureUse(FEATURE.name, users, "Drop these columns first.")] if users else []

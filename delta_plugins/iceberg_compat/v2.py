@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from delta_core.api import FileRequirement, Metadata, RemainingFilesCheck, TableState, hookimpl
+from delta_core.api import (
+    FeatureStep,
+    FileRequirement,
+    Metadata,
+    RemainingFilesCheck,
+    RemoveProperties,
+    TableState,
+    hookimpl,
+)
 from delta_plugins.iceberg_compat.logic import Version, switched_on
 
 if TYPE_CHECKING:
@@ -53,3 +61,8 @@ def commit_rules(attempt: AttemptView) -> Iterable[RemainingFilesCheck]:
 @hookimpl
 def check_commit(attempt: AttemptView) -> None:
     _VERSION.check_commit(attempt)
+
+
+@hookimpl
+def feature_steps(change: str) -> Iterable[FeatureStep]:
+    return [RemoveProperties(FEATURE.name, (_VERSION.switch,))] if change == "drop" else []

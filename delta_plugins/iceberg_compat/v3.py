@@ -15,10 +15,12 @@ from delta_core.api import (
     Cast,
     Expression,
     FeatureRequirementError,
+    FeatureStep,
     FileRequirement,
     Literal,
     Metadata,
     RemainingFilesCheck,
+    RemoveProperties,
     SchemaError,
     TableState,
     format_path,
@@ -100,3 +102,8 @@ def _is_constant(expression: Expression) -> bool:
     if isinstance(expression, Call):
         return expression.function == "-" and len(expression.args) == 1 and _is_constant(expression.args[0])
     return isinstance(expression, Literal)
+
+
+@hookimpl
+def feature_steps(change: str) -> Iterable[FeatureStep]:
+    return [RemoveProperties(FEATURE.name, (_VERSION.switch,))] if change == "drop" else []

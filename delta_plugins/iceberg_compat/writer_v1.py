@@ -9,9 +9,11 @@ from msgspec.structs import replace
 
 from delta_core.api import (
     FeatureRequirementError,
+    FeatureStep,
     MapType,
     Metadata,
     PrimitiveType,
+    RemoveProperties,
     SchemaError,
     StructType,
     TableFeature,
@@ -115,3 +117,8 @@ def _check_keys(table: TableState, previous: TableState) -> None:
         if isinstance(keys, StructType) and old.get(path, keys) != keys:
             column = format_path(path)
             raise SchemaError(f"The keys of map {column} can't change under {FEATURE.name}.", column=column)
+
+
+@hookimpl
+def feature_steps(change: str) -> Iterable[FeatureStep]:
+    return [RemoveProperties(FEATURE.name, (SWITCH,))] if change == "drop" else []

@@ -9,7 +9,15 @@ from collections.abc import Iterable
 from operator import methodcaller
 from typing import NoReturn
 
-from delta_core.api import Metadata, TableFeature, TableState, UnsupportedFeatureError, hookimpl
+from delta_core.api import (
+    FeatureStep,
+    Metadata,
+    RemoveProperties,
+    TableFeature,
+    TableState,
+    UnsupportedFeatureError,
+    hookimpl,
+)
 from delta_plugins.iceberg_compat.logic import switched_on
 
 __all__ = ["FEATURE"]
@@ -48,3 +56,8 @@ def _check(table: TableState) -> None:
             "Set the property to false with the engine that set it, or write with that engine.",
             feature=FEATURE.name,
         )
+
+
+@hookimpl
+def feature_steps(change: str) -> Iterable[FeatureStep]:
+    return [RemoveProperties(FEATURE.name, (SWITCH,))] if change == "drop" else []

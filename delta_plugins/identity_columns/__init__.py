@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from delta_core.api import FillColumn, Metadata, Schema, TableFeature, TableState, hookimpl
+from delta_core.api import (
+    FeatureStep,
+    FeatureUse,
+    FillColumn,
+    Metadata,
+    Schema,
+    TableFeature,
+    TableState,
+    format_path,
+    hookimpl,
+    walk,
+)
 from delta_plugins.identity_columns import logic
 
 if TYPE_CHECKING:
@@ -55,3 +66,21 @@ def write_rules(table: TableState) -> Iterable[FillColumn]:
 @hookimpl
 def finish_metadata(attempt: AttemptView, metadata: Metadata) -> Metadata:
     return logic.with_marks(metadata, {path[0]: bounds for path, bounds in attempt.reported.items()})
+
+
+@hookimpl
+def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
+    users = (
+        tuple(
+            f"column {format_path(p)}"
+            for p, f in walk(table.schema)
+            if any(k.startswith(logic.PREFIX) for k in f.metadata)
+        )
+        if change == "drop"
+        else ()
+    )
+    return (
+        [FeatureUse(FEATURE.name, users, "Drop these columns first, or copy the rows to a table without them.")]
+        if users
+        else []
+    )

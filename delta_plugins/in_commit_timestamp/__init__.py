@@ -12,7 +12,9 @@ from delta_core.api import (
     CommitInfoField,
     CommitSummary,
     CommitTimestamp,
+    FeatureStep,
     Metadata,
+    RemoveProperties,
     TableFeature,
     TableState,
     hookimpl,
@@ -81,3 +83,9 @@ def commit_rules(attempt: AttemptView) -> Iterable[CommitInfoField]:
 @hookimpl
 def finish_metadata(attempt: AttemptView, metadata: Metadata) -> Metadata:
     return logic.with_start(attempt, metadata)
+
+
+@hookimpl
+def feature_steps(change: str) -> Iterable[FeatureStep]:
+    names = (logic.SWITCH, logic.ENABLEMENT_VERSION, logic.ENABLEMENT_TIMESTAMP)
+    return [RemoveProperties(FEATURE.name, names)] if change == "drop" else []

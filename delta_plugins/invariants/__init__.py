@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from delta_core.api import Metadata, Path, RowCheck, Schema, TableFeature, TableState, hookimpl
+from delta_core.api import (
+    FeatureStep,
+    FeatureUse,
+    Metadata,
+    Path,
+    RowCheck,
+    Schema,
+    TableFeature,
+    TableState,
+    format_path,
+    hookimpl,
+)
 from delta_plugins.invariants import logic
 
 __all__ = ["FEATURE"]
@@ -44,3 +55,9 @@ def check_column_changes(table: TableState, paths: tuple[Path, ...]) -> None:
 @hookimpl
 def write_rules(table: TableState) -> Iterable[RowCheck]:
     return logic.row_checks(table)
+
+
+@hookimpl
+def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
+    users = tuple(f"column {format_path(p)}" for p in logic.users(table.schema)) if change == "drop" else ()
+    return [FeatureUse(FEATURE.name, users, "Let these columns be null first.")] if users else []

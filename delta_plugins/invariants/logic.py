@@ -25,7 +25,7 @@ from delta_core.api import (
     walk,
 )
 
-__all__ = ["KEY", "check_unused", "conditions", "is_needed", "row_checks"]
+__all__ = ["KEY", "check_unused", "conditions", "is_needed", "row_checks", "users"]
 
 NAME = "invariants"
 KEY = "delta.invariants"
@@ -33,7 +33,13 @@ KEY = "delta.invariants"
 
 def is_needed(schema: StructType) -> bool:
     """Whether a column is NOT NULL or states a condition: tables with feature lists must then list the feature."""
-    return any(not f.nullable for _, f in _columns(schema)) or any(KEY in f.metadata for _, f in walk(schema))
+    return bool(users(schema))
+
+
+def users(schema: StructType) -> list[Path]:
+    """Return the columns that are NOT NULL or state a condition."""
+    stated = [path for path, f in walk(schema) if KEY in f.metadata]
+    return [*stated, *(path for path, f in _columns(schema) if not f.nullable and path not in stated)]
 
 
 def _columns(struct: StructType, prefix: Path = ()) -> Iterator[tuple[Path, Field]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from delta_core.api import FileRequirement, TableFeature, hookimpl
+from delta_core.api import FeatureStep, FileRequirement, TableFeature, hookimpl
 
 __all__ = ["FEATURE"]
 
@@ -19,3 +19,8 @@ FEATURE = TableFeature(
 @hookimpl
 def write_rules() -> Iterable[FileRequirement]:
     return [FileRequirement(FEATURE.name, materialize_partition_columns=True)]
+
+
+@hookimpl
+def feature_steps() -> Iterable[FeatureStep]:
+    return []

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from delta_core.api import (
     ActionColumn,
+    FeatureStep,
     FileCheck,
     HiddenColumn,
     Metadata,
@@ -88,3 +89,8 @@ def rebase_files(adds: pa.Table, removes: pa.Table, winner: pa.Table) -> Iterabl
 def commit_rules(attempt: AttemptView) -> Iterable[CommitRule]:
     # supported is enough: ids are given before they are relied upon
     return write.commit_rules(attempt)
+
+
+@hookimpl
+def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
+    return write.feature_steps(table, change)

@@ -16,13 +16,18 @@ from delta_core.api import (
     CommitInfoField,
     CorruptTableError,
     ExtraAction,
+    FeatureStep,
     HiddenColumn,
     InvalidArgumentError,
     Literal,
     Metadata,
     PrimitiveType,
+    ReAddFiles,
     RemainingFilesCheck,
+    RemoveDomains,
+    RemoveProperties,
     SchemaError,
+    SetProperties,
     TableState,
     decode_json,
 )
@@ -38,6 +43,7 @@ __all__ = [
     "SWITCH",
     "check_metadata",
     "commit_rules",
+    "feature_steps",
     "hidden_columns",
     "high_water_mark",
     "rebase_files",
@@ -185,3 +191,19 @@ def check_metadata(table: TableState, previous: TableState | None) -> None:
         known = None if previous is None else previous.property(key)
         if known is not None and known != name:
             raise InvalidArgumentError(f"Table property {key} is {known!r} and can't become {name!r}: files hold it.")
+
+
+def feature_steps(table: TableState, change: str) -> Iterator[FeatureStep]:
+    """Yield how files get their ids before these are relied upon, and lose them when nobody assigns them any more.
+
+    Protocol: Row Tracking, Writer Requirements for Row Tracking.
+    """
+    if change == "enable":
+        if table.flag(SUSPENDED):
+            yield SetProperties(NAME, {SUSPENDED: None})
+        yield ReAddFiles(NAME, _FIELDS, False, "ROW TRACKING BACKFILL")
+        return
+    yield SetProperties(NAME, {SWITCH: "false", SUSPENDED: "true"})
+    yield ReAddFiles(NAME, _FIELDS, True, "ROW TRACKING UNBACKFILL")
+    yield RemoveDomains(NAME, (DOMAIN,))
+    yield RemoveProperties(NAME, (SWITCH, SUSPENDED, ROW_ID_COLUMN, COMMIT_VERSION_COLUMN))

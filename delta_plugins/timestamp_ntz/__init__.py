@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from delta_core.api import (
     TIMESTAMP_NTZ,
+    FeatureStep,
+    FeatureUse,
     Metadata,
     PrimitiveType,
     Schema,
@@ -13,6 +15,7 @@ from delta_core.api import (
     TableFeature,
     TableState,
     TypeDef,
+    format_path,
     hookimpl,
     walk,
 )
@@ -43,3 +46,17 @@ def primitive_types() -> Iterable[TypeDef]:
 @hookimpl
 def required_features(metadata: Metadata) -> Iterable[str]:
     return [FEATURE.name] if _uses_type(Schema.from_json(metadata.schema_string)) else []
+
+
+@hookimpl
+def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
+    users = (
+        tuple(
+            f"column {format_path(p)}"
+            for p, f in walk(table.schema)
+            if isinstance(f.type, PrimitiveType) and f.type.type in _NAMES
+        )
+        if change == "drop"
+        else ()
+    )
+    return [FeatureUse(FEATURE.name, users, "Drop these columns first.")] if users else []

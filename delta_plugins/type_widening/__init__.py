@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from operator import methodcaller
 
-from delta_core.api import Metadata, PrimitiveType, TableFeature, TableState, hookimpl
+from delta_core.api import (
+    ChangeSchema,
+    FeatureStep,
+    Metadata,
+    PrimitiveType,
+    RemoveProperties,
+    TableFeature,
+    TableState,
+    hookimpl,
+)
 from delta_plugins.type_widening import logic, record
 
 __all__ = ["FEATURE"]
@@ -43,3 +52,10 @@ def accept_type_change(table: TableState, old: PrimitiveType, new: PrimitiveType
 @hookimpl
 def prepare_metadata(metadata: Metadata, previous: TableState | None) -> Metadata:
     return metadata if previous is None else record.with_changes(metadata, previous)
+
+
+@hookimpl
+def feature_steps(change: str) -> Iterable[FeatureStep]:
+    if change == "drop":
+        yield ChangeSchema(FEATURE.name, record.without_changes)
+        yield RemoveProperties(FEATURE.name, (SWITCH,))

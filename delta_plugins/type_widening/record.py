@@ -7,10 +7,21 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from delta_core.api import ArrayType, DataType, Field, MapType, Metadata, PrimitiveType, Schema, StructType, TableState
+from delta_core.api import (
+    ArrayType,
+    DataType,
+    Field,
+    MapType,
+    Metadata,
+    PrimitiveType,
+    Schema,
+    StructType,
+    TableState,
+    without_metadata,
+)
 from delta_plugins.type_widening.logic import TYPE_CHANGES, is_widening
 
-__all__ = ["with_changes"]
+__all__ = ["with_changes", "without_changes"]
 
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
@@ -24,6 +35,11 @@ def with_changes(metadata: Metadata, previous: TableState) -> Metadata:
     schema = Schema.from_json(metadata.schema_string)
     made = Schema(_struct(schema, previous.schema))
     return metadata if made == schema else replace(metadata, schema_string=made.to_json())
+
+
+def without_changes(schema: Schema) -> Schema:
+    """Return the schema without the changes: all files then have its types."""
+    return without_metadata(schema, (TYPE_CHANGES,))
 
 
 def _struct(t: StructType, old: StructType) -> list[Field]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from delta_core.api import CheckpointPlan, Metadata, TableFeature, TableState, hookimpl
+from delta_core.api import CheckpointPlan, FeatureStep, Metadata, SetProperties, TableFeature, TableState, hookimpl
 from delta_plugins.v2_checkpoint import logic
 
 __all__ = ["FEATURE"]
@@ -37,3 +37,9 @@ def checkpoint_sidecars(checkpoint: str, actions: pa.Table) -> Iterable[str]:
 @hookimpl
 def plan_checkpoint(table: TableState) -> CheckpointPlan | None:
     return logic.plan_checkpoint(table.version, table.configuration) if table.is_active("v2Checkpoint") else None
+
+
+@hookimpl
+def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
+    is_v2 = change == "drop" and table.is_active(FEATURE.name)
+    return [SetProperties(FEATURE.name, {"delta.checkpointPolicy": "classic"})] if is_v2 else []

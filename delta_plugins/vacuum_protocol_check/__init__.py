@@ -3,10 +3,21 @@
 Readers acknowledge it and do nothing else.
 """
 
-from delta_core.api import TableFeature
+from collections.abc import Iterable
+
+from delta_core.api import FeatureStep, TableFeature, hookimpl
 
 __all__ = ["FEATURE"]
 
 FEATURE = TableFeature(
-    "vacuumProtocolCheck", "reader+writer", "VACUUM checks the table's whole protocol before it deletes files."
+    "vacuumProtocolCheck",
+    "reader+writer",
+    "VACUUM checks the table's whole protocol before it deletes files.",
+    # readers acknowledge it and read the same
+    in_history=False,
 )
+
+
+@hookimpl
+def feature_steps() -> Iterable[FeatureStep]:
+    return []

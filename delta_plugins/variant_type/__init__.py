@@ -9,7 +9,21 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from delta_core.api import VARIANT, Function, Metadata, Schema, TableFeature, TableState, TypeDef, hookimpl
+from delta_core.api import (
+    VARIANT,
+    FeatureStep,
+    FeatureUse,
+    Function,
+    Metadata,
+    PrimitiveType,
+    Schema,
+    TableFeature,
+    TableState,
+    TypeDef,
+    format_path,
+    hookimpl,
+    walk,
+)
 from delta_plugins.variant_type import schema_rules
 from delta_plugins.variant_type.logic import json_type, unshred, variant_to_json
 
@@ -51,3 +65,13 @@ def required_features(metadata: Metadata) -> Iterable[str]:
 @hookimpl
 def check_metadata(table: TableState) -> None:
     schema_rules.check_columns(table)
+
+
+@hookimpl
+def feature_steps(table: TableState, change: str) -> Iterable[FeatureStep]:
+    users = (
+        tuple(f"column {format_path(p)}" for p, f in walk(table.schema) if f.type == PrimitiveType("variant"))
+        if change == "drop"
+        else ()
+    )
+    return [FeatureUse(FEATURE.name, users, "Drop these columns first.")] if users else []

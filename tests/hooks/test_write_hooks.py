@@ -176,7 +176,7 @@ def test_hook_check_column_changes_sees_columns_that_lose_their_names_while_rows
 
 
 def test_hook_feature_steps_come_from_the_feature_alone() -> None:
-    step = RewriteFiles("one")
+    step = RewriteFiles("one", "deletionVector")
     plan = ExternalPlugin("one", feature_steps=lambda table, change: [step] if change == "drop" else [])
     assert plugin_set(plan).collect("feature_steps", table=STATE, change="drop") == [step]
     assert plugin_set(plan).collect("feature_steps", table=STATE, change="enable") == []
