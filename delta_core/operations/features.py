@@ -65,7 +65,7 @@ __all__ = [
     "run_enabling_steps",
 ]
 
-#: Checkpoints before the commit that drops a feature: readers that lack the feature try so many, and then give up.
+#: Checkpoints before the commit that drops a feature: readers that lack the feature try so many, and then stop.
 NUM_BARRIERS = 3
 #: Files that one commit adds again.
 BATCH_FILES = 100_000

@@ -82,7 +82,7 @@ def test_history_that_uses_the_feature_is_not_truncated(tmp_path: Path) -> None:
     assert rows(DeltaTable(table.table_uri)) == before
 
 
-def test_row_tracking_of_a_table_with_rows_gives_every_file_its_ids(tmp_path: Path) -> None:
+def test_row_tracking_of_a_table_with_rows_assigns_ids_to_every_file(tmp_path: Path) -> None:
     table = make(tmp_path, {})
     table.alter.set_table_properties(SWITCHES["rowTracking"])
     ids = DeltaTable(table.table_uri).snapshot().scan(metadata=("_row_id",)).to_table().column("_row_id")
