@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from delta_core import operations
 from delta_core.commit.options import kind_name, write_arguments
-from delta_core.errors import InvalidArgumentError
+from delta_core.errors import InvalidArgumentError, TableExistsError, TableNotFoundError
+from delta_core.operations.convert import ConvertOptions, convert_folder
 from delta_core.operations.create import column_names
-from delta_core.operations.unavailable import convert_to_deltalake
 from delta_core.operations.write import WriteOptions, write_table
 from delta_core.protocol.properties import BloomFilterProperties, ColumnProperties, WriterProperties
+from delta_core.protocol.schema import Schema
+from delta_core.protocol.types import StructType
 from delta_core.snapshot import open_context
 from delta_core.transaction import CommitProperties, PostCommitHookProperties
 from delta_core.write.source import open_source
@@ -137,3 +139,95 @@ def write_deltalake(
         latest = operations.compact_after(result.snapshot, post_commithook_properties)
         if table is not None:
             table.adopt(latest)
+
+
+def convert_to_deltalake(
+    uri: str | os.PathLike[str],
+    mode: Literal["error", "ignore", "append"] = "error",
+    partition_by: Any = None,
+    partition_strategy: Literal["hive", "directory"] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    configuration: Mapping[str, str | None] | None = None,
+    storage_options: dict[str, str] | None = None,
+    *,
+    collect_stats: bool = True,
+    commit_properties: CommitProperties | None = None,
+    post_commithook_properties: PostCommitHookProperties | None = None,
+) -> None:
+    """Make a table of a folder of Parquet files, in place: a commit names the files; none is written or read but for its footer.
+
+    All columns are nullable, and those of files that lack them are null there. Files and folders whose names begin with ``_``
+    or ``.`` are left out, and so are files whose names do not end in ``.parquet``, ``.parq`` or ``.pq``.
+
+    Parameters
+    ----------
+    uri : str or path
+        The folder: a local path or the URI of any file system that fsspec supports.
+    mode : str
+        What to do if it is a table already: ``error``; ``ignore`` does nothing; ``append`` adds the files that are new, if
+        nothing but conversions wrote to the table.
+    partition_by : Schema, optional
+        The partition columns with their types, in the order of the folders; anything with ``__arrow_c_schema__`` too.
+    partition_strategy : str, optional
+        ``hive`` for ``year=2026/part-0.parquet``, ``directory`` for ``2026/part-0.parquet``; required with ``partition_by``.
+    name, description : str, optional
+        Texts of the table's metadata.
+    configuration : Mapping, optional
+        Table properties; known ones are validated, custom ones kept.
+    storage_options : dict, optional
+        What the file system takes: credentials, endpoints.
+    collect_stats : bool
+        Whether bounds and counts of nulls are taken from the footers, so that reads skip files.
+    commit_properties : CommitProperties, optional
+        Custom metadata of the commit, and how often it is tried again.
+    post_commithook_properties : PostCommitHookProperties, optional
+        What follows the commit.
+
+    Raises
+    ------
+    TableExistsError
+        If there is a table already, unless ``mode`` allows it.
+    InvalidArgumentError
+        For arguments that are not known, a folder without Parquet files, and partition folders other than ``partition_by``.
+    SchemaError
+        If a column has a type that no Delta type stores.
+    SchemaMismatchError
+        If two files have columns of one name but not of one type or spelling.
+    DataFileError
+        If a file is no Parquet file, or a damaged one.
+    UnsupportedOperationError
+        With ``append``, if the table was changed by other operations.
+    """
+    if mode not in ("error", "ignore", "append"):
+        raise InvalidArgumentError(f"Found mode {mode!r}, expected error, ignore or append.")
+    if partition_strategy not in (None, "hive", "directory"):
+        raise InvalidArgumentError(f"Found partition_strategy {partition_strategy!r}, expected hive or directory.")
+    if partition_by is not None and partition_strategy is None:
+        raise InvalidArgumentError("partition_by needs partition_strategy: hive or directory.")
+    by = (
+        partition_by
+        if partition_by is None or isinstance(partition_by, StructType)
+        else Schema.from_arrow(partition_by)
+    )
+    place = os.fspath(uri)
+    context = open_context(place, storage_options)
+    try:
+        base = context.read()
+    except TableNotFoundError:
+        base = None
+    if base is not None and mode == "ignore":
+        return
+    if base is not None and mode == "error":
+        raise TableExistsError(
+            f"There is a table at {place} already (version {base.version}). To add files that are new since it was converted, pass "
+            'mode="append" (on the command line --mode append).',
+            path=place,
+        )
+    commit = write_arguments(commit_properties, None, post_commithook_properties)
+    del commit["writer_properties"]
+    convert_folder(
+        context,
+        base,
+        ConvertOptions(by, partition_strategy, collect_stats, name, description, configuration or {}, commit),
+    )

@@ -9,6 +9,7 @@ from delta_core.runtime.lazy import lazy_names
 if TYPE_CHECKING:
     from delta_core.cli.alter import alter
     from delta_core.cli.change import checkpoint, create, delete, update, write
+    from delta_core.cli.convert import convert
     from delta_core.cli.follow import follow
     from delta_core.cli.inspect import features, files, history, info, log, schema
     from delta_core.cli.log_files import cleanup, compact_log
@@ -26,6 +27,7 @@ __all__ = [
     "checkpoint",
     "cleanup",
     "compact_log",
+    "convert",
     "count",
     "create",
     "delete",
@@ -56,6 +58,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "delta_core.cli.alter": "alter",
         "delta_core.cli.change": "checkpoint create delete update write",
+        "delta_core.cli.convert": "convert",
         "delta_core.cli.follow": "follow",
         "delta_core.cli.inspect": "features files history info log schema",
         "delta_core.cli.log_files": "cleanup compact_log",

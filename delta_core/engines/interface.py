@@ -628,6 +628,10 @@ class DataFiles(Protocol):
         """
         ...
 
+    def schemas(self, paths: Sequence[str]) -> list[pa.Schema]:
+        """Return the Arrow schemas of files from elsewhere, from their footers; INT96 counts as instants in UTC, as in Spark."""
+        ...
+
     def describe(
         self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path], *, strict: bool = True
     ) -> list[WrittenFile]:

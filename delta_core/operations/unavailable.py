@@ -7,14 +7,10 @@ from typing import Any, NoReturn
 
 from delta_core.errors import UnsupportedOperationError
 
-__all__ = ["TODAY", "UnavailableCalls", "convert_to_deltalake"]
+__all__ = ["TODAY", "UnavailableCalls"]
 
 #: What to do instead of each call, by the name that scripts use for it.
-TODAY = {
-    "DeltaTable.generate": "table.file_uris() lists the files that a manifest would contain",
-    "convert_to_deltalake": "DeltaTable.create(...) with the files' schema, then table.create_write_transaction(...) with an "
-    "AddAction for each Parquet file",
-}
+TODAY = {"DeltaTable.generate": "table.file_uris() lists the files that a manifest would contain"}
 
 
 def _error(name: str) -> UnsupportedOperationError:
@@ -31,9 +27,6 @@ def _call(name: str) -> Callable[..., NoReturn]:
     call.__qualname__ = name
     call.__doc__ = f"Raise UnsupportedOperationError: not available yet. Today: {TODAY[name]}."
     return call
-
-
-convert_to_deltalake = _call("convert_to_deltalake")
 
 
 class UnavailableCalls:

@@ -28,7 +28,7 @@ from delta_core.write.properties import target_file_size, writer_properties
 from delta_core.write.source import open_source
 from delta_core.write.stats import statistics_json
 
-__all__ = ["Written", "describe_files", "join_written", "write_change_files", "write_files"]
+__all__ = ["Written", "describe_files", "describe_foreign_files", "join_written", "write_change_files", "write_files"]
 
 _log = logging.getLogger(__name__)
 
@@ -209,6 +209,28 @@ def describe_files(
     stats = [statistics_json(f.num_rows, f.statistics, types, prefix) for f in found]
     names, keys = _given_partitions(plan, partitions, len(paths))
     return _added(found, names, keys, stats, data_change)
+
+
+def describe_foreign_files(engine: Engine, plan: WritePlan, paths: Sequence[str], *, statistics: bool) -> list[str]:
+    """Return the statistics, as the log has them, of files that may have further columns, from their footers.
+
+    Parameters
+    ----------
+    engine : Engine
+        What reads the footers.
+    plan : WritePlan
+        The plan of the table's writes.
+    paths : sequence of str
+        From the table's root; not encoded.
+    statistics : bool
+        False for the number of rows alone.
+    """
+    schema = pa.schema([c.field for c in file_columns(plan)])
+    leaves = plan.statistics if statistics else ()
+    found = engine.data.describe(paths, schema, leaves, strict=False)
+    prefix = read_property(plan.table.configuration, "delta.dataSkippingStringPrefixLength")
+    types = _leaf_types(schema, leaves)
+    return [statistics_json(f.num_rows, f.statistics, types, prefix) for f in found]
 
 
 # --- writing -------------------------------------------------------------------------------

@@ -25,7 +25,13 @@ from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.row_groups import GroupPruner
 from delta_core.engines.arrow.parquet.small_files import SmallFiles
 from delta_core.engines.arrow.parquet.statistics import footer_statistics, leaves_of
-from delta_core.engines.arrow.parquet.types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
+from delta_core.engines.arrow.parquet.types import (
+    FilePlan,
+    UnconvertibleError,
+    is_encoded_string,
+    plan_file,
+    with_instants,
+)
 from delta_core.engines.arrow.storage.prefetch import Prefetch
 from delta_core.engines.interface import Apply, Evaluator, FileRead, FileWrite, Split, Storage, WrittenFile
 from delta_core.errors import AccessDeniedError, DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
@@ -85,6 +91,20 @@ class ArrowDataFiles:
     def write(self, write: FileWrite, source: pa.Table | pa.RecordBatchReader, apply: Split) -> list[WrittenFile]:
         """Write rows as data files, several at once, in bounded memory."""
         return parquet.write_parquet_files(self._storage, write, source, apply)
+
+    def schemas(self, paths: Sequence[str]) -> list[pa.Schema]:
+        """Return the Arrow schemas of files from elsewhere, from their footers; INT96 counts as instants in UTC, as in Spark."""
+        with ThreadPoolExecutor(32) as pool:
+            return list(pool.map(self._arrow_schema, paths))
+
+    def _arrow_schema(self, path: str) -> pa.Schema:
+        with _naming(path):
+            source = self._storage.local_path(path) or self._storage.open(path, None)
+            file = ParquetFile(source, read_footer(source))
+            stored = file.metadata.schema
+            instants = [stored.column(i).physical_type == "INT96" for i in range(len(stored))]
+            found = file.schema_arrow
+        return with_instants(found, instants) if any(instants) else found
 
     def describe(
         self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path], *, strict: bool = True

@@ -197,6 +197,22 @@ def num_leaves(t: pa.DataType) -> int:
     return sum(num_leaves(t.field(i).type) for i in range(t.num_fields)) if t.num_fields else 1
 
 
+def with_instants(schema: pa.Schema, are_instants: Sequence[bool]) -> pa.Schema:
+    """Return a schema with such leaves, one flag for each Parquet column, as timestamps in UTC; other metadata is left out."""
+    flags = iter(are_instants)
+
+    def visit(t: pa.DataType) -> pa.DataType:
+        if pa.types.is_struct(t):
+            return pa.struct([t.field(i).with_type(visit(t.field(i).type)) for i in range(t.num_fields)])
+        if pa.types.is_map(t):
+            return pa.map_(visit(t.key_type), t.item_field.with_type(visit(t.item_type)))
+        if _is_list(t):
+            return pa.list_(t.value_field.with_type(visit(t.value_type)))
+        return pa.timestamp("us", "UTC") if next(flags) else t
+
+    return pa.schema([f.with_type(visit(f.type)) for f in schema])
+
+
 def _same_layout(found: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether structs have the same fields, whatever they specify for nulls."""
     names = [(found.field(i).name, found.field(i).type) for i in range(found.num_fields)]

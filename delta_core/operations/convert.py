@@ -1,0 +1,309 @@
+"""Make a table of a folder of Parquet files, in place: one commit names them; no data is written."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+from urllib.parse import unquote
+
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from delta_core.commit.options import AddAction
+from delta_core.commit.transaction import Transaction
+from delta_core.errors import InvalidArgumentError, SchemaError, SchemaMismatchError, UnsupportedOperationError
+from delta_core.log.names import LOG_DIRECTORY
+from delta_core.log.paths import decode_paths
+from delta_core.operations.create import stage_definition
+from delta_core.operations.register import register_files
+from delta_core.protocol.schema import Schema, format_path, walk
+from delta_core.protocol.schema_merge import merge_schemas
+from delta_core.protocol.types import ArrayType, DataType, Field, MapType, StructType
+from delta_core.snapshot import Snapshot, TableContext
+from delta_core.write.files import describe_foreign_files
+
+__all__ = ["ConvertOptions", "convert_folder"]
+
+_log = logging.getLogger(__name__)
+#: How the names of Parquet files end.
+_PARQUET = (".parquet", ".parq", ".pq")
+#: What represents null in the name of a partition's folder.
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_OPERATION = "CONVERT"
+#: Operations that neither write nor remove data files of the table.
+_HARMLESS = frozenset(
+    {_OPERATION, "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CHANGE COLUMN"}
+)
+#: What Delta lacks, by how Arrow spells it.
+_LACKING = {"uint": "unsigned integers", "[ns": "nanoseconds", "halffloat": "floats of 16 bits"}
+
+
+class ConvertOptions(Struct, frozen=True):
+    """How a folder becomes a table.
+
+    Parameters
+    ----------
+    partition_by : StructType, optional
+        The partition columns with their types, in the order of the folders.
+    strategy : str, optional
+        ``hive``: folders are named ``column=value``. ``directory``: by the value alone.
+    statistics : bool
+        Whether bounds and counts of nulls are taken from the files' footers; the number of rows always is.
+    name, description : str, optional
+        Texts of the table's metadata.
+    properties : Mapping
+        Table properties.
+    commit : Mapping
+        Arguments of `register_files` on how to commit.
+    """
+
+    partition_by: StructType | None = None
+    strategy: Literal["hive", "directory"] | None = None
+    statistics: bool = True
+    name: str | None = None
+    description: str | None = None
+    properties: Mapping[str, str | None] = {}
+    commit: Mapping[str, Any] = {}
+
+
+def convert_folder(context: TableContext, base: Snapshot | None, options: ConvertOptions) -> Snapshot:
+    """Commit the Parquet files of a folder as a table's first version, or those that are new in it.
+
+    Files and folders whose names begin with ``_`` or ``.`` are left out, unless the folder is that of a partition, and so are
+    files whose names do not end as those of Parquet files.
+
+    Parameters
+    ----------
+    context : TableContext
+        Where the folder is.
+    base : Snapshot, optional
+        The table that an earlier conversion made: files that it does not have yet are added.
+    options : ConvertOptions
+        The partition columns, and what the table is to be.
+
+    Returns
+    -------
+    Snapshot
+        The table. It is ``base`` if nothing is new.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the folder has no Parquet files, or its partition folders are not those of ``partition_by``.
+    SchemaError
+        If a column has a type that no Delta type stores.
+    SchemaMismatchError
+        If two files have columns of one name but not of one type or spelling.
+    DataFileError
+        If a file is no Parquet file, or a damaged one.
+    UnsupportedOperationError
+        If the table was changed by other operations than conversions: a file that is new may then be what a failed write left.
+    """
+    if base is not None:
+        _check_only_converted(base)
+    by = StructType(()) if options.partition_by is None else options.partition_by
+    if base is not None and options.partition_by is None:
+        by = StructType([f for f in base.schema.fields if f.name in base.state.partition_columns])
+    strategy = options.strategy or "hive"
+    known = set() if base is None else set(decode_paths(base.files.columns(["path"]).column("path")))
+    found = [f for f in _parquet_files(context, by, strategy) if f[0] not in known]
+    if not found and base is not None:
+        return base
+    if not found:
+        raise InvalidArgumentError(
+            f"There is no Parquet file in {context.log.uri}: none with a name that ends in {', '.join(_PARQUET)}.",
+            path=context.log.uri,
+        )
+    paths = [path for path, *_ in found]
+    values = [_partition_values(path, by, strategy) for path in paths]
+    start = Schema(()) if base is None else Schema([f for f in base.schema.fields if by.get(f.name) is None])
+    schema = _joined_schema(context, paths, start, by)
+    parameters = {
+        "numFiles": len(paths),
+        "partitionedBy": json.dumps([f.name for f in by.fields]),
+        "collectStats": options.statistics,
+    }
+    transaction = Transaction(context, base, _OPERATION, parameters)
+    if base is None:
+        stage_definition(
+            transaction,
+            schema,
+            partition_by=[f.name for f in by.fields],
+            name=options.name,
+            description=options.description,
+            properties=options.properties,
+        )
+    else:
+        transaction.read(None, base.files.columns(["path", "dvId"]))
+        if schema != base.schema:
+            transaction.set_metadata(replace(base.metadata, schema_string=StructType(schema.fields).to_json()))
+    _check_names(transaction)
+    stats = describe_foreign_files(context.log.engine, transaction.plan, paths, statistics=options.statistics)
+    transaction.metrics["numConvertedFiles"] = len(paths)
+    adds = [
+        AddAction(path, size, partition, modified, True, text)
+        for (path, size, modified), partition, text in zip(found, values, stats, strict=True)
+    ]
+    return register_files(
+        context, base, adds, [], operation=_OPERATION, transaction=transaction, **options.commit
+    ).snapshot
+
+
+def _check_only_converted(base: Snapshot) -> None:
+    infos = base.history()
+    first = infos[-1] if infos else {}
+    other = next((i for i in infos if i.get("operation") not in _HARMLESS), None)
+    if first.get("version") == 0 and other is None:
+        return
+    why = (
+        f"its version {other.get('version')} is the operation {other.get('operation')}"
+        if other is not None
+        else f"its log begins at version {first.get('version')}"
+    )
+    raise UnsupportedOperationError(
+        f"New files of {base.uri} can't be distinguished from those that writes have removed or failed to commit: {why}, and only a "
+        "table that conversions alone have changed is converted again. Add files by name with "
+        "table.create_write_transaction(...), or append their rows.",
+        operation="convert_to_deltalake",
+    )
+
+
+# --- files ---------------------------------------------------------------------------------
+
+
+def _parquet_files(context: TableContext, by: StructType, strategy: str) -> list[tuple[str, int, int]]:
+    """Return path, size and modification time (ms) of the Parquet files below the root, by path."""
+
+    def skip(folder: str) -> bool:
+        above, _, name = folder.rpartition("/")
+        if name == LOG_DIRECTORY and above:
+            raise InvalidArgumentError(
+                f"{above} in {context.log.uri} is a table of its own: its files may be deleted, or have deleted rows. Move it out.",
+                path=above,
+            )
+        is_partition = strategy == "hive" and "=" in name and by.get(unquote(name.partition("=")[0])) is not None
+        return name.startswith(("_", ".")) and not is_partition and name != _NULL
+
+    found, left_out = [], 0
+    for part in context.log.engine.storage.walk(skip):
+        for path, size, modified in zip(*(c.to_pylist() for c in part.files.columns), strict=True):
+            name = path.rpartition("/")[2]
+            if name.startswith(("_", ".")):
+                continue
+            if name.lower().endswith(_PARQUET):
+                found.append((path, size, modified or 0))
+            else:
+                left_out += 1
+    if left_out:
+        _log.info("Left out of %s: %d files whose names are not those of Parquet files", context.log.uri, left_out)
+    return sorted(found)
+
+
+def _partition_values(path: str, by: StructType, strategy: str) -> dict[str, str | None]:
+    folders = path.split("/")[:-1]
+    names = [f.name for f in by.fields]
+    if strategy == "directory" and names:
+        if len(folders) != len(names):
+            raise InvalidArgumentError(
+                f"{path} is in {len(folders)} folders, expected one for each of the partition columns {', '.join(names)}.",
+                path=path,
+            )
+        return {n: None if f == _NULL else unquote(f) for n, f in zip(names, folders, strict=True)}
+    pairs = [f.partition("=") for f in folders if "=" in f]
+    found = {unquote(key): None if value == _NULL else unquote(value) for key, _, value in pairs}
+    if [unquote(key) for key, *_ in pairs] != names:
+        columns = ", ".join(found) or "no column"
+        raise InvalidArgumentError(
+            f"{path} is partitioned by {columns}, expected {', '.join(names) or 'no column'}. Pass partition_by as a Schema of the "
+            'partition columns in the order of the folders, with their types, and partition_strategy="hive" (on the command '
+            "line --partition year=integer).",
+            path=path,
+        )
+    return found
+
+
+# --- schema --------------------------------------------------------------------------------
+
+
+def _joined_schema(context: TableContext, paths: Sequence[str], start: Schema, by: StructType) -> Schema:
+    """Return the columns of all files, nullable, then the partition columns."""
+    partitions = {f.name.lower() for f in by.fields}
+    schema, origin = start, "the table"
+    seen: dict[pa.Schema, str] = {}
+    for path, arrow in zip(paths, context.log.engine.data.schemas(paths), strict=True):
+        seen.setdefault(arrow, path)
+    for arrow, path in seen.items():
+        own = _file_schema(arrow, path, partitions)
+        before, schema = schema, merge_schemas(schema, own, lambda *_: False)
+        _check_same(before, own, schema, path, origin)
+        origin = "files before it"
+    if not schema.fields:
+        raise SchemaError(
+            f"The files of {context.log.uri} have no column that does not partition them.", path=context.log.uri
+        )
+    return Schema([*schema.fields, *(Field(f.name, f.type, True, {}) for f in by.fields)])
+
+
+def _file_schema(arrow: pa.Schema, path: str, partitions: set[str]) -> Schema:
+    for f in arrow:
+        lacking = next((what for part, what in _LACKING.items() if part in str(f.type)), None)
+        if lacking is not None:
+            raise SchemaError(
+                f"Column {f.name!r} of {path} is {f.type}: Delta has no {lacking}. Write the file again with a type that Delta has.",
+                path=path,
+                column=f.name,
+            )
+    try:
+        schema = Schema.from_arrow(arrow)
+    except SchemaError as e:
+        raise SchemaError(f"{path}: {e}", **{**e.facts, "path": path}) from e
+    plain = _plain(StructType([f for f in schema.fields if f.name.lower() not in partitions]))
+    assert isinstance(plain, StructType)
+    return Schema(plain.fields)
+
+
+def _plain(t: DataType) -> DataType:
+    """Return a type with every part nullable and without the metadata that a file may have from elsewhere."""
+    if isinstance(t, StructType):
+        return StructType([Field(f.name, _plain(f.type), True, {}) for f in t.fields])
+    if isinstance(t, ArrayType):
+        return ArrayType(_plain(t.element_type), True)
+    if isinstance(t, MapType):
+        return MapType(_plain(t.key_type), _plain(t.value_type), True)
+    return t
+
+
+def _check_same(before: Schema, own: Schema, merged: Schema, path: str, origin: str) -> None:
+    """Reject columns that two files spell or type differently: readers find columns by their exact names."""
+    types = dict(walk(merged))
+    for place, field in walk(own):
+        found = types.get(place)
+        if found is None:
+            raise SchemaMismatchError(
+                f"{path} spells the column {format_path(place)} in another way than {origin}: names may not differ in case only.",
+                path=path,
+                column=format_path(place),
+            )
+        if not isinstance(found.type, StructType) and found.type != field.type:
+            raise SchemaMismatchError(
+                f"Column {format_path(place)} of {path} is {field.type}, and {found.type} in {origin}.",
+                path=path,
+                column=format_path(place),
+                found=str(field.type),
+                expected=str(found.type),
+            )
+
+
+def _check_names(transaction: Transaction[Snapshot]) -> None:
+    table = transaction.table
+    pairs = zip(table.schema.fields, table.column_map.physical.fields, strict=True)
+    other = next((f.name for f, p in pairs if f.name != p.name), None)
+    if other is not None:
+        raise InvalidArgumentError(
+            f"With these table properties the files' column {other!r} would have another name. Convert without them; the table's "
+            "properties can be changed afterwards (table.alter.set_table_properties).",
+            column=other,
+        )

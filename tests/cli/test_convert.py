@@ -1,0 +1,19 @@
+"""The command convert."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_core import DeltaTable
+
+
+def test_command_converts_and_reports_the_commit(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "year=2026").mkdir()
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "year=2026" / "a.parquet")
+    found = run("convert", str(tmp_path), "--partition", "year=integer", "--json").json
+    assert (found["version"], found["operation"]) == (0, "CONVERT")
+    assert DeltaTable(str(tmp_path)).to_pyarrow_table().to_pylist() == [{"id": 1, "year": 2026}]
