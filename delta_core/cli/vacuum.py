@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from delta_core import operations
 from delta_core.cli.options import Target, as_json, table_command
-from delta_core.cli.output import console, print_facts, print_json, quantity
+from delta_core.cli.output import console, print_facts, print_json, print_note, quantity
 from delta_core.cli.sources import open_rows
 
 __all__ = ["vacuum"]
@@ -105,6 +105,7 @@ def _show(plan: operations.VacuumPlan, facts: dict[str, int], json_output: bool)
             {**facts, "paths": [*plan.to_table().column("path").to_pylist(), *(f"{e}/" for e in plan.empty_folders)]}
         )
         return
+    print_note(f"{plan.num_files:,} files ({quantity(plan.num_bytes)}) would be deleted.")
     for batch in plan.batches():
         sys.stdout.write("".join(f"{path}\n" for path in batch.column("path").to_pylist()))
     sys.stdout.write("".join(f"{folder}/\n" for folder in plan.empty_folders))

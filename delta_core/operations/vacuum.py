@@ -228,7 +228,7 @@ def _retention_ms(options: VacuumOptions, configured: int) -> int | None:
         raise InvalidArgumentError(
             f"Found retention_hours={hours}, expected at least {-(-configured // _HOUR)}, the table's "
             "delta.deletedFileRetentionDuration: readers of older versions and writers that have not committed yet may need "
-            "younger files. If there are none, pass enforce_retention_duration=False.",
+            "younger files. If there are none, pass enforce_retention_duration=False (on the command line --no-retention-check).",
             value=hours,
         )
     return retention
