@@ -32,6 +32,7 @@ from delta_core.errors import (
     MissingDependencyError,
     TableNotFoundError,
     UnsupportedOperationError,
+    VersionNotFoundError,
 )
 from delta_core.expressions.ast import Expression
 from delta_core.handles.opening import Opening, Pickled
@@ -704,6 +705,15 @@ class Snapshot:
     def version_at(self, timestamp_ms: int) -> int:
         """Return the last version, up to this one, that was committed at or before a time."""
         return self._history.times.version_at(timestamp_ms)
+
+    def version_since(self, timestamp_ms: int) -> int:
+        """Return the first version that was committed at or after a time; the one after this if none was."""
+        try:
+            before = self.version_at(timestamp_ms)
+        except VersionNotFoundError:  # before the first commit that exists
+            return int(self.history()[-1]["version"])
+        (commit,) = self.commits(before, before)
+        return before if commit.timestamp_ms == timestamp_ms else before + 1
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Return ``commitInfo`` of the commits that exist, newest first, each with ``version`` and ``timestamp``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from delta_core.expressions.ast import Expression
 from delta_core.kernels.arrow_buffers import scalar_of
 from delta_core.kernels.row_set import RowSets
-from delta_core.protocol.actions import ADDED_FILE, FILE_COLUMNS, Metadata, Protocol
+from delta_core.protocol.actions import ADDED_FILE, FILE_COLUMNS, ActionField, Metadata, Protocol
 from delta_core.protocol.schema import Path
 
 __all__ = [
@@ -24,6 +24,8 @@ __all__ = [
     "Reads",
     "RowRemoval",
     "READ_TO_REMOVE",
+    "added_again",
+    "read_columns",
     "removed_files",
     "changes_data",
     "with_num_records",
@@ -71,6 +73,18 @@ def removed_files(files: pa.Table, data_change: bool | pa.Array = True) -> pa.Ta
         pa.repeat(scalar_of(data_change, pa.bool_()), files.num_rows) if isinstance(data_change, bool) else data_change
     )
     return files.select(names).append_column("dataChange", change)
+
+
+def read_columns(fields: Iterable[ActionField]) -> list[str]:
+    """Return the columns of files that are read to be added again: `READ_FILE`, and those that features add to adds."""
+    return [*dict.fromkeys((*READ_FILE, *(f.name for f in fields if f.action == "add")))]
+
+
+def added_again(files: pa.Table) -> pa.Table:
+    """Return live files as they were read as `Transaction.add_files` takes them to add them again with the same rows."""
+    for name in ("dataChange", "fresh"):
+        files = files.append_column(name, pa.repeat(scalar_of(False, pa.bool_()), files.num_rows))
+    return files
 
 
 class RowRemoval(Struct, frozen=True):

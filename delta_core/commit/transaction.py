@@ -27,7 +27,15 @@ from delta_core.commit.definition_checks import (
     check_statistics_columns,
     check_texts,
 )
-from delta_core.commit.intents import READ_FILE, Intents, Reads, RowRemoval, changes_data, with_num_records
+from delta_core.commit.intents import (
+    READ_FILE,
+    Intents,
+    Reads,
+    RowRemoval,
+    changes_data,
+    read_columns,
+    with_num_records,
+)
 from delta_core.commit.loop import commit_loop
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.post import run_post_commit
@@ -299,8 +307,7 @@ class Transaction(Generic[Base]):
     def _live_file(self, path: str) -> pa.Table:
         if self._live is None:
             assert self.base is not None
-            fields = [f.name for f in self.base.action_fields if f.action == "add"]
-            files = self.base.files.columns([*READ_FILE, *fields])
+            files = self.base.files.columns(read_columns(self.base.action_fields))
             self._live = files, {p: i for i, p in enumerate(files.column("path").to_pylist())}
         files, rows = self._live
         if path not in rows:

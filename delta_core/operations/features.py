@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from delta_core.commit.conflict import IsolationLevel
-from delta_core.commit.intents import READ_FILE, removed_files
+from delta_core.commit.intents import added_again, read_columns, removed_files
 from delta_core.commit.options import PostCommit
 from delta_core.commit.transaction import Transaction
 from delta_core.commit.upgrade import downgrade_protocol, upgrade_protocol
@@ -389,15 +389,12 @@ def _add_again(latest: Snapshot, step: ReAddFiles, options: DropFeatureOptions) 
 def _files_again(latest: Snapshot, step: ReAddFiles, chosen: Any) -> pa.Table:
     """Return adds of files as they are, but for the columns that are cleared; ids that are there stay."""
     rows = pa.array(chosen)
-    fields = [f.name for f in latest.action_fields if f.action == "add" and f.name not in READ_FILE]
-    files = latest.files.columns([*READ_FILE, *fields]).take(rows)
+    files = latest.files.columns(read_columns(latest.action_fields)).take(rows)
     counts = latest.files.statistics([NUM_RECORDS]).column(0).take(rows)
     for name in step.columns if step.clear else ():
         at = files.schema.get_field_index(name)
         files = files.set_column(at, name, pa.nulls(files.num_rows, files.schema.field(at).type))
-    for name in ("dataChange", "fresh"):
-        files = files.append_column(name, pa.repeat(pa.scalar(False), files.num_rows))
-    return files.append_column("numRecords", counts.cast(pa.int64()))
+    return added_again(files).append_column("numRecords", counts.cast(pa.int64()))
 
 
 def _barrier(latest: Snapshot, options: DropFeatureOptions) -> Snapshot:
@@ -479,8 +476,7 @@ def _rewritten(latest: Snapshot, steps: Iterable[FeatureStep]) -> Schema | None:
 
 def _stage_rows(transaction: Transaction[Snapshot], latest: Snapshot) -> Written:
     """Write all rows as the transaction's table has them, in place of the files that are there."""
-    fields = [f.name for f in latest.action_fields if f.action == "add" and f.name not in READ_FILE]
-    files = latest.files.columns([*READ_FILE, *fields])
+    files = latest.files.columns(read_columns(latest.action_fields))
     plan = transaction.plan
     carried = carried_columns(plan)
     rows = moved_rows(latest.engine, latest.scan(metadata=tuple(carried), files=FileSet.of(files)), carried)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.commit.intents import READ_FILE
+from delta_core.commit.intents import read_columns
 from delta_core.errors import (
     InvalidArgumentError,
     RowsChangedError,
@@ -231,7 +231,7 @@ class TableStream:
         if options.position is not None:
             return self._resumed(StreamPosition.parse(options.position), base)
         if options.start_timestamp is not None:
-            return StreamPosition(self._table_id, _version_from(base, options.start_timestamp))
+            return StreamPosition(self._table_id, base.version_since(parse_ms(options.start_timestamp, base.timezone)))
         if options.start is None:
             return StreamPosition(self._table_id, base.version, -1, True)
         version = base.version + 1 if options.start == "latest" else parse_version(options.start, "start")
@@ -345,7 +345,7 @@ class TableStream:
             base = self._reader.at(version)
         except VersionNotFoundError as e:
             raise self._lost(version, e) from e
-        names = _file_columns(self._reader)
+        names = read_columns(self._reader.action_fields)
         if self._options.predicate is None:
             names = [n for n in names if n != "stats"]
         table = base.files.columns(names)
@@ -386,7 +386,7 @@ class TableStream:
             yield from self._reader.commits(first, min(first + _WINDOW - 1, last))
 
     def _step(self, found: Sequence[pa.Table], position: StreamPosition) -> _Step:
-        names = _file_columns(self._reader)
+        names = read_columns(self._reader.action_fields)
         empty = pa.table({n: pa.array([], FILE_COLUMNS[n]) for n in ("path", "size")})
         tables = [_typed(t.select([n for n in names if n in t.column_names])) for t in found]
         return _Step(pa.concat_tables(tables, promote_options="default") if tables else empty, position)
@@ -503,24 +503,9 @@ def _check(options: FollowOptions) -> None:
         raise InvalidArgumentError(f"Found {' and '.join(starts)}, expected one of them.")
 
 
-def _version_from(snapshot: Snapshot, timestamp: str | datetime) -> int:
-    """Return the first version that was committed at or after a time; the next one if none was."""
-    wanted = parse_ms(timestamp, snapshot.timezone)
-    try:
-        before = snapshot.version_at(wanted)
-    except VersionNotFoundError:  # before the first commit that exists
-        return int(snapshot.history()[-1]["version"])
-    (commit,) = snapshot.commits(before, before)
-    return before if commit.timestamp_ms == wanted else before + 1
-
-
 def _has_data(actions: pa.Table) -> bool:
     """Whether one of some file actions changes data."""
     return bool(pc.any(actions.column("dataChange").fill_null(False)).as_py())
-
-
-def _file_columns(snapshot: Snapshot) -> list[str]:
-    return [*READ_FILE, *(f.name for f in snapshot.action_fields if f.action == "add")]
 
 
 def _typed(files: pa.Table) -> pa.Table:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from delta_core.commit.intents import READ_FILE
+from delta_core.commit.intents import read_columns
 from delta_core.commit.transaction import Transaction
 from delta_core.engines.interface import Compiled
 from delta_core.expressions.ast import Column, Expression, Leaf, all_of, leaves
@@ -160,8 +160,7 @@ class Matching:
     def _files(self, predicate: Expression | None) -> pa.Table:
         """Return the files with rows that can match, or that clauses for rows without a match apply to."""
         chosen = self.base.files if predicate is None else self.base.scan(predicate=predicate).file_set
-        fields = [f.name for f in self.base.action_fields if f.action == "add"]
-        files = chosen.columns([*READ_FILE, *fields])
+        files = chosen.columns(read_columns(self.base.action_fields))
         self.scanned = files.num_rows
         self.skipped = self.base.files.count - files.num_rows
         return files

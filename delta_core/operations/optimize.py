@@ -15,7 +15,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from delta_core.commit.intents import READ_FILE, removed_files
+from delta_core.commit.intents import read_columns, removed_files
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import Transaction
 from delta_core.errors import CommitConflictError, InvalidArgumentError, MetadataChangedError, ProtocolChangedError
@@ -191,8 +191,7 @@ class _Optimize:
         """Return the groups of files to write again."""
         base = self.base
         files = base.files if self.predicate is None else base.scan(predicate=self.predicate).file_set
-        fields = [f.name for f in base.action_fields if f.action == "add"]
-        table = files.columns([*READ_FILE, *fields])
+        table = files.columns(read_columns(base.action_fields))
         if not table.num_rows:
             return Groups([], 0, 0, 0)
         schema, columns = base.schema, base.state.column_map

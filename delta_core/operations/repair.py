@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from delta_core.commit.intents import READ_FILE, READ_TO_REMOVE, removed_files
+from delta_core.commit.intents import READ_TO_REMOVE, added_again, read_columns, removed_files
 from delta_core.commit.transaction import Transaction
 from delta_core.commit.upgrade import check_writable
 from delta_core.errors import CheckpointError, LogError, ProtocolError, TableNotFoundError, VersionNotFoundError
+from delta_core.kernels.arrow_buffers import is_valid
 from delta_core.log.checkpoint import CheckpointReader
 from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.log.checksum import write_checksum
@@ -21,7 +22,7 @@ from delta_core.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
 from delta_core.log.paths import decode_paths
 from delta_core.log.segment import choose_segment, complete_checkpoints
 from delta_core.operations.verify_deep import check_footers
-from delta_core.operations.verify_files import absent_files, check_vectors, valid_of
+from delta_core.operations.verify_files import absent_files, check_vectors
 from delta_core.operations.verify_log import (
     check_checkpoints,
     check_checksums,
@@ -266,19 +267,16 @@ def _with_right_statistics(latest: Snapshot, missing: pa.Table) -> pa.Table:
     """Return the files whose statistics contradict their footers, with the number of rows as their only statistics."""
     wrong = {f.file for f in check_footers(latest, _quiet) if f.rule == "statistics-wrong"}
     wrong -= set(missing.column("path").to_pylist())
-    fields = [f.name for f in latest.action_fields if f.action == "add"]
-    files = latest.files.columns([*READ_FILE, *fields])
+    files = latest.files.columns(read_columns(latest.action_fields))
     chosen = np.fromiter((p in wrong for p in files.column("path").to_pylist()), bool, files.num_rows)
     files = files.filter(pa.array(chosen))
     if not files.num_rows:
         return files
     paths = decode_paths(files.column("path"))
     counts = latest.engine.data.row_counts(paths, files.column("size").to_pylist())
-    has_vector = valid_of(files.column("dvId"))
+    has_vector = is_valid(files.column("dvId"))
     tight = [', "tightBounds": false' if v else "" for v in has_vector.tolist()]
     texts = [f'{{"numRecords": {count}{wide}}}' for count, wide in zip(counts, tight, strict=True)]
     stats = pa.array(texts, pa.string())
     files = files.set_column(files.schema.get_field_index("stats"), "stats", stats)
-    for name, value in (("dataChange", False), ("fresh", False)):
-        files = files.append_column(name, pa.repeat(pa.scalar(value), files.num_rows))
-    return files
+    return added_again(files)

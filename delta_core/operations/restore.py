@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.commit.conflict import IsolationLevel
-from delta_core.commit.intents import READ_FILE, READ_TO_REMOVE, removed_files
+from delta_core.commit.intents import READ_TO_REMOVE, read_columns, removed_files
 from delta_core.commit.property_requests import reserved_properties
 from delta_core.commit.transaction import Transaction
 from delta_core.commit.upgrade import features_that_permit
@@ -113,9 +113,8 @@ def restore_table(base: Snapshot, version: int, options: RestoreOptions) -> Rest
     target = latest.at(version)
     removed = latest.files.refreshed([], _keys(target.files))
     restored = target.files.refreshed([], _keys(latest.files))
-    fields = [f.name for f in target.action_fields if f.action == "add"]
     removes = removed.columns(READ_TO_REMOVE)
-    adds, missing = _present(target, restored.columns([*READ_FILE, *fields]))
+    adds, missing = _present(target, restored.columns(read_columns(target.action_fields)))
     if missing and not options.ignore_missing_files:
         raise DataFileNotFoundError(
             f"Version {version} can't be restored: {len(missing)} of the files that it needs are gone, such as "

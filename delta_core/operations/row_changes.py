@@ -12,7 +12,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from delta_core.commit.intents import READ_FILE, removed_files
+from delta_core.commit.intents import read_columns, removed_files
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import Transaction
 from delta_core.engines.interface import Relation, Relations
@@ -171,8 +171,7 @@ class RowChanges:
 
     def files(self, predicate: Expression | None) -> pa.Table:
         """Return the files that may hold rows for which a predicate is true, with all columns that changes need."""
-        fields = [f.name for f in self.base.action_fields if f.action == "add"]
-        return self.base.scan(predicate=predicate).file_set.columns([*READ_FILE, *fields])
+        return self.base.scan(predicate=predicate).file_set.columns(read_columns(self.base.action_fields))
 
     def positions(self, files: pa.Table, predicate: Expression | None) -> RowSets:
         """Return the physical positions, in each of some files, of the rows for which a predicate is true.

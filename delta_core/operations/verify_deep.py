@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from delta_core.commit.intents import READ_FILE
+from delta_core.commit.intents import read_columns
 from delta_core.errors import (
     AccessDeniedError,
     DeltaError,
@@ -21,10 +21,11 @@ from delta_core.errors import (
 )
 from delta_core.expressions.ast import NUM_RECORDS, Call, Expression, FileStatistic, Literal
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import is_valid
 from delta_core.log.files import FileSet
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.paths import decode_paths
-from delta_core.operations.verify_files import numbers_of, true_of, valid_of
+from delta_core.operations.verify_files import numbers_of, true_of
 from delta_core.plugins.checks import Finding
 from delta_core.plugins.rules import RowCheck
 from delta_core.protocol.types import PrimitiveType
@@ -117,7 +118,7 @@ def _check_bounds(
     part, have = files.take(picked), claimed.take(picked)
     texts = pa.table({"path": part.column("path"), "stats": pa.array(stats, pa.string())})
     should = FileSet.of(texts).statistics([NUM_RECORDS, *leaves.all])
-    plain = ~valid_of(part.column("dvId"))
+    plain = ~is_valid(part.column("dvId"))
     yield from _compare(snapshot, part, leaves, have, should, plain, cut=True)
 
 
@@ -192,8 +193,7 @@ def _unreadable(snapshot: Snapshot, files: pa.Table, row: int, error: DeltaError
 def check_rows(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
     """Yield files whose rows can't be read or contradict their statistics, and conditions that rows break."""
     leaves = _Leaves(snapshot)
-    fields = [f.name for f in snapshot.action_fields if f.action == "add"]
-    files = snapshot.files.columns([*READ_FILE, *fields])
+    files = snapshot.files.columns(read_columns(snapshot.action_fields))
     claimed = snapshot.files.statistics([NUM_RECORDS, *leaves.all])
     paths, sizes = decode_paths(files.column("path")), files.column("size").to_pylist()
     for i in range(files.num_rows):
@@ -208,7 +208,7 @@ def check_rows(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
         listed = claimed.column(0)[i].as_py()
         if listed is not None and listed != count:
             yield _finding(snapshot, one, 0, f"numRecords is {listed}", f"{count}, the rows of the file")
-        plain = ~valid_of(one.column("dvId"))
+        plain = ~is_valid(one.column("dvId"))
         yield from _compare(snapshot, one, leaves, claimed.slice(i, 1), found, plain, cut=False)
     yield from _check_conditions(snapshot)
 

@@ -50,7 +50,6 @@ __all__ = [
     "check_vectors",
     "numbers_of",
     "true_of",
-    "valid_of",
 ]
 
 Progress = Callable[[str, int, int], None]
@@ -67,12 +66,7 @@ _ADD_AGAIN = "Add the file again with the right value, or write its rows again."
 
 def numbers_of(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return numbers, null as -1."""
-    return np.where(valid_of(column), int64_values(column), -1)
-
-
-def valid_of(column: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Return which values are not null."""
-    return np.concatenate([np.zeros(0, bool), *(is_valid(c) for c in column.chunks)])
+    return np.where(is_valid(column), int64_values(column), -1)
 
 
 def true_of(column: pa.ChunkedArray) -> NDArray[np.bool_]:
@@ -130,7 +124,7 @@ def check_files(snapshot: Snapshot) -> Iterator[Finding]:
     )
     yield from _check_paths(snapshot, paths, keys)
     sizes = files.column("size")
-    yield from _at(snapshot, files, ~valid_of(sizes), "size-missing", "no size", "the size in bytes", _ADD_AGAIN)
+    yield from _at(snapshot, files, ~is_valid(sizes), "size-missing", "no size", "the size in bytes", _ADD_AGAIN)
     yield from _at(
         snapshot, files, true_of(pc.less(sizes, 0)), "size-wrong", "a negative size", "the size in bytes", _ADD_AGAIN
     )
@@ -282,9 +276,9 @@ def _check_statistics(snapshot: Snapshot, files: pa.Table) -> Iterator[Finding]:
     counts = snapshot.files.statistics([NUM_RECORDS]).column(0)
     if not counts.null_count:
         return
-    unknown = ~valid_of(counts)
+    unknown = ~is_valid(counts)
     texts = snapshot.files.columns(["stats"]).column(0)
-    unknown &= valid_of(texts)
+    unknown &= is_valid(texts)
     wrong = np.zeros(len(unknown), bool)
     for i in np.flatnonzero(unknown).tolist():
         wrong[i] = not _are_statistics(texts[i].as_py())
@@ -407,7 +401,7 @@ def _check_selector(snapshot: Snapshot, selector: RowSelector, progress: Progres
     files = snapshot.files.columns(["path", *selector.columns])
     has = np.zeros(files.num_rows, bool)
     for name in selector.columns:
-        has |= valid_of(files.column(name))
+        has |= is_valid(files.column(name))
     rows = np.flatnonzero(has)
     counts = snapshot.files.statistics([NUM_RECORDS]).column(0) if len(rows) else None
     for start in range(0, len(rows), _VECTORS):

@@ -200,13 +200,7 @@ def describe_files(
     data_change : bool
         False for files that hold rows which the table has already.
     """
-    table = plan.table
-    columns = file_columns(plan)
-    schema = pa.schema([c.field for c in columns])
-    found = engine.data.describe(paths, schema, plan.statistics)
-    prefix = read_property(table.configuration, "delta.dataSkippingStringPrefixLength")
-    types = _leaf_types(schema, plan.statistics)
-    stats = [statistics_json(f.num_rows, f.statistics, types, prefix) for f in found]
+    found, stats = _footer_statistics(engine, plan, paths, plan.statistics, strict=True)
     names, keys = _given_partitions(plan, partitions, len(paths))
     return _added(found, names, keys, stats, data_change)
 
@@ -225,12 +219,17 @@ def describe_foreign_files(engine: Engine, plan: WritePlan, paths: Sequence[str]
     statistics : bool
         False for the number of rows alone.
     """
+    return _footer_statistics(engine, plan, paths, plan.statistics if statistics else (), strict=False)[1]
+
+
+def _footer_statistics(
+    engine: Engine, plan: WritePlan, paths: Sequence[str], leaves: Sequence[Path], *, strict: bool
+) -> tuple[list[WrittenFile], list[str]]:
     schema = pa.schema([c.field for c in file_columns(plan)])
-    leaves = plan.statistics if statistics else ()
-    found = engine.data.describe(paths, schema, leaves, strict=False)
+    found = engine.data.describe(paths, schema, leaves, strict=strict)
     prefix = read_property(plan.table.configuration, "delta.dataSkippingStringPrefixLength")
     types = _leaf_types(schema, leaves)
-    return [statistics_json(f.num_rows, f.statistics, types, prefix) for f in found]
+    return found, [statistics_json(f.num_rows, f.statistics, types, prefix) for f in found]
 
 
 # --- writing -------------------------------------------------------------------------------

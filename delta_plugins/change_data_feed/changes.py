@@ -219,13 +219,7 @@ def _first(snapshot: Snapshot, version: int | None, timestamp: str | datetime | 
         raise InvalidArgumentError("Found both start_version and start_timestamp, expected one of the two.")
     if timestamp is None:
         return 0 if version is None else parse_version(version, "start_version")
-    wanted = parse_ms(timestamp, snapshot.timezone)
-    try:
-        before = snapshot.version_at(wanted)
-    except VersionNotFoundError:  # before the first commit that exists
-        return int(snapshot.history()[-1]["version"])
-    (commit,) = snapshot.commits(before, before)
-    return before if commit.timestamp_ms == wanted else before + 1
+    return snapshot.version_since(parse_ms(timestamp, snapshot.timezone))
 
 
 def _last(snapshot: Snapshot, version: int | None, timestamp: str | datetime | None) -> int:
