@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 from delta_core.cli.output import console, quantity
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from delta_core.operations import OperationProgress
 
-__all__ = ["shown_progress"]
+__all__ = ["shown_progress", "terminal_bar"]
 
 
 @contextmanager
-def shown_progress() -> Iterator[Callable[[OperationProgress], None] | None]:
-    """Show files, rows, bytes and the time left; yields the function that an operation calls, None without a terminal."""
+def terminal_bar() -> Iterator[Progress | None]:
+    """Yield a bar on stderr that goes away in the end, None if stderr is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -25,6 +27,16 @@ def shown_progress() -> Iterator[Callable[[OperationProgress], None] | None]:
 
     columns = BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn()
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        yield bar
+
+
+@contextmanager
+def shown_progress() -> Iterator[Callable[[OperationProgress], None] | None]:
+    """Show files, rows, bytes and the time left; yields the function that an operation calls, None without a terminal."""
+    with terminal_bar() as bar:
+        if bar is None:
+            yield None
+            return
         task = bar.add_task("", total=None)
         step = ""
 

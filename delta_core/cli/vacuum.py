@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from delta_core import operations
 from delta_core.cli.options import Target, as_json, table_command
-from delta_core.cli.output import console, print_facts, print_json, print_note, quantity
+from delta_core.cli.output import print_facts, print_json, print_note, quantity
+from delta_core.cli.progress import terminal_bar
 from delta_core.cli.sources import open_rows
 
 __all__ = ["vacuum"]
@@ -114,13 +115,10 @@ def _show(plan: operations.VacuumPlan, facts: dict[str, int], json_output: bool)
 @contextmanager
 def _progress() -> Iterator[Callable[[operations.VacuumProgress], None] | None]:
     """Show how many files are deleted on stderr, if someone can see it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn()
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+    with terminal_bar() as bar:
+        if bar is None:
+            yield None
+            return
         task = bar.add_task("vacuum", total=None)
 
         def advance(now: operations.VacuumProgress) -> None:
