@@ -30,6 +30,7 @@ from benchmarks.row_changes import (
     upsert_rows,
     z_order,
 )
+from benchmarks.upkeep import cleaning_log, compacting_log, converting, restoring, vacuum_growth, vacuuming
 from benchmarks.writes import appending_at_once, checkpointing, writing
 
 Work = Callable[[], Answer]
@@ -326,3 +327,9 @@ read_changes = partial(reading_changes, "delta_core")
 merge_peak = partial(merging_many, "delta_core")
 files_after_z_order = partial(share_of_files, ("delta_core", "deltalake"), ("z_order", "z_order"))
 files_after_hilbert = partial(share_of_files, ("delta_core", "delta_core"), ("hilbert", "z_order"))
+vacuum = partial(vacuuming, "delta_core")
+restore = partial(restoring, "delta_core")
+convert = partial(converting, "delta_core")
+compact_log = partial(compacting_log, "delta_core")
+clean_log = partial(cleaning_log, "delta_core")
+vacuum_peak = partial(vacuum_growth, "delta_core")

@@ -21,6 +21,7 @@ from benchmarks.row_changes import (
     upsert_rows,
     z_order,
 )
+from benchmarks.upkeep import cleaning_log, compacting_log, converting, restoring, vacuuming
 from benchmarks.writes import appending_at_once, checkpointing, writing
 
 
@@ -48,6 +49,7 @@ def list_files(table: Path, small: Path) -> Work:
 
 
 list_files_of_commits = list_files
+verify_log = list_files
 
 
 def _plan(predicate: str, table: Path, small: Path) -> Work:
@@ -153,3 +155,8 @@ delete_half = partial(changing, "deltalake", delete_partitions)
 compact_small = partial(changing, "deltalake", compact)
 cluster = partial(changing, "deltalake", z_order)
 read_changes = partial(reading_changes, "deltalake")
+vacuum = partial(vacuuming, "deltalake")
+restore = partial(restoring, "deltalake")
+convert = partial(converting, "deltalake")
+compact_log = partial(compacting_log, "deltalake")
+clean_log = partial(cleaning_log, "deltalake")

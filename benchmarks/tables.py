@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.change_tables import CHANGE_GENERATORS
 from benchmarks.columns import SCHEMA_STRING, FileNumbers, add_columns, partition_values, paths, stats_json
+from benchmarks.upkeep_tables import UPKEEP_GENERATORS
 from delta_core.testing.vector_bytes import encode_vector_file, vector_path
 
 __all__ = ["GENERATORS", "Sizes", "table_path"]
@@ -403,4 +404,5 @@ GENERATORS: Generators = {
     "hooks-thousand": make_hooks_thousand,
     "tiny-files": make_tiny_files,
     **CHANGE_GENERATORS,
+    **UPKEEP_GENERATORS,
 }
