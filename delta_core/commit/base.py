@@ -40,6 +40,11 @@ class TableBase(CheckpointSource, Protocol):
         ...
 
     @property
+    def context(self) -> TableHandle[Self]:
+        """The table at its place."""
+        ...
+
+    @property
     def commit_timestamp_ms(self) -> int | None:
         """The version's own commit time, ms since the epoch; None if it is not known."""
         ...
@@ -62,8 +67,16 @@ class TableBase(CheckpointSource, Protocol):
         """Yield the commits of versions ``start`` to ``end``, oldest first; ``end`` is this version by default."""
         ...
 
+    def version_at(self, timestamp_ms: int) -> int:
+        """Return the last version, up to this one, that was committed at or before a time."""
+        ...
+
     def update(self) -> Self:
         """Return the latest version."""
+        ...
+
+    def latest(self) -> Self:
+        """Return the latest version of the same table; raise if the table was deleted or replaced."""
         ...
 
     def check_same_table(self) -> None:
@@ -130,6 +143,10 @@ class TableHandle(Protocol[Created_co]):
         prepared: bool = True,
     ) -> tuple[TableState, PluginSet]:
         """Build a state from protocol and metadata, and find the plugins that serve it."""
+        ...
+
+    def read(self, version: int | None = None) -> Created_co:
+        """Open a version, None for the latest."""
         ...
 
     def created(self, file: LogFile, write_plan: WritePlan | None = None) -> Created_co:

@@ -37,10 +37,14 @@ class PostCommit(Struct, frozen=True):
         Write one at each multiple of ``delta.checkpointInterval``.
     write_checksum : bool
         Write ``<version>.crc`` if the version before has one.
+    clean_log : bool, optional
+        Whether expired files of the log are deleted after a checkpoint; unless given, the property
+        ``delta.enableExpiredLogCleanup`` decides.
     """
 
     create_checkpoint: bool = True
     write_checksum: bool = True
+    clean_log: bool | None = None
 
 
 class AppTransaction(Struct, frozen=True):
@@ -93,7 +97,8 @@ class PostCommitHookProperties(Struct, frozen=True):
     create_checkpoint : bool
         Write checkpoints at ``delta.checkpointInterval``.
     cleanup_expired_logs : bool, optional
-        Taken for moved scripts: this release cleans up no logs.
+        Whether expired files of the log are deleted when the commit writes a checkpoint; unless given, the property
+        ``delta.enableExpiredLogCleanup`` decides.
     auto_compact : bool, optional
         Whether partitions in which the commit leaves many small files are compacted; unless given, the property
         ``delta.autoOptimize.autoCompact`` decides.
@@ -118,7 +123,7 @@ class PostCommitHookProperties(Struct, frozen=True):
     @property
     def post_commit(self) -> PostCommit:
         """What the commit path takes."""
-        return PostCommit(self.create_checkpoint)
+        return PostCommit(self.create_checkpoint, clean_log=self.cleanup_expired_logs)
 
 
 class AddAction(Struct, frozen=True):

@@ -1,12 +1,17 @@
-"""What follows a commit: its checksum, and now and then a checkpoint. The commit has landed: errors are logged only."""
+"""What follows a commit: its checksum; now and then a checkpoint, and the cleanup of the log.
+
+The commit has landed: errors are logged only.
+"""
 
 from __future__ import annotations
 
 import logging
 
 from delta_core.commit.base import Base
+from delta_core.commit.cleanup import clean_after_checkpoint
 from delta_core.commit.options import PostCommit
 from delta_core.errors import DeltaError
+from delta_core.handles.secrets import shown_uri
 from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.log.checksum import CommitContent, write_checksum
 from delta_core.log.names import parse_name
@@ -55,5 +60,9 @@ def run_post_commit(
     except (DeltaError, OSError) as e:
         _log.warning("The checkpoint of version %s of %s could not be written: %s", snapshot.version, snapshot.uri, e)
         return snapshot
+    try:
+        clean_after_checkpoint(snapshot, requested.clean_log)
+    except (DeltaError, OSError) as e:
+        _log.warning("Expired files of the log of %s could not be deleted: %s", shown_uri(snapshot.uri), e)
     file = parse_name(written.path.rpartition("/")[2])
     return snapshot if file is None else snapshot.with_checkpoint([file])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from delta_core.runtime.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from delta_core.commit.cleanup import clean_log
     from delta_core.log.checkpoint_writer import write_checkpoint
     from delta_core.operations.alter import (
         add_column,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
         widen_type,
     )
     from delta_core.operations.auto_compact import compact_after
-    from delta_core.operations.cleanup import clean_log
     from delta_core.operations.compact_log import compact_log
     from delta_core.operations.create import column_names, create_table
     from delta_core.operations.delete import delete_rows
@@ -105,7 +105,7 @@ __getattr__, __dir__ = lazy_names(
             "add_column add_columns change_column_metadata drop_columns drop_not_null move_column rename_column "
             "set_not_null set_properties set_table_texts unset_properties widen_type"
         ),
-        "delta_core.operations.cleanup": "clean_log",
+        "delta_core.commit.cleanup": "clean_log",
         "delta_core.operations.compact_log": "compact_log",
         "delta_core.operations.auto_compact": "compact_after",
         "delta_core.operations.create": "column_names create_table",

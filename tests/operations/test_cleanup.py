@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_core import DeltaTable, write_deltalake
+from delta_core import DeltaTable, PostCommitHookProperties, write_deltalake
+from delta_core.commit import cleanup
 from delta_core.errors import UnsupportedOperationError
 from delta_core.operations import clean_log
 from delta_core.testing.table_builder import TableBuilder
@@ -154,3 +155,74 @@ def test_young_log_stays_whole(tmp_path: Path) -> None:
     before = names(tmp_path)
     DeltaTable(tmp_path).cleanup_metadata()
     assert names(tmp_path) == before
+
+
+def _append_with_checkpoint(root: Path, **arguments: object) -> None:
+    """Append until a commit writes a checkpoint."""
+    while True:
+        write_deltalake(str(root), pa.table({"id": pa.array([0], pa.int64())}), mode="append", **arguments)
+        version = DeltaTable(root).version()
+        if (root / "_delta_log" / f"{version:020d}.checkpoint.parquet").exists():
+            return
+
+
+def _old(root: Path, **properties: str) -> Path:
+    table = TableBuilder(root).create({"id": "long"}, properties={"delta.checkpointInterval": "5", **properties})
+    for i in range(1, 5):
+        table.append([{"id": i}])
+        if i == 3:
+            table.checkpoint("v1")
+    log = root / "_delta_log"
+    for i, file in enumerate(sorted(log.iterdir())):
+        os.utime(file, (1_000_000_000 + i, 1_000_000_000 + i))
+    return root
+
+
+def test_commit_with_a_checkpoint_deletes_what_has_expired(tmp_path: Path) -> None:
+    _append_with_checkpoint(_old(tmp_path))
+    left = {n[:20] for n in names(tmp_path) if n[:20].isdecimal()}
+    assert left == {f"{v:020d}" for v in (3, 4, 5)}
+    assert DeltaTable(tmp_path).count() == 5
+
+
+@pytest.mark.parametrize(
+    ("property_value", "requested", "is_cleaned"),
+    [("true", False, False), ("false", None, False), ("false", True, True), ("true", None, True)],
+)
+def test_argument_goes_before_the_property(
+    tmp_path: Path, property_value: str, requested: bool | None, is_cleaned: bool
+) -> None:
+    root = _old(tmp_path, **{"delta.enableExpiredLogCleanup": property_value})
+    _append_with_checkpoint(root, post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=requested))
+    assert (f"{0:020d}.json" not in names(root)) is is_cleaned
+
+
+def test_cleanup_that_fails_leaves_the_commit_and_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = _old(tmp_path)
+
+    def fail(*_: object) -> None:
+        raise PermissionError("no")
+
+    monkeypatch.setattr(cleanup, "_delete", fail)
+    _append_with_checkpoint(root)
+    assert DeltaTable(root).version() == 5
+    assert "could not be deleted: no" in caplog.text
+    monkeypatch.undo()
+    _append_with_checkpoint(root)
+    assert f"{0:020d}.json" not in names(root)
+
+
+def test_log_is_listed_once_a_day_for_an_old_table_and_never_for_a_young_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[str] = []
+    monkeypatch.setattr(cleanup, "_clean", lambda snapshot, *_, **__: listed.append(snapshot.uri) or [])
+    old, young = _old(tmp_path / "old"), str(tmp_path / "young")
+    for _ in range(3):
+        _append_with_checkpoint(old)
+    write_deltalake(young, pa.table({"id": [1]}), configuration={"delta.checkpointInterval": "1"})
+    for _ in range(3):
+        write_deltalake(young, pa.table({"id": [1]}), mode="append")
+    assert listed == [DeltaTable(old).snapshot().uri]

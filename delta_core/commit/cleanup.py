@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from delta_core.commit.base import Base, TableBase
 from delta_core.commit.upgrade import check_writable
 from delta_core.errors import UnsupportedOperationError, VersionNotFoundError
+from delta_core.handles.secrets import shown_uri
 from delta_core.log.checkpoint import CheckpointReader
 from delta_core.log.listing import list_log
 from delta_core.log.names import LOG_DIRECTORY, SIDECAR_DIRECTORY, STAGED_DIRECTORY, parse_name
@@ -16,18 +19,28 @@ from delta_core.log.segment import complete_checkpoints
 from delta_core.plugins.catalog import allows
 from delta_core.plugins.plans import Checkpoint, LogFile
 from delta_core.protocol.properties import read_property
-from delta_core.snapshot import Snapshot
 
-__all__ = ["clean_log"]
+__all__ = ["clean_after_checkpoint", "clean_log"]
+
+_log = logging.getLogger(__name__)
+PROPERTY = "delta.enableExpiredLogCleanup"
 
 _DAY_MS = 86_400_000
 #: Which files go first: a checkpoint must not be gone while commits below it are there.
 _ORDER = {"commit": 0, "crc": 0, "staged": 0, "compacted": 1, "checkpoint": 2}
 #: So many files are deleted at a time, oldest first.
 _WINDOW = 1000
+#: The oldest time that is kept, by location and id of the tables that this process cleaned last.
+_cleaned: dict[tuple[str, str], int] = {}
+_MOST_TABLES = 256
+Clock = Callable[[], int]
 
 
-def clean_log(base: Snapshot, *, dry_run: bool = False, clock: Callable[[], int] | None = None) -> list[str]:
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def clean_log(base: Base, *, dry_run: bool = False, clock: Clock = _now_ms) -> list[str]:
     """Delete files of the log that are older than ``delta.logRetentionDuration``, as of midnight UTC.
 
     The newest complete checkpoint at or before the first version within the retention stays, with its commit and everything
@@ -65,17 +78,50 @@ def clean_log(base: Snapshot, *, dry_run: bool = False, clock: Callable[[], int]
             f"The catalog of {snapshot.uri} does not allow metadata cleanup; it maintains its tables itself.",
             operation="cleanup_metadata",
         )
-    check_writable(snapshot.protocol, snapshot.registry)
-    configuration = snapshot.state.configuration
-    if not read_property(configuration, "delta.enableExpiredLogCleanup"):
+    check_writable(snapshot.protocol, snapshot.context.registry)
+    if not read_property(snapshot.state.configuration, PROPERTY):
         raise UnsupportedOperationError(
-            f"The table property delta.enableExpiredLogCleanup of {snapshot.uri} is false: nothing was deleted. Set it to true to "
-            "delete expired files of the log.",
+            f"The table property {PROPERTY} of {snapshot.uri} is false: nothing was deleted. Set it to true to delete expired "
+            "files of the log.",
             operation="cleanup_metadata",
         )
-    now = time.time_ns() // 1_000_000 if clock is None else clock()
-    retention: int = read_property(configuration, "delta.logRetentionDuration")
-    oldest = (now - retention) // _DAY_MS * _DAY_MS
+    return _clean(snapshot, clock(), dry_run)
+
+
+def clean_after_checkpoint(snapshot: TableBase, requested: bool | None, clock: Clock = _now_ms) -> None:
+    """Delete expired files of the log after a commit wrote a checkpoint, once for each day that expires.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The version that was committed; newer ones are not looked for.
+    requested : bool or None
+        What the caller requested; None: what ``delta.enableExpiredLogCleanup`` specifies, true by default.
+    clock : function() -> int, optional
+        Returns the time in ms since the epoch.
+
+    Notes
+    -----
+    Lists nothing if the table was created within the retention, or this process has deleted what expires today.
+    """
+    wanted = read_property(snapshot.state.configuration, PROPERTY) if requested is None else requested
+    if not wanted or not allows(snapshot.context.log.catalog, "cleanup"):
+        return
+    now_ms = clock()
+    oldest, created = _oldest_kept(snapshot, now_ms), snapshot.metadata.created_time
+    key = (snapshot.uri, snapshot.metadata.id)
+    if (created is not None and created >= oldest) or _cleaned.get(key) == oldest:
+        return
+    gone = _clean(snapshot, now_ms, dry_run=False)
+    while len(_cleaned) >= _MOST_TABLES:
+        _cleaned.pop(next(iter(_cleaned)), None)
+    _cleaned[key] = oldest
+    if gone:
+        _log.info("Deleted %d expired files of the log of %s", len(gone), shown_uri(snapshot.uri))
+
+
+def _clean(snapshot: TableBase, now_ms: int, dry_run: bool) -> list[str]:
+    oldest = _oldest_kept(snapshot, now_ms)
     files = list_log(snapshot.engine.storage).files
     first = _first_kept(snapshot, files, oldest)
     if first is None:
@@ -85,13 +131,19 @@ def clean_log(base: Snapshot, *, dry_run: bool = False, clock: Callable[[], int]
         _delete(snapshot, [f.name for f in expired])
     gone = {f.name for f in expired}
     left = complete_checkpoints((f for f in files if f.name not in gone), set())
-    sidecars = _unused_sidecars(snapshot, left, min(oldest, now // _DAY_MS * _DAY_MS - _DAY_MS))
+    sidecars = _unused_sidecars(snapshot, left, min(oldest, now_ms // _DAY_MS * _DAY_MS - _DAY_MS))
     if not dry_run:
         _delete(snapshot, sidecars)
     return [*(f.name for f in expired), *sidecars]
 
 
-def _first_kept(snapshot: Snapshot, files: Sequence[LogFile], oldest_ms: int) -> int | None:
+def _oldest_kept(snapshot: TableBase, now_ms: int) -> int:
+    """Return the time from which everything stays, a midnight in UTC; ms since the epoch."""
+    retention: int = read_property(snapshot.state.configuration, "delta.logRetentionDuration")
+    return (now_ms - retention) // _DAY_MS * _DAY_MS
+
+
+def _first_kept(snapshot: TableBase, files: Sequence[LogFile], oldest_ms: int) -> int | None:
     """Return the version of the checkpoint from which everything stays, None if there is none."""
     try:
         cutoff = snapshot.version_at(oldest_ms)
@@ -108,7 +160,7 @@ def _first_kept(snapshot: Snapshot, files: Sequence[LogFile], oldest_ms: int) ->
     return None
 
 
-def _is_readable(snapshot: Snapshot, version: int) -> bool:
+def _is_readable(snapshot: TableBase, version: int) -> bool:
     """Whether the checkpoint of a version, with its sidecars, can be opened."""
     found = snapshot.context.read(version)
     _ = found.files.parts  # opens the checkpoint's files; one that can't be read is replaced by an older one
@@ -116,7 +168,7 @@ def _is_readable(snapshot: Snapshot, version: int) -> bool:
     return used is not None and used.version == version
 
 
-def _expired(snapshot: Snapshot, files: Sequence[LogFile], first: int) -> list[LogFile]:
+def _expired(snapshot: TableBase, files: Sequence[LogFile], first: int) -> list[LogFile]:
     """Return the files below the first checkpoint that stays, in the order in which they are deleted."""
     listed = snapshot.engine.storage.list_from(STAGED_DIRECTORY).names
     folder = STAGED_DIRECTORY.rpartition("/")[2]
@@ -126,7 +178,7 @@ def _expired(snapshot: Snapshot, files: Sequence[LogFile], first: int) -> list[L
     return sorted([*below, *staged], key=lambda f: (_ORDER[f.kind], f.version, f.name))
 
 
-def _unused_sidecars(snapshot: Snapshot, checkpoints: Sequence[Checkpoint], oldest_ms: int) -> list[str]:
+def _unused_sidecars(snapshot: TableBase, checkpoints: Sequence[Checkpoint], oldest_ms: int) -> list[str]:
     """Return the sidecars that no checkpoint names, if they are old: those of a checkpoint in the making are young."""
     storage = snapshot.engine.storage
     listing = storage.list_from(SIDECAR_DIRECTORY)
@@ -145,7 +197,7 @@ def _unused_sidecars(snapshot: Snapshot, checkpoints: Sequence[Checkpoint], olde
     return [f"{folder}/{n}" for n in names if 0 < times[n] < oldest_ms]
 
 
-def _delete(snapshot: Snapshot, names: Sequence[str]) -> None:
+def _delete(snapshot: TableBase, names: Sequence[str]) -> None:
     for start in range(0, len(names), _WINDOW):
         paths = [f"{LOG_DIRECTORY}/{name}" for name in names[start : start + _WINDOW]]
         snapshot.engine.storage.delete_files(pa.array(paths, pa.string()))
