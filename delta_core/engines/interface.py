@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from delta_core.kernels.gather import SelectionVector
     from delta_core.kernels.parquet_pages import ValueRange
+    from delta_core.kernels.row_set import RowSets
 
 __all__ = [
     "WALKED_FILE", "ActionQuery", "CheckpointHandle", "ColumnStatistics", "Compiled", "DataFiles", "Engine", "Evaluator",
@@ -687,7 +688,72 @@ class Relations(Protocol):
         ...
 
     def stream(self, relation: Relation) -> pa.RecordBatchReader:
-        """Return the rows as Arrow batches, in bounded memory."""
+        """Return the rows as Arrow batches, in bounded memory.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            If the rows of this engine never are in this process.
+        """
+        ...
+
+    def positions(self, relation: Relation, num_files: int, found: Callable[[int], None]) -> RowSets:
+        """Collect the positions of rows within their files.
+
+        Parameters
+        ----------
+        relation : Relation
+            Two int64 columns without nulls: the number of a file, and the position of a row in it.
+        num_files : int
+            How many files there are; numbers are below.
+        found : function(int)
+            Called with numbers of rows as they are found.
+        """
+        ...
+
+    def write(
+        self,
+        engine: Engine,
+        plan: Any,
+        relation: Relation,
+        *,
+        origin: str,
+        data_change: bool = True,
+        properties: WriterProperties | None = None,
+        task_index: int = 0,
+        num_tasks: int = 1,
+        observe: Callable[[pa.RecordBatchReader], pa.RecordBatchReader] | None = None,
+    ) -> Any:
+        """Write rows as data files, or change files, of a table: see `write.files.write_files`.
+
+        Parameters
+        ----------
+        engine : Engine
+            The engine itself.
+        plan : WritePlan
+            The plan of the table's writes.
+        relation : Relation
+            The rows.
+        origin : str
+            As of `write.plan.Origin`; ``changes`` writes change files.
+        data_change : bool
+            False for rows that the table has already.
+        properties : WriterProperties, optional
+            Go before the table's properties.
+        task_index, num_tasks : int
+            Which of how many writes of one transaction this is.
+        observe : function(RecordBatchReader) -> RecordBatchReader, optional
+            Sees the rows on their way, if they are in this process.
+
+        Returns
+        -------
+        Written
+
+        Raises
+        ------
+        SchemaMismatchError, ConstraintViolationError, ExpressionError
+            The rows don't fit the table. Every file that was begun is deleted.
+        """
         ...
 
 

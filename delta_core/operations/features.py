@@ -39,7 +39,7 @@ from delta_core.kernels import compute as pc
 from delta_core.log.checkpoint_writer import write_checkpoint
 from delta_core.log.files import FileSet
 from delta_core.operations.optimize import OptimizeOptions, optimize_table
-from delta_core.operations.rewrite import carried_columns, moved_rows
+from delta_core.operations.rewrite import carried_columns, rewrite_rows
 from delta_core.plugins.features import TableFeature
 from delta_core.plugins.steps import (
     ChangeSchema,
@@ -54,7 +54,7 @@ from delta_core.plugins.steps import (
 from delta_core.protocol.actions import Metadata, Protocol
 from delta_core.protocol.schema import Schema
 from delta_core.snapshot import Snapshot
-from delta_core.write.files import Written, write_files
+from delta_core.write.files import Written
 
 __all__ = [
     "DropFeatureOptions",
@@ -479,8 +479,8 @@ def _stage_rows(transaction: Transaction[Snapshot], latest: Snapshot) -> Written
     files = latest.files.columns(read_columns(latest.action_fields))
     plan = transaction.plan
     carried = carried_columns(plan)
-    rows = moved_rows(latest.engine, latest.scan(metadata=tuple(carried), files=FileSet.of(files)), carried)
-    written = write_files(latest.engine, plan, rows, data_change=False, origin="moved")
+    rows = latest.scan(metadata=tuple(carried), files=FileSet.of(files))
+    written = rewrite_rows(latest.engine, plan, rows, carried, data_change=False)
     transaction.remove_files(removed_files(files, False))
     transaction.add_files(written.adds)
     transaction.intents.report(written.reported)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
-from delta_core.engines.interface import Engine, Relations
+from delta_core.engines.interface import Engine, Relation, Relations
 from delta_core.errors import UnsupportedOperationError
 from delta_core.expressions.ast import Call, Column, Expression, leaves
 from delta_core.expressions.ast import Literal as Constant
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.types import PrimitiveType
 from delta_core.scan.scan import Scan
-from delta_core.write.files import Written, write_change_files, write_files
+from delta_core.write.files import Written
 from delta_core.write.plan import Origin, WritePlan
 
 __all__ = [
@@ -38,7 +38,13 @@ def not_selected(predicate: Expression) -> Expression:
 
 
 def rewrite_rows(
-    engine: Engine, plan: WritePlan, rows: Scan, carried: Mapping[str, str], properties: WriterProperties | None = None
+    engine: Engine,
+    plan: WritePlan,
+    rows: Scan,
+    carried: Mapping[str, str],
+    properties: WriterProperties | None = None,
+    observe: Callable[[pa.RecordBatchReader], pa.RecordBatchReader] | None = None,
+    data_change: bool = True,
 ) -> Written:
     """Write rows of the table to new files.
 
@@ -54,13 +60,22 @@ def rewrite_rows(
         What `carried_columns` returns.
     properties : WriterProperties, optional
         Of the new Parquet files; goes before the table's properties.
+    observe : function(RecordBatchReader) -> RecordBatchReader, optional
+        As of `Relations.write`.
+    data_change : bool
+        False if the files that had the rows are removed in the same commit, with all their rows.
 
     Raises
     ------
     UnsupportedOperationError
         If the engine has no relations.
     """
-    return write_files(engine, plan, moved_rows(engine, rows, carried), origin="moved", properties=properties)
+    relations = relations_of(engine)
+    moved = _moved(relations, rows, carried)
+    written: Written = relations.write(
+        engine, plan, moved, origin="moved", data_change=data_change, properties=properties, observe=observe
+    )
+    return written
 
 
 def moved_rows(engine: Engine, rows: Scan, carried: Mapping[str, str]) -> pa.RecordBatchReader:
@@ -69,9 +84,12 @@ def moved_rows(engine: Engine, rows: Scan, carried: Mapping[str, str]) -> pa.Rec
     The arguments and errors are those of `rewrite_rows`.
     """
     relations = relations_of(engine)
+    return relations.stream(_moved(relations, rows, carried))
+
+
+def _moved(relations: Relations, rows: Scan, carried: Mapping[str, str]) -> Relation:
     kept = relations.scan(rows)
-    names: list[tuple[str, Expression]] = [(carried.get(n, n), Column((n,))) for n in kept.schema.names]
-    return relations.stream(relations.select(kept, names))
+    return relations.select(kept, [(carried.get(n, n), Column((n,))) for n in kept.schema.names])
 
 
 def write_change_rows(engine: Engine, plan: WritePlan, changes: Sequence[tuple[Scan, str]]) -> Written:
@@ -89,7 +107,8 @@ def write_change_rows(engine: Engine, plan: WritePlan, changes: Sequence[tuple[S
         rows = relations.scan(scan)
         columns: list[tuple[str, Expression]] = [(n, Column((n,))) for n in rows.schema.names]
         parts.append(relations.select(rows, [*columns, (name, Constant(kind, PrimitiveType("string")))]))
-    return write_change_files(engine, plan, relations.stream(relations.union(parts)))
+    written: Written = relations.write(engine, plan, relations.union(parts), origin="changes")
+    return written
 
 
 def selects_partitions(predicate: Expression, partition_columns: Sequence[str]) -> bool:

@@ -16,7 +16,7 @@ from delta_core.commit.intents import read_columns, removed_files
 from delta_core.commit.options import MAX_COMMIT_RETRIES, PostCommit
 from delta_core.commit.transaction import Transaction
 from delta_core.engines.interface import Relation, Relations
-from delta_core.expressions.ast import NUM_RECORDS, Expression
+from delta_core.expressions.ast import NUM_RECORDS, Column, Expression
 from delta_core.expressions.printing import format_sql
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import bool_array, int64_values, is_valid, number_array, one_array
@@ -24,14 +24,14 @@ from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
 from delta_core.operations.progress import OperationProgress, ProgressReport
-from delta_core.operations.rewrite import carried_columns, moved_rows, relations_of, write_change_rows
+from delta_core.operations.rewrite import carried_columns, relations_of, rewrite_rows, write_change_rows
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.schema import Path
 from delta_core.protocol.types import PrimitiveType
 from delta_core.scan.plan import ROW_INDEX
 from delta_core.scan.scan import Scan
 from delta_core.snapshot import Snapshot
-from delta_core.write.files import Written, write_files
+from delta_core.write.files import Written
 from delta_core.write.plan import Origin
 
 __all__ = ["FILE_NUMBER", "ChangeOptions", "Changed", "RowChanges", "Timing", "predicate_text", "with_numbers"]
@@ -39,8 +39,6 @@ __all__ = ["FILE_NUMBER", "ChangeOptions", "Changed", "RowChanges", "Timing", "p
 #: The column of a scan with the number of the file that a row is in.
 FILE_NUMBER = "__file_number"
 _LONG = PrimitiveType("long")
-#: Positions that are collected before they become row sets, which take less memory.
-_RUN = 4_000_000
 
 
 class ChangeOptions(Struct, frozen=True):
@@ -178,11 +176,9 @@ class RowChanges:
 
         Only the columns that the predicate uses are read.
         """
-        found = RowSets.from_positions(files.num_rows, np.empty(0, np.int64), np.empty(0, np.int64))
+        found = RowSets(RowSet.empty() for _ in range(files.num_rows))
         if not files.num_rows:
             return found
-        run: list[tuple[NDArray[Any], NDArray[Any]]] = []
-        held = 0
         self.progress.begin("find", files.column("size"))
         for part in self.progress.parts(with_numbers(files)):
             scan = self.base.scan(
@@ -192,13 +188,10 @@ class RowChanges:
                 files=FileSet.of(part),
                 constants={FILE_NUMBER: (FILE_NUMBER, _LONG)},
             )
-            for batch in scan.batches():
-                run.append((int64_values(batch.column(FILE_NUMBER)), int64_values(batch.column(ROW_INDEX))))
-                held += batch.num_rows
-                self.progress.add(rows=batch.num_rows)
-                if held > _RUN:
-                    found, run, held = found | _row_sets(files.num_rows, run), [], 0
-        return found | _row_sets(files.num_rows, run) if run else found
+            rows = self.relations.scan(scan)
+            places = self.relations.select(rows, [(n, Column((n,))) for n in (FILE_NUMBER, ROW_INDEX)])
+            found |= self.relations.positions(places, files.num_rows, lambda n: self.progress.add(rows=n))
+        return found
 
     def rows(self, files: pa.Table, rows: RowSets | None, columns: Sequence[str | Path] | None = None) -> Scan:
         """Return a scan of rows by position (None: of all rows), with the metadata columns of `carried`."""
@@ -262,10 +255,9 @@ class RowChanges:
         kept = RowSets(RowSet.from_range(0, n) - own for n, own in zip(counts, rows, strict=True))
         carried = carried_columns(self.transaction.plan)
         scan = self.base.scan(metadata=tuple(carried), files=_only(files, kept))
-        engine = self.base.engine
         self.progress.begin("write", files.column("size"))
-        rows_left = self.progress.counted(moved_rows(engine, scan, carried))
-        written = write_files(engine, self.transaction.plan, rows_left, origin="moved", properties=self._properties)
+        plan, counted = self.transaction.plan, self.progress.counted
+        written = rewrite_rows(self.base.engine, plan, scan, carried, self._properties, counted)
         self.progress.add(files=files.num_rows, num_bytes=int(pc.sum(files.column("size")).as_py() or 0))
         self._stage(written)
         self.num_copied += written.num_rows
@@ -304,15 +296,15 @@ class RowChanges:
 
     def _write(self, rows: Relation, origin: Origin, task_index: int = 0, num_tasks: int = 1) -> Written:
         self.progress.begin("write")
-        stream = self.progress.counted(self.relations.stream(rows))
-        written = write_files(
+        written: Written = self.relations.write(
             self.base.engine,
             self.transaction.plan,
-            stream,
-            properties=self._properties,
+            rows,
             origin=origin,
+            properties=self._properties,
             task_index=task_index,
             num_tasks=num_tasks,
+            observe=self.progress.counted,
         )
         self._stage(written)
         return written
@@ -401,8 +393,3 @@ def _only(files: pa.Table, rows: RowSets | None) -> FileSet:
         return FileSet.of(files)
     touched = np.flatnonzero(rows.cardinalities())
     return FileSet.of(pc.take(files, number_array(touched)), keep=rows.take(touched).by_number())
-
-
-def _row_sets(count: int, run: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> RowSets:
-    numbers, positions = (np.concatenate(arrays) for arrays in zip(*run, strict=True))
-    return RowSets.from_positions(count, numbers, positions)

@@ -46,11 +46,8 @@ _REPLACE = "delta_core.spark.write(rows, {uri}, 'overwrite', "
 _LATER = "This library has no such call yet: use another Delta writer for it."
 #: What works instead, by the statement's beginning.
 _ADVICE = (
-    (
-        "DELETE",
-        f"Overwrite the rows with none: {_REPLACE}replace_where='<condition>'), where rows is a DataFrame of no rows.",
-    ),
-    ("UPDATE", f"Replace the rows by their changed selves: {_REPLACE}replace_using=['<key>'])."),
+    ("DELETE", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).delete('<condition>')."),
+    ("UPDATE", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).update('<condition>', {{'<column>': '<value>'}})."),
     ("MERGE", f"Replace the rows that match new ones: {_REPLACE}replace_using=['<key>']), or replace_on='t.k = s.k'."),
     ("INSERT OVERWRITE", f"Write the query's DataFrame: {_REPLACE.removesuffix(', ')})."),
     ("INSERT", "Write the query's DataFrame: delta_core.spark.write(rows, {uri}, 'append')."),
@@ -60,7 +57,10 @@ _ADVICE = (
     ("CREATE", "Create it with delta_core.DeltaTable.create({uri}, ...) or delta_core.spark.write(rows, {uri})."),
     ("REPLACE", f"Overwrite it: {_REPLACE}schema_mode='overwrite')."),
     ("ALTER", "Columns are added by delta_core.spark.write(rows, {uri}, 'append', schema_mode='merge')."),
-    ("DESC", "See delta_core.DeltaTable({uri}).history() and .metadata()."),
+    ("DESC", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).history() or .detail()."),
+    ("RESTORE", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).restoreToVersion(<version>)."),
+    ("VACUUM", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).vacuum()."),
+    ("OPTIMIZE", "Call delta_core.DeltaTable({uri}).optimize.compact()."),
     ("", _LATER),
 )
 

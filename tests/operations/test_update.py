@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from delta_core import CommitProperties, DeltaTable, write_deltalake
 from delta_core.commit.options import AppTransaction
+from delta_core.engines.arrow import relations
 from delta_core.errors import (
     ColumnNotFoundError,
     CommitConflictError,
@@ -371,7 +372,7 @@ def test_failure_at_any_write_leaves_the_table_and_its_folder_as_they_were(
 
         return call
 
-    steps = [(row_changes, name) for name in ("write_files", "write_change_rows")]
+    steps: list[tuple[Any, str]] = [(relations, "write_files"), (row_changes, "write_change_rows")]
     number = 0
     while True:
         number, calls = number + 1, 0

@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from delta_core.engines.arrow.evaluate.evaluator import read_column
-from delta_core.engines.interface import Evaluator, Relation
+from delta_core.engines.interface import Engine, Evaluator, Relation
 from delta_core.errors import SchemaMismatchError
 from delta_core.expressions.ast import Column, Expression, Leaf, leaves
 from delta_core.expressions.plugin_functions import Function
 from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import int64_values
+from delta_core.kernels.row_set import RowSets
+from delta_core.protocol.properties import WriterProperties
+from delta_core.write.files import Written, write_change_files, write_files
+from delta_core.write.plan import Origin, WritePlan
 
 __all__ = ["ArrowRelation", "ArrowRelations"]
+
+#: Positions that are collected before they become row sets, which take less memory.
+_RUN = 4_000_000
 
 
 class ArrowRelation(Struct, frozen=True):
@@ -106,6 +116,48 @@ class ArrowRelations:
         given = _arrow(relation)
         return pa.RecordBatchReader.from_batches(given.schema, given.begin())
 
+    def positions(self, relation: Relation, num_files: int, found: Callable[[int], None]) -> RowSets:
+        """Collect the positions of rows within their files."""
+        sets = _row_sets(num_files, [])
+        run: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        held = 0
+        for batch in _arrow(relation).begin():
+            run.append((int64_values(batch.column(0)), int64_values(batch.column(1))))
+            held += batch.num_rows
+            found(batch.num_rows)
+            if held > _RUN:
+                sets, run, held = sets | _row_sets(num_files, run), [], 0
+        return sets | _row_sets(num_files, run) if run else sets
+
+    def write(
+        self,
+        engine: Engine,
+        plan: WritePlan,
+        relation: Relation,
+        *,
+        origin: Origin,
+        data_change: bool = True,
+        properties: WriterProperties | None = None,
+        task_index: int = 0,
+        num_tasks: int = 1,
+        observe: Callable[[pa.RecordBatchReader], pa.RecordBatchReader] | None = None,
+    ) -> Written:
+        """Write rows as data files or change files."""
+        rows = self.stream(relation)
+        rows = rows if observe is None else observe(rows)
+        if origin == "changes":
+            return write_change_files(engine, plan, rows, properties=properties)
+        return write_files(
+            engine,
+            plan,
+            rows,
+            properties=properties,
+            data_change=data_change,
+            origin=origin,
+            task_index=task_index,
+            num_tasks=num_tasks,
+        )
+
     def _compile(
         self, expression: Expression, schema: pa.Schema, functions: Mapping[str, Function] | None
     ) -> Callable[[pa.RecordBatch], Any]:
@@ -126,6 +178,12 @@ def _arrow(relation: Relation) -> ArrowRelation:
     if not isinstance(relation, ArrowRelation):
         raise SchemaMismatchError(f"Found a relation of another engine ({type(relation).__name__}).")
     return relation
+
+
+def _row_sets(num_files: int, run: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> RowSets:
+    none = np.empty(0, np.int64)
+    numbers, positions = (np.concatenate(arrays) for arrays in zip((none, none), *run, strict=True))
+    return RowSets.from_positions(num_files, numbers, positions)
 
 
 def _type(leaf: Leaf, schema: pa.Schema) -> pa.DataType:

@@ -41,6 +41,7 @@ __all__ = [
     "roaring_test",
     "run_sink",
     "select",
+    "table_location",
     "with_names",
 ]
 
@@ -325,6 +326,19 @@ def own_python(spark: Any) -> Iterator[None]:
 
 def _is_local(context: Any) -> bool:
     return re.fullmatch(r"local(\[.*\])?", str(context.master)) is not None
+
+
+# --- the catalog ---------------------------------------------------------------------------
+
+
+def table_location(spark: Any, name: str) -> tuple[str, str]:
+    """Return the location of a table of the session's catalog, not encoded, and its provider's name."""
+    state = spark._jsparkSession.sessionState()
+    table = state.catalog().getTableMetadata(state.sqlParser().parseTableIdentifier(name))
+    provider = table.provider()
+    place = str(spark._jvm.org.apache.hadoop.fs.Path(table.location()).toString())
+    is_local = place.startswith("file:/") and not place.startswith("file://")
+    return place.removeprefix("file:") if is_local else place, str(provider.get()) if provider.isDefined() else ""
 
 
 # --- SQL -----------------------------------------------------------------------------------

@@ -1,0 +1,76 @@
+"""Conditions and values as delta-spark takes them, texts or Columns, as expressions of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+
+from delta_core.errors import ExpressionError, InvalidArgumentError
+from delta_core.expressions import ast
+from delta_core.expressions.ast import Expression, Leaf, transform
+from delta_core.expressions.sql import parse_sql
+from delta_core.protocol.types import StructType, TypeDef
+from delta_core.spark.failures import reason
+from delta_core.spark.types import spark_schema
+
+__all__ = ["empty_rows", "parse_condition", "parse_value", "without_alias"]
+
+
+def empty_rows(spark: Any, schema: StructType, types: Mapping[str, TypeDef], alias: str | None = None) -> DataFrame:
+    """Return a DataFrame of a table's columns without rows, on which Columns are resolved."""
+    rows = spark.createDataFrame([], spark_schema(schema, types))
+    return rows if alias is None else rows.alias(alias)
+
+
+def parse_condition(given: str | Column, rows: DataFrame, what: str) -> Expression:
+    """Return a condition; a Column is resolved on ``rows`` by Spark, and taken as the SQL that Spark prints of it.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For anything but text or a Column.
+    ExpressionError
+        Spark can't resolve it, or the library lacks one of its functions.
+    """
+    if isinstance(given, str):
+        return parse_sql(given)
+    _check_column(given, what)
+    try:
+        return parse_sql(str(rows.where(given)._jdf.queryExecution().analyzed().condition().sql()))
+    except Exception as e:
+        raise _unresolved(given, what, e) from e
+
+
+def parse_value(given: str | Column, rows: DataFrame, what: str) -> Expression:
+    """Return a value; the arguments and errors are those of `parse_condition`."""
+    if isinstance(given, str):
+        return parse_sql(given)
+    _check_column(given, what)
+    try:
+        analyzed = rows.select(given.alias("value"))._jdf.queryExecution().analyzed()
+        return parse_sql(str(analyzed.projectList().head().child().sql()))
+    except Exception as e:
+        raise _unresolved(given, what, e) from e
+
+
+def without_alias(expression: Expression, schema: StructType, alias: str | None) -> Expression:
+    """Return an expression over a table's columns, which may have been named with the table's alias."""
+    if alias is None:
+        return expression
+
+    def own(leaf: Leaf) -> Expression:
+        is_qualified = isinstance(leaf, ast.Column) and len(leaf.path) > 1 and leaf.path[0].lower() == alias.lower()
+        return ast.Column(leaf.path[1:]) if is_qualified and schema.get(leaf.path[1]) is not None else leaf  # type: ignore[union-attr]
+
+    return transform(expression, own)
+
+
+def _check_column(given: Any, what: str) -> None:
+    if not isinstance(given, Column):
+        raise InvalidArgumentError(f"Found {what} as {type(given).__name__}, expected SQL text or a Column of PySpark.")
+
+
+def _unresolved(given: Column, what: str, error: Exception) -> ExpressionError:
+    return ExpressionError(f"Found {what} as {given}, which can't be evaluated on the table: {reason(error)}")

@@ -1,0 +1,218 @@
+"""Relations of the seam on Spark: DataFrames, whose rows never are in the driver's Python process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from delta_core.engines.arrow import engine as arrow_engine
+from delta_core.engines.interface import Engine, Relation
+from delta_core.errors import InternalError, InvalidArgumentError, UnsupportedExpressionError, UnsupportedOperationError
+from delta_core.expressions.ast import Cast, Expression, Literal, Values, all_parts
+from delta_core.expressions.plugin_functions import Function
+from delta_core.expressions.printing import format_sql, quote_name
+from delta_core.kernels.row_set import RowSet, RowSets
+from delta_core.protocol.properties import WriterProperties
+from delta_core.protocol.types import KNOWN_TYPES, PrimitiveType
+from delta_core.scan.scan import Scan
+from delta_core.spark.expressions import check_zone, to_sql
+from delta_core.spark.failures import failing_as
+from delta_core.spark.plan.frame import frame
+from delta_core.spark.write.files import FrameOptions, write_frame
+from delta_core.spark.write.rows import given_schema
+from delta_core.write.files import Written
+from delta_core.write.layout import arrow_type
+from delta_core.write.plan import Origin, WritePlan
+
+__all__ = ["SparkRelation", "SparkRelations", "check_session_zone", "spark_engine"]
+
+#: Rows of a bitmap: what ``bitmap_construct_agg`` makes, a bit a row, least significant bit first.
+_BITMAP_ROWS = 32_768
+_FILE, _PART, _BITS = "__delta_file", "__delta_part", "__delta_bits"
+_TIMESTAMP = PrimitiveType("timestamp")
+
+
+def spark_engine(
+    spark: Any, uri: str, storage_options: Mapping[str, Any] | None = None, allow_external: Any = None
+) -> Engine:
+    """Return an engine that reads and writes the log as the Arrow engine does, and rows with Spark alone.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session that runs the jobs.
+    uri : str
+        The table's root.
+    storage_options : Mapping, optional
+        For the log and the vectors; data files are read and written with what Hadoop is configured for.
+    allow_external : sequence of str or False, optional
+        As of `open_snapshot`.
+    """
+    return replace(arrow_engine(uri, storage_options, allow_external), name="spark", relations=SparkRelations(spark))
+
+
+class SparkRelation(Struct, frozen=True):
+    """Rows of a DataFrame."""
+
+    frame: DataFrame
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows, every column nullable."""
+        fields = given_schema(self.frame).fields
+        return pa.schema([pa.field(f.name, arrow_type(f.type, KNOWN_TYPES)) for f in fields])
+
+
+class SparkRelations:
+    """Relations of a Spark session.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session that runs the jobs.
+    """
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+
+    def scan(self, scan: Scan) -> SparkRelation:
+        """Return the rows of a planned scan."""
+        return SparkRelation(frame(self._spark, scan))
+
+    def from_arrow(self, rows: pa.RecordBatchReader | pa.Table) -> NoReturn:
+        """Reject rows that are in this process."""
+        raise _outside(f"rows of {type(rows).__name__} were to be written")
+
+    def filter(
+        self, relation: Relation, predicate: Expression, functions: Mapping[str, Function] | None = None
+    ) -> SparkRelation:
+        """Keep the rows for which a predicate is true."""
+        return SparkRelation(_frame(relation).where(self._column(predicate, functions)))
+
+    def select(
+        self,
+        relation: Relation,
+        columns: Sequence[tuple[str, Expression]],
+        functions: Mapping[str, Function] | None = None,
+    ) -> SparkRelation:
+        """Compute columns, in order."""
+        made = [self._column(e, functions).alias(name) for name, e in columns]
+        return SparkRelation(_frame(relation).select(*made))
+
+    def union(self, relations: Sequence[Relation]) -> SparkRelation:
+        """Return the rows of all."""
+        return SparkRelation(reduce(DataFrame.unionByName, map(_frame, relations)))
+
+    def stream(self, relation: Relation) -> NoReturn:
+        """Reject: rows would be in this process."""
+        raise _outside(f"rows of {type(relation).__name__} were to be read in it")
+
+    def positions(self, relation: Relation, num_files: int, found: Callable[[int], None]) -> RowSets:
+        """Collect positions: executors make bitmaps of them."""
+        rows = _frame(relation)
+        file, row = (F.col(quote_name(n)) for n in rows.columns)
+        marked = rows.select(
+            file.alias(_FILE),
+            F.shiftright(row, _BITMAP_ROWS.bit_length() - 1).alias(_PART),
+            row.bitwiseAND(F.lit(_BITMAP_ROWS - 1).cast("bigint")).alias(_BITS),
+        )
+        made = marked.groupBy(_FILE, _PART).agg(F.bitmap_construct_agg(_BITS).alias(_BITS))
+        with failing_as("The Spark job that looks for rows failed"):
+            table = made.toArrow()
+        sets = row_sets(table, num_files)
+        found(int(sets.cardinalities().sum()))
+        return sets
+
+    def write(
+        self,
+        engine: Engine,
+        plan: WritePlan,
+        relation: Relation,
+        *,
+        origin: Origin,
+        data_change: bool = True,
+        properties: WriterProperties | None = None,
+        task_index: int = 0,
+        num_tasks: int = 1,
+        observe: Any = None,
+    ) -> Written:
+        """Write rows in one Spark job; ``observe`` sees none of them.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For writer properties, or rows that are numbered across several writes.
+        """
+        del observe
+        if properties is not None or (task_index, num_tasks) != (0, 1):
+            raise InvalidArgumentError(
+                "Spark's writer takes no writer properties, and writes rows of one transaction at once."
+            )
+        options = FrameOptions()
+        return write_frame(self._spark, engine, plan, _frame(relation), options, data_change=data_change, origin=origin)
+
+    def _column(self, expression: Expression, functions: Mapping[str, Function] | None) -> Any:
+        check_session_zone(expression, str(self._spark.conf.get("spark.sql.session.timeZone")))
+        return F.expr(to_sql(expression, lambda leaf: leaf, functions or {}))
+
+
+def row_sets(bitmaps: pa.Table, num_files: int) -> RowSets:
+    """Return the rows of bitmaps.
+
+    Parameters
+    ----------
+    bitmaps : pyarrow.Table
+        The number of a file, the number of a part of it, and the bitmap of the part's rows.
+    num_files : int
+        How many files there are.
+    """
+    sets = RowSets(RowSet.empty() for _ in range(num_files))
+    for batch in bitmaps.to_batches(max_chunksize=1024):
+        files, parts, bits = batch.columns
+        words = np.frombuffer(b"".join(bits.to_pylist()), np.uint8).reshape(batch.num_rows, -1)
+        bitmap, position = np.nonzero(np.unpackbits(words, axis=1, bitorder="little"))
+        numbers, starts = files.to_numpy(), parts.to_numpy() * _BITMAP_ROWS
+        sets |= RowSets.from_positions(num_files, numbers[bitmap], starts[bitmap] + position)
+    return sets
+
+
+def check_session_zone(expression: Expression, zone: str) -> None:
+    """Reject a bound expression whose meaning would depend on the session's time zone.
+
+    Times in texts are in UTC for the library and in the session's zone for Spark.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        For such an expression, unless the zone is UTC.
+    """
+    check_zone(expression, zone, "this operation")
+    if zone.upper() in ("UTC", "ETC/UTC", "Z", "GMT"):
+        return
+    if any(isinstance(p, (Literal, Values, Cast)) and p.type == _TIMESTAMP for p in all_parts(expression)):
+        raise UnsupportedExpressionError(
+            f"The expression {format_sql(expression)} contains a timestamp as text, which means UTC here and {zone} in this "
+            "session. Set spark.sql.session.timeZone to UTC.",
+            feature="",
+        )
+
+
+def _frame(relation: Relation) -> DataFrame:
+    if not isinstance(relation, SparkRelation):
+        raise InternalError(f"Found a relation of another engine ({type(relation).__name__}).")
+    return relation.frame
+
+
+def _outside(what: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"On Spark, rows of a table are never in the driver's Python process, but {what}. Run this operation with "
+        "delta_core.DeltaTable."
+    )

@@ -1,0 +1,438 @@
+"""Tables in the call forms of delta-spark: `delta.tables.DeltaTable` on the operations of this library."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from delta_core import interop, operations
+from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError
+from delta_core.expressions.ast import Expression
+from delta_core.expressions.filters import to_expression
+from delta_core.operations.row_changes import Changed
+from delta_core.protocol.schema import find, format_path, walk
+from delta_core.snapshot import Snapshot
+from delta_core.spark.conditions import empty_rows, parse_condition, parse_value, without_alias
+from delta_core.spark.failures import convert_failures, failing_as, reason
+from delta_core.spark.plan import private
+from delta_core.spark.read import read
+from delta_core.spark.relations import check_session_zone, spark_engine
+from delta_core.table import DeltaTable as PythonTable
+
+__all__ = ["DeltaTable"]
+
+_TEXTS = T.MapType(T.StringType(), T.StringType())
+#: The columns that delta-spark returns of a table's history.
+_HISTORY = T.StructType([
+    T.StructField("version", T.LongType()),
+    T.StructField("timestamp", T.TimestampType()),
+    T.StructField("userId", T.StringType()),
+    T.StructField("userName", T.StringType()),
+    T.StructField("operation", T.StringType()),
+    T.StructField("operationParameters", _TEXTS),
+    T.StructField("job", T.StructType([T.StructField(n, T.StringType()) for n in (
+        "jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")])),
+    T.StructField("notebook", T.StructType([T.StructField("notebookId", T.StringType())])),
+    T.StructField("clusterId", T.StringType()),
+    T.StructField("readVersion", T.LongType()),
+    T.StructField("isolationLevel", T.StringType()),
+    T.StructField("isBlindAppend", T.BooleanType()),
+    T.StructField("operationMetrics", _TEXTS),
+    T.StructField("userMetadata", T.StringType()),
+    T.StructField("engineInfo", T.StringType()),
+])  # fmt: skip
+_DETAIL = (
+    "format string, id string, name string, description string, location string, createdAt timestamp, "
+    "lastModified timestamp, partitionColumns array<string>, clusteringColumns array<string>, numFiles bigint, "
+    "sizeInBytes bigint, properties map<string,string>, minReaderVersion int, minWriterVersion int, "
+    "tableFeatures array<string>"
+)
+_RESTORED = {
+    "table_size_after_restore": "tableSizeAfterRestore",
+    "num_of_files_after_restore": "numOfFilesAfterRestore",
+    "num_removed_files": "numRemovedFiles",
+    "num_restored_files": "numRestoredFiles",
+    "removed_files_size": "removedFilesSize",
+    "restored_files_size": "restoredFilesSize",
+}
+_PATH = re.compile(r"(?:delta|delta_core|parquet)\s*\.\s*`((?:[^`]|``)+)`", re.IGNORECASE)
+#: Settings of delta-spark that these calls follow.
+_RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+class DeltaTable:
+    """A table by its place; each call works on the latest version.
+
+    Made by `forPath` or `forName`. The call forms and results are those of ``delta.tables.DeltaTable``.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session that runs the jobs.
+    path : str or path
+        A local path or the URI of any file system that fsspec and Hadoop support.
+    **options
+        ``storage_options``, ``plugins`` and ``allow_external``, as of `read`.
+
+    Raises
+    ------
+    TableNotFoundError
+        There is no Delta log.
+    """
+
+    def __init__(self, spark: SparkSession, path: str | os.PathLike[str], **options: Any) -> None:
+        private.check_version()
+        if private.is_available(spark):
+            convert_failures()
+        self._spark, self._path, self._options = spark, os.fspath(path), options
+        self._alias: str | None = None
+        self._table = _opened(spark, self._path, **options)
+
+    @classmethod
+    def forPath(
+        cls,
+        sparkSession: SparkSession,
+        path: str | os.PathLike[str],
+        hadoopConf: Mapping[str, str] | None = None,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        plugins: Any = None,
+        allow_external: Sequence[str] | Literal[False] | None = None,
+    ) -> DeltaTable:
+        """Return the table at a path.
+
+        Parameters
+        ----------
+        sparkSession : SparkSession
+            The session that runs the jobs.
+        path : str or path
+            A local path or the URI of any file system that fsspec and Hadoop support.
+        hadoopConf : Mapping, optional
+            Rejected unless empty: the log is read with ``storage_options``, data files with the session's own settings.
+        storage_options : Mapping, optional
+            For the log and the vectors, which Python reads.
+        plugins : PluginRegistry, optional
+            Which table features there are; by default those installed.
+        allow_external : sequence of str or False, optional
+            As of `read`.
+
+        Raises
+        ------
+        TableNotFoundError
+            There is no Delta log.
+        InvalidArgumentError
+            ``hadoopConf`` has entries.
+        """
+        if hadoopConf:
+            raise InvalidArgumentError(
+                "Found hadoopConf, which only this table would use. Set its entries in the session as spark.hadoop.<name>, "
+                "and pass the credentials for the log in storage_options."
+            )
+        return cls(sparkSession, path, storage_options=storage_options, plugins=plugins, allow_external=allow_external)
+
+    @classmethod
+    def forName(cls, sparkSession: SparkSession, tableOrViewName: str, **options: Any) -> DeltaTable:
+        """Return the table of a name in the session's catalog, or of ``delta.`path```.
+
+        Parameters
+        ----------
+        sparkSession : SparkSession
+            A classic session, unless the name contains a path.
+        tableOrViewName : str
+            A table whose provider is ``delta``.
+        **options
+            As of `forPath`.
+
+        Raises
+        ------
+        TableNotFoundError
+            The catalog has no such table, or it is not a Delta table.
+        UnsupportedOperationError
+            On Spark Connect, whose catalog does not return a table's location.
+        """
+        return cls(sparkSession, _location(sparkSession, tableOrViewName), **options)
+
+    @classmethod
+    def isDeltaTable(
+        cls, sparkSession: SparkSession, identifier: str, storage_options: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Whether there is a Delta log at a path."""
+        del sparkSession
+        return PythonTable.is_deltatable(_PATH.sub(lambda m: m[1].replace("``", "`"), identifier), storage_options)
+
+    # --- reading ---------------------------------------------------------------------------
+
+    def toDF(self) -> DataFrame:
+        """Return the rows of the latest version, as `read` does."""
+        rows = read(self._spark, self._path, **self._options)
+        return rows if self._alias is None else rows.alias(self._alias)
+
+    def alias(self, aliasName: str) -> DeltaTable:
+        """Return the table under an alias, by which conditions may name its columns."""
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._alias = aliasName
+        return made
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """Return the commits, newest first: the columns of delta-spark's history."""
+        rows = [_history_row(info) for info in self._latest().history(limit)]
+        return self._spark.createDataFrame(rows, _HISTORY)
+
+    def detail(self) -> DataFrame:
+        """Return one row about the table: the columns of delta-spark's detail but ``statistics``."""
+        snapshot = self._latest()
+        metadata, protocol, sizes = snapshot.metadata, snapshot.protocol, interop.sizes(snapshot)
+        features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+        row = (
+            "delta", metadata.id, metadata.name, metadata.description, interop.root_uri(snapshot).rstrip("/"),
+            _time(metadata.created_time), _time(snapshot.timestamp_ms), list(snapshot.state.partition_columns),
+            list(_clustering(snapshot)), sizes.files, sizes.size_bytes, dict(metadata.configuration),
+            protocol.min_reader_version, protocol.min_writer_version, sorted(features or snapshot.state.features),
+        )  # fmt: skip
+        return self._spark.createDataFrame([row], _DETAIL)
+
+    # --- changes of rows -------------------------------------------------------------------
+
+    def delete(self, condition: str | Column | None = None) -> None:
+        """Delete the rows for which a condition is true; all without one.
+
+        Rows are dropped by deletion vectors if the table has them enabled. Otherwise the files that contain such rows are
+        rewritten without them. If no row is selected, nothing is committed.
+
+        Parameters
+        ----------
+        condition : str or Column, optional
+            In Spark SQL, of the functions that docs/expressions.md lists.
+
+        Raises
+        ------
+        ExpressionError, ColumnNotFoundError
+            The condition does not fit the table.
+        UnsupportedExpressionError
+            It contains times as text, and the session's zone is not UTC.
+        UnsupportedOperationError
+            The table is append-only, or the session is one of Spark Connect.
+        CommitConflictError
+            Another writer's commit contradicts this one; nothing of it is left.
+        EngineError
+            A Spark job failed; nothing was changed.
+        """
+        base = self._changeable("delete")
+        options = operations.ChangeOptions(
+            predicate=self._condition(base, condition), user_metadata=self._user_metadata
+        )
+        with failing_as(f"Spark failed to delete rows of {self._path}", path=self._path):
+            self._take(operations.delete_rows(base, options))
+
+    def update(self, condition: str | Column | None = None, set: Mapping[str, str | Column] | None = None) -> None:
+        """Assign new values to columns of the rows for which a condition is true; of all rows without one.
+
+        Parameters
+        ----------
+        condition : str or Column, optional
+            In Spark SQL, of the functions that docs/expressions.md lists.
+        set : Mapping of str to (str or Column)
+            By column, or by a dotted path to a field of a struct: Spark SQL over the row as it was.
+
+        Raises
+        ------
+        ExpressionError, ColumnNotFoundError
+            The condition or an assignment does not fit the table.
+        InvalidArgumentError
+            Nothing is assigned, or a column twice.
+        SchemaMismatchError, ConstraintViolationError
+            The new values don't fit the table; nothing was written.
+        UnsupportedExpressionError, UnsupportedOperationError, CommitConflictError, EngineError
+            As for `delete`.
+        """
+        if not isinstance(set, Mapping):
+            raise InvalidArgumentError(f"Found set as {type(set).__name__}, expected a dict of column to value.")
+        base = self._changeable("update")
+        rows = empty_rows(self._spark, base.schema, base.state.types, self._alias)
+        updates = {
+            self._own_name(base, name): without_alias(
+                parse_value(v, rows, f"the value of {name!r}"), base.schema, self._alias
+            )
+            for name, v in set.items()
+        }
+        options = operations.UpdateOptions(
+            predicate=self._condition(base, condition), updates=updates, user_metadata=self._user_metadata
+        )
+        with failing_as(f"Spark failed to update rows of {self._path}", path=self._path):
+            self._take(operations.update_rows(base, options))
+
+    # --- the log ---------------------------------------------------------------------------
+
+    def vacuum(self, retentionHours: float | None = None) -> DataFrame:
+        """Delete files that no version within the retention needs, and return an empty DataFrame.
+
+        ``spark.databricks.delta.retentionDurationCheck.enabled = false`` allows a shorter retention than the table's.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The retention is shorter than the table's.
+        """
+        enforce = str(self._spark.conf.get(_RETENTION_CHECK, "true")).lower() != "false"
+        self._latest()
+        self._table.vacuum(retentionHours, dry_run=False, enforce_retention_duration=enforce, full=True)
+        return self._spark.createDataFrame([], T.StructType([]))
+
+    def restoreToVersion(self, version: int) -> DataFrame:
+        """Restore an older version in a new commit, and return delta-spark's metrics of it."""
+        return self._restored(version)
+
+    def restoreToTimestamp(self, timestamp: str) -> DataFrame:
+        """Restore the version of a point in time, in the session's zone unless it names one."""
+        return self._restored(timestamp)
+
+    def addFeatureSupport(self, featureName: str) -> None:
+        """Add a table feature, with those that it needs."""
+        self._latest()
+        self._table.alter.add_feature(featureName, allow_protocol_versions_increase=True)
+
+    def dropFeatureSupport(self, featureName: str, truncateHistory: bool | None = None) -> None:
+        """Remove a table feature: first what it left in metadata and files, then its name from the protocol."""
+        self._latest()
+        with failing_as(f"Spark failed to rewrite files of {self._path}", path=self._path):
+            self._table.alter.drop_feature(featureName, truncate_history=bool(truncateHistory))
+
+    # --- calls that are not there ----------------------------------------------------------
+
+    def generate(self, mode: str) -> None:
+        """Raise UnsupportedOperationError: manifests are not written."""
+        raise UnsupportedOperationError(
+            f"generate({mode!r}) is not available. delta_core.DeltaTable(path).file_uris() lists the files that a manifest would "
+            "contain.",
+            operation="generate",
+        )
+
+    def merge(self, source: DataFrame, condition: str | Column) -> Any:
+        """Raise UnsupportedOperationError: rows are merged with `delta_core.DeltaTable.merge`."""
+        del source, condition
+        raise UnsupportedOperationError(
+            "merge is not available on Spark yet. Use delta_core.DeltaTable(path).merge, or overwrite the rows that match new "
+            "ones with delta_core.spark.write(..., replace_using=[...]).",
+            operation="merge",
+        )
+
+    def optimize(self) -> Any:
+        """Raise UnsupportedOperationError: files are compacted with `delta_core.DeltaTable.optimize`."""
+        raise UnsupportedOperationError(
+            "optimize is not available on Spark yet. Use delta_core.DeltaTable(path).optimize.", operation="optimize"
+        )
+
+    # --- inside ----------------------------------------------------------------------------
+
+    def _latest(self) -> Snapshot:
+        self._table.update_incremental()
+        return self._table.snapshot()
+
+    def _changeable(self, call: str) -> Snapshot:
+        if not private.is_available(self._spark):
+            raise UnsupportedOperationError(
+                f"{call} needs a classic session of a known version of Spark; this one is of Spark Connect, or newer. Use "
+                f"delta_core.DeltaTable(path).{call}.",
+                operation=call,
+            )
+        return self._latest()
+
+    def _take(self, done: Changed) -> None:
+        self._table.adopt(done.snapshot)
+
+    @property
+    def _user_metadata(self) -> str | None:
+        found = self._spark.conf.get(_USER_METADATA, None)
+        return None if found is None else str(found)
+
+    def _condition(self, base: Snapshot, given: str | Column | None) -> str | Expression | None:
+        if given is None:
+            return None
+        rows = empty_rows(self._spark, base.schema, base.state.types, self._alias)
+        parsed = without_alias(parse_condition(given, rows, "the condition"), base.schema, self._alias)
+        bound = to_expression(parsed, base.schema, base.plugins.functions)
+        assert bound is not None
+        check_session_zone(bound, str(self._spark.conf.get("spark.sql.session.timeZone")))
+        # the text of a condition goes into the commit as it was written
+        return given if isinstance(given, str) and self._alias is None else parsed
+
+    def _own_name(self, base: Snapshot, name: str) -> str:
+        first, _, rest = name.partition(".")
+        is_qualified = self._alias is not None and rest and first.lower() == self._alias.lower()
+        return rest if is_qualified and base.schema.get(first) is None else name
+
+    def _restored(self, target: int | str) -> DataFrame:
+        self._latest()
+        before = self._table.version()
+        self._table.restore(target)
+        infos = self._table.history(1) if self._table.version() > before else [{}]
+        metrics = infos[0].get("operationMetrics") or {}
+        row = tuple(int(metrics.get(name, 0)) for name in _RESTORED.values())
+        return self._spark.createDataFrame([row], ", ".join(f"{name} bigint" for name in _RESTORED))
+
+
+def _opened(
+    spark: Any, path: str, *, storage_options: Any = None, plugins: Any = None, allow_external: Any = None
+) -> PythonTable:
+    engine = spark_engine(spark, path, storage_options, allow_external)
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    return PythonTable(path, storage_options=storage_options, engine=engine, plugins=plugins, timezone=zone)
+
+
+def _location(spark: Any, name: str) -> str:
+    path = _PATH.fullmatch(name.strip())
+    if path is not None:
+        return path[1].replace("``", "`")
+    if not private.is_available(spark):
+        raise UnsupportedOperationError(
+            "forName needs a classic session: Spark Connect's catalog does not return the location of a table. Use forPath.",
+            operation="forName",
+        )
+    try:
+        location, provider = private.table_location(spark, name)
+    except Exception as e:
+        raise TableNotFoundError(f"The session's catalog has no table {name!r}: {reason(e)}", path=name) from e
+    if provider.lower() != "delta":
+        raise TableNotFoundError(
+            f"The table {name!r} is one of {provider or 'no provider'}, expected delta.", path=name
+        )
+    return location
+
+
+def _time(ms: int | None) -> datetime | None:
+    return None if ms is None else datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def _history_row(info: Mapping[str, Any]) -> dict[str, Any]:
+    row = {n: info.get(n) for n in _HISTORY.fieldNames()}
+    for name in ("operationParameters", "operationMetrics"):
+        if row[name] is not None:
+            row[name] = {k: v if isinstance(v, str) else json.dumps(v) for k, v in row[name].items()}
+    return {**row, "timestamp": _time(info["timestamp"])}
+
+
+def _clustering(snapshot: Snapshot) -> Iterator[str]:
+    """Yield the columns that a domain of the table lays rows out by."""
+    schema, columns = snapshot.schema, snapshot.state.column_map
+    domains = [json.loads(text) for text in snapshot.domains().values() if '"clusteringColumns"' in text]
+    wanted = [(p,) if isinstance(p, str) else tuple(p) for d in domains for p in d["clusteringColumns"]]
+    if wanted:
+        paths = {columns.physical_path(schema, path): path for path, _ in walk(schema) if _is_plain(schema, path)}
+        yield from (format_path(paths[p]) for p in wanted if p in paths)
+
+
+def _is_plain(schema: Any, path: Any) -> bool:
+    try:
+        find(schema, path)
+    except LookupError:  # within a list or map
+        return False
+    return True

@@ -1,0 +1,223 @@
+"""Rows changed on Spark: the same rows, feed and row ids as on Arrow, with no row in the driver's Python."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import delta_core.spark as ds
+from delta_core import DeltaTable, write_deltalake
+from delta_core.errors import (
+    ColumnNotFoundError,
+    ConcurrentDeleteDeleteError,
+    ConstraintViolationError,
+    ExpressionError,
+    InvalidArgumentError,
+    TableNotFoundError,
+    UnsupportedExpressionError,
+    UnsupportedOperationError,
+)
+from delta_core.kernels.row_set import RowSets
+from delta_core.operations import ChangeOptions, UpdateOptions, delete_rows, update_rows
+from delta_core.spark import relations
+from delta_core.spark.relations import row_sets, spark_engine
+
+pytestmark = pytest.mark.spark
+
+VECTORS = {"delta.enableDeletionVectors": "true"}
+ALL = {
+    **VECTORS,
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableRowTracking": "true",
+    "delta.columnMapping.mode": "name",
+}
+FEED = {"delta.enableChangeDataFeed": "true", "delta.enableRowTracking": "true"}
+PREDICATES = ["id % 3 = 0", "p = 'a'", "x > 0.5 OR x IS NULL", "s.n IN (2, 5) AND p <=> NULL"]
+
+
+def made(path: Path, properties: dict[str, str], partition_by: list[str]) -> Path:
+    rows = [
+        {"id": i, "p": [None, "a", "b"][i % 3], "x": [0.25, None, 1.0, 0.75][i % 4], "s": {"n": i}} for i in range(16)
+    ]
+    for start in (0, 8):
+        table = pa.Table.from_pylist(rows[start : start + 8])
+        write_deltalake(
+            path, table, mode="append", partition_by=partition_by, configuration=properties if start == 0 else None
+        )
+    return path
+
+
+def rows_of(path: Path, version: int | None = None) -> list[dict[str, Any]]:
+    table = DeltaTable(path, version=version)
+    has_ids = table.metadata().configuration.get("delta.enableRowTracking") == "true"
+    scan = table.scan(metadata=("_row_id",)) if has_ids else table.scan()
+    return sorted(scan.to_table().to_pylist(), key=lambda r: r["id"])
+
+
+def feed_of(path: Path) -> list[Any]:
+    rows = DeltaTable(path).load_cdf(2).read_all().drop_columns(["_commit_timestamp"]).to_pylist()
+    return sorted(map(repr, rows))
+
+
+@pytest.mark.parametrize(
+    ("properties", "partition_by"),
+    [({}, []), (VECTORS, []), (FEED, ["p"]), (ALL, ["p"])],
+    ids=["copy", "vectors", "feed", "all"],
+)
+def test_deletes_and_updates_equal_those_of_the_arrow_engine(
+    spark: Any, tmp_path: Path, properties: dict[str, str], partition_by: list[str]
+) -> None:
+    ours, arrow = (made(tmp_path / n, properties, partition_by) for n in ("spark", "arrow"))
+    choose, table, other = random.Random(3), ds.DeltaTable.forPath(spark, ours), DeltaTable(arrow)
+    first, second = choose.sample(PREDICATES, 2)
+    sets = {"x": "x + id", "s.n": "s.n * 10", "p": "CASE WHEN id = 4 THEN 'm' ELSE p END"}
+    table.update(first, sets)
+    other.update(sets, predicate=first)
+    assert rows_of(ours) == rows_of(arrow)
+    table.delete(second)
+    other.delete(second)
+    assert rows_of(ours) == rows_of(arrow)
+    if "delta.enableChangeDataFeed" in properties:
+        assert feed_of(ours) == feed_of(arrow)
+    ours_done, arrow_done = (DeltaTable(p).history(1)[0]["operationMetrics"] for p in (ours, arrow))
+    assert ours_done["numDeletedRows"] == arrow_done["numDeletedRows"]
+    assert sorted(r["id"] for r in table.toDF().collect()) == [r["id"] for r in rows_of(arrow)]
+
+
+def test_columns_and_aliases_select_and_assign(spark: Any, tmp_path: Path) -> None:
+    from pyspark.sql import functions as F
+
+    made(tmp_path, VECTORS, [])
+    table = ds.DeltaTable.forPath(spark, tmp_path).alias("t")
+    table.update(
+        F.col("t.id").between(3, 4) & F.upper("p").eqNullSafe("A"),
+        {"t.p": F.concat("p", F.lit("'\\z")), "x": F.lit(None)},
+    )
+    table.delete((F.col("id") > 9) | ~F.col("x").isNotNull())
+    assert [(r["id"], r["p"]) for r in rows_of(tmp_path)] == [
+        (0, None),
+        (2, "b"),
+        (3, None),
+        (6, None),
+        (7, "a"),
+        (8, "b"),
+    ]
+    table.delete("t.id < 5")
+    table.delete()
+    table.delete("id = 1")
+    assert rows_of(tmp_path) == []
+    assert DeltaTable(tmp_path).version() == 5  # a delete of no row makes no commit
+
+
+def test_rows_that_other_writers_dropped_meanwhile_stay_dropped(spark: Any, tmp_path: Path) -> None:
+    made(tmp_path, VECTORS, [])
+    stale = DeltaTable(tmp_path, engine=spark_engine(spark, str(tmp_path))).snapshot()
+
+    class Stale:
+        def latest(self) -> Any:
+            return stale
+
+    delete_rows(Stale(), ChangeOptions(predicate="id = 1"))  # type: ignore[arg-type]  # a snapshot that sees no newer one
+    update_rows(Stale(), UpdateOptions(predicate="id = 2", updates={"x": "9"}))  # type: ignore[arg-type]
+    with pytest.raises(ConcurrentDeleteDeleteError):
+        delete_rows(Stale(), ChangeOptions(predicate="id IN (1, 3)"))  # type: ignore[arg-type]
+    found = {r["id"]: r["x"] for r in rows_of(tmp_path)}
+    assert 1 not in found
+    assert (found[2], found[3]) == (9.0, 0.75)
+
+
+def test_no_row_passes_through_python(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(tmp_path, ALL, [])
+    plans: list[str] = []
+
+    def noted(function: Any, place: int) -> Any:
+        def call(*args: Any, **options: Any) -> Any:
+            plans.append(args[place]._jdf.queryExecution().executedPlan().toString())
+            return function(*args, **options)
+
+        return call
+
+    monkeypatch.setattr(relations, "write_frame", noted(relations.write_frame, 3))
+    frames = type(spark.range(1))
+    monkeypatch.setattr(frames, "toArrow", noted(frames.toArrow, 0))
+    ds.DeltaTable.forPath(spark, tmp_path).update("id > 3", {"x": "x * 2"})
+    assert len(plans) == 3  # the search, the updated rows, the change feed
+    assert not [p for p in plans if "Python" in p or "InArrow" in p or "ArrowEval" in p]
+    assert "bitmap_construct_agg" in plans[0]
+
+
+def test_what_cannot_be_changed_is_rejected_and_leaves_the_table_as_it_was(spark: Any, tmp_path: Path) -> None:
+    made(tmp_path, {**VECTORS, "delta.constraints.small": "id < 100"}, [])
+    table, files = ds.DeltaTable.forPath(spark, tmp_path), {p.name for p in tmp_path.rglob("*.parquet")}
+    cases: list[tuple[type[Exception], Any]] = [
+        (ColumnNotFoundError, lambda: table.delete("nope = 1")),
+        (ExpressionError, lambda: table.delete("sentences(p) = 1")),
+        (InvalidArgumentError, lambda: table.delete(3)),
+        (InvalidArgumentError, lambda: table.update("id = 1", {})),
+        (InvalidArgumentError, lambda: table.update(set=None)),
+        (InvalidArgumentError, lambda: table.update(set={"id": 3})),
+        (ConstraintViolationError, lambda: table.update("id = 7", {"id": "id + 100"})),
+        (UnsupportedOperationError, lambda: table.merge(spark.range(1), "id = id")),
+        (UnsupportedOperationError, lambda: table.optimize()),
+        (UnsupportedOperationError, lambda: table.generate("symlink_format_manifest")),
+        (InvalidArgumentError, lambda: ds.DeltaTable.forPath(spark, tmp_path, {"fs.x": "y"})),
+        (TableNotFoundError, lambda: ds.DeltaTable.forPath(spark, tmp_path / "nothing")),
+        (TableNotFoundError, lambda: ds.DeltaTable.forName(spark, "nothing")),
+    ]
+    for kind, call in cases:
+        with pytest.raises(kind):
+            call()
+    assert DeltaTable(tmp_path).version() == 1
+    assert {p.name for p in tmp_path.rglob("*.parquet")} == files
+
+
+def test_texts_of_times_are_rejected_unless_the_session_is_in_utc(spark: Any, tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"t": pa.array([0], pa.timestamp("us", "UTC")), "n": [1]}))
+    table = ds.DeltaTable.forPath(spark, tmp_path)
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        for condition in ("t > '1970-01-01 00:30:00'", "t = TIMESTAMP '1970-01-01 00:00:00'"):
+            with pytest.raises(UnsupportedExpressionError, match="Europe/Berlin"):
+                table.delete(condition)
+        with pytest.raises(UnsupportedExpressionError, match="Europe/Berlin"):
+            table.update("n = 1", {"t": "'1970-01-01 00:30:00'"})
+        table.update("n = 1 AND t IS NOT NULL", {"n": "2"})
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    table.delete("t > '1970-01-01 00:30:00'")
+    assert DeltaTable(tmp_path).to_pyarrow_table().to_pylist()[0]["n"] == 2
+
+
+def test_calls_that_touch_the_log_return_what_delta_spark_returns(spark: Any, tmp_path: Path) -> None:
+    made(tmp_path, VECTORS, ["p"])
+    table = ds.DeltaTable.forName(spark, f"delta.`{tmp_path}`")
+    table.delete("id = 3")
+    newest, *older = table.history().collect()
+    assert (newest.version, newest.operation, newest.operationParameters["predicate"]) == (2, "DELETE", '["id = 3"]')
+    assert (len(older), len(table.history(1).columns)) == (2, 15)
+    detail = table.detail().collect()[0]
+    assert (detail.format, detail.partitionColumns, detail.clusteringColumns) == ("delta", ["p"], [])
+    assert detail.tableFeatures == ["deletionVectors"] or "deletionVectors" in detail.tableFeatures
+    restored = table.restoreToVersion(1).collect()[0]
+    assert (restored.num_restored_files, restored.num_removed_files) == (1, 1)
+    assert len(rows_of(tmp_path)) == 16
+    table.delete("id = 5")
+    table.dropFeatureSupport("deletionVectors")
+    assert "deletionVectors" not in (DeltaTable(tmp_path).protocol().reader_features or [])
+    assert [r["id"] for r in rows_of(tmp_path)] == [i for i in range(16) if i != 5]
+    table.addFeatureSupport("deletionVectors")
+    assert table.vacuum().collect() == []
+    assert ds.DeltaTable.isDeltaTable(spark, str(tmp_path))
+    assert not ds.DeltaTable.isDeltaTable(spark, str(tmp_path / "p=a"))
+
+
+def test_bitmaps_become_the_positions_that_are_set() -> None:
+    bits = bytearray(4096)
+    bits[0], bits[4095] = 0b101, 0b10000000
+    table = pa.table({"f": [1, 1, 0], "p": [0, 2, 0], "b": [bytes(bits), bytes(bits), bytes(4096)]})
+    expected = RowSets.from_positions(3, [1] * 6, [0, 2, 32767, 65536, 65538, 98303])
+    assert row_sets(table, 3) == expected
