@@ -722,6 +722,8 @@ class Relations(Protocol):
         properties: WriterProperties | None = None,
         task_index: int = 0,
         num_tasks: int = 1,
+        in_order: bool = False,
+        target_size: int | None = None,
         observe: Callable[[pa.RecordBatchReader], pa.RecordBatchReader] | None = None,
     ) -> Any:
         """Write rows as data files, or change files, of a table: see `write.files.write_files`.
@@ -742,6 +744,10 @@ class Relations(Protocol):
             Go before the table's properties.
         task_index, num_tasks : int
             Which of how many writes of one transaction this is.
+        in_order : bool
+            Whether files hold consecutive rows, each full before the next one begins.
+        target_size : int, optional
+            Bytes of a file, as far as the engine can choose them; else ``delta.targetFileSize``.
         observe : function(RecordBatchReader) -> RecordBatchReader, optional
             Sees the rows on their way, if they are in this process.
 

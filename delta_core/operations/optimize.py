@@ -29,7 +29,7 @@ from delta_core.kernels.dedup import KeySet
 from delta_core.log.files import FileSet
 from delta_core.operations.bins import Group, Groups, Ints, deleted_shares, group_bins, pack_bins, partition_numbers
 from delta_core.operations.progress import OperationProgress
-from delta_core.operations.rewrite import carried_columns, moved_rows, selects_partitions
+from delta_core.operations.rewrite import carried_columns, moved_rows, rewrite_rows, selects_partitions
 from delta_core.operations.row_order import Order, OrderedRows, Spill
 from delta_core.operations.write import has_transactions
 from delta_core.protocol.properties import WriterProperties
@@ -295,23 +295,17 @@ class _Optimize:
 
     def _write(self, base: Snapshot, group: Group) -> Written:
         files = FileSet.of(group.files)
-        rows = moved_rows(base.engine, base.scan(metadata=tuple(self.carried), files=files), self.carried)
-        written = self._write_ordered(base, files, rows) if self.order_by else self._write_rows(base, rows)
+        rows = base.scan(metadata=tuple(self.carried), files=files)
+        if self.order_by:
+            written = self._write_ordered(base, files, moved_rows(base.engine, rows, self.carried))
+        else:
+            # as `_write_run`: the files of a bin become one, though their sizes are but an estimate of its size
+            plan, target, properties = self.plan_of_write, 2 * self.target, self.options.writer_properties
+            written = rewrite_rows(
+                base.engine, plan, rows, self.carried, properties, data_change=False, in_order=True, target_size=target
+            )
         describe = self.options.describe
         return written if describe is None else replace(written, files=describe(written.files))
-
-    def _write_rows(self, base: Snapshot, rows: pa.RecordBatchReader | pa.Table) -> Written:
-        # the files of a bin become one, though their sizes are but an estimate of its size
-        return write_files(
-            base.engine,
-            self.plan_of_write,
-            rows,
-            properties=self.options.writer_properties,
-            target_size=2 * self.target,
-            data_change=False,
-            origin="moved",
-            in_order=True,
-        )
 
     def _write_ordered(self, base: Snapshot, files: FileSet, rows: pa.RecordBatchReader) -> Written:
         """Write the rows of a partition in order, a file for each run of rows."""
@@ -343,7 +337,16 @@ class _Optimize:
                 raise
 
     def _write_run(self, base: Snapshot, table: pa.Table, run: pa.Array) -> Written:
-        return self._write_rows(base, pc.take(table, run))
+        return write_files(
+            base.engine,
+            self.plan_of_write,
+            pc.take(table, run),
+            properties=self.options.writer_properties,
+            target_size=2 * self.target,
+            data_change=False,
+            origin="moved",
+            in_order=True,
+        )
 
     def _clean_up(self, running: Mapping[Future[Written], Group]) -> None:
         """Delete what did not become part of the table; what may have become part of it stays."""

@@ -45,6 +45,8 @@ def rewrite_rows(
     properties: WriterProperties | None = None,
     observe: Callable[[pa.RecordBatchReader], pa.RecordBatchReader] | None = None,
     data_change: bool = True,
+    in_order: bool = False,
+    target_size: int | None = None,
 ) -> Written:
     """Write rows of the table to new files.
 
@@ -64,6 +66,8 @@ def rewrite_rows(
         As of `Relations.write`.
     data_change : bool
         False if the files that had the rows are removed in the same commit, with all their rows.
+    in_order, target_size
+        As of `Relations.write`.
 
     Raises
     ------
@@ -73,7 +77,15 @@ def rewrite_rows(
     relations = relations_of(engine)
     moved = _moved(relations, rows, carried)
     written: Written = relations.write(
-        engine, plan, moved, origin="moved", data_change=data_change, properties=properties, observe=observe
+        engine,
+        plan,
+        moved,
+        origin="moved",
+        data_change=data_change,
+        properties=properties,
+        in_order=in_order,
+        target_size=target_size,
+        observe=observe,
     )
     return written
 

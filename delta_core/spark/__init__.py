@@ -5,6 +5,6 @@ from __future__ import annotations
 from delta_core.spark.read import read, read_changes
 from delta_core.spark.save import write
 from delta_core.spark.sql import register, sql
-from delta_core.spark.table import DeltaTable
+from delta_core.spark.table import SparkTable as DeltaTable
 
 __all__ = ["DeltaTable", "read", "read_changes", "register", "sql", "write"]

@@ -44,7 +44,13 @@ def parse_condition(given: str | Column, rows: DataFrame, what: str) -> Expressi
 
 
 def parse_value(given: str | Column, rows: DataFrame, what: str) -> Expression:
-    """Return a value; the arguments and errors are those of `parse_condition`."""
+    """Return a value, with the arguments of `parse_condition`.
+
+    Raises
+    ------
+    InvalidArgumentError, ExpressionError
+        As for `parse_condition`.
+    """
     if isinstance(given, str):
         return parse_sql(given)
     _check_column(given, what)

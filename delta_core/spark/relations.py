@@ -142,22 +142,26 @@ class SparkRelations:
         properties: WriterProperties | None = None,
         task_index: int = 0,
         num_tasks: int = 1,
+        in_order: bool = False,
+        target_size: int | None = None,
         observe: Any = None,
     ) -> Written:
-        """Write rows in one Spark job; ``observe`` sees none of them.
+        """Write rows in one Spark job; those in order become one file of each partition. ``observe`` sees none of them.
 
         Raises
         ------
         InvalidArgumentError
             For writer properties, or rows that are numbered across several writes.
         """
-        del observe
+        del observe, target_size
         if properties is not None or (task_index, num_tasks) != (0, 1):
             raise InvalidArgumentError(
                 "Spark's writer takes no writer properties, and writes rows of one transaction at once."
             )
-        options = FrameOptions()
-        return write_frame(self._spark, engine, plan, _frame(relation), options, data_change=data_change, origin=origin)
+        rows, options = _frame(relation), FrameOptions()
+        if in_order:
+            rows, options = rows.coalesce(1), FrameOptions(optimize=False)
+        return write_frame(self._spark, engine, plan, rows, options, data_change=data_change, origin=origin)
 
     def _column(self, expression: Expression, functions: Mapping[str, Function] | None) -> Any:
         check_session_zone(expression, str(self._spark.conf.get("spark.sql.session.timeZone")))

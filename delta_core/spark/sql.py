@@ -47,7 +47,10 @@ _LATER = "This library has no such call yet: use another Delta writer for it."
 #: What works instead, by the statement's beginning.
 _ADVICE = (
     ("DELETE", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).delete('<condition>')."),
-    ("UPDATE", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).update('<condition>', {{'<column>': '<value>'}})."),
+    (
+        "UPDATE",
+        "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).update('<condition>', {{'<column>': '<value>'}}).",
+    ),
     ("MERGE", f"Replace the rows that match new ones: {_REPLACE}replace_using=['<key>']), or replace_on='t.k = s.k'."),
     ("INSERT OVERWRITE", f"Write the query's DataFrame: {_REPLACE.removesuffix(', ')})."),
     ("INSERT", "Write the query's DataFrame: delta_core.spark.write(rows, {uri}, 'append')."),
@@ -60,7 +63,7 @@ _ADVICE = (
     ("DESC", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).history() or .detail()."),
     ("RESTORE", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).restoreToVersion(<version>)."),
     ("VACUUM", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).vacuum()."),
-    ("OPTIMIZE", "Call delta_core.DeltaTable({uri}).optimize.compact()."),
+    ("OPTIMIZE", "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).optimize().executeCompaction()."),
     ("", _LATER),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -24,9 +24,9 @@ from delta_core.spark.failures import convert_failures, failing_as, reason
 from delta_core.spark.plan import private
 from delta_core.spark.read import read
 from delta_core.spark.relations import check_session_zone, spark_engine
-from delta_core.table import DeltaTable as PythonTable
+from delta_core.table import DeltaTable
 
-__all__ = ["DeltaTable"]
+__all__ = ["SparkTable"]
 
 _TEXTS = T.MapType(T.StringType(), T.StringType())
 #: The columns that delta-spark returns of a table's history.
@@ -54,6 +54,27 @@ _DETAIL = (
     "sizeInBytes bigint, properties map<string,string>, minReaderVersion int, minWriterVersion int, "
     "tableFeatures array<string>"
 )
+_SIZES = T.StructType([
+    T.StructField("min", T.LongType()),
+    T.StructField("max", T.LongType()),
+    T.StructField("avg", T.DoubleType()),
+    T.StructField("totalFiles", T.LongType()),
+    T.StructField("totalSize", T.LongType()),
+])  # fmt: skip
+_OPTIMIZED = T.StructType([
+    T.StructField("path", T.StringType()),
+    T.StructField("metrics", T.StructType([
+        T.StructField("numFilesAdded", T.LongType()),
+        T.StructField("numFilesRemoved", T.LongType()),
+        T.StructField("filesAdded", _SIZES),
+        T.StructField("filesRemoved", _SIZES),
+        T.StructField("partitionsOptimized", T.LongType()),
+        T.StructField("numBatches", T.LongType()),
+        T.StructField("totalConsideredFiles", T.LongType()),
+        T.StructField("totalFilesSkipped", T.LongType()),
+        T.StructField("preserveInsertionOrder", T.BooleanType()),
+    ])),
+])  # fmt: skip
 _RESTORED = {
     "table_size_after_restore": "tableSizeAfterRestore",
     "num_of_files_after_restore": "numOfFilesAfterRestore",
@@ -68,7 +89,7 @@ _RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
-class DeltaTable:
+class SparkTable:
     """A table by its place; each call works on the latest version.
 
     Made by `forPath` or `forName`. The call forms and results are those of ``delta.tables.DeltaTable``.
@@ -106,7 +127,7 @@ class DeltaTable:
         storage_options: Mapping[str, Any] | None = None,
         plugins: Any = None,
         allow_external: Sequence[str] | Literal[False] | None = None,
-    ) -> DeltaTable:
+    ) -> SparkTable:
         """Return the table at a path.
 
         Parameters
@@ -139,7 +160,7 @@ class DeltaTable:
         return cls(sparkSession, path, storage_options=storage_options, plugins=plugins, allow_external=allow_external)
 
     @classmethod
-    def forName(cls, sparkSession: SparkSession, tableOrViewName: str, **options: Any) -> DeltaTable:
+    def forName(cls, sparkSession: SparkSession, tableOrViewName: str, **options: Any) -> SparkTable:
         """Return the table of a name in the session's catalog, or of ``delta.`path```.
 
         Parameters
@@ -166,7 +187,7 @@ class DeltaTable:
     ) -> bool:
         """Whether there is a Delta log at a path."""
         del sparkSession
-        return PythonTable.is_deltatable(_PATH.sub(lambda m: m[1].replace("``", "`"), identifier), storage_options)
+        return DeltaTable.is_deltatable(_PATH.sub(lambda m: m[1].replace("``", "`"), identifier), storage_options)
 
     # --- reading ---------------------------------------------------------------------------
 
@@ -175,7 +196,7 @@ class DeltaTable:
         rows = read(self._spark, self._path, **self._options)
         return rows if self._alias is None else rows.alias(self._alias)
 
-    def alias(self, aliasName: str) -> DeltaTable:
+    def alias(self, aliasName: str) -> SparkTable:
         """Return the table under an alias, by which conditions may name its columns."""
         made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__)
@@ -270,6 +291,24 @@ class DeltaTable:
         with failing_as(f"Spark failed to update rows of {self._path}", path=self._path):
             self._take(operations.update_rows(base, options))
 
+    def optimize(self) -> SparkOptimizer:
+        """Return what compacts the table's files.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            The session is one of Spark Connect.
+        """
+        self._changeable("optimize")
+        return SparkOptimizer(self._compact)
+
+    def _compact(self, partition_filter: str | None) -> DataFrame:
+        self._latest()
+        with failing_as(f"Spark failed to compact {self._path}", path=self._path):
+            done = self._table.optimize.compact(partition_filter)
+        root = interop.root_uri(self._table.snapshot()).rstrip("/")
+        return self._spark.createDataFrame([(root, _optimized(done))], _OPTIMIZED)
+
     # --- the log ---------------------------------------------------------------------------
 
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:
@@ -325,12 +364,6 @@ class DeltaTable:
             operation="merge",
         )
 
-    def optimize(self) -> Any:
-        """Raise UnsupportedOperationError: files are compacted with `delta_core.DeltaTable.optimize`."""
-        raise UnsupportedOperationError(
-            "optimize is not available on Spark yet. Use delta_core.DeltaTable(path).optimize.", operation="optimize"
-        )
-
     # --- inside ----------------------------------------------------------------------------
 
     def _latest(self) -> Snapshot:
@@ -380,12 +413,65 @@ class DeltaTable:
         return self._spark.createDataFrame([row], ", ".join(f"{name} bigint" for name in _RESTORED))
 
 
+class SparkOptimizer:
+    """What `SparkTable.optimize` returns.
+
+    Parameters
+    ----------
+    compact : function(str or None) -> DataFrame
+        Compacts the files of the partitions that a filter selects.
+    """
+
+    def __init__(self, compact: Callable[[str | None], DataFrame]) -> None:
+        self._compact = compact
+        self._filter: str | None = None
+
+    def where(self, partitionFilter: str) -> SparkOptimizer:
+        """Select partitions: a condition in Spark SQL on partition columns alone."""
+        self._filter = partitionFilter
+        return self
+
+    def executeCompaction(self) -> DataFrame:
+        """Join small files, and rewrite files with many deleted rows; return the path and the metrics as delta-spark does.
+
+        Each group of files is written by a Spark job of one task, several at a time. Rows, row ids and the change feed stay
+        as they are.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The filter uses other columns than partition columns.
+        CommitConflictError
+            Another writer changed the same files or the definition again and again.
+        EngineError
+            A Spark job failed; nothing was changed.
+        """
+        return self._compact(self._filter)
+
+    def executeZOrderBy(self, *cols: Any) -> DataFrame:
+        """Raise UnsupportedOperationError: rows are ordered with `delta_core.DeltaTable.optimize`."""
+        raise UnsupportedOperationError(
+            f"executeZOrderBy({', '.join(map(repr, cols))}) is not available on Spark yet. Use "
+            "delta_core.DeltaTable(path).optimize.z_order([...]).",
+            operation="executeZOrderBy",
+        )
+
+
+def _optimized(done: Mapping[str, Any]) -> dict[str, Any]:
+    files = {n: json.loads(done[n]) if isinstance(done[n], str) else done[n] for n in ("filesAdded", "filesRemoved")}
+    return {
+        **{n: done.get(n) for n in _OPTIMIZED["metrics"].dataType.fieldNames()},
+        **files,
+        "preserveInsertionOrder": False,
+    }
+
+
 def _opened(
     spark: Any, path: str, *, storage_options: Any = None, plugins: Any = None, allow_external: Any = None
-) -> PythonTable:
+) -> DeltaTable:
     engine = spark_engine(spark, path, storage_options, allow_external)
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
-    return PythonTable(path, storage_options=storage_options, engine=engine, plugins=plugins, timezone=zone)
+    return DeltaTable(path, storage_options=storage_options, engine=engine, plugins=plugins, timezone=zone)
 
 
 def _location(spark: Any, name: str) -> str:
@@ -413,7 +499,7 @@ def _time(ms: int | None) -> datetime | None:
 
 
 def _history_row(info: Mapping[str, Any]) -> dict[str, Any]:
-    row = {n: info.get(n) for n in _HISTORY.fieldNames()}
+    row: dict[str, Any] = {n: info.get(n) for n in _HISTORY.fieldNames()}
     for name in ("operationParameters", "operationMetrics"):
         if row[name] is not None:
             row[name] = {k: v if isinstance(v, str) else json.dumps(v) for k, v in row[name].items()}

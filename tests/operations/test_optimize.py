@@ -19,6 +19,7 @@ from delta_core import CommitProperties, DeltaTable, write_deltalake
 from delta_core.commit import transaction as transactions
 from delta_core.commit.committer import StoreCommitter
 from delta_core.commit.options import AppTransaction
+from delta_core.engines.arrow import relations
 from delta_core.errors import (
     ColumnNotFoundError,
     CommitStateUnknownError,
@@ -451,7 +452,7 @@ def test_failed_write_leaves_committed_groups_and_no_other_file(
 ) -> None:
     table = made(tmp_path, {}, ["p"])
     expected = rows_of(table.to_pyarrow_table())
-    write, calls = optimize.write_files, [0]
+    write, calls = relations.write_files, [0]
 
     def failing(*args: Any, **options: Any) -> Any:
         calls[0] += 1
@@ -459,7 +460,7 @@ def test_failed_write_leaves_committed_groups_and_no_other_file(
             raise OSError("disk full")
         return write(*args, **options)
 
-    monkeypatch.setattr(optimize, "write_files", failing)
+    monkeypatch.setattr(relations, "write_files", failing)
     monkeypatch.setattr("delta_core.operations.bins.GROUP_BYTES", 1)
     before, old = data_files(table), table.version()
     options: dict[str, Any] = {"min_commit_interval": 0, "max_concurrent_tasks": 1}

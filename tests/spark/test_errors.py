@@ -343,9 +343,9 @@ def test_format_is_read_only_and_names_the_missing_file(spark: Any, table: str) 
 @pytest.mark.parametrize(
     ("statement", "advice"),
     [
-        ("DELETE FROM {} WHERE id = 1", "replace_where="),
-        ("delete /* all */ from\n{}", "replace_where="),
-        ("UPDATE {} SET id = 1", "replace_using="),
+        ("DELETE FROM {} WHERE id = 1", ".delete("),
+        ("delete /* all */ from\n{}", ".delete("),
+        ("UPDATE {} SET id = 1", ".update("),
         ("MERGE INTO {} t USING s ON t.id = s.id WHEN MATCHED THEN DELETE", "replace_on="),
         ("MERGE WITH SCHEMA EVOLUTION INTO {} t USING s ON t.id = s.id WHEN MATCHED THEN DELETE", "replace_on="),
         ("INSERT INTO {} VALUES (1L)", "'append'"),
@@ -355,8 +355,9 @@ def test_format_is_read_only_and_names_the_missing_file(spark: Any, table: str) 
         ("CREATE OR REPLACE TABLE {} (id LONG)", "DeltaTable.create"),
         ("ALTER TABLE {} ADD COLUMN x INT", "schema_mode='merge'"),
         ("DROP TABLE IF EXISTS {}", "Delete its directory"),
-        ("OPTIMIZE {}", "no such call"),
-        ("VACUUM {} RETAIN 7 HOURS", "no such call"),
+        ("OPTIMIZE {}", ".executeCompaction()"),
+        ("VACUUM {} RETAIN 7 HOURS", ".vacuum()"),
+        ("REORG TABLE {} APPLY (PURGE)", "no such call"),
         ("DESCRIBE HISTORY {}", "history()"),
     ],
 )
@@ -371,7 +372,7 @@ def test_statement_that_changes_a_table_names_what_works(spark: Any, table: str,
 
 
 def test_what_the_advice_states_works(spark: Any, table: str) -> None:
-    ds.write(spark.range(0), table, "overwrite", replace_where="id >= 3")
+    ds.DeltaTable.forPath(spark, table).delete("id >= 3")
     assert ds.read(spark, table).count() == 3
 
 

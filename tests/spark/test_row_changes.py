@@ -162,7 +162,8 @@ def test_what_cannot_be_changed_is_rejected_and_leaves_the_table_as_it_was(spark
         (InvalidArgumentError, lambda: table.update(set={"id": 3})),
         (ConstraintViolationError, lambda: table.update("id = 7", {"id": "id + 100"})),
         (UnsupportedOperationError, lambda: table.merge(spark.range(1), "id = id")),
-        (UnsupportedOperationError, lambda: table.optimize()),
+        (UnsupportedOperationError, lambda: table.optimize().executeZOrderBy("id")),
+        (InvalidArgumentError, lambda: table.optimize().where("id = 1").executeCompaction()),
         (UnsupportedOperationError, lambda: table.generate("symlink_format_manifest")),
         (InvalidArgumentError, lambda: ds.DeltaTable.forPath(spark, tmp_path, {"fs.x": "y"})),
         (TableNotFoundError, lambda: ds.DeltaTable.forPath(spark, tmp_path / "nothing")),
@@ -213,6 +214,23 @@ def test_calls_that_touch_the_log_return_what_delta_spark_returns(spark: Any, tm
     assert table.vacuum().collect() == []
     assert ds.DeltaTable.isDeltaTable(spark, str(tmp_path))
     assert not ds.DeltaTable.isDeltaTable(spark, str(tmp_path / "p=a"))
+
+
+def test_compaction_joins_files_and_keeps_rows_and_their_ids(spark: Any, tmp_path: Path) -> None:
+    made(tmp_path, ALL, ["p"])
+    table = ds.DeltaTable.forPath(spark, tmp_path)
+    before = rows_of(tmp_path)
+    found = table.optimize().where("p = 'a'").executeCompaction().collect()[0]
+    assert (found.metrics.numFilesAdded, found.metrics.numFilesRemoved, found.metrics.filesAdded.totalFiles) == (
+        1,
+        2,
+        1,
+    )
+    assert (rows_of(tmp_path), feed_of(tmp_path)) == (before, [])
+    table.optimize().executeCompaction()
+    assert rows_of(tmp_path) == before
+    assert table.optimize().executeCompaction().collect()[0].metrics.numFilesAdded == 0
+    assert len(DeltaTable(tmp_path).file_uris()) == 3
 
 
 def test_bitmaps_become_the_positions_that_are_set() -> None:

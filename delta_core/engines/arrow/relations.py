@@ -140,6 +140,8 @@ class ArrowRelations:
         properties: WriterProperties | None = None,
         task_index: int = 0,
         num_tasks: int = 1,
+        in_order: bool = False,
+        target_size: int | None = None,
         observe: Callable[[pa.RecordBatchReader], pa.RecordBatchReader] | None = None,
     ) -> Written:
         """Write rows as data files or change files."""
@@ -156,6 +158,8 @@ class ArrowRelations:
             origin=origin,
             task_index=task_index,
             num_tasks=num_tasks,
+            in_order=in_order,
+            target_size=target_size,
         )
 
     def _compile(
