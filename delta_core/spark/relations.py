@@ -88,7 +88,13 @@ class SparkRelations:
         return SparkRelation(frame(self._spark, scan))
 
     def from_arrow(self, rows: pa.RecordBatchReader | pa.Table) -> NoReturn:
-        """Reject rows that are in this process."""
+        """Reject rows that are in this process.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            Always.
+        """
         raise _outside(f"rows of {type(rows).__name__} were to be written")
 
     def filter(
@@ -112,7 +118,13 @@ class SparkRelations:
         return SparkRelation(reduce(DataFrame.unionByName, map(_frame, relations)))
 
     def stream(self, relation: Relation) -> NoReturn:
-        """Reject: rows would be in this process."""
+        """Reject: rows would be in this process.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            Always.
+        """
         raise _outside(f"rows of {type(relation).__name__} were to be read in it")
 
     def positions(self, relation: Relation, num_files: int, found: Callable[[int], None]) -> RowSets:

@@ -348,7 +348,13 @@ class SparkTable:
     # --- calls that are not there ----------------------------------------------------------
 
     def generate(self, mode: str) -> None:
-        """Raise UnsupportedOperationError: manifests are not written."""
+        """Reject the call: manifests are not written.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            Always.
+        """
         raise UnsupportedOperationError(
             f"generate({mode!r}) is not available. delta_core.DeltaTable(path).file_uris() lists the files that a manifest would "
             "contain.",
@@ -356,7 +362,13 @@ class SparkTable:
         )
 
     def merge(self, source: DataFrame, condition: str | Column) -> Any:
-        """Raise UnsupportedOperationError: rows are merged with `delta_core.DeltaTable.merge`."""
+        """Reject the call: rows are merged with `delta_core.DeltaTable.merge`.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            Always.
+        """
         del source, condition
         raise UnsupportedOperationError(
             "merge is not available on Spark yet. Use delta_core.DeltaTable(path).merge, or overwrite the rows that match new "
@@ -449,7 +461,13 @@ class SparkOptimizer:
         return self._compact(self._filter)
 
     def executeZOrderBy(self, *cols: Any) -> DataFrame:
-        """Raise UnsupportedOperationError: rows are ordered with `delta_core.DeltaTable.optimize`."""
+        """Reject the call: rows are ordered with `delta_core.DeltaTable.optimize`.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            Always.
+        """
         raise UnsupportedOperationError(
             f"executeZOrderBy({', '.join(map(repr, cols))}) is not available on Spark yet. Use "
             "delta_core.DeltaTable(path).optimize.z_order([...]).",
