@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,8 +11,8 @@ from typing import Any
 import pytest
 
 from delta_core import DeltaTable, write_deltalake
-from delta_core.engines.arrow.storage.local import LocalStorage
 from tests.operations import row_operations as steps
+from tests.operations.killing import KilledError, Killer, killing
 from tests.operations.row_tables import FEED, ROW_IDS, VECTORS, Row, rows_of, table_of
 
 FIRST: list[Row] = [(i, "ab"[i % 2] if i % 5 else None, i / 8 if i % 3 else None) for i in range(6)]
@@ -24,56 +21,6 @@ SECOND: list[Row] = [(i, "a", 0.75) for i in range(6, 12)]
 IS_LONG = bool(os.environ.get("DELTA_CORE_LONG"))
 STEPS = steps.STEPS if IS_LONG else (steps.delete, steps.update, steps.upsert, steps.replace_using, steps.compact)
 TABLES = {"copy": {}, "vectors": VECTORS, "vectors, feed, row ids": {**VECTORS, **FEED, **ROW_IDS}, "feed": FEED}
-#: Whatever changes a store.
-WRITES = ("create", "put", "put_if_absent", "put_stream", "delete")
-
-
-class KilledError(BaseException):
-    """The process ends here: nothing catches it, and nothing is cleaned up after it."""
-
-
-class Killer:
-    """Kills at a write: before it takes effect, or after it. Nothing that follows reaches the disk."""
-
-    def __init__(self, at: int | None, is_after: bool) -> None:
-        self.at, self.is_after = at, is_after
-        self.count = 0
-        self.is_dead = False
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def around(self) -> Iterator[None]:
-        """Count a write, and end the process before or after it if its turn has come."""
-        with self._lock:
-            if self.is_dead:
-                raise KilledError
-            is_last = self.count == self.at
-            self.count += 1
-            self.is_dead = is_last
-        if is_last and not self.is_after:
-            raise KilledError
-        yield
-        if is_last:
-            raise KilledError
-
-
-@contextmanager
-def killing(killer: Killer) -> Iterator[Killer]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name in WRITES:
-            real = getattr(LocalStorage, name)
-
-            def wrapped(self: Any, *args: Any, _real: Any = real, **kwargs: Any) -> Any:
-                with killer.around():
-                    return _real(self, *args, **kwargs)
-
-            @contextmanager
-            def streamed(self: Any, *args: Any, _real: Any = real, **kwargs: Any) -> Any:
-                with killer.around(), _real(self, *args, **kwargs) as file:
-                    yield file
-
-            patch.setattr(LocalStorage, name, streamed if name == "put_stream" else wrapped)
-        yield killer
 
 
 @pytest.fixture(scope="module", params=TABLES if IS_LONG else ["copy", "vectors, feed, row ids"])
