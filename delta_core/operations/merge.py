@@ -27,11 +27,11 @@ from delta_core.operations.merger import MergeClause
 from delta_core.operations.row_changes import Changed, ChangeOptions, RowChanges, Timing
 from delta_core.operations.write import has_transactions
 from delta_core.protocol.schema import Path, Schema
-from delta_core.protocol.types import DataType, PrimitiveType
+from delta_core.protocol.types import DataType, PrimitiveType, StructType
 from delta_core.snapshot import Snapshot
 from delta_core.write.source import open_source
 
-__all__ = ["MergeOptions", "merge_rows", "run_merge"]
+__all__ = ["MergeCounts", "MergeOptions", "begin_merge", "merge_rows", "run_merge"]
 
 _LONG = PrimitiveType("long")
 
@@ -89,7 +89,7 @@ def merge_rows(base: Snapshot, source: Any, options: MergeOptions) -> Changed:
     latest = base.latest()
     rows = open_source(source)
     if has_transactions(latest, options.transactions):
-        return Changed(latest, _Counts().metrics())
+        return Changed(latest, MergeCounts().metrics())
     return run_merge(latest, rows, options)
 
 
@@ -103,7 +103,7 @@ def run_merge(base: Snapshot, source: pa.Table | pa.RecordBatchReader, options: 
             return merge.run()
 
 
-class _Counts(Struct):
+class MergeCounts(Struct):
     """What a merge counts, beside what `RowChanges` does."""
 
     source: int = 0
@@ -143,21 +143,41 @@ class _Counts(Struct):
         }
 
 
+def begin_merge(base: Snapshot, rows: StructType, options: MergeOptions) -> Transaction[Snapshot]:
+    """Return a transaction for a merge of rows with these columns; the table gets those that it is to be evolved by.
+
+    Raises
+    ------
+    SchemaMismatchError
+        If a column is a struct, list or map on one side only.
+    """
+    shown = {
+        "predicate": json.dumps([sql_text(options.predicate)]),
+        "matchedPredicates": describe_clauses(options.clauses, "matched"),
+        "notMatchedPredicates": describe_clauses(options.clauses, "not_matched"),
+        "notMatchedBySourcePredicates": describe_clauses(options.clauses, "not_matched_by_source"),
+    }
+    transaction = Transaction(base.context, base, "MERGE", shown)
+    if options.merge_schema:
+        state, plugins = base.state, base.plugins
+
+        def accept(path: Path, old: DataType, new: DataType) -> bool:
+            return bool(plugins.single("accept_type_change", False, table=state, path=path, old=old, new=new))
+
+        merged = evolve_schema(state.schema, rows, options.clauses, accept)
+        if merged != state.schema:
+            transaction.set_metadata(replace(state.metadata, schema_string=merged.to_json()))
+    return transaction
+
+
 class _Merge:
     """One merge: the decisions about rows, what is written for them, the commit."""
 
     def __init__(self, base: Snapshot, source: pa.Table, rows: Schema, options: MergeOptions) -> None:
         self.options = options
         self.engine = base.engine
-        self.counts = _Counts()
-        shown = {
-            "predicate": json.dumps([sql_text(options.predicate)]),
-            "matchedPredicates": describe_clauses(options.clauses, "matched"),
-            "notMatchedPredicates": describe_clauses(options.clauses, "not_matched"),
-            "notMatchedBySourcePredicates": describe_clauses(options.clauses, "not_matched_by_source"),
-        }
-        self.transaction = Transaction(base.context, base, "MERGE", shown)
-        self._evolve(base, rows)
+        self.counts = MergeCounts()
+        self.transaction = begin_merge(base, rows, options)
         #: The version that is merged into, as the table will be defined.
         self.base = base.redefined(self.transaction.table, self.transaction.plugins)
         self.changes = RowChanges(self.base, self.transaction, options.writer_properties, options.progress)
@@ -189,20 +209,6 @@ class _Merge:
             return Changed(self.transaction.base or self.base, self.counts.metrics())
         self._write(decided, inserts)
         return self.changes.commit(self.options, self.counts.metrics(self.changes.metrics()))
-
-    # --- definition ---
-
-    def _evolve(self, base: Snapshot, rows: Schema) -> None:
-        if not self.options.merge_schema:
-            return
-        state, plugins = base.state, base.plugins
-
-        def accept(path: Path, old: DataType, new: DataType) -> bool:
-            return bool(plugins.single("accept_type_change", False, table=state, path=path, old=old, new=new))
-
-        merged = evolve_schema(state.schema, rows, self.options.clauses, accept)
-        if merged != state.schema:
-            self.transaction.set_metadata(replace(state.metadata, schema_string=merged.to_json()))
 
     # --- inserts ---
 

@@ -176,7 +176,7 @@ class RowChanges:
 
         Only the columns that the predicate uses are read.
         """
-        found = RowSets(RowSet.empty() for _ in range(files.num_rows))
+        found = RowSets.from_positions(files.num_rows, np.empty(0, np.int64), np.empty(0, np.int64))
         if not files.num_rows:
             return found
         self.progress.begin("find", files.column("size"))

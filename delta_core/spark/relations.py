@@ -19,7 +19,7 @@ from delta_core.errors import InternalError, InvalidArgumentError, UnsupportedEx
 from delta_core.expressions.ast import Cast, Expression, Literal, Values, all_parts
 from delta_core.expressions.plugin_functions import Function
 from delta_core.expressions.printing import format_sql, quote_name
-from delta_core.kernels.row_set import RowSet, RowSets
+from delta_core.kernels.row_set import RowSets
 from delta_core.protocol.properties import WriterProperties
 from delta_core.protocol.types import KNOWN_TYPES, PrimitiveType
 from delta_core.scan.scan import Scan
@@ -32,7 +32,7 @@ from delta_core.write.files import Written
 from delta_core.write.layout import arrow_type
 from delta_core.write.plan import Origin, WritePlan
 
-__all__ = ["SparkRelation", "SparkRelations", "check_session_zone", "spark_engine"]
+__all__ = ["SparkRelation", "SparkRelations", "bitmaps_of", "check_session_zone", "row_sets", "spark_engine"]
 
 #: Rows of a bitmap: what ``bitmap_construct_agg`` makes, a bit a row, least significant bit first.
 _BITMAP_ROWS = 32_768
@@ -130,15 +130,8 @@ class SparkRelations:
     def positions(self, relation: Relation, num_files: int, found: Callable[[int], None]) -> RowSets:
         """Collect positions: executors make bitmaps of them."""
         rows = _frame(relation)
-        file, row = (F.col(quote_name(n)) for n in rows.columns)
-        marked = rows.select(
-            file.alias(_FILE),
-            F.shiftright(row, _BITMAP_ROWS.bit_length() - 1).alias(_PART),
-            row.bitwiseAND(F.lit(_BITMAP_ROWS - 1).cast("bigint")).alias(_BITS),
-        )
-        made = marked.groupBy(_FILE, _PART).agg(F.bitmap_construct_agg(_BITS).alias(_BITS))
         with failing_as("The Spark job that looks for rows failed"):
-            table = made.toArrow()
+            table = bitmaps_of(rows, *rows.columns).toArrow()
         sets = row_sets(table, num_files)
         found(int(sets.cardinalities().sum()))
         return sets
@@ -180,19 +173,44 @@ class SparkRelations:
         return F.expr(to_sql(expression, lambda leaf: leaf, functions or {}))
 
 
+def bitmaps_of(rows: DataFrame, file: str, row: str, *by: str) -> DataFrame:
+    """Return the positions of rows as bitmaps: the number of a file, of a part of it, the bitmap, the count of rows, ``by``.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The rows.
+    file, row : str
+        The columns, not null, of a file's number and a row's position.
+    *by : str
+        Columns whose values have bitmaps of their own.
+    """
+    place = F.col(quote_name(row))
+    marked = rows.select(
+        F.col(quote_name(file)).alias(_FILE),
+        F.shiftright(place, _BITMAP_ROWS.bit_length() - 1).alias(_PART),
+        place.bitwiseAND(F.lit(_BITMAP_ROWS - 1).cast("bigint")).alias(_BITS),
+        *by,
+    )
+    made = marked.groupBy(_FILE, _PART, *by).agg(
+        F.bitmap_construct_agg(_BITS).alias(_BITS), F.count("*").alias("count")
+    )
+    return made.select(_FILE, _PART, _BITS, "count", *by)
+
+
 def row_sets(bitmaps: pa.Table, num_files: int) -> RowSets:
     """Return the rows of bitmaps.
 
     Parameters
     ----------
     bitmaps : pyarrow.Table
-        The number of a file, the number of a part of it, and the bitmap of the part's rows.
+        First the number of a file, the number of a part of it, and the bitmap of the part's rows; as `bitmaps_of` makes them.
     num_files : int
         How many files there are.
     """
-    sets = RowSets(RowSet.empty() for _ in range(num_files))
+    sets = RowSets.from_positions(num_files, np.empty(0, np.int64), np.empty(0, np.int64))
     for batch in bitmaps.to_batches(max_chunksize=1024):
-        files, parts, bits = batch.columns
+        files, parts, bits = batch.columns[:3]
         words = np.frombuffer(b"".join(bits.to_pylist()), np.uint8).reshape(batch.num_rows, -1)
         bitmap, position = np.nonzero(np.unpackbits(words, axis=1, bitorder="little"))
         numbers, starts = files.to_numpy(), parts.to_numpy() * _BITMAP_ROWS

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from msgspec.structs import replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
@@ -16,11 +17,14 @@ from delta_core import interop, operations
 from delta_core.errors import InvalidArgumentError, TableNotFoundError, UnsupportedOperationError
 from delta_core.expressions.ast import Expression
 from delta_core.expressions.filters import to_expression
+from delta_core.operations.merger import MergeClause
 from delta_core.operations.row_changes import Changed
 from delta_core.protocol.schema import find, format_path, walk
 from delta_core.snapshot import Snapshot
 from delta_core.spark.conditions import empty_rows, parse_condition, parse_value, without_alias
 from delta_core.spark.failures import convert_failures, failing_as, reason
+from delta_core.spark.merge import merge_frame
+from delta_core.spark.merger import SparkMerger
 from delta_core.spark.plan import private
 from delta_core.spark.read import read
 from delta_core.spark.relations import check_session_zone, spark_engine
@@ -291,6 +295,62 @@ class SparkTable:
         with failing_as(f"Spark failed to update rows of {self._path}", path=self._path):
             self._take(operations.update_rows(base, options))
 
+    def merge(self, source: DataFrame, condition: str | Column) -> SparkMerger:
+        """Merge the rows of a DataFrame into the table: the object that is returned takes clauses, and runs the merge.
+
+        Parameters
+        ----------
+        source : DataFrame
+            The rows. Its query runs once.
+        condition : str or Column
+            Which rows of the table and of the source match. Columns are named by the aliases of both, as ``t.id = s.id``.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The source is no DataFrame of PySpark.
+        UnsupportedOperationError
+            The session is one of Spark Connect.
+        """
+        if not hasattr(source, "sparkSession"):
+            raise InvalidArgumentError(f"Found {type(source).__name__} for source, expected a DataFrame of PySpark.")
+        self._changeable("merge")
+        return SparkMerger(lambda clauses, is_evolving: self._merged(source, condition, clauses, is_evolving))
+
+    def _merged(
+        self, source: DataFrame, condition: Any, clauses: Sequence[MergeClause], is_evolving: bool
+    ) -> DataFrame:
+        base = self._latest()
+        alias = private.alias_of(source)
+        both = empty_rows(self._spark, base.schema, base.state.types, self._alias or "target").join(
+            source if alias else source.alias("source")
+        )
+        parsed = [
+            replace(
+                clause,
+                predicate=None if clause.predicate is None else _expression(clause.predicate, both, "a condition"),
+                updates=None
+                if clause.updates is None
+                else {n: _expression(v, both, f"the value of {n!r}") for n, v in clause.updates.items()},
+            )
+            for clause in clauses
+        ]
+        options = operations.MergeOptions(
+            predicate=_expression(condition, both, "the merge condition"),
+            clauses=tuple(parsed),
+            source_alias=alias,
+            target_alias=self._alias,
+            merge_schema=is_evolving,
+            user_metadata=self._user_metadata,
+        )
+        done = merge_frame(self._spark, base, source, options)
+        self._take(done)
+        updated, deleted, inserted = (done.metrics[f"numTargetRows{n}"] for n in ("Updated", "Deleted", "Inserted"))
+        row = (updated + deleted + inserted, updated, deleted, inserted)
+        return self._spark.createDataFrame(
+            [row], ", ".join(f"num_{n}_rows bigint" for n in ("affected", "updated", "deleted", "inserted"))
+        )
+
     def optimize(self) -> SparkOptimizer:
         """Return what compacts the table's files.
 
@@ -359,21 +419,6 @@ class SparkTable:
             f"generate({mode!r}) is not available. delta_core.DeltaTable(path).file_uris() lists the files that a manifest would "
             "contain.",
             operation="generate",
-        )
-
-    def merge(self, source: DataFrame, condition: str | Column) -> Any:
-        """Reject the call: rows are merged with `delta_core.DeltaTable.merge`.
-
-        Raises
-        ------
-        UnsupportedOperationError
-            Always.
-        """
-        del source, condition
-        raise UnsupportedOperationError(
-            "merge is not available on Spark yet. Use delta_core.DeltaTable(path).merge, or overwrite the rows that match new "
-            "ones with delta_core.spark.write(..., replace_using=[...]).",
-            operation="merge",
         )
 
     # --- inside ----------------------------------------------------------------------------
@@ -482,6 +527,10 @@ def _optimized(done: Mapping[str, Any]) -> dict[str, Any]:
         **files,
         "preserveInsertionOrder": False,
     }
+
+
+def _expression(given: Any, rows: DataFrame, what: str) -> Any:
+    return given if isinstance(given, str) else parse_value(given, rows, what)
 
 
 def _opened(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from delta_core.errors import (
     ConstraintViolationError,
     ExpressionError,
     InvalidArgumentError,
+    MultipleMatchesError,
     TableNotFoundError,
     UnsupportedExpressionError,
     UnsupportedOperationError,
@@ -55,7 +57,7 @@ def rows_of(path: Path, version: int | None = None) -> list[dict[str, Any]]:
     table = DeltaTable(path, version=version)
     has_ids = table.metadata().configuration.get("delta.enableRowTracking") == "true"
     scan = table.scan(metadata=("_row_id",)) if has_ids else table.scan()
-    return sorted(scan.to_table().to_pylist(), key=lambda r: r["id"])
+    return sorted(scan.to_table().to_pylist(), key=lambda r: (r["id"] is None, r["id"]))
 
 
 def feed_of(path: Path) -> list[Any]:
@@ -161,7 +163,10 @@ def test_what_cannot_be_changed_is_rejected_and_leaves_the_table_as_it_was(spark
         (InvalidArgumentError, lambda: table.update(set=None)),
         (InvalidArgumentError, lambda: table.update(set={"id": 3})),
         (ConstraintViolationError, lambda: table.update("id = 7", {"id": "id + 100"})),
-        (UnsupportedOperationError, lambda: table.merge(spark.range(1), "id = id")),
+        (InvalidArgumentError, lambda: table.merge(spark.range(1), "target.id = source.id").execute()),
+        (ExpressionError, lambda: table.merge(spark.range(1), "id = id").whenMatchedDelete().execute()),
+        (InvalidArgumentError, lambda: table.merge([1], "id = id")),
+        (InvalidArgumentError, lambda: table.merge(spark.range(1), "true").whenMatchedUpdate("true")),
         (UnsupportedOperationError, lambda: table.optimize().executeZOrderBy("id")),
         (InvalidArgumentError, lambda: table.optimize().where("id = 1").executeCompaction()),
         (UnsupportedOperationError, lambda: table.generate("symlink_format_manifest")),
@@ -214,6 +219,110 @@ def test_calls_that_touch_the_log_return_what_delta_spark_returns(spark: Any, tm
     assert table.vacuum().collect() == []
     assert ds.DeltaTable.isDeltaTable(spark, str(tmp_path))
     assert not ds.DeltaTable.isDeltaTable(spark, str(tmp_path / "p=a"))
+
+
+SOURCE = [
+    (1, "n", 10.0, {"n": 100}), (2, "o", None, None), (40, "a", 4.0, {"n": 400}), (50, None, 5.0, {"n": 500}), (None, "z", 6.0, None),
+]  # fmt: skip
+#: Clauses: the name that both APIs have, the condition, the values.
+UPSERT = [
+    ("MatchedUpdate", "s.id = 1", {"x": "s.x + t.x", "s.n": "s.id * 7"}),
+    ("MatchedUpdateAll", None, None),
+    ("NotMatchedInsertAll", None, None),
+]
+SYNC = [
+    ("MatchedDelete", "t.id = 2", None),
+    ("NotMatchedInsert", "s.id > 40", {"id": "s.id", "p": "'new'"}),
+    ("NotMatchedBySourceUpdate", "t.id % 5 = 0", {"x": "-1"}),
+    ("NotMatchedBySourceDelete", "t.id > 9", None),
+]
+
+
+@pytest.mark.parametrize("clauses", [UPSERT, SYNC], ids=["upsert", "sync"])
+@pytest.mark.parametrize(
+    ("properties", "partition_by", "condition"),
+    [
+        ({}, [], "t.id <=> s.id AND t.x IS NOT NULL OR t.id = 2 AND s.id = 2"),
+        (VECTORS, ["p"], "t.id = s.id"),
+        (ALL, ["p"], "t.id = s.id"),
+    ],
+    ids=["copy", "vectors", "all"],
+)
+def test_merges_equal_those_of_the_arrow_engine(
+    spark: Any, tmp_path: Path, clauses: Any, properties: dict[str, str], partition_by: list[str], condition: str
+) -> None:
+    ours, arrow = (made(tmp_path / n, properties, partition_by) for n in ("spark", "arrow"))
+    source = spark.createDataFrame(SOURCE, "id bigint, p string, x double, s struct<n bigint>")
+    merge: Any = ds.DeltaTable.forPath(spark, ours).alias("t").merge(source.alias("s"), condition)
+    other: Any = DeltaTable(arrow).merge(source.toArrow(), condition, source_alias="s", target_alias="t")
+    for name, when, values in clauses:
+        given = [when] if values is None else [when, values]
+        merge = getattr(merge, f"when{name}")(*given)
+        other = getattr(other, "when" + re.sub("([A-Z])", r"_\1", name).lower())(*reversed(given))
+    done, expected = merge.execute().collect()[0], other.execute()
+    names = ("num_updated_rows", "num_deleted_rows", "num_inserted_rows")
+    assert [done[n] for n in names] == [
+        expected[n.replace("num_", "num_target_rows_").removesuffix("_rows")] for n in names
+    ]
+    assert done["num_affected_rows"] == sum(done[n] for n in names)
+
+    found, wanted = ([_plain_ids(r) for r in rows_of(p)] for p in (ours, arrow))
+    assert found == wanted
+    if "delta.enableChangeDataFeed" in properties:
+        assert feed_of(ours) == feed_of(arrow)
+
+
+def _plain_ids(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with the ids that it had before; those of inserted rows depend on the order of writing."""
+    return {k: None if k == "_row_id" and v > 15 else v for k, v in row.items()}
+
+
+def test_merge_takes_columns_and_evolves_the_schema(spark: Any, tmp_path: Path) -> None:
+    from pyspark.sql import functions as F
+
+    made(tmp_path, VECTORS, [])
+    source = spark.sql("SELECT 3L AS id, 'more' AS extra UNION ALL SELECT 70L, 'new'")
+    table = ds.DeltaTable.forPath(spark, tmp_path)
+    merge = table.alias("t").merge(source.alias("s"), F.col("t.id") == F.col("s.id")).withSchemaEvolution()
+    merge = merge.whenMatchedUpdate(F.col("t.id") > 2, {"extra": F.upper("s.extra"), "t.x": F.lit(8.5)})
+    merge.whenNotMatchedInsertAll().execute()
+    rows = {r["id"]: (r["x"], r["extra"]) for r in rows_of(tmp_path)}
+    assert (rows[3], rows[70], rows[4]) == ((8.5, "MORE"), (None, "new"), (0.25, None))
+    assert (
+        table.merge(spark.range(0).toDF("id"), "target.id = source.id").whenMatchedDelete().execute().collect()[0][0]
+        == 0
+    )
+    assert DeltaTable(tmp_path).version() == 2
+
+
+def test_several_matches_of_a_row_are_an_error_unless_it_is_only_deleted(spark: Any, tmp_path: Path) -> None:
+    made(tmp_path, VECTORS, [])
+    source = spark.sql("SELECT * FROM VALUES (3L, 1), (3L, 2), (4L, 1) AS s(id, n)")
+    table = ds.DeltaTable.forPath(spark, tmp_path)
+    merge = table.merge(source, "target.id = source.id")
+    with pytest.raises(MultipleMatchesError, match="'id': 3"):
+        merge.whenMatchedUpdate("n = 1", {"x": "n"}).execute()
+    assert DeltaTable(tmp_path).version() == 1
+    assert merge.whenMatchedDelete().execute().collect()[0].num_deleted_rows == 2
+    assert not {3, 4} & {r["id"] for r in rows_of(tmp_path)}
+
+
+def test_source_of_a_merge_is_computed_once(spark: Any, tmp_path: Path) -> None:
+    from pyspark.sql import functions as F
+
+    made(tmp_path, VECTORS, [])
+    source = spark.range(0, 40, 1, 4).select(
+        (F.col("id") + (F.rand() * 20).cast("long") * 100).alias("id"), F.rand().alias("x")
+    )
+    merge = ds.DeltaTable.forPath(spark, tmp_path).merge(source, "target.id = source.id % 100 AND source.id < 600")
+    done = (
+        merge.whenMatchedUpdate(set={"x": "source.x"})
+        .whenNotMatchedInsert(values={"id": "source.id"})
+        .execute()
+        .collect()[0]
+    )
+    assert done.num_updated_rows + done.num_inserted_rows == 40
+    assert len(rows_of(tmp_path)) == 16 + done.num_inserted_rows
 
 
 def test_compaction_joins_files_and_keeps_rows_and_their_ids(spark: Any, tmp_path: Path) -> None:

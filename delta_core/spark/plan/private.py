@@ -30,6 +30,7 @@ __all__ = [
     "NEWEST",
     "OLDEST",
     "ReplayedRows",
+    "alias_of",
     "bit_test",
     "check_version",
     "file_relation",
@@ -326,6 +327,12 @@ def own_python(spark: Any) -> Iterator[None]:
 
 def _is_local(context: Any) -> bool:
     return re.fullmatch(r"local(\[.*\])?", str(context.master)) is not None
+
+
+def alias_of(rows: DataFrame) -> str | None:
+    """Return the alias by which SQL names the columns of a DataFrame, None if it has none."""
+    plan = rows._jdf.queryExecution().analyzed()
+    return str(plan.alias()) if str(plan.nodeName()) == "SubqueryAlias" else None
 
 
 # --- the catalog ---------------------------------------------------------------------------
