@@ -51,7 +51,10 @@ _ADVICE = (
         "UPDATE",
         "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).update('<condition>', {{'<column>': '<value>'}}).",
     ),
-    ("MERGE", f"Replace the rows that match new ones: {_REPLACE}replace_using=['<key>']), or replace_on='t.k = s.k'."),
+    (
+        "MERGE",
+        "Call delta_core.spark.DeltaTable.forPath(spark, {uri}).alias('t').merge(rows.alias('s'), '<condition>').",
+    ),
     ("INSERT OVERWRITE", f"Write the query's DataFrame: {_REPLACE.removesuffix(', ')})."),
     ("INSERT", "Write the query's DataFrame: delta_core.spark.write(rows, {uri}, 'append')."),
     ("COPY", "Append the files' rows: delta_core.spark.write(spark.read.parquet(...), {uri}, 'append')."),
