@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 from pyspark.sql import Column, DataFrame
@@ -13,8 +13,8 @@ from delta_core.operations.merger import Action, Kind, MergeClause
 
 __all__ = ["SparkMerger"]
 
-_Condition = str | Column | None
-_Values = Mapping[str, str | Column]
+_Condition: TypeAlias = str | Column | None
+_Values: TypeAlias = Mapping[str, str | Column]
 
 
 class SparkMerger(Struct, frozen=True):
