@@ -33,6 +33,7 @@ struct FooterFacts {
     int64_t num_rows = -1;
     std::vector<GroupFacts> groups;
     std::string_view schema, metadata;  // the footer's bytes of its schema, and of its key-value metadata
+    std::string_view created_by;
     bool has_orders = false;  // bounds are in the order of the columns' types
     bool is_plain = true;
 };
@@ -58,6 +59,8 @@ class FooterReader {
             } else if (id == 5 && type == LIST) {
                 good = skip(type, 0);
                 out.metadata = text(start);
+            } else if (id == 6 && type == BINARY) {
+                good = binary(out.created_by);
             } else if (id == 7 && type == LIST) {
                 good = skip(type, 0);
                 out.has_orders = true;

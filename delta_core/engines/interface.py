@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from delta_core.kernels.row_set import RowSets
 
 __all__ = [
-    "WALKED_FILE", "ActionQuery", "CheckpointHandle", "ColumnStatistics", "Compiled", "DataFiles", "Engine", "Evaluator",
-    "FileIdentity", "FileRead", "FileWrite", "FolderFiles", "Listing", "LogFiles", "ParquetForm", "ParsedActions", "PutResult",
-    "RangeRequest", "ReadObserver", "Relation", "Relations", "RowTest", "Split", "Storage", "WrittenFile",
+    "WALKED_FILE", "ActionQuery", "CheckpointHandle", "ColumnStatistics", "ColumnsStatistics", "Compiled", "DataFiles",
+    "Engine", "Evaluator", "FileIdentity", "FileRead", "FileWrite", "FilesStatistics", "FolderFiles", "FootersRead",
+    "Listing", "LogFiles", "ParquetForm", "ParsedActions", "PutResult", "RangeRequest", "ReadObserver", "Relation",
+    "Relations", "RowTest", "Split", "Storage", "WrittenFile",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -607,6 +608,60 @@ class WrittenFile(Struct, frozen=True):
     statistics: tuple[ColumnStatistics, ...]
 
 
+class ColumnsStatistics(Struct, frozen=True):
+    """The statistics of one column of many files: see `ColumnStatistics`.
+
+    Parameters
+    ----------
+    path : Path
+        The column, by physical names.
+    null_counts : pyarrow.Array
+        int64[n_files]; null if unknown.
+    lows, highs : pyarrow.Array
+        [n_files], null if unknown: int64, double, or bytes (of decimals: two's complement, big-endian).
+    """
+
+    path: Path
+    null_counts: pa.Array
+    lows: pa.Array
+    highs: pa.Array
+
+
+class FilesStatistics(Struct, frozen=True):
+    """The statistics of some of the files of a `FootersRead`.
+
+    Parameters
+    ----------
+    files : int64, **shape (n_files,)**
+        Their numbers.
+    num_rows : int64, **shape (n_files,)**
+    columns : tuple of ColumnsStatistics
+        Of the columns that the files have.
+    """
+
+    files: NDArray[np.int64]
+    num_rows: NDArray[np.int64]
+    columns: tuple[ColumnsStatistics, ...]
+
+
+class FootersRead(Protocol):
+    """Footers of files from elsewhere, which are read once."""
+
+    def schemas(self) -> list[tuple[pa.Schema, int]]:
+        """Return the different Arrow schemas, each with the number of the first file that has it, in the order of the files.
+
+        INT96 counts as instants in UTC, as in Spark.
+        """
+        ...
+
+    def statistics(self, schema: pa.Schema, columns: Sequence[Path]) -> Iterator[FilesStatistics]:
+        """Yield the statistics of all files, in any order; of a column that a file has in another type there are none.
+
+        Raises SchemaMismatchError for a file that can't be read in ``schema``; files may have further columns.
+        """
+        ...
+
+
 class DataFiles(Protocol):
     """Data files to physical batches, and rows to data files."""
 
@@ -629,8 +684,11 @@ class DataFiles(Protocol):
         """
         ...
 
-    def schemas(self, paths: Sequence[str]) -> list[pa.Schema]:
-        """Return the Arrow schemas of files from elsewhere, from their footers; INT96 counts as instants in UTC, as in Spark."""
+    def footers(self, paths: Sequence[str]) -> FootersRead:
+        """Read the footers of files from elsewhere, many at once.
+
+        Raises DataFileNotFoundError and DataFileError, which name the file.
+        """
         ...
 
     def describe(

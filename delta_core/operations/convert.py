@@ -8,28 +8,39 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.commit.options import AddAction
 from delta_core.commit.transaction import Transaction
+from delta_core.engines.interface import WALKED_FILE, FootersRead
 from delta_core.errors import InvalidArgumentError, SchemaError, SchemaMismatchError, UnsupportedOperationError
+from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import int64_values, one_array
 from delta_core.log.names import LOG_DIRECTORY
 from delta_core.log.paths import decode_paths
 from delta_core.operations.create import stage_definition
-from delta_core.operations.register import register_files
+from delta_core.operations.register import check_partitions, register_files
+from delta_core.protocol.actions import FILE_COLUMNS
 from delta_core.protocol.schema import Schema, format_path, walk
 from delta_core.protocol.schema_merge import merge_schemas
 from delta_core.protocol.types import ArrayType, DataType, Field, MapType, StructType
 from delta_core.snapshot import Snapshot, TableContext
 from delta_core.write.files import describe_foreign_files
+from delta_core.write.names import encode_path
 
 __all__ = ["ConvertOptions", "convert_folder"]
 
 _log = logging.getLogger(__name__)
 #: How the names of Parquet files end.
 _PARQUET = (".parquet", ".parq", ".pq")
+_PARQUET_NAME = r"\.(parquet|parq|pq)$"
+#: Files whose names do not begin as hidden ones.
+_SHOWN = r"(^|/)[^/_.][^/]*$"
+#: Paths that the log percent-encodes.
+_UNUSUAL = r"[^A-Za-z0-9/=\-_.~!$&'()*+,;:@]"
 #: What represents null in the name of a partition's folder.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _OPERATION = "CONVERT"
@@ -108,19 +119,22 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
     if base is not None and options.partition_by is None:
         by = StructType([f for f in base.schema.fields if f.name in base.state.partition_columns])
     strategy = options.strategy or "hive"
-    known = set() if base is None else set(decode_paths(base.files.columns(["path"]).column("path")))
-    found = [f for f in _parquet_files(context, by, strategy) if f[0] not in known]
-    if not found and base is not None:
-        return base
-    if not found:
+    files = _parquet_files(context, by, strategy)
+    if base is not None:
+        known = decode_paths(base.files.columns(["path"]).column("path"))
+        files = files.filter(pc.invert(pc.is_in(files.column("path"), value_set=pa.array(known, pa.string()))))
+        if not files.num_rows:
+            return base
+    if not files.num_rows:
         raise InvalidArgumentError(
             f"There is no Parquet file in {context.log.uri}: none with a name that ends in {', '.join(_PARQUET)}.",
             path=context.log.uri,
         )
-    paths = [path for path, *_ in found]
-    values = [_partition_values(path, by, strategy) for path in paths]
+    folders, partitions = _partitions(files, by, strategy)
+    paths: list[str] = files.column("path").to_pylist()
+    footers = context.log.engine.data.footers(paths)
     start = Schema(()) if base is None else Schema([f for f in base.schema.fields if by.get(f.name) is None])
-    schema = _joined_schema(context, paths, start, by)
+    schema = _joined_schema(context, footers, paths, start, by)
     parameters = {
         "numFiles": len(paths),
         "partitionedBy": json.dumps([f.name for f in by.fields]),
@@ -141,14 +155,23 @@ def convert_folder(context: TableContext, base: Snapshot | None, options: Conver
         if schema != base.schema:
             transaction.set_metadata(replace(base.metadata, schema_string=StructType(schema.fields).to_json()))
     _check_names(transaction)
-    stats = describe_foreign_files(context.log.engine, transaction.plan, paths, statistics=options.statistics)
-    transaction.metrics["numConvertedFiles"] = len(paths)
-    adds = [
-        AddAction(path, size, partition, modified, True, text)
-        for (path, size, modified), partition, text in zip(found, values, stats, strict=True)
-    ]
+    check_partitions(transaction, partitions)
+    transaction.add_files(
+        pa.table(
+            {
+                "path": _encoded(files.column("path")),
+                "partitionValues": _values_of(partitions).take(folders),
+                "size": files.column("size"),
+                "modificationTime": pc.fill_null(files.column("modified_ms"), 0),
+                "dataChange": pa.repeat(pa.scalar(True), len(paths)),
+                "stats": describe_foreign_files(footers, transaction.plan, statistics=options.statistics),
+                "fresh": pa.repeat(pa.scalar(True), len(paths)),
+            }
+        )
+    )
+    transaction.metrics.update(numConvertedFiles=len(paths), numFiles=len(paths))
     return register_files(
-        context, base, adds, [], operation=_OPERATION, transaction=transaction, **options.commit
+        context, base, [], [], operation=_OPERATION, transaction=transaction, **options.commit
     ).snapshot
 
 
@@ -174,8 +197,8 @@ def _check_only_converted(base: Snapshot) -> None:
 # --- files ---------------------------------------------------------------------------------
 
 
-def _parquet_files(context: TableContext, by: StructType, strategy: str) -> list[tuple[str, int, int]]:
-    """Return path, size and modification time (ms) of the Parquet files below the root, by path."""
+def _parquet_files(context: TableContext, by: StructType, strategy: str) -> pa.Table:
+    """Return the Parquet files below the root, columns of `WALKED_FILE`, by path."""
 
     def skip(folder: str) -> bool:
         above, _, name = folder.rpartition("/")
@@ -187,19 +210,36 @@ def _parquet_files(context: TableContext, by: StructType, strategy: str) -> list
         is_partition = strategy == "hive" and "=" in name and by.get(unquote(name.partition("=")[0])) is not None
         return name.startswith(("_", ".")) and not is_partition and name != _NULL
 
-    found, left_out = [], 0
-    for part in context.log.engine.storage.walk(skip):
-        for path, size, modified in zip(*(c.to_pylist() for c in part.files.columns), strict=True):
-            name = path.rpartition("/")[2]
-            if name.startswith(("_", ".")):
-                continue
-            if name.lower().endswith(_PARQUET):
-                found.append((path, size, modified or 0))
-            else:
-                left_out += 1
-    if left_out:
+    batches = [part.files for part in context.log.engine.storage.walk(skip)]
+    files = pa.Table.from_batches(batches, WALKED_FILE)
+    shown = files.filter(pc.match_substring_regex(files.column("path"), _SHOWN))
+    found = shown.filter(pc.match_substring_regex(shown.column("path"), _PARQUET_NAME, ignore_case=True))
+    if shown.num_rows > found.num_rows:
+        left_out = shown.num_rows - found.num_rows
         _log.info("Left out of %s: %d files whose names are not those of Parquet files", context.log.uri, left_out)
-    return sorted(found)
+    return found.sort_by("path").combine_chunks()
+
+
+def _partitions(files: pa.Table, by: StructType, strategy: str) -> tuple[pa.Array, list[AddAction]]:
+    """Return the number of each file's folder, and of each folder a file with its partition values."""
+    folders = one_array(pc.replace_substring_regex(files.column("path"), "/?[^/]*$", "")).dictionary_encode()
+    numbers = int64_values(folders.indices)
+    _, first = np.unique(numbers, return_index=True)
+    paths = files.column("path").take(pa.array(first)).to_pylist()
+    found = [AddAction(path, 0, _partition_values(path, by, strategy), 0, True) for path in paths]
+    return folders.indices, found
+
+
+def _values_of(files: Sequence[AddAction]) -> pa.Array:
+    return pa.array([list(f.partition_values.items()) for f in files], FILE_COLUMNS["partitionValues"])
+
+
+def _encoded(paths: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return paths as the log spells them."""
+    unusual = pc.match_substring_regex(paths, _UNUSUAL)
+    if not pc.any(unusual).as_py():
+        return paths
+    return pa.chunked_array([[encode_path(path) for path in paths.to_pylist()]], pa.string())
 
 
 def _partition_values(path: str, by: StructType, strategy: str) -> dict[str, str | None]:
@@ -228,14 +268,14 @@ def _partition_values(path: str, by: StructType, strategy: str) -> dict[str, str
 # --- schema --------------------------------------------------------------------------------
 
 
-def _joined_schema(context: TableContext, paths: Sequence[str], start: Schema, by: StructType) -> Schema:
+def _joined_schema(
+    context: TableContext, footers: FootersRead, paths: Sequence[str], start: Schema, by: StructType
+) -> Schema:
     """Return the columns of all files, nullable, then the partition columns."""
     partitions = {f.name.lower() for f in by.fields}
     schema, origin = start, "the table"
-    seen: dict[pa.Schema, str] = {}
-    for path, arrow in zip(paths, context.log.engine.data.schemas(paths), strict=True):
-        seen.setdefault(arrow, path)
-    for arrow, path in seen.items():
+    for arrow, number in footers.schemas():
+        path = paths[number]
         own = _file_schema(arrow, path, partitions)
         before, schema = schema, merge_schemas(schema, own, lambda *_: False)
         _check_same(before, own, schema, path, origin)

@@ -24,7 +24,7 @@ from delta_core.write.files import describe_files
 from delta_core.write.names import encode_path
 from delta_core.write.plan import WritePlan
 
-__all__ = ["register_files"]
+__all__ = ["check_partitions", "register_files"]
 
 
 def register_files(
@@ -94,7 +94,7 @@ def register_files(
         _stage_removes(txn, base, removes, mode, replace_filters)
     for app_id, version in (transactions or {}).items():
         txn.set_transaction(app_id, version)
-    txn.metrics.update(numFiles=len(adds))
+    txn.metrics.setdefault("numFiles", len(adds))
     return txn.commit(None, custom_metadata, max_commit_retries, post=post)
 
 
@@ -119,7 +119,7 @@ def _check_stats(add: AddAction) -> None:
         )
 
 
-def _check_partitions(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> None:
+def check_partitions(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> None:
     """Reject partition values that are none of their column's type: no reader could open the table."""
     table = txn.table
     for column in table.partition_columns:
@@ -160,7 +160,7 @@ def _described(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> pa.Tabl
                 f"{list(columns.values())}.",
                 path=a.path,
             )
-    _check_partitions(txn, adds)
+    check_partitions(txn, adds)
     physical = {
         f.name: p.name for f, p in zip(txn.table.schema.fields, txn.table.column_map.physical.fields, strict=True)
     }

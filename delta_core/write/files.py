@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from delta_core.engines.interface import Engine, FileWrite, WrittenFile
+from delta_core.engines.interface import Engine, FileWrite, FootersRead, WrittenFile
 from delta_core.errors import ColumnNotFoundError, InvalidArgumentError
 from delta_core.handles.secrets import shown_uri
 from delta_core.protocol.actions import ADDED_FILE, CHANGE_FILE
@@ -26,7 +27,7 @@ from delta_core.write.partitions import Key
 from delta_core.write.plan import Origin, WritePlan
 from delta_core.write.properties import target_file_size, writer_properties
 from delta_core.write.source import open_source
-from delta_core.write.stats import statistics_json
+from delta_core.write.stats import statistics_json, statistics_texts
 
 __all__ = ["Written", "describe_files", "describe_foreign_files", "join_written", "write_change_files", "write_files"]
 
@@ -200,36 +201,39 @@ def describe_files(
     data_change : bool
         False for files that hold rows which the table has already.
     """
-    found, stats = _footer_statistics(engine, plan, paths, plan.statistics, strict=True)
+    schema = pa.schema([c.field for c in file_columns(plan)])
+    found = engine.data.describe(paths, schema, plan.statistics)
+    types, prefix = _leaf_types(schema, plan.statistics), _prefix_length(plan)
+    stats = [statistics_json(f.num_rows, f.statistics, types, prefix) for f in found]
     names, keys = _given_partitions(plan, partitions, len(paths))
     return _added(found, names, keys, stats, data_change)
 
 
-def describe_foreign_files(engine: Engine, plan: WritePlan, paths: Sequence[str], *, statistics: bool) -> list[str]:
+def describe_foreign_files(footers: FootersRead, plan: WritePlan, *, statistics: bool) -> pa.Array:
     """Return the statistics, as the log has them, of files that may have further columns, from their footers.
 
     Parameters
     ----------
-    engine : Engine
-        What reads the footers.
+    footers : FootersRead
+        Of the files.
     plan : WritePlan
         The plan of the table's writes.
-    paths : sequence of str
-        From the table's root; not encoded.
     statistics : bool
         False for the number of rows alone.
     """
-    return _footer_statistics(engine, plan, paths, plan.statistics if statistics else (), strict=False)[1]
-
-
-def _footer_statistics(
-    engine: Engine, plan: WritePlan, paths: Sequence[str], leaves: Sequence[Path], *, strict: bool
-) -> tuple[list[WrittenFile], list[str]]:
     schema = pa.schema([c.field for c in file_columns(plan)])
-    found = engine.data.describe(paths, schema, leaves, strict=strict)
-    prefix = read_property(plan.table.configuration, "delta.dataSkippingStringPrefixLength")
-    types = _leaf_types(schema, leaves)
-    return found, [statistics_json(f.num_rows, f.statistics, types, prefix) for f in found]
+    leaves = plan.statistics if statistics else ()
+    types, prefix = _leaf_types(schema, leaves), _prefix_length(plan)
+    texts, numbers = [], []
+    for found in footers.statistics(schema, leaves):
+        texts.append(statistics_texts(found, types, prefix, bool(leaves)))
+        numbers.append(found.files)
+    return pa.chunked_array(texts, pa.string()).take(pa.array(np.argsort(np.concatenate(numbers))))
+
+
+def _prefix_length(plan: WritePlan) -> int:
+    length: int = read_property(plan.table.configuration, "delta.dataSkippingStringPrefixLength")
+    return length
 
 
 # --- writing -------------------------------------------------------------------------------

@@ -12,16 +12,25 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from delta_core.engines.interface import ColumnStatistics
+from delta_core.engines.interface import ColumnsStatistics, ColumnStatistics, FilesStatistics
+from delta_core.kernels import compute as pc
+from delta_core.kernels.arrow_buffers import int64_values, is_valid
 from delta_core.protocol.schema import Path
 
-__all__ = ["PREFIX_LENGTH", "statistics_json", "truncate_max", "truncate_min"]
+__all__ = ["PREFIX_LENGTH", "statistics_json", "statistics_texts", "truncate_max", "truncate_min"]
 
 #: Characters that bounds of texts have at most, if the table does not specify otherwise.
 PREFIX_LENGTH = 32
 _LAST = "\U0010ffff"
+#: Characters that JSON escapes.
+_ESCAPES = r'["\\\x00-\x1f]'
+_DAY_MS = 86_400_000
+#: The first and the last day that texts of dates can hold, since the epoch.
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001  (wall clock in UTC)
 _EPOCH_DATE = dt.date(1970, 1, 1)
 
@@ -62,6 +71,53 @@ def statistics_json(
     return "{" + ",".join(fields) + "}"
 
 
+def statistics_texts(
+    found: FilesStatistics, types: Mapping[Path, pa.DataType], prefix_length: int = PREFIX_LENGTH, columns: bool = True
+) -> pa.Array:
+    """Return the texts of the statistics of many files, each as `statistics_json` returns it.
+
+    Parameters
+    ----------
+    found : FilesStatistics
+        As an engine read them.
+    types : Mapping
+        The Arrow type of each leaf.
+    prefix_length : int
+        ``delta.dataSkippingStringPrefixLength``.
+    columns : bool
+        False for the number of rows alone.
+    """
+    rows = pc.cast(pa.array(found.num_rows), pa.string())
+    parts: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
+    for column in found.columns:
+        low, high = _bound_texts(column, types[column.path], prefix_length)
+        nulls = pc.cast(column.null_counts, pa.string())
+        for name, texts in (("minValues", low), ("maxValues", high), ("nullCount", nulls)):
+            into = parts[name]
+            for part in column.path[:-1]:
+                into = into.setdefault(part, {})
+            into[column.path[-1]] = texts
+    fields = [pc.binary_join_element_wise('"numRecords":', rows, "")]
+    for name, values in parts.items() if columns else ():
+        objects = _object_texts(values)
+        empty = pc.fill_null(objects, "{}") if objects is not None else "{}"
+        fields.append(pc.binary_join_element_wise(f'"{name}":', empty, ""))
+    return pc.binary_join_element_wise("{", pc.binary_join_element_wise(*fields, ","), ',"tightBounds":true}', "")
+
+
+def _object_texts(values: Mapping[str, Any]) -> pa.Array | None:
+    """Return JSON objects, null for files that have none of the values."""
+    fields = []
+    for name, value in values.items():
+        texts = _object_texts(value) if isinstance(value, dict) else value
+        fields.append(pc.fill_null(pc.binary_join_element_wise(f",{_quoted(name)}:", texts, ""), ""))
+    if not fields:
+        return None
+    joined = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*fields, ""), 1)
+    whole = pc.binary_join_element_wise("{", joined, "}", "")
+    return pc.if_else(pc.equal(joined, ""), pa.scalar(None, pa.string()), whole)
+
+
 def _put(into: dict[str, Any], path: Path, text: str | None) -> None:
     if text is not None:
         for name in path[:-1]:
@@ -95,6 +151,66 @@ def _bounds(column: ColumnStatistics, t: pa.DataType, prefix_length: int) -> tup
     if types.is_decimal(t):
         return _decimal(low, t.scale), _decimal(high, t.scale)
     return str(low), str(high)
+
+
+def _bound_texts(column: ColumnsStatistics, t: pa.DataType, prefix_length: int) -> tuple[pa.Array, pa.Array]:
+    """Return the bounds of a column of many files as JSON, null for those that are left out; see `_bounds`."""
+    types, lows, highs = pa.types, column.lows, column.highs
+    if types.is_integer(t):
+        return pc.cast(lows, pa.string()), pc.cast(highs, pa.string())
+    if types.is_date(t):
+        return _day_texts(lows), _day_texts(highs)
+    if types.is_timestamp(t):
+        zone = "Z" if t.tz else ""
+        return _millis_texts(lows, 1, zone), _millis_texts(highs, -1, zone)
+    if types.is_string(t) and (plain := _plain_texts(lows, highs, prefix_length)) is not None:
+        return plain
+    pairs = [
+        (None, None)
+        if low is None or high is None
+        else _bounds(ColumnStatistics(column.path, None, _value(low, t), _value(high, t)), t, prefix_length)
+        for low, high in zip(lows.to_pylist(), highs.to_pylist(), strict=True)
+    ]
+    return pa.array([low for low, _ in pairs], pa.string()), pa.array([high for _, high in pairs], pa.string())
+
+
+def _value(value: Any, t: pa.DataType) -> Any:
+    is_stored = pa.types.is_decimal(t) and isinstance(value, bytes)
+    return int.from_bytes(value, "big", signed=True) if is_stored else value
+
+
+def _day_texts(days: pa.Array) -> pa.Array:
+    values, known = _numbers(days)
+    known &= (values >= _FIRST_DAY) & (values <= _LAST_DAY)
+    dates = pa.array(np.where(known, values, 0).astype(np.int32), mask=~known).cast(pa.date32())
+    return pc.binary_join_element_wise('"', pc.cast(dates, pa.string()), '"', "")
+
+
+def _millis_texts(micros: pa.Array, sign: int, zone: str) -> pa.Array:
+    """Return texts of times, rounded down to ms, or up if ``sign`` is -1."""
+    values, known = _numbers(micros)
+    millis = sign * ((sign * values) // 1000)
+    known &= (millis >= _FIRST_DAY * _DAY_MS) & (millis < (_LAST_DAY + 1) * _DAY_MS)
+    times = pa.array(np.where(known, millis, 0), mask=~known).cast(pa.timestamp("ms"))
+    return pc.binary_join_element_wise('"', pc.replace_substring(pc.cast(times, pa.string()), " ", "T"), f'{zone}"', "")
+
+
+def _numbers(values: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    return int64_values(pc.fill_null(values, 0)), is_valid(values)
+
+
+def _plain_texts(lows: pa.Array, highs: pa.Array, prefix_length: int) -> tuple[pa.Array, pa.Array] | None:
+    """Return bounds of texts that JSON spells as they are; None if there is a longer one, or one with escapes."""
+    try:
+        least, most = (pc.cast(pc.cast(v, pa.large_string()), pa.string()) for v in (lows, highs))
+    except pa.ArrowInvalid:
+        return None
+    longest = pc.max(pc.utf8_length(most)).as_py() or 0
+    if longest > prefix_length or any(pc.any(pc.match_substring_regex(v, _ESCAPES)).as_py() for v in (least, most)):
+        return None
+    least = pc.utf8_slice_codeunits(least, 0, prefix_length)
+    low, high = (pc.binary_join_element_wise('"', v, '"', "") for v in (least, most))
+    return low, high
 
 
 def _texts(low: bytes, high: bytes, prefix_length: int) -> tuple[str | None, str | None]:

@@ -20,18 +20,13 @@ from delta_core.engines.arrow.ordered import Task, run_ordered
 from delta_core.engines.arrow.parquet.columns import GroupReader
 from delta_core.engines.arrow.parquet.filtered_groups import Batch, FilteredGroups
 from delta_core.engines.arrow.parquet.footer import read_footer
+from delta_core.engines.arrow.parquet.footers import ArrowFooters, read_schema
 from delta_core.engines.arrow.parquet.opened_file import DataFile, FileFooter
 from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.row_groups import GroupPruner
 from delta_core.engines.arrow.parquet.small_files import SmallFiles
 from delta_core.engines.arrow.parquet.statistics import footer_statistics, leaves_of
-from delta_core.engines.arrow.parquet.types import (
-    FilePlan,
-    UnconvertibleError,
-    is_encoded_string,
-    plan_file,
-    with_instants,
-)
+from delta_core.engines.arrow.parquet.types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
 from delta_core.engines.arrow.storage.prefetch import Prefetch
 from delta_core.engines.interface import Apply, Evaluator, FileRead, FileWrite, Split, Storage, WrittenFile
 from delta_core.errors import AccessDeniedError, DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
@@ -92,19 +87,15 @@ class ArrowDataFiles:
         """Write rows as data files, several at once, in bounded memory."""
         return parquet.write_parquet_files(self._storage, write, source, apply)
 
-    def schemas(self, paths: Sequence[str]) -> list[pa.Schema]:
-        """Return the Arrow schemas of files from elsewhere, from their footers; INT96 counts as instants in UTC, as in Spark."""
-        with ThreadPoolExecutor(32) as pool:
-            return list(pool.map(self._arrow_schema, paths))
+    def footers(self, paths: Sequence[str]) -> ArrowFooters:
+        """Read the footers of files from elsewhere, many at once."""
+        describe = partial(self._describe, strict=False)
+        return ArrowFooters(self._storage, paths, self._arrow_schema, describe, _check_schema)
 
     def _arrow_schema(self, path: str) -> pa.Schema:
         with _naming(path):
             source = self._storage.local_path(path) or self._storage.open(path, None)
-            file = ParquetFile(source, read_footer(source))
-            stored = file.metadata.schema
-            instants = [stored.column(i).physical_type == "INT96" for i in range(len(stored))]
-            found = file.schema_arrow
-        return with_instants(found, instants) if any(instants) else found
+            return read_schema(ParquetFile(source, read_footer(source)))
 
     def describe(
         self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path], *, strict: bool = True
@@ -127,21 +118,26 @@ class ArrowDataFiles:
                 path=path,
                 column=unknown[0],
             )
-        try:
-            plan_file(found, schema, Schema.from_arrow(schema))
-        except UnconvertibleError as e:
-            raise SchemaMismatchError(
-                f"Data file {path!r} can't be read as the table's schema specifies: {e}.",
-                path=path,
-                column=e.column,
-                found=e.found,
-                expected=e.wanted,
-            ) from e
+        _check_schema(path, found, schema)
         # a bound in another unit or order than the table's type has would mislead
         wanted = {leaf.path: leaf.type for leaf in leaves_of(schema, statistics)}
         leaves = [leaf for leaf in leaves_of(found, statistics) if leaf.type.equals(wanted.get(leaf.path))]
         facts = footer_statistics(file.metadata, leaves, None)
         return WrittenFile(path, 0, size, modified_ms, file.metadata.num_rows, facts)
+
+
+def _check_schema(path: str, found: pa.Schema, schema: pa.Schema) -> None:
+    """Reject a file that can't be read in the table's schema."""
+    try:
+        plan_file(found, schema, Schema.from_arrow(schema))
+    except UnconvertibleError as e:
+        raise SchemaMismatchError(
+            f"Data file {path!r} can't be read as the table's schema specifies: {e}.",
+            path=path,
+            column=e.column,
+            found=e.found,
+            expected=e.wanted,
+        ) from e
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import pyarrow as pa
 from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.kernels.footer_check import check_footer
 
-__all__ = ["footer_bytes", "parse_footer", "read_footer"]
+__all__ = ["footer_bytes", "open_footer", "parse_footer", "read_footer"]
 
 #: Nearly every footer fits into the first read.
 _TAIL_BYTES = 64 << 10
@@ -36,9 +36,14 @@ def read_footer(source: str | pa.NativeFile) -> Any:
 
 def parse_footer(footer: bytes) -> Any:
     """Return the ``pyarrow.parquet.FileMetaData`` of a footer's bytes, which have neither its length nor the magic."""
+    return open_footer(footer).metadata
+
+
+def open_footer(footer: bytes) -> ParquetFile:
+    """Return a file without row groups to read, of a footer's bytes as `parse_footer` takes them."""
     check_footer(footer)
     tail = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
-    return ParquetFile(pa.BufferReader(tail)).metadata
+    return ParquetFile(pa.BufferReader(tail))
 
 
 def footer_bytes(source: int | pa.NativeFile) -> bytes | None:

@@ -20,9 +20,9 @@ from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.types import num_leaves
 from delta_core.kernels._parquet_footer import Footer as ParsedFooter
 
-__all__ = ["ArrowFooter", "Bounds", "ChunkFacts", "DataFile", "FileFooter", "Layout", "ParquetLeaf"]
+__all__ = ["ArrowFooter", "Bounds", "ChunkFacts", "DataFile", "FileFooter", "Layout", "PHYSICAL_TYPES", "ParquetLeaf"]
 
-_PHYSICAL = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 _ENCODINGS = {"PLAIN": 0, "PLAIN_DICTIONARY": 2, "RLE": 3, "BIT_PACKED": 4, "RLE_DICTIONARY": 8}
 _KNOWN_ENCODINGS = sum(1 << e for e in _ENCODINGS.values())
@@ -143,12 +143,12 @@ class _OwnFooter:
         if found is None:
             return None
         physical, codec, encodings, values, compressed, uncompressed, first = found
-        names = _name(_PHYSICAL, physical), _name(_CODECS, codec)
+        names = _name(PHYSICAL_TYPES, physical), _name(_CODECS, codec)
         return ChunkFacts(*names, not encodings & ~_KNOWN_ENCODINGS, values, compressed, uncompressed, first)
 
     def bounds(self, group: int, leaf: int) -> Bounds | None:
         physical, nulls, least, most = self.parsed.statistics(group, leaf)
-        name = _name(_PHYSICAL, physical)
+        name = _name(PHYSICAL_TYPES, physical)
         if name == "INT96":  # has no order
             return Bounds(nulls, None, None)
         return Bounds(nulls, _value(name, least), _value(name, most))

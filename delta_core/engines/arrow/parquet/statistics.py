@@ -17,7 +17,7 @@ from delta_core.engines.interface import ColumnStatistics
 from delta_core.kernels.nested import reach
 from delta_core.protocol.schema import Path
 
-__all__ = ["Leaf", "Measured", "footer_statistics", "leaves_of", "parquet_leaves"]
+__all__ = ["Leaf", "Measured", "footer_statistics", "has_order", "leaves_of", "parquet_leaves", "shows_nan"]
 
 #: Parquet's writer keeps no bound that is longer.
 FOOTER_BOUND_BYTES = 4096
@@ -136,17 +136,22 @@ def footer_statistics(metadata: Any, leaves: Sequence[Leaf], measured: Measured 
         None for a file whose rows were not seen: what a footer does not report is then unknown.
     """
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    shows_nan = _SHOWS_NAN.match(metadata.created_by or "") is not None
-    return tuple(_column(leaf, groups, measured, shows_nan) for leaf in leaves)
+    has_nan = shows_nan(metadata.created_by or "")
+    return tuple(_column(leaf, groups, measured, has_nan) for leaf in leaves)
 
 
-def _column(leaf: Leaf, groups: Sequence[Any], measured: Measured | None, shows_nan: bool) -> ColumnStatistics:
+def shows_nan(writer: str) -> bool:
+    """Whether a program, as footers name it, puts NaN into the bounds of its columns."""
+    return _SHOWS_NAN.match(writer) is not None
+
+
+def _column(leaf: Leaf, groups: Sequence[Any], measured: Measured | None, has_nan: bool) -> ColumnStatistics:
     if leaf.column is None:
         return ColumnStatistics(leaf.path, None if measured is None else measured.null_counts.get(leaf.path, 0))
     nulls: int | None = 0
-    lows, highs, known = [], [], _has_order(leaf.type)
+    lows, highs, known = [], [], has_order(leaf.type)
     if pa.types.is_floating(leaf.type):
-        known = shows_nan if measured is None else leaf.path not in measured.with_nan
+        known = has_nan if measured is None else leaf.path not in measured.with_nan
     for number, group in enumerate(groups):
         stored = group.column(leaf.column)
         found = stored.statistics
@@ -172,7 +177,7 @@ def _column(leaf: Leaf, groups: Sequence[Any], measured: Measured | None, shows_
     return ColumnStatistics(leaf.path, nulls, min(lows), max(highs))
 
 
-def _has_order(t: pa.DataType) -> bool:
+def has_order(t: pa.DataType) -> bool:
     """Whether the table's log keeps bounds of the type, as Spark does: none of booleans and bytes."""
     types = pa.types
     return bool(
