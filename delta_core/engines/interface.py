@@ -657,7 +657,12 @@ class FootersRead(Protocol):
     def statistics(self, schema: pa.Schema, columns: Sequence[Path]) -> Iterator[FilesStatistics]:
         """Yield the statistics of all files, in any order; of a column that a file has in another type there are none.
 
-        Raises SchemaMismatchError for a file that can't be read in ``schema``; files may have further columns.
+        Files may have further columns.
+
+        Raises
+        ------
+        SchemaMismatchError
+            If a file can't be read in ``schema``.
         """
         ...
 
@@ -687,7 +692,10 @@ class DataFiles(Protocol):
     def footers(self, paths: Sequence[str]) -> FootersRead:
         """Read the footers of files from elsewhere, many at once.
 
-        Raises DataFileNotFoundError and DataFileError, which name the file.
+        Raises
+        ------
+        DataFileNotFoundError, DataFileError
+            For a file that is not there, or is no Parquet file.
         """
         ...
 

@@ -120,7 +120,20 @@ def _check_stats(add: AddAction) -> None:
 
 
 def check_partitions(txn: Transaction[Snapshot], adds: Sequence[AddAction]) -> None:
-    """Reject partition values that are none of their column's type: no reader could open the table."""
+    """Reject partition values that are none of their column's type: no reader could open the table.
+
+    Parameters
+    ----------
+    txn : Transaction
+        Of the table, with its partition columns.
+    adds : sequence of AddAction
+        Files with values of these.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For a value of another type, or null in a column that is NOT NULL.
+    """
     table = txn.table
     for column in table.partition_columns:
         found = table.schema.get(column)

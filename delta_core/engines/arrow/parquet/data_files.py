@@ -20,7 +20,6 @@ from delta_core.engines.arrow.ordered import Task, run_ordered
 from delta_core.engines.arrow.parquet.columns import GroupReader
 from delta_core.engines.arrow.parquet.filtered_groups import Batch, FilteredGroups
 from delta_core.engines.arrow.parquet.footer import read_footer
-from delta_core.engines.arrow.parquet.footers import ArrowFooters, read_schema
 from delta_core.engines.arrow.parquet.opened_file import DataFile, FileFooter
 from delta_core.engines.arrow.parquet.reader import ParquetFile
 from delta_core.engines.arrow.parquet.row_groups import GroupPruner
@@ -28,7 +27,7 @@ from delta_core.engines.arrow.parquet.small_files import SmallFiles
 from delta_core.engines.arrow.parquet.statistics import footer_statistics, leaves_of
 from delta_core.engines.arrow.parquet.types import FilePlan, UnconvertibleError, is_encoded_string, plan_file
 from delta_core.engines.arrow.storage.prefetch import Prefetch
-from delta_core.engines.interface import Apply, Evaluator, FileRead, FileWrite, Split, Storage, WrittenFile
+from delta_core.engines.interface import Apply, Evaluator, FileRead, FileWrite, FootersRead, Split, Storage, WrittenFile
 from delta_core.errors import AccessDeniedError, DataFileError, DataFileNotFoundError, DeltaError, SchemaMismatchError
 from delta_core.protocol.schema import Path, Schema
 
@@ -87,15 +86,15 @@ class ArrowDataFiles:
         """Write rows as data files, several at once, in bounded memory."""
         return parquet.write_parquet_files(self._storage, write, source, apply)
 
-    def footers(self, paths: Sequence[str]) -> ArrowFooters:
+    def footers(self, paths: Sequence[str]) -> FootersRead:
         """Read the footers of files from elsewhere, many at once."""
         describe = partial(self._describe, strict=False)
-        return ArrowFooters(self._storage, paths, self._arrow_schema, describe, _check_schema)
+        return parquet.ArrowFooters(self._storage, paths, self._arrow_schema, describe, _check_schema)
 
     def _arrow_schema(self, path: str) -> pa.Schema:
         with _naming(path):
             source = self._storage.local_path(path) or self._storage.open(path, None)
-            return read_schema(ParquetFile(source, read_footer(source)))
+            return parquet.read_schema(ParquetFile(source, read_footer(source)))
 
     def describe(
         self, paths: Sequence[str], schema: pa.Schema, statistics: Sequence[Path], *, strict: bool = True
