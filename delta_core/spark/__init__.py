@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from delta_core.spark.builder import IdentityGenerator
 from delta_core.spark.read import read, read_changes
 from delta_core.spark.save import write
 from delta_core.spark.sql import register, sql
 from delta_core.spark.table import SparkTable as DeltaTable
 
-__all__ = ["DeltaTable", "read", "read_changes", "register", "sql", "write"]
+__all__ = ["DeltaTable", "IdentityGenerator", "read", "read_changes", "register", "sql", "write"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from msgspec.structs import replace
+from msgspec import structs
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
@@ -19,8 +19,9 @@ from delta_core.expressions.ast import Expression
 from delta_core.expressions.filters import to_expression
 from delta_core.operations.merger import MergeClause
 from delta_core.operations.row_changes import Changed
-from delta_core.protocol.schema import find, format_path, walk
+from delta_core.protocol.schema import Schema, find, format_path, walk
 from delta_core.snapshot import Snapshot
+from delta_core.spark.builder import Definition, SparkTableBuilder, given_columns
 from delta_core.spark.conditions import empty_rows, parse_condition, parse_value, without_alias
 from delta_core.spark.failures import convert_failures, failing_as, reason
 from delta_core.spark.merge import merge_frame
@@ -29,6 +30,7 @@ from delta_core.spark.plan import private
 from delta_core.spark.read import read
 from delta_core.spark.relations import check_session_zone, spark_engine
 from delta_core.table import DeltaTable
+from delta_core.writer import convert_to_deltalake
 
 __all__ = ["SparkTable"]
 
@@ -191,7 +193,89 @@ class SparkTable:
     ) -> bool:
         """Whether there is a Delta log at a path."""
         del sparkSession
-        return DeltaTable.is_deltatable(_PATH.sub(lambda m: m[1].replace("``", "`"), identifier), storage_options)
+        return DeltaTable.is_deltatable(_path_of(identifier) or identifier, storage_options)
+
+    # --- making tables ---------------------------------------------------------------------
+
+    @classmethod
+    def create(cls, sparkSession: SparkSession, **options: Any) -> SparkTableBuilder:
+        """Return a builder of a table that must not exist; ``options`` are those of `forPath`."""
+        return cls._builder("error", sparkSession, options)
+
+    @classmethod
+    def createIfNotExists(cls, sparkSession: SparkSession, **options: Any) -> SparkTableBuilder:
+        """Return a builder of a table that stays as it is if it exists."""
+        return cls._builder("ignore", sparkSession, options)
+
+    @classmethod
+    def replace(cls, sparkSession: SparkSession, **options: Any) -> SparkTableBuilder:
+        """Return a builder of a table in place of one that exists, whose rows are removed."""
+        return cls._builder("replace", sparkSession, options)
+
+    @classmethod
+    def createOrReplace(cls, sparkSession: SparkSession, **options: Any) -> SparkTableBuilder:
+        """Return a builder of a table in place of one that may exist, whose rows are removed."""
+        return cls._builder("overwrite", sparkSession, options)
+
+    @classmethod
+    def _builder(cls, mode: Any, spark: SparkSession, options: Mapping[str, Any]) -> SparkTableBuilder:
+        def make(wanted: Definition) -> SparkTable:
+            path, storage_options = wanted.path, options.get("storage_options")
+            if wanted.mode == "replace" and not DeltaTable.is_deltatable(path, storage_options):
+                raise TableNotFoundError(f"There is no table to replace at {path}.", path=path)
+            DeltaTable.create(
+                path,
+                wanted.schema,
+                "overwrite" if wanted.mode == "replace" else wanted.mode,
+                list(wanted.partition_by),
+                description=wanted.comment,
+                configuration=wanted.properties,
+                cluster_by=wanted.cluster_by,
+                **options,
+            )
+            return cls.forPath(spark, path, **options)
+
+        return SparkTableBuilder(mode, make, _path_of)
+
+    @classmethod
+    def convertToDelta(
+        cls,
+        sparkSession: SparkSession,
+        identifier: str,
+        partitionSchema: str | T.StructType | None = None,
+        **options: Any,
+    ) -> SparkTable:
+        """Make a table of a folder of Parquet files, in place; a folder that is a table already stays as it is.
+
+        Parameters
+        ----------
+        sparkSession : SparkSession
+            The session of the table that is returned.
+        identifier : str
+            ``parquet.`path```.
+        partitionSchema : str or StructType, optional
+            The partition columns with their types; files then lie in folders such as ``day=2024-05-01``.
+        **options
+            As of `forPath`.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            For the name of a catalog's table.
+        InvalidArgumentError, SchemaError, SchemaMismatchError, DataFileError
+            As for `delta_core.convert_to_deltalake`.
+        """
+        path = _path_of(identifier)
+        if path is None:
+            raise UnsupportedOperationError(
+                f"Found the identifier {identifier!r}, expected one such as parquet.`path`: tables of a catalog are not converted.",
+                operation="convertToDelta",
+            )
+        schema = T.StructType.fromDDL(partitionSchema) if isinstance(partitionSchema, str) else partitionSchema
+        by = None if schema is None else Schema(given_columns(schema))
+        hive: Literal["hive"] | None = None if by is None else "hive"
+        convert_to_deltalake(path, "ignore", by, hive, storage_options=options.get("storage_options"))
+        return cls.forPath(sparkSession, path, **options)
 
     # --- reading ---------------------------------------------------------------------------
 
@@ -326,7 +410,7 @@ class SparkTable:
             source if alias else source.alias("source")
         )
         parsed = [
-            replace(
+            structs.replace(
                 clause,
                 predicate=None if clause.predicate is None else _expression(clause.predicate, both, "a condition"),
                 updates=None
@@ -393,6 +477,25 @@ class SparkTable:
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:
         """Restore the version of a point in time, in the session's zone unless it names one."""
         return self._restored(timestamp)
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Raise the versions of the protocol; lower ones change nothing.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            For reader version 3 or writer version 7, with which a table lists its features.
+        """
+        if readerVersion > 2 or writerVersion > 6:
+            raise UnsupportedOperationError(
+                f"Found reader version {readerVersion} and writer version {writerVersion}; tables of versions 3 and 7 list their "
+                "features. Add these with addFeatureSupport, which raises the versions.",
+                operation="upgradeTableProtocol",
+            )
+        protocol = self._latest().protocol
+        if readerVersion > protocol.min_reader_version or writerVersion > protocol.min_writer_version:
+            versions = {"delta.minReaderVersion": str(readerVersion), "delta.minWriterVersion": str(writerVersion)}
+            self._table.alter.set_table_properties(versions)
 
     def addFeatureSupport(self, featureName: str) -> None:
         """Add a table feature, with those that it needs."""
@@ -541,10 +644,16 @@ def _opened(
     return DeltaTable(path, storage_options=storage_options, engine=engine, plugins=plugins, timezone=zone)
 
 
+def _path_of(name: str) -> str | None:
+    """Return the path in a name such as ``delta.`path```, None if it is a name of a catalog."""
+    found = _PATH.fullmatch(name.strip())
+    return None if found is None else found[1].replace("``", "`")
+
+
 def _location(spark: Any, name: str) -> str:
-    path = _PATH.fullmatch(name.strip())
+    path = _path_of(name)
     if path is not None:
-        return path[1].replace("``", "`")
+        return path
     if not private.is_available(spark):
         raise UnsupportedOperationError(
             "forName needs a classic session: Spark Connect's catalog does not return the location of a table. Use forPath.",

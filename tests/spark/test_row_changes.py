@@ -19,6 +19,7 @@ from delta_core.errors import (
     ExpressionError,
     InvalidArgumentError,
     MultipleMatchesError,
+    TableExistsError,
     TableNotFoundError,
     UnsupportedExpressionError,
     UnsupportedOperationError,
@@ -340,6 +341,62 @@ def test_compaction_joins_files_and_keeps_rows_and_their_ids(spark: Any, tmp_pat
     assert rows_of(tmp_path) == before
     assert table.optimize().executeCompaction().collect()[0].metrics.numFilesAdded == 0
     assert len(DeltaTable(tmp_path).file_uris()) == 3
+
+
+def test_builders_make_and_replace_tables(spark: Any, tmp_path: Path) -> None:
+    from pyspark.sql import types as T
+
+    def columns(builder: Any) -> Any:
+        builder = builder.tableName(f"delta.`{tmp_path / 'a'}`").comment("visits").property("delta.appendOnly", "false")
+        builder = builder.addColumn("n", "bigint", generatedByDefaultAs=ds.IdentityGenerator(5, 2))
+        builder = builder.addColumn("d", T.DateType(), nullable=False, comment="a day").clusterBy("d")
+        return builder.addColumn("y", "int", generatedAlwaysAs="year(d)")
+
+    with pytest.raises(TableNotFoundError):
+        columns(ds.DeltaTable.replace(spark)).execute()
+    table = columns(ds.DeltaTable.create(spark)).execute()
+    with pytest.raises(TableExistsError):
+        columns(ds.DeltaTable.create(spark)).execute()
+    ds.write(spark.sql("SELECT DATE'2024-05-01' AS d").coalesce(1), tmp_path / "a", "append")
+    assert [tuple(r) for r in table.toDF().select("n", "y").collect()] == [(5, 2024)]
+    assert columns(ds.DeltaTable.createIfNotExists(spark)).execute().toDF().count() == 1
+    detail = table.detail().collect()[0]
+    assert (detail.description, detail.clusteringColumns, detail.properties["delta.appendOnly"]) == (
+        "visits",
+        ["d"],
+        "false",
+    )
+    field = DeltaTable(tmp_path / "a").schema().get("d")
+    assert (field.nullable, field.metadata["comment"]) == (False, "a day")
+    fields = T.StructType([T.StructField("k", T.StringType(), False), T.StructField("v", T.DecimalType(9, 2))])
+    builder = ds.DeltaTable.createOrReplace(spark).location(str(tmp_path / "a")).addColumns(fields).partitionedBy(["k"])
+    assert builder.execute().toDF().columns == ["k", "v"]
+    assert (DeltaTable(tmp_path / "a").version(), DeltaTable(tmp_path / "a").metadata().partition_columns) == (2, ["k"])
+    for call in (
+        lambda: builder.addColumn("x", "int", generatedAlwaysAs="1", generatedByDefaultAs=ds.IdentityGenerator()),
+        lambda: builder.addColumn("x", "int", generatedAlwaysAs=ds.IdentityGenerator(step=0)),
+        lambda: builder.addColumn("x", "int", generatedByDefaultAs="k"),
+        lambda: builder.addColumn("x", 3),
+        lambda: ds.DeltaTable.create(spark).addColumns(fields).execute(),
+        lambda: ds.DeltaTable.create(spark).location(str(tmp_path / "b")).execute(),
+    ):
+        with pytest.raises(InvalidArgumentError):
+            call()
+    with pytest.raises(UnsupportedOperationError):
+        builder.tableName("visits")
+
+
+def test_folders_are_converted_and_versions_raised(spark: Any, tmp_path: Path) -> None:
+    spark.range(4).selectExpr("id", "id % 2 AS p").write.partitionBy("p").parquet(str(tmp_path / "c"))
+    table = ds.DeltaTable.convertToDelta(spark, f"parquet.`{tmp_path / 'c'}`", "p bigint")
+    table.upgradeTableProtocol(1, 4)
+    table.upgradeTableProtocol(1, 2)
+    assert DeltaTable(tmp_path / "c").protocol()[:2] == (1, 4)
+    with pytest.raises(UnsupportedOperationError, match="addFeatureSupport"):
+        table.upgradeTableProtocol(3, 7)
+    with pytest.raises(UnsupportedOperationError):
+        ds.DeltaTable.convertToDelta(spark, "visits")
+    assert sorted(r.id for r in table.toDF().where("p = 1").collect()) == [1, 3]
 
 
 def test_bitmaps_become_the_positions_that_are_set() -> None:
