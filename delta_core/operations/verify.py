@@ -11,11 +11,21 @@ from typing import Any, Literal
 import pyarrow as pa
 from msgspec import Struct, structs
 
-from delta_core.errors import DeltaError, EngineError, InvalidArgumentError, LogChangedError, shortened
+from delta_core.errors import (
+    DeltaError,
+    EngineError,
+    InvalidArgumentError,
+    LogChangedError,
+    UnsupportedFeatureError,
+    UnsupportedOperationError,
+    UnsupportedVersionError,
+    shortened,
+)
 from delta_core.handles.notebooks import grid, page
 from delta_core.handles.secrets import shown_uri
 from delta_core.log.commits import read_infos
 from delta_core.log.segment import complete_checkpoints
+from delta_core.operations.vacuum import VacuumOptions, plan_vacuum
 from delta_core.operations.verify_deep import check_footers, check_rows
 from delta_core.operations.verify_files import check_data, check_definition, check_features, check_files
 from delta_core.operations.verify_log import (
@@ -224,6 +234,7 @@ def verify_table(context: TableContext, base: Snapshot | None, options: VerifyOp
     commits = [f for f in files if f.kind in ("commit", "staged")]
     findings.take(check_commits(logs, files, progress))
     findings.take(finding for finding, _ in check_checkpoints(context, files, progress))
+    findings.take(_missing_above(context, files, commits))
     findings.take(check_compacted(logs, files))
     findings.take(check_hint(context, files))
     states: dict[int, Snapshot] = {}
@@ -236,6 +247,30 @@ def verify_table(context: TableContext, base: Snapshot | None, options: VerifyOp
         checked["files"] += snapshot.files.count
     seconds = time.perf_counter() - begin
     return VerifyReport(shown_uri(context.log.uri), tuple(states), findings.table(), checked, seconds)
+
+
+def _missing_above(context: TableContext, files: Sequence[LogFile], commits: Sequence[LogFile]) -> Iterator[Finding]:
+    """Yield files that belong to versions above the latest one: the commits were there when they were written."""
+    if context.log.catalog is not None:  # whose commits may be in the log later than what follows from them
+        return
+    last = max((f.end_version for f in files if f.kind in ("commit", "checkpoint")), default=-1)
+    for f in files:
+        if f.kind in ("crc", "compacted") and f.end_version > last >= 0:
+            found, expected = f"{f.name}, and no commit of version {f.end_version}", "the commit"
+            advice = "Restore the commit from a copy: its rows are not read. If it never was there, delete this file."
+            yield Finding("commit-missing", found, expected, advice, "error", f.name, f.end_version)
+
+
+def _unreferenced(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield how many files no version within the retention needs."""
+    try:
+        plan = plan_vacuum(snapshot, VacuumOptions())
+    except (UnsupportedFeatureError, UnsupportedVersionError, UnsupportedOperationError):
+        return  # which files belong to the table is not known
+    if plan.num_files:
+        found = f"{plan.num_files:,} files ({plan.num_bytes:,} bytes) that no version within the retention needs"
+        advice = "vacuum(full=True) deletes them."
+        yield Finding("files-unreferenced", found, "none", advice, "information", version=snapshot.version)
 
 
 def _open(
@@ -280,6 +315,7 @@ def _checks(
     yield from check_features(snapshot, infos)
     if options.data:
         yield from check_data(snapshot, progress)
+        yield from _unreferenced(snapshot)
     if options.deep == "rows":
         yield from check_rows(snapshot, progress)
     elif options.deep:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+from msgspec import structs
 from numpy.typing import NDArray
 
 from delta_core.commit.intents import read_columns
+from delta_core.engines.interface import FilesStatistics
 from delta_core.errors import (
     AccessDeniedError,
     DeltaError,
@@ -22,16 +24,19 @@ from delta_core.errors import (
 from delta_core.expressions.ast import NUM_RECORDS, Call, Expression, FileStatistic, Literal
 from delta_core.kernels import compute as pc
 from delta_core.kernels.arrow_buffers import is_valid
+from delta_core.kernels.nested import reach
 from delta_core.log.files import FileSet
 from delta_core.log.indexed_columns import statistics_leaves
 from delta_core.log.paths import decode_paths
 from delta_core.operations.verify_files import numbers_of, true_of
 from delta_core.plugins.checks import Finding
 from delta_core.plugins.rules import RowCheck
+from delta_core.protocol.schema import Path, format_path, leaf_fields
 from delta_core.protocol.types import PrimitiveType
 from delta_core.scan.scan import Scan
 from delta_core.snapshot import Snapshot
-from delta_core.write.stats import statistics_json
+from delta_core.write.layout import arrow_type
+from delta_core.write.stats import statistics_texts
 
 __all__ = ["check_footers", "check_rows"]
 
@@ -50,17 +55,21 @@ _RESTORE = "Restore the file from a copy, or write its rows again."
 
 
 class _Leaves:
-    """The statistics of columns that have an order: top-level ones, as the log has them."""
+    """The statistics of columns that have an order, fields of structs among them, as the log has them."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        kinds = {p[0]: t for p, t in statistics_leaves(snapshot.state) if len(p) == 1 and _is_ordered(t)}
-        fields = zip(snapshot.schema.fields, snapshot.state.column_map.physical.fields, strict=True)
-        #: Logical names, by physical ones.
-        self.logical = {p.name: f.name for f, p in fields if p.name in kinds}
-        self.types = {name: kinds[name].to_arrow() for name in self.logical}
-        self.all = [
-            FileStatistic(k, (n,), kinds[n] if k != "nullCount" else _LONG) for n in self.logical for k in _KINDS
-        ]
+        state = snapshot.state
+        kinds = {p: t for p, t in statistics_leaves(state) if _is_ordered(t)}
+        both = zip(leaf_fields(snapshot.schema), leaf_fields(state.column_map.physical), strict=True)
+        #: Logical paths, by physical ones.
+        self.logical = {physical: path for (path, _), (physical, _) in both if physical in kinds}
+        self.types = {path: kinds[path].to_arrow() for path in self.logical}
+        self.all = [FileStatistic(k, p, kinds[p] if k != "nullCount" else _LONG) for p in self.logical for k in _KINDS]
+        tops = {path[0] for path in self.logical}
+        #: The columns that contain them, as files have them.
+        self.schema = pa.schema(
+            [(f.name, arrow_type(f.type, state.types)) for f in state.column_map.physical.fields if f.name in tops]
+        )
 
 
 def _is_ordered(kind: object) -> bool:
@@ -69,57 +78,56 @@ def _is_ordered(kind: object) -> bool:
 
 def check_footers(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
     """Yield files whose footers can't be read, or contradict their statistics or the schema."""
-    files = snapshot.files.columns(["path", "size", "dvId"])
+    files = snapshot.files.columns(["path", "dvId"])
     leaves = _Leaves(snapshot)
     claimed = snapshot.files.statistics([NUM_RECORDS, *leaves.all])
-    paths, sizes = decode_paths(files.column("path")), files.column("size").to_pylist()
-    counts = np.full(len(paths), -1, np.int64)
+    paths = decode_paths(files.column("path"))
+    by_name = snapshot.state.column_map.match == "name"
     for start in range(0, len(paths), _WINDOW):
         progress("footers", start, len(paths))
-        window = slice(start, start + _WINDOW)
+        numbers = np.arange(start, min(start + _WINDOW, len(paths)))
         try:
-            counts[window] = snapshot.engine.data.row_counts(paths[window], sizes[window])
+            found = _footers(snapshot, paths, numbers, leaves, by_name)
         except DeltaError:
-            for i in range(*window.indices(len(paths))):
+            found = []
+            for i in numbers.tolist():
                 try:
-                    (counts[i],) = snapshot.engine.data.row_counts([paths[i]], [sizes[i]])
+                    found += _footers(snapshot, paths, numbers[i - start : i - start + 1], leaves, by_name)
+                except SchemaError as e:
+                    yield Finding(
+                        "data-file-columns", str(e), "columns of the table's types", _RESTORE, "error",
+                        files.column("path")[i].as_py(), snapshot.version,
+                    )  # fmt: skip
+                    found += _footers(snapshot, paths, numbers[i - start : i - start + 1], leaves, False)
                 except DeltaError as e:
                     yield from _unreadable(snapshot, files, i, e)
-    listed = numbers_of(claimed.column(0))
-    for i in np.flatnonzero((listed >= 0) & (counts >= 0) & (listed != counts)).tolist():
-        yield _finding(snapshot, files, i, f"numRecords is {listed[i]}", f"{counts[i]}, the rows of the file")
-    by_name = snapshot.state.column_map.match == "name"
-    readable = np.flatnonzero(counts >= 0)
-    for start in range(0, len(readable) if by_name else 0, _WINDOW):
-        progress("statistics", start, len(readable))
-        yield from _check_bounds(snapshot, files, claimed, leaves, paths, readable[start : start + _WINDOW])
+        for part, has_columns in found:
+            yield from _check_footers(snapshot, files, claimed, leaves, part, has_columns)
 
 
-def _check_bounds(
-    snapshot: Snapshot, files: pa.Table, claimed: pa.Table, leaves: _Leaves, paths: Sequence[str], rows: NDArray[np.int64]
+def _footers(
+    snapshot: Snapshot, paths: Sequence[str], numbers: NDArray[np.int64], leaves: _Leaves, with_columns: bool
+) -> list[tuple[FilesStatistics, bool]]:
+    """Return what the footers of some files report, with the files' numbers in the list of all."""
+    schema, columns = (leaves.schema, list(leaves.types)) if with_columns else (pa.schema([]), [])
+    footers = snapshot.engine.data.footers([paths[i] for i in numbers.tolist()])
+    found = footers.statistics(schema, columns)
+    return [(structs.replace(part, files=numbers[part.files]), with_columns) for part in found]
+
+
+def _check_footers(
+    snapshot: Snapshot, files: pa.Table, claimed: pa.Table, leaves: _Leaves, found: FilesStatistics, has_columns: bool
 ) -> Iterator[Finding]:  # fmt: skip
     """Yield statistics that exclude values which the footers have; files with vectors may have narrower ones."""
-    schema = pa.schema(list(leaves.types.items()))
-    names = [(n,) for n in leaves.types]
-    good, stats = [], []
-    data = snapshot.engine.data
-    for i in rows.tolist():
-        try:
-            (found,) = data.describe([paths[i]], schema, names, strict=False)
-        except SchemaError as e:
-            yield Finding(
-                "data-file-columns", str(e), "columns of the table's types", _RESTORE, "error",
-                files.column("path")[i].as_py(), snapshot.version,
-            )  # fmt: skip
-            continue
-        good.append(i)
-        stats.append(statistics_json(found.num_rows, found.statistics, {(n,): t for n, t in leaves.types.items()}))
-    picked = pa.array(good, pa.int64())
+    picked = pa.array(found.files)
     part, have = files.take(picked), claimed.take(picked)
-    texts = pa.table({"path": part.column("path"), "stats": pa.array(stats, pa.string())})
-    should = FileSet.of(texts).statistics([NUM_RECORDS, *leaves.all])
-    plain = ~is_valid(part.column("dvId"))
-    yield from _compare(snapshot, part, leaves, have, should, plain, cut=True)
+    listed = numbers_of(have.column(0))
+    for i in np.flatnonzero((listed >= 0) & (listed != found.num_rows)).tolist():
+        yield _finding(snapshot, part, i, f"numRecords is {listed[i]}", f"{found.num_rows[i]}, the rows of the file")
+    if has_columns:
+        texts = pa.table({"path": part.column("path"), "stats": statistics_texts(found, leaves.types)})
+        should = FileSet.of(texts).statistics([NUM_RECORDS, *leaves.all])
+        yield from _compare(snapshot, part, leaves, have, should, ~is_valid(part.column("dvId")), cut=True)
 
 
 def _compare(
@@ -144,7 +152,7 @@ def _compare(
         else:
             wrong = _excludes(leaf.kind, listed, there, cut)
             misleading = wrong = wrong & plain if cut else wrong
-        column = leaves.logical[leaf.path[0]]
+        column = format_path(leaves.logical[leaf.path])
         for i in np.flatnonzero(wrong).tolist():
             found, expected = (f"{leaf.kind} is {c[i]}" for c in (listed, there))
             yield _finding(snapshot, files, i, found, f"{expected}, as the file has it", column, bool(misleading[i]))
@@ -215,14 +223,14 @@ def check_rows(snapshot: Snapshot, progress: Progress) -> Iterator[Finding]:
 
 def _statistics_of(snapshot: Snapshot, file: pa.Table, leaves: _Leaves) -> pa.Table:
     """Return the statistics of a file's live rows; reads all of its columns, so that each is known to be readable."""
-    low: dict[str, pa.Scalar] = {}
-    high: dict[str, pa.Scalar] = {}
+    low: dict[Path, pa.Scalar] = {}
+    high: dict[Path, pa.Scalar] = {}
     nulls = dict.fromkeys(leaves.logical, 0)
     count = 0
     for batch in Scan(snapshot, files=FileSet.of(file)).to_reader():
         count += batch.num_rows
         for name, logical in leaves.logical.items():
-            column = batch.column(batch.schema.get_field_index(logical))
+            column = _reached(batch, logical)
             nulls[name] += column.null_count
             found = pc.min_max(column)
             bounds = ((low, found["min"], pc.less), (high, found["max"], pc.greater))
@@ -231,13 +239,22 @@ def _statistics_of(snapshot: Snapshot, file: pa.Table, leaves: _Leaves) -> pa.Ta
                     known[name] = value
     columns = [pa.array([count], pa.int64())]
     for leaf in leaves.all:
-        name = leaf.path[0]
+        name = leaf.path
         if leaf.kind == "nullCount":
             columns.append(pa.array([nulls[name]], pa.int64()))
             continue
         value = (low if leaf.kind == "min" else high).get(name)
         columns.append(pa.nulls(1, leaves.types[name]) if value is None else pa.repeat(value, 1))
     return pa.Table.from_arrays(columns, [str(i) for i in range(len(columns))])
+
+
+def _reached(batch: pa.RecordBatch, path: Path) -> pa.Array:
+    column = batch.column(batch.schema.get_field_index(path[0]))
+    places, t = [], column.type
+    for part in path[1:]:
+        places.append(t.get_field_index(part))
+        t = t.field(places[-1]).type
+    return reach(column, places)
 
 
 def _check_conditions(snapshot: Snapshot) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -345,3 +346,58 @@ def test_many_findings_of_a_file_rule_are_counted(tmp_path: Path) -> None:
     report = DeltaTable(tmp_path / "t").verify()
     assert report.findings.num_rows == 101
     assert "(50 further files)" in report.findings.column("found").to_pylist()[-1]
+
+
+NESTED = pa.table({"id": [1, 2], "in": [{"a": 5, "deep": {"t": "x"}}, {"a": None, "deep": {"t": "y"}}]})
+
+
+@pytest.mark.parametrize("deep", [True, "rows"])
+@pytest.mark.parametrize("mode", ["none", "name"])
+def test_wrong_statistics_of_nested_fields_are_found(tmp_path: Path, deep: Any, mode: str) -> None:
+    uri = tmp_path / "t"
+    write_deltalake(uri, NESTED, configuration={"delta.columnMapping.mode": mode})
+    assert DeltaTable(uri).verify(deep=deep).findings.num_rows == 0
+
+    def change(add: dict[str, Any]) -> None:
+        stats = json.loads(add["stats"])
+        inner = stats["maxValues"][next(k for k, v in stats["maxValues"].items() if isinstance(v, dict))]
+        inner[next(k for k, v in inner.items() if v == 5)] = 4
+        add["stats"] = json.dumps(stats)
+
+    change_add(log(uri, 0), change)
+    (found,) = DeltaTable(uri).verify(deep=deep).findings.to_pylist()
+    assert (found["rule"], found["column"], found["found"]) == ("statistics-wrong", "in.a", "max is 4")
+
+
+def test_footers_of_many_files_are_read_although_one_is_damaged(tmp_path: Path) -> None:
+    uri = tmp_path / "t"
+    for i in range(5):
+        write_deltalake(uri, table_of([(i, "a", 1.0)]), mode="append")
+    bad, other = sorted(uri.glob("*.parquet"))[1:3]
+    size = bad.stat().st_size
+    bad.write_bytes(b"x" * size)
+    pq.write_table(pa.table({"id": [[1]]}), other)
+    report = DeltaTable(uri).verify(deep=True)
+    assert {"data-file-unreadable", "data-file-columns", "data-file-size"} <= report.rules()
+
+
+def test_commit_that_is_gone_above_the_latest_is_found_by_its_checksum(tmp_path: Path) -> None:
+    uri = tmp_path / "t"
+    built(uri)
+    assert log(uri, 3, ".crc").exists()
+    log(uri, 3).unlink()
+    report = DeltaTable(uri).verify()
+    assert "commit-missing" in report.rules()
+
+
+def test_files_that_no_version_needs_are_counted(tmp_path: Path) -> None:
+    uri = tmp_path / "t"
+    built(uri)
+    for name in ("a.parquet", "b.parquet"):
+        (uri / name).write_text("x")
+        os.utime(uri / name, (1_000_000_000, 1_000_000_000))
+    report = DeltaTable(uri).verify()
+    (found,) = report.findings.to_pylist()
+    assert (found["rule"], found["severity"]) == ("files-unreferenced", "information")
+    assert found["found"].startswith("2 files (2 bytes)")
+    assert report.ok
