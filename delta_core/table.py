@@ -895,6 +895,7 @@ class DeltaTable(UnavailableCalls):
         commit_properties: CommitProperties | None = None,
         post_commithook_properties: PostCommitHookProperties | None = None,
         dry_run: bool = False,
+        progress: Callable[[operations.OperationProgress], None] | None = None,
     ) -> dict[str, Any]:
         """Restore the table to an older version, in a new commit with the files and the definition of that version.
 
@@ -912,6 +913,8 @@ class DeltaTable(UnavailableCalls):
             What follows the commit.
         dry_run : bool
             Whether nothing is committed, and only the metrics are returned.
+        progress : function(OperationProgress), optional
+            Called while the files that come back are looked for.
 
         Returns
         -------
@@ -938,7 +941,7 @@ class DeltaTable(UnavailableCalls):
         else:
             version = parse_version(target)
         options = operations.RestoreOptions(
-            ignore_missing_files, protocol_downgrade_allowed, dry_run, parameters, commit
+            ignore_missing_files, protocol_downgrade_allowed, dry_run, parameters, commit, progress
         )
         done = operations.restore_table(self._snapshot, version, options)
         if not dry_run:

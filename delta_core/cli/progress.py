@@ -47,6 +47,7 @@ def shown_progress() -> Iterator[Callable[[OperationProgress], None] | None]:
                 step = now.step
             files = f"{now.files:,} of {now.total_files:,} files, " if now.total_files else ""
             text = f"{now.step}: {files}{now.rows:,} rows, {quantity(now.bytes)}"
-            bar.update(task, total=now.total_bytes or None, completed=now.bytes, description=text)
+            done, total = (now.bytes, now.total_bytes) if now.bytes else (now.files, now.total_files)
+            bar.update(task, total=total or None, completed=done, description=text)
 
         yield advance

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from delta_core.kernels.arrow_buffers import one_array
 from delta_core.kernels.dedup import KeySet
 from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
+from delta_core.operations.progress import OperationProgress, ProgressReport
 from delta_core.protocol.actions import DOMAIN_METADATA, Metadata
 from delta_core.snapshot import Snapshot
 
@@ -49,6 +50,8 @@ class RestoreOptions(Struct, frozen=True):
         Further ``operationParameters``, such as the point in time that was requested.
     commit : Mapping
         Arguments of `Transaction.commit`.
+    progress : function(OperationProgress), optional
+        Called while the files that come back are looked for (step ``find``).
     """
 
     ignore_missing_files: bool = False
@@ -56,6 +59,7 @@ class RestoreOptions(Struct, frozen=True):
     dry_run: bool = False
     parameters: Mapping[str, Any] = {}
     commit: Mapping[str, Any] = {}
+    progress: Callable[[OperationProgress], None] | None = None
 
 
 class Restored(Struct, frozen=True):
@@ -114,7 +118,8 @@ def restore_table(base: Snapshot, version: int, options: RestoreOptions) -> Rest
     removed = latest.files.refreshed([], _keys(target.files))
     restored = target.files.refreshed([], _keys(latest.files))
     removes = removed.columns(READ_TO_REMOVE)
-    adds, missing = _present(target, restored.columns(read_columns(target.action_fields)))
+    report = ProgressReport(options.progress)
+    adds, missing = _present(target, restored.columns(read_columns(target.action_fields)), report)
     if missing and not options.ignore_missing_files:
         raise DataFileNotFoundError(
             f"Version {version} can't be restored: {len(missing)} of the files that it needs are gone, such as "
@@ -207,24 +212,25 @@ def _stage_domains(transaction: Transaction[Snapshot], latest: Snapshot, target:
         staged[domain] = then.get(domain)
 
 
-def _present(target: Snapshot, files: pa.Table) -> tuple[pa.Table, list[str]]:
+def _present(target: Snapshot, files: pa.Table, report: ProgressReport) -> tuple[pa.Table, list[str]]:
     """Return the files that are there with what they refer to, such as vectors, and the paths that are gone."""
     if not files.num_rows:
         return files, []
     own = pa.array(decode_paths(files.column("path")), pa.string())
     references = target.plugins.collect("file_references", table=target.state)
     others = [r.paths(one_array(files.column(r.column))) for r in references if r.column in files.column_names]
+    report.begin("find", files.column("size"))
     gone: list[str] = []
     keep = pa.repeat(pa.scalar(True), files.num_rows)
     for paths in (own, *others):
         distinct = pc.drop_null(pc.unique(paths)).to_pylist()
-        absent = list(_absent(target, distinct))
+        absent = list(_absent(target, distinct, report if paths is own else ProgressReport(None)))
         gone += absent
         keep = pc.and_(keep, pc.invert(pc.is_in(paths, value_set=pa.array(absent, pa.string()))))
     return files.filter(keep), gone
 
 
-def _absent(snapshot: Snapshot, paths: Sequence[str]) -> Iterator[str]:
+def _absent(snapshot: Snapshot, paths: Sequence[str], report: ProgressReport) -> Iterator[str]:
     """Yield the files that are not there; looks for many at a time, and for each by itself only if one is gone."""
     storage = snapshot.engine.storage
 
@@ -242,6 +248,7 @@ def _absent(snapshot: Snapshot, paths: Sequence[str]) -> Iterator[str]:
         except FileNotFoundError:
             absent = snapshot.engine.map(is_absent, window)
             yield from (path for path, gone in zip(window, absent, strict=True) if gone)
+        report.add(files=len(window))
 
 
 def _metrics(target: Snapshot, adds: pa.Table, removes: pa.Table, num_missing: int) -> dict[str, int]:

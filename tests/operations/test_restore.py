@@ -316,3 +316,17 @@ def test_peer_reads_what_was_restored_and_we_what_it_restores(make: Any) -> None
     table.update_incremental()
     table.restore(2)
     assert rows(table) == rows(table, 2)
+
+
+def test_restore_reports_the_files_that_it_looks_for(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("delta_core.operations.restore._WINDOW", 2)
+    table = make()
+    for i in range(5):
+        write_deltalake(table, table_of([(i, "a", 1.0)]), mode="append")
+    version = table.version()
+    table.delete()
+    seen: list[tuple[str, int, int]] = []
+    table.restore(version, progress=lambda p: seen.append((p.step, p.files, p.total_files)))
+    total = seen[-1][2]
+    assert total >= 5
+    assert seen == [("find", min(n, total), total) for n in range(2, total + 2, 2)]
