@@ -6,7 +6,7 @@ import click
 
 from delta_core import operations
 from delta_core.cli.options import Target, as_json, table_command
-from delta_core.cli.output import print_facts, print_json
+from delta_core.cli.output import confirm, print_facts, print_json
 
 __all__ = ["cleanup", "compact_log"]
 
@@ -45,6 +45,6 @@ def cleanup(target: Target, dry_run: bool, yes: bool, json_output: bool) -> None
     if not dry_run and files:
         if not yes:
             question = f"Delete {len(files):,} files of the log of {target.uri}? Versions that need them are lost."
-            click.confirm(question, abort=True, err=True)
+            confirm(question)
         files = operations.clean_log(snapshot)
     print_json({"files": files}) if json_output else click.echo("".join(f"{name}\n" for name in files), nl=False)

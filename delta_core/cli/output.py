@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import click
 import pyarrow as pa
 
 from delta_core.kernels import compute as pc
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 __all__ = [
+    "confirm",
     "console",
     "plain",
     "print_facts",
@@ -242,6 +244,25 @@ def print_note(text: str) -> None:
     from rich.text import Text
 
     console(stderr=True).print(Text(text, style="dim"))
+
+
+def confirm(question: str) -> None:
+    """Ask before something that can't be undone; end the program unless the answer is yes.
+
+    Raises
+    ------
+    click.UsageError
+        If there is nobody to ask.
+    click.Abort
+        If the answer is no.
+    """
+    click.echo(f"{question} [y/N]: ", nl=False, err=True)
+    answer = sys.stdin.readline()
+    if not answer:
+        click.echo(err=True)
+        raise click.UsageError("Nothing was changed: there is no terminal to ask. Pass --yes.")
+    if answer.strip().lower() not in ("y", "yes"):
+        raise click.Abort
 
 
 def quantity(size: int | None) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from delta_core import operations
 from delta_core.cli.options import Target, as_json, table_command
-from delta_core.cli.output import print_facts, print_json, print_note, quantity
+from delta_core.cli.output import confirm, print_facts, print_json, print_note, quantity
 from delta_core.cli.progress import terminal_bar
 from delta_core.cli.sources import open_rows
 
@@ -93,7 +93,7 @@ def vacuum(
         question = (
             f"Delete {found.num_files:,} files ({quantity(found.num_bytes)}) of {target.uri}? This can't be undone."
         )
-        click.confirm(question, abort=True, err=True)
+        confirm(question)
     with _progress() as advance:
         table.vacuum(plan=found, dry_run=False, progress=advance)
     facts["version"] = table.version()

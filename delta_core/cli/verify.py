@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from delta_core.cli.options import Target, as_json, table_command
-from delta_core.cli.output import print_json, print_note, print_table
+from delta_core.cli.output import confirm, print_json, print_note, print_table
 from delta_core.errors import CatalogRequiredError, CorruptTableError, VersionNotFoundError
 from delta_core.operations.verify import VerifyOptions, VerifyReport, verify_table
 from delta_core.snapshot import open_context
@@ -83,7 +83,7 @@ def repair(target: Target, deep: bool, dry_run: bool, yes: bool, json_output: bo
     count = len(planned["files_removed"])
     if count and not dry_run and not yes:
         print_note(f"{count} data file{'s are' if count > 1 else ' is'} not there.")
-        click.confirm("Remove their entries from the table, and with them their rows?", abort=True, err=True)
+        confirm("Remove their entries from the table, and with them their rows?")
     result = planned if dry_run else table.repair(deep=deep)
     if json_output:
         print_json(result)

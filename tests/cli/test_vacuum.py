@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -55,3 +56,15 @@ def test_short_retention_needs_an_option(run: Any, uri: str) -> None:
     assert "168" in rejected.err
     assert "--no-retention-check" in rejected.err
     assert run("vacuum", uri, "--retention-hours", 1, "--no-retention-check", "--dry-run").code == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "is_deleted"), [("", 2, False), ("n\n", 130, False), ("\n", 130, False), ("y\n", 0, True)]
+)
+def test_question_is_answered_by_a_line_and_its_absence_names_the_option(
+    run: Any, uri: str, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, is_deleted: bool
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    done = run("vacuum", uri)
+    assert (done.code, "Pass --yes" in done.err) == (code, not answer)
+    assert (run("vacuum", uri, "--dry-run", "--json").json["files"] == 0) is is_deleted
