@@ -247,12 +247,12 @@ def print_note(text: str) -> None:
 
 
 def confirm(question: str) -> None:
-    """Ask before something that can't be undone; end the program unless the answer is yes.
+    """Require a confirmation before something that can't be undone; end the program unless the answer is yes.
 
     Raises
     ------
     click.UsageError
-        If there is nobody to ask.
+        If the input has no answer.
     click.Abort
         If the answer is no.
     """
@@ -260,7 +260,7 @@ def confirm(question: str) -> None:
     answer = sys.stdin.readline()
     if not answer:
         click.echo(err=True)
-        raise click.UsageError("Nothing was changed: there is no terminal to ask. Pass --yes.")
+        raise click.UsageError("Nothing was changed: a confirmation is required, and there was no input. Pass --yes.")
     if answer.strip().lower() not in ("y", "yes"):
         raise click.Abort
 
