@@ -122,19 +122,9 @@ class _ReplacingWrite(TableWrite):
 
     options: ReplaceOptions
 
-    def __init__(self, context: TableContext, base: Snapshot | None, source: Any, options: ReplaceOptions) -> None:
-        self._changes: RowChanges | None = None
-        super().__init__(context, base, source, options)
-
     def moved_to(self, base: Snapshot) -> TableWrite:
         """Return the same write for a table that another writer created meanwhile."""
         return _ReplacingWrite(self.context, base, self._rows_again(base), self.options)
-
-    def cleanup(self) -> None:
-        """Delete what did not become part of the table."""
-        super().cleanup()
-        if self._changes is not None:
-            self._changes.cleanup()
 
     def _parameters(self) -> dict[str, Any]:
         on = self.options.replace_on
@@ -161,7 +151,7 @@ class _ReplacingWrite(TableWrite):
     def _replace(self, base: Snapshot, predicate: Expression | None) -> None:
         """Drop the rows that a new row matches; the new rows are read from the files just written, in the table's types."""
         new = FileSet.of(self.written[0].adds)
-        changes = self._changes = RowChanges(base, self.transaction, self.options.writer_properties)
+        changes = self.row_changes = RowChanges(base, self.transaction, self.options.writer_properties)
         condition = self._condition()
         bound = self._names(base.schema, base.schema).condition(condition)
         needed = {leaf.path[1] for leaf in leaves(bound) if isinstance(leaf, Column) and leaf.path[0] == SOURCE}
@@ -177,14 +167,3 @@ class _ReplacingWrite(TableWrite):
             changes.record(self.written[0].adds, None, "insert")
             changes.write_changes()
         self.replaced = Replaced(len(gone.files) + changes.num_copied, changes.num_copied)
-
-    def _measure(self) -> None:
-        super()._measure()
-        if self._changes is None:
-            return
-        metrics, done = self.transaction.metrics, self._changes.metrics()
-        metrics["numFiles"] += done["numAddedFiles"]
-        metrics["numOutputRows"] += done["numCopiedRows"]
-        metrics["numOutputBytes"] += done["numAddedBytes"]
-        names = ("numRemovedFiles", "numRemovedBytes", "numAddedChangeFiles")
-        metrics.update({name: done[name] for name in names})

@@ -279,6 +279,8 @@ class TableWrite:
         self.written: list[Written] = []
         self.changes: list[Written] = []
         self.replaced: Replaced | None = None
+        #: A `RowChanges`, for writes that drop some rows of files.
+        self.row_changes: Any = None
 
     def run(self) -> CommitResult[Snapshot]:
         """Write the rows and commit; raises what `write_table` raises."""
@@ -300,6 +302,8 @@ class TableWrite:
         """Delete what did not become part of the table; what may have become part of it stays."""
         for files in () if self.transaction.in_doubt else (*self.written, *self.changes):
             files.cleanup()
+        if self.row_changes is not None:
+            self.row_changes.cleanup()
 
     def moved_to(self, base: Snapshot) -> TableWrite:
         """Return the same write for a table that another writer created meanwhile."""
@@ -518,6 +522,13 @@ class TableWrite:
         if removed or self.replaced is not None:
             sizes = [s for t in removed for s in t.column("size").to_pylist()]
             self.transaction.metrics.update(numRemovedFiles=len(sizes), numRemovedBytes=sum(s or 0 for s in sizes))
+        if self.row_changes is not None:
+            metrics, done = self.transaction.metrics, self.row_changes.metrics()
+            metrics["numFiles"] += done["numAddedFiles"]
+            metrics["numOutputRows"] += done["numCopiedRows"]
+            metrics["numOutputBytes"] += done["numAddedBytes"]
+            names = ("numRemovedFiles", "numRemovedBytes", "numAddedChangeFiles")
+            metrics.update({name: done[name] for name in names})
 
 
 def live_rows(files: FileSet, table: pa.Table) -> int | None:

@@ -41,7 +41,11 @@ _TIMESTAMP = PrimitiveType("timestamp")
 
 
 def spark_engine(
-    spark: Any, uri: str, storage_options: Mapping[str, Any] | None = None, allow_external: Any = None
+    spark: Any,
+    uri: str,
+    storage_options: Mapping[str, Any] | None = None,
+    allow_external: Any = None,
+    files: FrameOptions | None = None,
 ) -> Engine:
     """Return an engine that reads and writes the log as the Arrow engine does, and rows with Spark alone.
 
@@ -55,8 +59,11 @@ def spark_engine(
         For the log and the vectors; data files are read and written with what Hadoop is configured for.
     allow_external : sequence of str or False, optional
         As of `open_snapshot`.
+    files : FrameOptions, optional
+        How Spark writes files.
     """
-    return replace(arrow_engine(uri, storage_options, allow_external), name="spark", relations=SparkRelations(spark))
+    relations = SparkRelations(spark, files or FrameOptions())
+    return replace(arrow_engine(uri, storage_options, allow_external), name="spark", relations=relations)
 
 
 class SparkRelation(Struct, frozen=True):
@@ -78,10 +85,12 @@ class SparkRelations:
     ----------
     spark : SparkSession
         The session that runs the jobs.
+    files : FrameOptions
+        How Spark writes files.
     """
 
-    def __init__(self, spark: Any) -> None:
-        self._spark = spark
+    def __init__(self, spark: Any, files: FrameOptions) -> None:
+        self._spark, self._files = spark, files
 
     def scan(self, scan: Scan) -> SparkRelation:
         """Return the rows of a planned scan."""
@@ -163,9 +172,9 @@ class SparkRelations:
             raise InvalidArgumentError(
                 "Spark's writer takes no writer properties, and writes rows of one transaction at once."
             )
-        rows, options = _frame(relation), FrameOptions()
+        rows, options = _frame(relation), self._files
         if in_order:
-            rows, options = rows.coalesce(1), FrameOptions(optimize=False)
+            rows, options = rows.coalesce(1), replace(options, optimize=False)
         return write_frame(self._spark, engine, plan, rows, options, data_change=data_change, origin=origin)
 
     def _column(self, expression: Expression, functions: Mapping[str, Function] | None) -> Any:

@@ -14,6 +14,7 @@ from delta_core.operations.write import WriteOptions
 from delta_core.snapshot import open_context
 from delta_core.spark.failures import convert_failures
 from delta_core.spark.plan.private import check_version, is_available
+from delta_core.spark.relations import spark_engine
 from delta_core.spark.write.files import FrameOptions
 from delta_core.spark.write.modes import FrameWriteOptions, write_rows
 
@@ -151,8 +152,8 @@ def write(
     )
     files = FrameOptions(max_records_per_file, optimize_write, parquet_options or {}, route == "plain")
     using = (replace_using,) if isinstance(replace_using, str) else tuple(replace_using)
-    context = open_context(
-        os.fspath(uri), storage_options, commits=commits, plugins=plugins, allow_external=allow_external
-    )
+    place = os.fspath(uri)
+    engine = spark_engine(df.sparkSession, place, storage_options, allow_external, files)
+    context = open_context(place, storage_options, engine, commits=commits, plugins=plugins)
     result = write_rows(context, df, options, FrameWriteOptions(using, replace_on, files))
     return None if result is None else result.version

@@ -16,6 +16,7 @@ OPTIONS: list[tuple[str, dict[str, str]]] = [
     ("auto", {}),
     ("plain", {"delta.columnMapping.mode": "name"}),
     ("auto", {"delta.enableRowTracking": "true"}),
+    ("auto", {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}),
 ]
 ON = {"delta.enableChangeDataFeed": "true", "delta.enableTypeWidening": "true"}
 OLD = """SELECT * FROM VALUES (1, 'a', named_struct('x', 1)), (2, 'b', NULL), (3, 'b', named_struct('x', 3)) AS t(id, k, s)"""

@@ -343,6 +343,22 @@ def test_compaction_joins_files_and_keeps_rows_and_their_ids(spark: Any, tmp_pat
     assert len(DeltaTable(tmp_path).file_uris()) == 3
 
 
+@pytest.mark.parametrize("how", [{"replace_using": "id"}, {"replace_on": "t.id <=> s.id"}], ids=str)
+def test_overwrite_drops_matching_rows_by_vectors(spark: Any, tmp_path: Path, how: dict[str, str]) -> None:
+    made(tmp_path, ALL, [])
+    before = set(DeltaTable(tmp_path).file_uris())
+    new = spark.createDataFrame(SOURCE, "id bigint, p string, x double, s struct<n bigint>").where("id < 10")
+    ds.write(new.coalesce(1), tmp_path, "overwrite", **how)
+    assert before < set(DeltaTable(tmp_path).file_uris())
+    assert [(r["id"], r["p"]) for r in rows_of(tmp_path)][:4] == [(0, None), (1, "n"), (2, "o"), (3, None)]
+    kinds = [kind for row in feed_of(tmp_path) for kind in ("delete", "insert") if f"'{kind}'" in row]
+    assert sorted(kinds) == ["delete", "delete", "insert", "insert"]
+    found = DeltaTable(tmp_path).history(1)[0]["operationMetrics"]
+    assert {n: found[n] for n in ("numOutputRows", "numDeletedRows", "numCopiedRows", "numRemovedFiles")} == {
+        "numOutputRows": "2", "numDeletedRows": "2", "numCopiedRows": "0", "numRemovedFiles": "0",
+    }  # fmt: skip
+
+
 def test_builders_make_and_replace_tables(spark: Any, tmp_path: Path) -> None:
     from pyspark.sql import types as T
 

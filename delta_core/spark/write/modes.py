@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from delta_core.commit.intents import READ_TO_REMOVE
+from delta_core.commit.intents import READ_TO_REMOVE, read_columns
 from delta_core.commit.transaction import CommitResult
 from delta_core.errors import DeltaError, InvalidArgumentError
 from delta_core.expressions.ast import Expression
@@ -19,12 +19,15 @@ from delta_core.log.files import FileSet
 from delta_core.log.paths import decode_paths
 from delta_core.operations.replace import check_replacing, replaced_columns, replacing_parameters
 from delta_core.operations.rewrite import carried_columns
+from delta_core.operations.row_changes import FILE_NUMBER, RowChanges, with_numbers
 from delta_core.operations.write import Replaced, TableWrite, WriteOptions, live_rows, run_write
-from delta_core.protocol.types import StructType
+from delta_core.protocol.types import PrimitiveType, StructType
+from delta_core.scan.plan import ROW_INDEX
 from delta_core.scan.scan import Scan
 from delta_core.snapshot import Snapshot, TableContext
 from delta_core.spark.failures import failing_as, reason
 from delta_core.spark.plan.frame import frame
+from delta_core.spark.relations import SparkRelation
 from delta_core.spark.types import spark_schema
 from delta_core.spark.write.files import FrameOptions, write_frame
 from delta_core.spark.write.rows import given_schema
@@ -158,8 +161,11 @@ class _FrameWrite(TableWrite):
         self.transaction.read(None)
         if not new.count:
             return
-        target = frame(self.spark, base.scan(metadata=(_PLACE,)))
         source = frame(self.spark, base.scan(files=new)).alias("s")
+        if plan.remove_rows is not None:
+            self._drop_matching(base, source)
+            return
+        target = frame(self.spark, base.scan(metadata=(_PLACE,)))
         hit = target.alias("t").join(source, self._condition(base.schema), "left_semi")
         places = [r[0] for r in hit.select(_PLACE).distinct().collect()]
         if not places:
@@ -179,6 +185,25 @@ class _FrameWrite(TableWrite):
             written = self._write_changes(plan, [rows.withColumn(column, F.lit(kind)) for rows, kind in parts])
             self._stage_changes(written)
         self._remove(removed)
+
+    def _drop_matching(self, base: Snapshot, source: DataFrame) -> None:
+        """Drop the rows that match a new row, without rewriting their files."""
+        files = base.files.columns(read_columns(base.action_fields))
+        scan = base.scan(
+            metadata=(ROW_INDEX,),
+            files=FileSet.of(with_numbers(files)),
+            constants={FILE_NUMBER: (FILE_NUMBER, PrimitiveType("long"))},
+        )
+        hit = frame(self.spark, scan).alias("t").join(source, self._condition(base.schema), "left_semi")
+        changes = self.row_changes = RowChanges(base, self.transaction, None)
+        found = SparkRelation(hit.select(f"t.{FILE_NUMBER}", f"t.{ROW_INDEX}"))
+        rows = changes.relations.positions(found, files.num_rows, lambda _: None)
+        num_rows = int(rows.cardinalities().sum())
+        if num_rows:
+            changes.drop(files, deleted=rows)
+            changes.record(self.written[0].adds, None, "insert")
+            changes.write_changes()
+        self.replaced = Replaced(num_rows + changes.num_copied, changes.num_copied)
 
     def _of_places(self, base: Snapshot, places: Sequence[str]) -> pa.Table:
         """Return the files that lie at these places, as they are removed."""
