@@ -245,6 +245,9 @@ def verify_table(context: TableContext, base: Snapshot | None, options: VerifyOp
     for snapshot in states.values():
         findings.take(_guarded(snapshot, _checks(snapshot, commits, options, progress)))
         checked["files"] += snapshot.files.count
+    if options.data and states:
+        newest = states[max(states)]
+        findings.take(_guarded(newest, _unreferenced(newest)))
     seconds = time.perf_counter() - begin
     return VerifyReport(shown_uri(context.log.uri), tuple(states), findings.table(), checked, seconds)
 
@@ -315,7 +318,6 @@ def _checks(
     yield from check_features(snapshot, infos)
     if options.data:
         yield from check_data(snapshot, progress)
-        yield from _unreferenced(snapshot)
     if options.deep == "rows":
         yield from check_rows(snapshot, progress)
     elif options.deep:

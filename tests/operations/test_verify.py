@@ -401,3 +401,12 @@ def test_files_that_no_version_needs_are_counted(tmp_path: Path) -> None:
     assert (found["rule"], found["severity"]) == ("files-unreferenced", "information")
     assert found["found"].startswith("2 files (2 bytes)")
     assert report.ok
+
+
+def test_files_that_no_version_needs_are_counted_once_for_many_versions(tmp_path: Path) -> None:
+    uri = tmp_path / "t"
+    built(uri)
+    (uri / "a.parquet").write_text("x")
+    os.utime(uri / "a.parquet", (1_000_000_000, 1_000_000_000))
+    findings = DeltaTable(uri).verify(versions=[0, 1, 3]).findings
+    assert findings.column("rule").to_pylist() == ["files-unreferenced"]
