@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from delta_core.expressions.ast import Expression
-from delta_core.kernels.arrow_buffers import scalar_of
+from delta_core.kernels.arrow_buffers import empty_table, scalar_of
 from delta_core.kernels.row_set import RowSets
 from delta_core.protocol.actions import ADDED_FILE, FILE_COLUMNS, ActionField, Metadata, Protocol
 from delta_core.protocol.schema import Path
@@ -168,7 +168,7 @@ class Intents(Struct):
 
 @functools.lru_cache(16)
 def _empty(schema: pa.Schema) -> pa.Table:
-    return schema.empty_table()
+    return empty_table(schema)
 
 
 def _conform(table: pa.Table, schema: pa.Schema, fields: Collection[str]) -> pa.Table:

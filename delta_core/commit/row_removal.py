@@ -15,7 +15,15 @@ from delta_core.commit.intents import REMOVED_FILE, RowRemoval
 from delta_core.errors import ConcurrentDeleteDeleteError, InvalidArgumentError, plugin_errors
 from delta_core.expressions.ast import NUM_RECORDS
 from delta_core.kernels import compute as pc
-from delta_core.kernels.arrow_buffers import int64_values, is_valid, number_array, one_array, scalar_of
+from delta_core.kernels.arrow_buffers import (
+    empty_table,
+    int64_values,
+    is_valid,
+    number_array,
+    one_array,
+    scalar_of,
+    strings_of,
+)
 from delta_core.kernels.dedup import KeySet
 from delta_core.kernels.row_set import RowSet, RowSets
 from delta_core.log.commits import Commit
@@ -70,7 +78,7 @@ def resolve(removals: Sequence[RowRemoval], snapshot: TableBase, rule: RemoveRow
     removed = files.take(number_array(changed))
     removed = _set(removed.select([n for n in REMOVED_FILE.names if n in files.column_names]), "dataChange", True)
     if encoded is None:
-        return Resolved(removed, ADDED_FILE.empty_table(), None)
+        return Resolved(removed, empty_table(ADDED_FILE), None)
     return Resolved(removed, _added(files.take(number_array(left)), encoded, counts[left]), encoded)
 
 
@@ -84,7 +92,7 @@ def _joined(removals: Sequence[RowRemoval], snapshot: TableBase) -> tuple[pa.Tab
 
 def _check_counted(files: pa.Table, counts: pa.Array) -> None:
     if counts.null_count:
-        path = files.column("path")[counts.is_null().index(pa.scalar(True)).as_py()].as_py()
+        path = files.column("path")[int(np.argmin(is_valid(counts)))].as_py()
         raise InvalidArgumentError(
             f"{path} has no numRecords in its statistics, which a file with dropped rows needs. Rewrite the file instead.",
             path=path,
@@ -123,7 +131,7 @@ def _loosened(stats: pa.Array) -> pa.Array:
     odd = pc.or_(pc.and_(named, pc.invert(last)), pc.invert(pc.match_substring_regex(stats, r'^\{".*[^\s]\}$')))
     if not odd.true_count:
         return plain
-    return pc.if_else(odd, pa.array([_loosened_text(s) for s in stats.to_pylist()], pa.string()), plain)
+    return pc.if_else(odd, strings_of([_loosened_text(s) for s in stats.to_pylist()]), plain)
 
 
 def _loosened_text(stats: str) -> str:

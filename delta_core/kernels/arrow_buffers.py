@@ -25,6 +25,7 @@ __all__ = [
     "StringBuffers",
     "array_of",
     "bool_array",
+    "empty_table",
     "holds_bytes",
     "int64_values",
     "is_valid",
@@ -323,6 +324,11 @@ def _unscaled(value: Decimal, type: pa.DataType) -> bytes | None:
         return None
     number = int("".join(map(str, digits))) * 10 ** (exponent + type.scale)
     return None if number >= 10**type.precision else (-number if sign else number).to_bytes(16, "little", signed=True)
+
+
+def empty_table(schema: pa.Schema) -> pa.Table:
+    """Build a table of no rows, as ``schema.empty_table`` does, which imports pandas."""
+    return pa.Table.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
 
 
 def int64_values(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> NDArray[np.int64]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from delta_core.engines.interface import ActionQuery, Engine, RangeRequest, Storage
 from delta_core.errors import DeltaError, EngineError, HookContractError
+from delta_core.kernels.arrow_buffers import int64_values
 from delta_core.kernels.json_actions import ParsedActions
 from delta_core.log.files import FileSet
 from delta_core.log.names import LOG_DIRECTORY, checksum_name
@@ -313,7 +314,8 @@ def _adds_again(adds: pa.Table, removes: pa.Table) -> bool:
 
 
 def _sizes(files: pa.Table) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = files.column("size").to_numpy()
+    sizes = files.column("size")
+    found: NDArray[np.int64] = sizes.to_numpy() if sizes.null_count else int64_values(sizes)
     return found
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from delta_core.api import CommitSummary, CorruptTableError
+from delta_core.kernels.arrow_buffers import int64_values, scalar_of
 
 __all__ = ["BINS", "vector_counts"]
 
@@ -52,6 +53,6 @@ def _known(previous: Mapping[str, Any]) -> NDArray[np.int64]:
 def _numbers(files: pa.Table) -> NDArray[np.int64]:
     """Return the deleted rows, the vectors, and the files of each bin."""
     cardinality = files.column("dvCardinality")
-    rows: NDArray[np.int64] = cardinality.fill_null(0).to_numpy()
+    rows: NDArray[np.int64] = int64_values(cardinality.fill_null(scalar_of(0, cardinality.type)))
     bins = np.bincount(np.searchsorted(np.array(BINS), rows, side="right") - 1, minlength=len(BINS))
     return np.concatenate([[rows.sum(), len(rows) - cardinality.null_count], bins])

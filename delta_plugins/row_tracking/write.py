@@ -31,7 +31,7 @@ from delta_core.api import (
     TableState,
     decode_json,
 )
-from delta_core.kernels.arrow_buffers import is_valid, one_array
+from delta_core.kernels.arrow_buffers import int64_values, is_valid, mask_of, number_array, one_array, scalar_of
 from delta_core.kernels.row_ids import assign_base_row_ids, take_values
 from delta_plugins.row_tracking.logic import COMMIT_VERSION_COLUMN, DOMAIN, ROW_ID_COLUMN
 
@@ -93,24 +93,24 @@ def _assigned(attempt: AttemptView) -> Iterator[ActionColumn | ExtraAction]:
     given, versions, counts = (
         one_array(adds.column(n)) for n in ("baseRowId", "defaultRowCommitVersion", "numRecords")
     )
-    fresh = one_array(adds.column("fresh")).fill_null(False).to_numpy(zero_copy_only=False)
+    fresh = mask_of(one_array(adds.column("fresh")))
     needed = np.flatnonzero(fresh | ~is_valid(given))
-    rows = counts.fill_null(0).to_numpy()
+    rows = int64_values(counts.fill_null(scalar_of(0, counts.type)))
     old = max(high_water_mark(state) for state in (attempt.previous, attempt.table) if state is not None)
     # files of another table, or of a version whose mark was lost, provide ids that must not be given again
-    brought = np.delete(given.fill_null(-1).to_numpy() + rows - 1, needed)
+    brought = np.delete(int64_values(given.fill_null(scalar_of(-1, given.type))) + rows - 1, needed)
     start = max(old, int(brought.max(initial=-1)))
     try:
         base, mark = assign_base_row_ids(rows[needed], start, is_valid(counts)[needed])
     except InvalidArgumentError as e:
         path = adds.column("path")[int(needed[e.row])].as_py()
         raise InvalidArgumentError(f"{path} can't be given row ids: {e.message}.", path=path, feature=NAME) from e
-    ids = given.fill_null(0).to_numpy().copy()
+    ids = int64_values(given.fill_null(scalar_of(0, given.type))).copy()
     ids[needed] = base
-    yield ActionColumn(NAME, "add", "baseRowId", pa.array(ids))
-    since = versions.fill_null(attempt.version).to_numpy().copy()
+    yield ActionColumn(NAME, "add", "baseRowId", number_array(ids))
+    since = int64_values(versions.fill_null(scalar_of(attempt.version, versions.type))).copy()
     since[needed] = attempt.version
-    yield ActionColumn(NAME, "add", "defaultRowCommitVersion", pa.array(since))
+    yield ActionColumn(NAME, "add", "defaultRowCommitVersion", number_array(since))
     if mark > old:
         configuration = json.dumps({MARK: mark}, separators=(",", ":"))
         yield ExtraAction(NAME, "domainMetadata", {"domain": DOMAIN, "configuration": configuration, "removed": False})

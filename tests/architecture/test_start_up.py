@@ -7,8 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from delta_core import write_deltalake
 from delta_core.testing.table_builder import TableBuilder
 from tests.architecture.source import ROOT
 
@@ -123,6 +125,15 @@ def test_planning_and_scanning_load_no_pandas(checkpointed: str, work: str) -> N
     # pyarrow.array, pyarrow.scalar and to_numpy import it: kernels.arrow_buffers has what replaces them
     loaded = _run(f"from delta_core import DeltaTable\ntable = DeltaTable(sys.argv[1])\n{work}", checkpointed)
     assert loaded in ("", "sqlglot")
+
+
+@pytest.mark.parametrize("predicate", ["id = 1", "kind = 'a'"], ids=["vector", "whole files"])
+def test_delete_that_writes_no_rows_loads_no_pandas(tmp_path: Path, predicate: str) -> None:
+    rows = pa.table({"id": list(range(10)), "kind": ["a", "b"] * 5})
+    configuration = {"delta.enableDeletionVectors": "true"}
+    write_deltalake(tmp_path / "t", rows, partition_by=["kind"], configuration=configuration)
+    code = "from delta_core import DeltaTable\nassert DeltaTable(sys.argv[1]).delete(sys.argv[2])['num_deleted_rows']"
+    assert "pandas" not in _run(code, str(tmp_path / "t"), predicate)
 
 
 @pytest.mark.parametrize(
